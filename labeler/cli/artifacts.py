@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from labeler.cli import options
+from labeler.cli.terminal import notify_read
 from labeler.data.options import ExampleOptions, RowsOptions
 from labeler.errors import UsageError
 
@@ -31,6 +32,9 @@ def prompt(
     ] = None,
     mapped: Annotated[list[str] | None, options.parameter(ExampleOptions, "columns")] = None,
     preset: Annotated[str | None, options.parameter(ExampleOptions, "preset")] = None,
+    split_documents: Annotated[
+        str | None, options.parameter(ExampleOptions, "split_documents")
+    ] = None,
     id: Annotated[str | None, typer.Option(help="Id of the row; by default the first row.")] = None,  # noqa: A002 - its name on the command line
     splitter: Annotated[str, options.parameter(ExampleOptions, "splitter")] = "general",
 ) -> None:
@@ -40,8 +44,11 @@ def prompt(
         return
     from labeler.sentences.characters import visible
 
-    opened = RowsOptions(columns=mapped, preset=preset).open(rows)
-    for message in _messages(opened, id, name, splitter):
+    given = RowsOptions(columns=mapped, preset=preset, split_documents=split_documents)
+    opened = given.open(rows)
+    messages = _messages(opened, id, name, splitter)
+    notify_read(opened)
+    for message in messages:
         sys.stdout.write(f"--- {message['role']}\n{visible(message['content'])}\n")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from labeler.cli import options
-from labeler.cli.terminal import LineWriter, print_grids, print_json
+from labeler.cli.terminal import LineWriter, notify_read, print_grids, print_json
 from labeler.data.options import RowsOptions
 from labeler.judges.pricing import PRICE_FORM
 from labeler.judges.tokens import CAP_BASE, CAP_TIMES, CLAIMS_PER_SENTENCE
@@ -47,6 +47,7 @@ def estimate(
     wanted = [*PROFILES, AUTO] if each_profile else [given.profile]
     asked = vars(given) | vars(RowsOptions())
     found = {name: api.estimate(opened, **asked | {"profile": name}) for name in wanted}
+    notify_read(opened)
     if as_json:
         value = {name: one.as_json() for name, one in found.items()}
         print_json(value if each_profile else value[given.profile])

@@ -18,6 +18,7 @@ from labeler.sentences.display import Block, Column, Grid, console
 
 if TYPE_CHECKING:
     from labeler.calculators import Intervals, Metric, SummaryRow
+    from labeler.data.rows import Rows
 
 Group = TypeVar("Group")
 
@@ -185,6 +186,12 @@ def print_json(value: object) -> None:
 def notify(message: str) -> None:
     """Print a message on standard error."""
     sys.stderr.write(visible(message) + "\n")
+
+
+def notify_read(rows: Rows) -> None:
+    """Report how rows were read, once they were."""
+    for text in rows.notices.values():
+        notify(text)
 
 
 def notify_repeated(records: int) -> None:

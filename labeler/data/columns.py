@@ -8,23 +8,22 @@ column whose own name reads like a path takes precedence over that path.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from labeler.data.lines import load_json
-from labeler.data.parsing import REQUIRED, joined_id
+from labeler.data.cells import Cell, parse_cell
+from labeler.data.parsing import REQUIRED, SPLIT_REMEDY, joined_id, text_for_documents
 from labeler.errors import BadRow, UsageError, kind_of
 from labeler.sentences.example import Example
 
 _FIELDS = tuple(Example.model_fields)
 _JOINABLE = ("id", "documents")
 """Fields that may be combined from several columns."""
-_JSON_FIELDS = ("documents", "documents_sentences", "response_sentences", "metadata")
-"""Fields that are JSON in a text cell."""
+_TEXTS = ("question", "response", "reference")
 _SHOWN = 12
 """Most columns that an error lists."""
 
@@ -32,7 +31,6 @@ _NAME = r"[^.\[\],]+"
 _INDEX = r"\[\d{0,9}\]"
 _PATH = re.compile(rf"{_NAME}(?:{_INDEX})*(?:\.{_NAME}(?:{_INDEX})*)*")
 _STEP = re.compile(rf"{_NAME}|{_INDEX}")
-_NUMBERED = re.compile(r"documents_(\d{1,6})")
 
 
 class Each:
@@ -151,26 +149,14 @@ def _near(name: str, have: Iterable[object]) -> str:
     return f"{hint or ';'} it has: {shown}{', …' if len(names) > _SHOWN else ''}"
 
 
-class _Text(str):
-    """A cell of a text-only format, which may hold JSON."""
-
-    __slots__ = ()
-
-
-def cells(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Mark the cells of a text-only row, so that paths lead into the JSON in them."""
-    return {name: _Text(value) for name, value in row.items()}
-
-
 def _parsed_cell(value: object) -> object:
-    """Return the value that a step leads into; a text cell is parsed as JSON."""
-    if not isinstance(value, _Text):
+    """Return the value that a step leads into; a text cell is parsed."""
+    if not isinstance(value, Cell):
         return value
     try:
-        parsed: object = json.loads(value)
-    except (ValueError, RecursionError) as error:
+        return parse_cell(value)
+    except ValueError as error:
         raise _NoValue("the cell is no JSON") from error
-    return parsed
 
 
 def _left(value: object, steps: Sequence[_Step]) -> object:
@@ -246,6 +232,10 @@ class Columns:
     """The candidates for each field; the first with a value is used."""
     named: frozenset[str] = frozenset()
     """Fields whose columns the user named; at least one row must have each of them."""
+    split: str | None = None
+    """Separator of documents, where one text holds several."""
+    remedy: str = SPLIT_REMEDY
+    """What to do about documents in one text."""
 
     def apply(self, row: Mapping[str, Any], where: str) -> dict[str, Any]:
         """Rename a row's columns to fields.
@@ -266,7 +256,25 @@ class Columns:
                 continue
             for path in paths:
                 rest = path.without(rest)
-        return _joined(fields, rest, id_columns)
+        joined = _joined(fields, rest, id_columns)
+        text = joined.get("documents")
+        if isinstance(text, str) and (text or not isinstance(text, Cell)):
+            joined["documents"] = self._documents(text, where)
+        return joined
+
+    def _documents(self, text: str, where: str) -> object:
+        """Return the documents in a text: those of a list, or its parts.
+
+        Raises:
+            BadRow: it holds no list, and there is no separator to split it by.
+        """
+        if isinstance(text, Cell):
+            with contextlib.suppress(ValueError):
+                if isinstance(found := parse_cell(text), list | tuple):
+                    return found
+        if self.split is None:
+            raise text_for_documents(where, self.remedy)
+        return [part for part in text.split(self.split) if part.strip()]
 
     def with_id(self, row: Mapping[str, Any], where: str) -> Mapping[str, Any]:
         """Return the row with its id, if the row has one.
@@ -283,13 +291,23 @@ class Columns:
             for choice in choices if field in self.named else ():
                 yield from ((path, field) for path in choice.paths)
 
+    def required(self, row: Mapping[str, Any]) -> set[str]:
+        """Return the required fields that a row has columns for."""
+        return self.used(row).keys() & REQUIRED
+
     def fits(self, row: Mapping[str, Any]) -> bool:
         """Return True if a row has a column for each required field."""
-        try:
-            self.apply(row, "")
-        except BadRow:
-            return False
-        return True
+        return len(self.required(row)) == len(REQUIRED)
+
+    def used(self, row: Mapping[str, Any]) -> dict[str, str]:
+        """Return the column that each field of a row is read from; a field that lacks is absent."""
+        columns = {}
+        for field, choices in self.choices.items():
+            with contextlib.suppress(BadRow):
+                value, paths = _first_found(field, choices, row, "")
+                if value is not None:
+                    columns[field] = ",".join(path.text for path in paths)
+        return columns
 
 
 def _first_found(
@@ -307,7 +325,7 @@ def _first_found(
         except _NoValue as error:
             complaint = complaint or str(error)
             continue
-        if value is not None:
+        if value is not None and not (field in _TEXTS and _is_object(value)):
             return value, paths
     if field not in REQUIRED:
         return None, ()
@@ -317,6 +335,11 @@ def _first_found(
         reason="missing_field",
         lacks=[field],
     )
+
+
+def _is_object(value: object) -> bool:
+    """Return True for a value with fields, such as a message with its ``content``."""
+    return not isinstance(value, str | int | float | list | tuple)
 
 
 def _read(
@@ -340,7 +363,7 @@ def _read(
         there.append(path)
         if isinstance(value, list | tuple):
             gathered += value
-        elif value is not None and not (isinstance(value, _Text) and value == ""):
+        elif value is not None and not (isinstance(value, Cell) and value == ""):
             gathered.append(_plain_text(value))
     if complaint and not there:
         raise complaint
@@ -368,7 +391,7 @@ def _joined(
 
 
 def _plain_text(value: object) -> object:
-    return str(value) if isinstance(value, _Text) else value
+    return str(value) if isinstance(value, Cell) else value
 
 
 def columns_of(
@@ -390,45 +413,3 @@ def columns_of(
     }
     own = {field: (_parse_choice(field, columns),) for field, columns in given.items()}
     return Columns({**choices, **own}, frozenset(own))
-
-
-def parse_cells(row: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Parse the JSON cells of a text-only row: lists, and the object ``metadata``.
-
-    An empty cell means that the row lacks the column, except for question and response. Without a
-    column ``documents``, the columns ``documents_0``, ``documents_1``, … are the documents.
-
-    Raises:
-        BadRow: a cell does not hold the JSON that its field needs.
-    """
-    fields: dict[str, Any] = {
-        name: str(value) if isinstance(value, str) else value
-        for name, value in row.items()
-        if value != "" or name in ("question", "response")
-    }
-    numbered = sorted((int(m[1]), name) for name in row if (m := _NUMBERED.fullmatch(name)))
-    if numbered and "documents" not in row:
-        fields["documents"] = [fields.pop(name) for _, name in numbered if name in fields]
-    for name in _JSON_FIELDS:
-        if isinstance(fields.get(name), str):
-            fields[name] = _json_cell(fields[name], name, where)
-    return fields
-
-
-_CELL_FORMS = {
-    "metadata": "a JSON object",
-    "documents": (
-        'a JSON array of texts, such as ["first"]; or give columns documents_0, documents_1, …'
-    ),
-}
-
-
-def _json_cell(cell: str, name: str, where: str) -> object:
-    try:
-        value = load_json(cell)
-    except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict if name == "metadata" else list):
-        form = _CELL_FORMS.get(name, "a JSON array")
-        raise BadRow(f"{where}: the cell of {name!r} must hold {form}", reason="wrong_type")
-    return value

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from labeler.data.columns import Columns
     from labeler.data.formats.tables import Table
     from labeler.data.rows import Rows
-    from labeler.sentences.example import Example
 
-    RowSource: TypeAlias = str | Path | Iterable[str | Path | Example | Mapping[str, Any]] | Rows
-    """A file, several files, examples or mappings, a data frame, or rows opened before."""
+    RowSource: TypeAlias = object
+    """Files, a data frame, examples, mappings, objects of other packages with the same fields, data
+    sets of these, or rows opened before."""
     ColumnMap: TypeAlias = Mapping[str, str | Sequence[str]] | Sequence[str] | None
 else:  # the types of the command line
     ColumnMap = list[str] | None
@@ -149,7 +149,13 @@ class RowsOptions:
     ] = None
     preset: Annotated[
         str | None,
-        Option("Columns of ragbench, ragas, deepeval, langchain, llamaindex or ragchecker."),
+        Option(
+            "Columns of ragas, deepeval, langchain, llamaindex, haystack, ragchecker or ragbench; "
+            "by default those that fit."
+        ),
+    ] = None
+    split_documents: Annotated[
+        str | None, Option(r"Separator of the documents in one text, such as '\n\n' or '|'.")
     ] = None
 
     @property
@@ -158,18 +164,20 @@ class RowsOptions:
         return () if self.id_from == "id" else tuple(self.id_from.split(","))
 
     def chosen_columns(self) -> "Columns | None":
-        """Return the column of each field, from ``columns`` and ``preset``.
+        """Return the column of each field, from ``columns``, ``preset`` and ``split_documents``.
 
         Raises:
             UsageError: a mapping is malformed, or names an unknown field or preset.
         """
         columns = self.columns
-        if not columns and self.preset is None:
+        if not columns and self.preset is None and self.split_documents is None:
             return None
         from labeler.data.presets import choose_columns  # noqa: PLC0415 - loads pydantic
 
         return choose_columns(
-            columns if isinstance(columns, Mapping) else _parsed(columns), self.preset
+            columns if isinstance(columns, Mapping) else _parsed(columns),
+            self.preset,
+            self.split_documents,
         )
 
     def open(self, source: "RowSource") -> "Rows":
@@ -198,18 +206,20 @@ class RowsOptions:
 
 def _read(source: "RowSource") -> "list[Any] | Table":
     """Return the rows of an object from Python: its table, or the list of its items."""
-    from labeler.data.formats.tables import table_of  # noqa: PLC0415 - loads pydantic
-    from labeler.sentences.example import Example  # noqa: PLC0415 - the same
+    from labeler.data.formats.objects import rows_of  # noqa: PLC0415 - loads pydantic
+    from labeler.data.formats.tables import table_of  # noqa: PLC0415 - the same
 
-    table, value = table_of(source), cast("object", source)
+    table = table_of(source)
     if table is not None:
         return table
-    if isinstance(value, Mapping | Example) or not isinstance(value, Iterable):
-        raise UsageError(
-            "rows are a file, a data frame, or a list of examples or mappings, "
-            f"not {type(value).__name__}; put one row in a list"
-        )
-    return list(value)
+    if (rows := rows_of(source)) is not None:
+        return rows
+    if isinstance(source, Iterable):
+        return list(source)
+    raise UsageError(
+        "rows are files, a data frame, or examples, mappings or objects with fields, not "
+        f"{type(source).__name__}"
+    )
 
 
 def _parsed(pairs: Sequence[str] | None) -> dict[str, str]:

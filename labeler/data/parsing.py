@@ -13,6 +13,10 @@ from labeler.sentences.example import Example
 
 REQUIRED = ("question", "documents", "response")
 """Fields that every row has."""
+SPLIT_REMEDY = (
+    "if it holds several documents, pass --split-documents SEP (in Python split_documents=SEP), "
+    r"such as '\n\n' or '|'"
+)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _DEEPEST = 64
 """Levels of nesting in a row's other columns; JSON parsers fail at about 200."""
@@ -93,7 +97,18 @@ def _require_text(value: object, name: str, where: str) -> None:
         raise _wrong_type(where, f"{name} must be a text, got {kind_of(value)}")
 
 
+def text_for_documents(where: str, remedy: str = SPLIT_REMEDY) -> BadRow:
+    """Return the error of a row whose documents are one text."""
+    return BadRow(
+        f"{where}: 'documents' must be a list of texts, got a text; {remedy}",
+        reason="wrong_type",
+        lacks=["documents"],
+    )
+
+
 def _documents(documents: object, where: str) -> tuple[str, ...]:
+    if isinstance(documents, str):
+        raise text_for_documents(where)
     if not isinstance(documents, list | tuple):
         raise _wrong_type(where, f"'documents' must be a list of texts, got {kind_of(documents)}")
     for index, document in enumerate(documents):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from labeler.catalog import Catalog
 from labeler.data.columns import Columns, columns_of
+from labeler.data.parsing import REQUIRED
 from labeler.errors import UsageError
 
 
@@ -19,10 +21,12 @@ class Preset:
         system: the system that writes such rows.
         columns: for each field of an example, its candidate columns; the first that a row has is
             used. :mod:`labeler.data.columns` defines their syntax.
+        separator: what the system writes between documents in one text, if it does.
     """
 
     system: str
     columns: Mapping[str, tuple[str, ...]]
+    separator: str = ""
 
 
 PRESETS: Catalog[Preset] = Catalog("preset")
@@ -60,6 +64,7 @@ PRESETS.add(
             "response": ("actual_output",),
             "reference": ("expected_output",),
         },
+        separator="|",
     ),
 )
 PRESETS.add(
@@ -74,7 +79,7 @@ PRESETS.add(
                 "source_documents[].page_content",
                 "source_documents[].kwargs.page_content",
             ),
-            "response": ("answer", "result"),
+            "response": ("answer", "answer.content", "result", "result.content"),
         },
     ),
 )
@@ -84,8 +89,13 @@ PRESETS.add(
         "LlamaIndex: responses with their source nodes, and EvaluationResult",
         {
             "question": ("query",),
-            "documents": ("source_nodes[].node.text", "source_nodes[].text", "contexts"),
-            "response": ("response",),
+            "documents": (
+                "response.source_nodes[].node.text",
+                "source_nodes[].node.text",
+                "source_nodes[].text",
+                "contexts",
+            ),
+            "response": ("response", "response.response"),
             "reference": ("reference_answer", "reference"),
         },
     ),
@@ -100,6 +110,17 @@ PRESETS.add(
             "documents": ("retrieved_context[].text",),
             "response": ("response",),
             "reference": ("gt_answer",),
+        },
+    ),
+)
+PRESETS.add(
+    "haystack",
+    Preset(
+        "Haystack: GeneratedAnswer",
+        {
+            "question": ("query",),
+            "documents": ("documents[].content",),
+            "response": ("data",),
         },
     ),
 )
@@ -119,28 +140,69 @@ def find_preset(name: str) -> Preset:
 
 
 def choose_columns(
-    given: Mapping[str, Any] | None = None, preset: str | Preset | None = None
-) -> Columns | None:
-    """Return the column of each field; ``None`` if neither columns nor a preset are given.
+    given: Mapping[str, Any] | None = None,
+    preset: str | Preset | None = None,
+    split: str | None = None,
+) -> Columns:
+    r"""Return the column of each field.
 
     Args:
         given: columns by field; they override those of the preset.
         preset: a preset, or its name.
+        split: separator of documents in one text; ``\\n`` and ``\\t`` may stand for characters.
 
     Raises:
-        UsageError: the preset or a field is unknown, or a column is neither a name nor a path.
+        UsageError: the preset or a field is unknown, a column is neither a name nor a path, or the
+            separator is empty.
     """
-    if not given and preset is None:
-        return None
     chosen = find_preset(preset) if isinstance(preset, str) else preset
-    return columns_of(given or {}, chosen.columns if chosen else None)
+    found = columns_of(given or {}, chosen.columns if chosen else None)
+    if split is not None:
+        split = split.replace("\\n", "\n").replace("\\t", "\t")
+        if not split:
+            raise UsageError("--split-documents is empty: give a separator, such as '\\n\\n'")
+    if chosen and chosen.separator:
+        system, mark = chosen.system.partition(":")[0], repr(chosen.separator)
+        remedy = f"{system} joins documents by {mark}: pass --split-documents {mark}"
+        found = replace(found, remedy=f"{remedy} (in Python split_documents={mark})")
+    return replace(found, split=split)
+
+
+def only_preset(row: Mapping[str, Any], where: str) -> str | None:
+    """Return the name of the only preset that fits a row; ``None`` if none fits.
+
+    Raises:
+        UsageError: several fit.
+    """
+    fitting = [name for name in PRESETS if _columns(name).fits(row)]
+    if len(fitting) > 1:
+        raise UsageError(
+            f"{where} has the columns of {' and of '.join(fitting)}: pass "
+            f"{' or '.join(f'--preset {name}' for name in fitting)}"
+        )
+    return fitting[0] if fitting else None
+
+
+def nearest_preset(row: Mapping[str, Any]) -> str | None:
+    """Return the name of the preset that reads the most required fields of a row.
+
+    Returns:
+        ``None`` if two presets read as many, or the row has as many under the fields' own names.
+    """
+    found = {name: len(_columns(name).required(row)) for name in PRESETS}
+    own = sum(row.get(name) is not None for name in REQUIRED)
+    name = max(found, key=found.__getitem__)
+    return (
+        name if found[name] > max([own, *(n for one, n in found.items() if one != name)]) else None
+    )
+
+
+@cache
+def _columns(name: str) -> Columns:
+    return choose_columns(preset=name)
 
 
 def preset_hint(row: Mapping[str, Any]) -> str:
-    """Return a hint to the only preset whose columns a row has; empty if none or several fit."""
-    fitting = [name for name in PRESETS if columns_of({}, PRESETS[name].columns).fits(row)]
-    return (
-        f"; its columns are those of {fitting[0]}: --preset {fitting[0]}"
-        if len(fitting) == 1
-        else ""
-    )
+    """Return a hint to the only preset that fits a row; empty if none or several fit."""
+    fitting = [name for name in PRESETS if _columns(name).fits(row)]
+    return f"; pass --preset {fitting[0]}, whose columns it has" if len(fitting) == 1 else ""

@@ -12,14 +12,22 @@ import contextlib
 import hashlib
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from labeler.data.columns import Columns, cells, parse_cells
-from labeler.data.formats import Raw, is_rereadable, json_rows, read_file
+from labeler.data.cells import cells, has_numbered_documents, parse_cells
+from labeler.data.columns import Columns
+from labeler.data.formats import Raw, is_rereadable, json_rows, read_file, row_files
 from labeler.data.lines import Line, read_lines
-from labeler.data.parsing import id_of, joined_id, metadata_of, reject_surrogates, to_example
+from labeler.data.parsing import (
+    REQUIRED,
+    id_of,
+    joined_id,
+    metadata_of,
+    reject_surrogates,
+    to_example,
+)
 from labeler.errors import BadRow, BadRows, UsageError
 from labeler.labels.record import LabelFailure
 from labeler.labels.signature import canonical_json
@@ -53,7 +61,11 @@ class RowFile:
         paths: files, read in order; or folders that hold a saved data set, or names such as
             ``hf:owner/name:split`` and ``s3://bucket/rows.csv``.
         id_from: columns that are joined by ``/`` to the row id; by default the column ``id``.
-        columns: the column of each field; by default the field's own name.
+        columns: the column of each field; by default the field's own name, or as a preset says
+            that is the only one to fit.
+
+    Attributes:
+        notices: messages for people about presets that were chosen, by preset, once rows were read.
 
     Raises:
         UsageError: both ``id_from`` and ``columns`` define the row id.
@@ -66,8 +78,11 @@ class RowFile:
             raise UsageError("both --id and --map id=… name the rows: give one of the two")
         self._id_from = id_from
         self._columns = columns
+        self.notices: dict[str, str] = {}
         self._sources: list[str | list[Line]] = [
-            str(path) if is_rereadable(str(path)) else list(read_lines(path)) for path in paths
+            name if is_rereadable(name) else list(read_lines(name))
+            for path in paths
+            for name in row_files(str(path))
         ]
 
     def __iter__(self) -> Iterator[Row]:
@@ -78,7 +93,7 @@ class RowFile:
         """
         for source in self._sources:
             raws = read_file(source) if isinstance(source, str) else json_rows(source)
-            yield from _RowConverter(self._columns, self._id_from).rows(raws)
+            yield from _RowConverter(self._columns, self._id_from, self.notices).rows(raws)
 
 
 class RowPart(RowFile):
@@ -104,24 +119,38 @@ class RowPart(RowFile):
 
     def __iter__(self) -> Iterator[Row]:
         """Yield each row; a row that is no example becomes a failure in its place."""
-        converter = _RowConverter(self._columns, self._id_from, columns_required=False)
+        converter = _RowConverter(
+            self._columns, self._id_from, self.notices, columns_required=False
+        )
         yield from converter.rows(self._raws())
 
 
 @dataclass(frozen=True)
 class RowSequence:
-    """Rows from Python: examples, or mappings with the same fields."""
+    """Rows from Python: examples, mappings with the same fields, or objects with them."""
 
-    rows: Sequence[Example | Mapping[str, Any]] | Table
+    rows: Sequence[Any] | Table
     columns: Columns | None = None
-    """The column of each field; by default the field's own name."""
+    """The column of each field; by default the field's own name, or as a preset says that fits."""
+    notices: dict[str, str] = field(default_factory=dict)
+    """As of :class:`RowFile`."""
 
     def __iter__(self) -> Iterator[Row]:
         """Yield each row; a mapping that is no example becomes a failure in its place."""
-        yield from _RowConverter(self.columns).rows(
-            Raw(f"row {number}", row.model_dump() if isinstance(row, Example) else row)
-            for number, row in enumerate(self.rows, start=1)
+        yield from _RowConverter(self.columns, (), self.notices).rows(
+            _raw(f"row {number}", row) for number, row in enumerate(self.rows, start=1)
         )
+
+
+def _raw(where: str, row: object) -> Raw:
+    if isinstance(row, Example):
+        return Raw(where, row.model_dump())
+    from labeler.data.formats.objects import row_of  # noqa: PLC0415 - for rows from Python only
+
+    try:
+        return Raw(where, row_of(row, where))
+    except BadRow as error:
+        return Raw(where, error)
 
 
 Rows = RowFile | RowSequence
@@ -134,17 +163,21 @@ class _RowConverter:
     Args:
         columns: the column of each field.
         id_from: columns that make the row id.
+        notices: gets a message for each preset that is chosen.
         columns_required: raise if a column named by the user is in no row.
     """
 
     def __init__(
         self,
         columns: Columns | None,
-        id_from: Sequence[str] = (),
+        id_from: Sequence[str],
+        notices: dict[str, str],
         *,
         columns_required: bool = True,
     ) -> None:
         self._columns = columns
+        self._notices = notices
+        self._preset: Columns | None = None
         self._id_from = id_from
         self._unseen = dict(columns.expected()) if columns and columns_required else {}
         self._first: tuple[str, Mapping[str, Any]] | None = None
@@ -171,28 +204,54 @@ class _RowConverter:
     def _row(self, raw: Raw, given: Mapping[str, Any]) -> Row:
         """Return an example, or a failure with the row's id and metadata if they are readable."""
         fields: Mapping[str, Any] = given
+        marked = cells(given) if raw.text_only else given
         try:
-            if self._columns and isinstance(given, Mapping):
-                fields = self._columns.with_id(given, raw.where)
-                fields = self._renamed(self._columns, cells(given) if raw.text_only else given, raw)
+            columns = self._columns_of(marked, raw.where)
+            if columns and isinstance(given, Mapping):
+                fields = columns.with_id(given, raw.where)
+                fields = self._renamed(columns, marked, raw.where)
             if raw.text_only:
                 fields = parse_cells(fields, raw.where)
             if self._id_from:
                 fields = {**fields, "id": joined_id(given, self._id_from, raw.where)}
             return Row(raw.where, to_example(fields, raw.where))
         except BadRow as error:
-            shown = error
-            if error.reason == "missing_field" and self._columns is None:
-                from labeler.data.presets import preset_hint  # noqa: PLC0415 - only to help
+            return Row(raw.where, _row_failure(fields, raw.where, error), error.lacks)
 
-                shown = BadRow(f"{error}{preset_hint(given)}", reason=error.reason)
-            return Row(raw.where, _row_failure(fields, raw.where, shown), error.lacks)
+    def _columns_of(self, given: object, where: str) -> Columns | None:
+        """Return the columns of a row: the user's, or those of the only preset that fits.
 
-    def _renamed(self, columns: Columns, given: Mapping[str, Any], raw: Raw) -> Mapping[str, Any]:
-        self._first = self._first or (raw.where, given)
+        Raises:
+            UsageError: several presets fit.
+        """
+        own = self._columns
+        if not isinstance(given, Mapping) or (own and own.choices) or _is_native(given):
+            return own
+        if self._preset and self._preset.fits(given):
+            return self._preset
+        from labeler.data.presets import choose_columns, nearest_preset, only_preset  # noqa: PLC0415 - rare
+
+        split = own.split if own else None
+        if name := only_preset(given, where):
+            self._preset = choose_columns(preset=name, split=split)
+            used = ", ".join(f"{field}={path}" for field, path in self._preset.used(given).items())
+            text = f"{where} has the columns of {name}: reading by --preset {name} ({used})"
+            self._notices.setdefault(name, text)
+        elif not self._preset and (name := nearest_preset(given)):
+            return choose_columns(preset=name, split=split)  # whose error names what is missing
+        return self._preset or own
+
+    def _renamed(self, columns: Columns, given: Mapping[str, Any], where: str) -> dict[str, Any]:
+        self._first = self._first or (where, given)
         for path in [path for path in self._unseen if not path.fault(given)]:
             del self._unseen[path]
-        return columns.apply(given, raw.where)
+        return columns.apply(given, where)
+
+
+def _is_native(row: Mapping[str, Any]) -> bool:
+    """Return True if a row has a column for each required field under the field's own name."""
+    missing = [name for name in REQUIRED if row.get(name) is None]
+    return not missing or (missing == ["documents"] and has_numbered_documents(row))
 
 
 def _row_failure(fields: Mapping[str, Any], where: str, error: BadRow) -> LabelFailure:
@@ -275,6 +334,8 @@ class _Lacking:
         self._fields: frozenset[str] | None = None
         self._first = ""
         """What the first row has."""
+        self._absent = True
+        """False if the first row has the field in a wrong form."""
 
     def watch(self, row: Row) -> Row:
         example, lacks = row.content, row.lacks
@@ -283,7 +344,10 @@ class _Lacking:
         elif not lacks:
             return row
         if self._fields is None:
-            self._first = _columns_found(row)
+            self._first, self._absent = (
+                _columns_found(row),
+                getattr(example, "reason", "") != "wrong_type",
+            )
         self._rows += 1
         self._fields = lacks if self._fields is None else self._fields & lacks
         return row
@@ -293,10 +357,13 @@ class _Lacking:
             field, *others = sorted(self._fields, key=tuple(Example.model_fields).index)
             more = f" (nor {', '.join(map(repr, others))})" if others else ""
             rows = f"none of {self._rows:,} rows has" if self._rows > 1 else "the row has no"
+            remedy = (
+                f". Name its column by --map {field}=COLUMN, in Python by "
+                f"columns={{{field!r}: 'COLUMN'}}"
+            )
             raise BadRows(
                 f"{rows} {field!r}{more}, so nothing was asked: "
-                f"{self._first:.{_LONGEST_MESSAGE}}. Name its column by --map {field}=COLUMN, in "
-                f"Python by columns={{{field!r}: 'COLUMN'}}"
+                f"{self._first:.{_LONGEST_MESSAGE}}{remedy if self._absent else ''}"
             )
 
 

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from labeler.data.rows import Row, Rows, count_rows
+from labeler.data.rows import Row, Rows
 from labeler.errors import BadRow
 from labeler.judges.task import Task
 from labeler.labeling.canaries import Canaries
@@ -45,7 +45,7 @@ def run_tasks(
     for factory in factories:
         run.traffic_for(factory.judge)  # closed at the end, even if nothing is asked
         choose_mode(factory.judge, first_tasks(factory, rows), run.cache.store, run.cache.is_known)
-    total = count_rows(rows, needs_of(factories))
+    total = run.count(rows, needs_of(factories))
     if run.listener:
         run.listener.on_start(total.distinct * len(factories), total.repeated)
     yield from submit_rows(run, rows, total.distinct, factories, canaries=canaries)

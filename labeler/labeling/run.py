@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter, deque
-from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Coroutine, Generator, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
-from labeler.data.rows import Row, Rows, distinct
+from labeler.data.rows import Row, RowCounts, Rows, count_rows, distinct
 from labeler.errors import FatalJudgeError, UnstorableRecord, UsageError
 from labeler.judges.judge import Judge, ModeRefused
 from labeler.judges.task import Task
@@ -237,6 +237,17 @@ class Run:
 
     def __enter__(self) -> Self:
         return self
+
+    def count(self, rows: Rows, needed: Collection[str]) -> RowCounts:
+        """Count the rows before any spend, and report how they are read.
+
+        Raises:
+            UsageError: as for :func:`labeler.data.rows.count_rows`.
+        """
+        counts = count_rows(rows, needed)
+        for text in rows.notices.values():
+            self.notice(text)
+        return counts
 
     def __exit__(
         self,

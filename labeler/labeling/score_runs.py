@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from labeler.data.rows import Rows, count_rows
+from labeler.data.rows import Rows
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.judge import Judge, require_answers
 from labeler.judges.providers import PROVIDERS
@@ -94,7 +94,7 @@ def score_rows(run: Run, rows: Rows, plans: Sequence[Plan]) -> Generator[ScoreOu
         choose_mode(plan.judge, plan.first_tasks(rows), run.cache.store, run.cache.is_known)
     _require_judges(plans)
     require_bounds([plan.judge for plan in plans], run.limits)
-    total = count_rows(rows, needs_of(one for plan in plans for one in plan.factories()))
+    total = run.count(rows, needs_of(one for plan in plans for one in plan.factories()))
     ready = [_with_steps(plan, run) for plan in plans]
     if run.listener:
         outcomes = sum(total.distinct * len(plan.factories()) for plan in ready)

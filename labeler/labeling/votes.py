@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from labeler.data.rows import Row, Rows, count_rows
+from labeler.data.rows import Row, Rows
 from labeler.errors import BadRow, UsageError
 from labeler.judges.judge import Judge
 from labeler.judges.task import Task
@@ -61,7 +61,7 @@ def vote_rows(
         choose_mode(voter.judge, first_tasks(voter, rows), run.cache.store, run.cache.is_known)
     _require_voters(rows, voters)
     require_bounds([voter.judge for voter in voters], run.limits)
-    total = count_rows(rows, needs_of(voters))
+    total = run.count(rows, needs_of(voters))
     if run.listener:
         run.listener.on_start(total.distinct, total.repeated)
     for number, voter in enumerate(voters, start=1):

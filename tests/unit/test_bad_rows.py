@@ -40,15 +40,32 @@ def test_rows_that_all_lack_a_field_stop_python() -> None:
 def test_the_command_stops_before_it_touches_the_output(
     tmp_path: Path, labeler_command: Command
 ) -> None:
-    """Exit code 2, the older labels stay, and a preset that fits is named."""
+    """Exit code 2, the older labels stay, and the columns of the nearest preset are named."""
     rows, labels = tmp_path / "rows.jsonl", tmp_path / "labels.jsonl"
-    lines = others(3, question="user_input", documents="retrieved_contexts")
+    lines = others(3, question="user_input", documents="passages")
     rows.write_text("".join(json.dumps(row) + "\n" for row in lines) + "no JSON\n")
     labels.write_text("good\n")
     code, _, err = labeler_command("label", rows, "--judge", "embedded", "-o", labels)
     assert (code, labels.read_text()) == (2, "good\n")
-    assert "none of 3 rows has 'question' (nor 'documents')" in err
-    assert "--preset ragas" in err
+    assert "none of 3 rows has 'documents'" in err
+    assert "'retrieved_contexts' or 'contexts'" in err
+
+
+def test_documents_in_one_text_stop_the_run_with_the_separator(tmp_path: Path) -> None:
+    """The remedy works as it is named; DeepEval writes such files."""
+    path, store = tmp_path / "cases.jsonl", labeler.MemoryStore()
+    row = {"input": "Q?", "actual_output": "D is E.", "retrieval_context": "D is E.|F\nis G."}
+    path.write_text(json.dumps(row))
+    with pytest.raises(BadRows, match=r"DeepEval joins .* pass --split-documents '\|'") as caught:
+        labeler.label(path, judge="embedded", store=store)
+    assert "--map" not in str(caught.value)
+    (row_read,) = labeler.open_rows(path, split_documents="|")
+    assert row_read.content.documents == ("D is E.", "F\nis G.")  # type: ignore[union-attr]
+    plain = ROW | {"documents": "One.\n\nTwo.\n\n"}
+    with pytest.raises(BadRows, match=r"split_documents=SEP"):
+        labeler.label([plain], judge="embedded", store=store)
+    (row_read,) = labeler.open_rows([plain], split_documents=r"\n\n")
+    assert row_read.content.documents == ("One.", "Two.")  # type: ignore[union-attr]
 
 
 def test_one_row_with_the_field_is_enough() -> None:

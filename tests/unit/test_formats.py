@@ -159,7 +159,7 @@ def contents(rows: object) -> list[Example | LabelFailure]:
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_gives_the_same_examples_again_and_again(name: str, tmp_path: Path) -> None:
     """Line breaks, quotes, empty lists and absent columns included."""
-    rows: Any = open_rows(FORMATS[name]([GOOD, OTHER, GOOD | {"id": "3"}], tmp_path / name))  # type: ignore[arg-type] # rows of all kinds
+    rows: Any = open_rows(FORMATS[name]([GOOD, OTHER, GOOD | {"id": "3"}], tmp_path / name))
     first = contents(rows)
     assert first == contents(open_rows([GOOD, OTHER, GOOD | {"id": "3"}]))
     assert contents(rows) == first
@@ -377,7 +377,7 @@ def test_a_quote_that_is_never_closed_fails_one_row(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("question;documents;response\n", "rows.csv:1: cells are parted by ';' here"),
+        ("question|documents|response\n", r"rows.csv:1: cells are separated by '\|' here"),
         ("question,question\n", "column 'question' stands twice"),
         ('"question\n', "rows.csv:1: not CSV"),
         (",".join(f"c{n}" for n in range(10_001)) + "\n", "10001 columns"),
@@ -605,8 +605,10 @@ def test_a_data_set_is_read_as_it_iterates(monkeypatch: pytest.MonkeyPatch) -> N
     rows: Any = open_rows(of_module(Dataset([GOOD, OTHER]), "datasets.arrow", monkeypatch))
     assert not isinstance(rows.rows, list)
     assert contents(rows) == contents(open_rows([GOOD, OTHER]))
-    splits = of_module(DatasetDict(test=Dataset()), "datasets", monkeypatch)
-    with pytest.raises(UsageError, match=r"several splits \(test\)"):
+    splits = of_module(DatasetDict(test=Dataset([GOOD])), "datasets", monkeypatch)
+    assert contents(open_rows(splits)) == contents(open_rows([GOOD]))
+    splits["dev"] = Dataset()
+    with pytest.raises(UsageError, match=r"several splits \(test, dev\): pass one"):
         open_rows(splits)
 
 

@@ -275,6 +275,7 @@ SYSTEMS: dict[str, dict[str, Any]] = {
         "response": "R.",
         "retrieved_context": [{"doc_id": "000", "text": "D."}],
     },
+    "haystack": {"data": "R.", "query": "Q?", "documents": [{"content": "D."}], "meta": {}},
 }
 REST: dict[str, Any] = {
     "ragbench": {"dataset_name": "lamps", "generation_model_name": "m"},
@@ -313,14 +314,12 @@ def test_results_of_ragchecker_are_read_as_they_are_saved(tmp_path: Path) -> Non
 
 @needs_ragchecker
 def test_the_example_of_ragchecker_itself_is_read(tmp_path: Path) -> None:
-    """With its numbers as metadata; without the preset it is told which one."""
+    """With its numbers as metadata, with the preset and without."""
     (tmp_path / "out.json").write_text(json.dumps(ragchecker(), indent=2))
     rows = list(open_rows(tmp_path / "out.json", preset="ragchecker"))
     assert [row.content.id for row in rows] == ["0", "1"]
     assert all(isinstance(row.content, Example) and row.content.documents for row in rows)
-    plain, *_ = open_rows(tmp_path / "out.json")
-    assert isinstance(plain.content, LabelFailure)
-    assert plain.content.message.endswith("--preset ragchecker")
+    assert list(open_rows(tmp_path / "out.json")) == rows
 
 
 @needs_ragbench
@@ -340,19 +339,46 @@ def test_rows_of_ragbench_itself_are_read_alike_from_parquet(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("system", [name for name in SYSTEMS if name != "ragbench"])
-def test_rows_that_lack_fields_are_told_the_one_preset_that_fits(system: str) -> None:
-    """Each system's rows fit its preset and no other."""
-    (row,) = open_rows([SYSTEMS[system]])
-    assert isinstance(row.content, LabelFailure)
+def test_the_only_preset_that_fits_is_used_and_named(system: str) -> None:
+    """Each system's rows fit its preset and no other; the notice names it once."""
+    rows = open_rows([SYSTEMS[system]] * 2)
     name = system.split(maxsplit=1)[0]
-    assert row.content.message.endswith(f"its columns are those of {name}: --preset {name}")
+    assert [row.content for row in rows] == [only(SYSTEMS[system], name)] * 2
+    assert list(rows.notices) == [name]
+    says = f"row 1 has the columns of {name}: reading by --preset {name} "
+    assert rows.notices[name].startswith(says)
 
 
-def test_rows_that_fit_no_preset_or_several_are_told_none() -> None:
-    """A guess would send someone astray."""
-    assert preset_hint({"query": "Q?", "response": "R."}) == ""
+def test_rows_that_fit_two_presets_stop_with_both_names() -> None:
+    """A guess could read the wrong column."""
     several = SYSTEMS["ragas"] | SYSTEMS["deepeval"]
+    with pytest.raises(UsageError, match=r"row 1 .* pass --preset ragas or --preset deepeval"):
+        list(open_rows([several]))
     assert preset_hint(several) == ""
+
+
+def test_rows_with_the_fields_own_names_need_no_preset() -> None:
+    """Columns of other systems next to them stay metadata, in any order of the rows."""
+    plain, other = PLAIN | SYSTEMS["deepeval"], SYSTEMS["ragas"]
+    for given in ([plain, other], [other, plain]):
+        rows = open_rows(given)
+        assert {row.content.id for row in rows} == {only(PLAIN).id, only(other, "ragas").id}
+        assert list(rows.notices) == ["ragas"]
+
+
+@pytest.mark.parametrize(
+    ("lacking", "says"),
+    [
+        ({"input": "Q?", "retrieval_context": ["D."]}, "no 'response', .* from 'actual_output'"),
+        ({"user_input": "Q?", "response": "R."}, "no 'documents', .* from 'retrieved_contexts'"),
+        ({"question": "Q?", "answer": "R."}, "row 1: no 'documents', 'response'; a row needs"),
+    ],
+)
+def test_a_field_that_lacks_is_named_as_the_nearest_preset_does(
+    lacking: dict[str, Any], says: str
+) -> None:
+    """Where two presets are as near, the row's own fields are named."""
+    assert re.search(says, failure(lacking).message)
 
 
 def test_columns_that_are_named_count_more_than_a_preset() -> None:

@@ -54,11 +54,17 @@ def test_an_audit_of_a_path_says_how_to_read_it() -> None:
         labeler.audit_labels("labels.jsonl")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("given", [5, ROW, labeler.Example(id="1", **ROW)])  # type: ignore[arg-type]
-def test_what_is_no_rows_is_refused(given: Any) -> None:
-    """One row would be taken for as many as it has columns."""
-    with pytest.raises(UsageError, match="put one row in a list"):
-        labeler.label(given, judge="embedded", store=labeler.MemoryStore())
+@pytest.mark.parametrize("given", [ROW, labeler.Example(id="1", **ROW)])  # type: ignore[arg-type]
+def test_one_row_is_labelled_without_a_list(given: Any) -> None:
+    """A mapping is not taken for as many rows as it has columns."""
+    (outcome,) = labeler.label(given, judge="embedded", store=labeler.MemoryStore())
+    assert outcome.kind == "label"
+
+
+def test_what_is_no_rows_is_refused() -> None:
+    """With what is one."""
+    with pytest.raises(UsageError, match=r"rows are files, a data frame, .* not int"):
+        labeler.label(5, judge="embedded", store=labeler.MemoryStore())
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,10 @@ _BY_SUFFIX = {
 }
 """Format by file suffix; every other file is JSON Lines."""
 
+_SPREADSHEETS = frozenset({".xlsx", ".xlsm", ".xls", ".ods"})
+_SAVED = ("state.json", "dataset_dict.json")
+"""Files of which a folder has one if the Hugging Face library saved a data set there."""
+
 HUB = "hf:"
 """Prefix of the name of a data set on the Hugging Face hub."""
 
@@ -86,7 +90,27 @@ def format_of(name: str) -> str:
         return "hub"
     if not is_remote(name) and Path(name).is_dir():
         return "dataset"
-    return _BY_SUFFIX.get(Path(name.lower().removesuffix(".gz")).suffix, "jsonl")
+    return _BY_SUFFIX.get(_suffix(name), "jsonl")
+
+
+def row_files(name: str) -> list[str]:
+    """Return the files of rows in a folder, by name; any other source stands for itself.
+
+    Files are known by their suffixes; hidden files, other files and folders are left out. A folder
+    without such files, or with a saved data set, stands for itself.
+    """
+    folder = Path(name)
+    if name.startswith(HUB) or is_remote(name) or not folder.is_dir():
+        return [name]
+    if any((folder / saved).is_file() for saved in _SAVED):
+        return [name]
+    suffixes = {*_BY_SUFFIX, ".jsonl", ".ndjson", *_SPREADSHEETS}
+    found = [path for path in folder.iterdir() if path.is_file() and path.name[0] != "."]
+    return [str(path) for path in sorted(found) if _suffix(path.name) in suffixes] or [name]
+
+
+def _suffix(name: str) -> str:
+    return Path(name.lower().removesuffix(".gz")).suffix
 
 
 def is_rereadable(name: str) -> bool:
@@ -100,6 +124,11 @@ def read_file(name: str) -> Iterator[Raw]:
     Raises:
         UsageError: the source cannot be read. A fault of a single row is yielded with that row.
     """
+    if not name.startswith(HUB) and _suffix(name) in _SPREADSHEETS:
+        raise UsageError(
+            f"{name} is a spreadsheet, which is not read: save its sheet as CSV (Excel: Save As, "
+            "CSV UTF-8) and pass that file"
+        )
     known = format_of(name)
     if known in _NEED_PYARROW:
         require_pyarrow(name)

@@ -1,6 +1,6 @@
 """Rows of CSV and TSV files, in which every cell is text.
 
-Lists are JSON arrays in a cell; see :func:`labeler.data.columns.parse_cells`. A column without a
+Lists are JSON arrays in a cell; see :func:`labeler.data.cells.parse_cells`. A column without a
 name, such as an exported index, is skipped.
 """
 
@@ -19,12 +19,25 @@ _LONGEST_ROW = 1 << 24
 
 
 def read_csv(name: str) -> Iterator[Raw]:
-    """Read comma-separated rows; the first line names the columns.
+    """Read rows separated by commas; the first line names the columns.
+
+    A first line without a comma is separated by semicolons or tabs, whichever it has more of.
 
     Raises:
         UsageError: the file cannot be read, or its first line names no columns.
     """
-    return _read(name, ",")
+    return _read(name, _separator(name))
+
+
+def _separator(name: str) -> str:
+    """Return the separator of the first line that is not blank, by its characters."""
+    with file_errors(name), open_bytes(name) as file:
+        first = next((line for line in bounded_lines(file) if line.strip()), b"")
+    names = re.sub(rb'"[^"]*+"', b"", first)
+    semicolons, tabs = names.count(b";"), names.count(b"\t")
+    if b"," in names or not (semicolons or tabs):
+        return ","
+    return ";" if semicolons >= tabs else "\t"
 
 
 def read_tsv(name: str) -> Iterator[Raw]:
@@ -80,8 +93,8 @@ def _header(cells: Sequence[str], where: str) -> list[str]:
     names = [cell.strip() for cell in cells]
     if len(names) == 1 and (separator := re.search("[,;\t|]", names[0])):
         raise UsageError(
-            f"{where}: cells are parted by {separator[0]!r} here; write commas between them "
-            "(.csv), or tabs (.tsv)"
+            f"{where}: cells are separated by {separator[0]!r} here; separate them by commas, "
+            "semicolons or tabs (.csv), or by tabs (.tsv)"
         )
     if len(names) > MOST_COLUMNS:
         raise UsageError(f"{where}: {len(names)} columns; at most {MOST_COLUMNS} are read")

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import IO
 
 from labeler.data.formats import Raw, read_json_lines
+from labeler.data.formats.objects import rows_of_columns
 from labeler.data.lines import (
     BOM,
     LONGEST_LINE,
@@ -23,6 +24,8 @@ from labeler.errors import BadRow, UsageError
 
 _PIECE = 1 << 20
 _OUTSIDE = re.compile(rb'["{}\[\],]')
+_QUESTIONS = frozenset({"question", "user_input", "input", "query"})
+"""Names of a column of questions, which no list of objects has next to it."""
 _QUOTE = ord('"')
 _INSIDE = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
 """The rest of a string, up to its closing quote or to a backslash at the end of a piece."""
@@ -32,7 +35,8 @@ def read_json(name: str) -> Iterator[Raw]:
     """Read the rows of a JSON file: an array, an object, or JSON Lines.
 
     An object is one row, unless it holds exactly one list of objects and no text: then these
-    objects are the rows.
+    objects are the rows; or unless it is a table by columns, see
+    :func:`labeler.data.formats.objects.rows_of_columns`.
 
     Raises:
         UsageError: the file cannot be read.
@@ -74,10 +78,12 @@ def _document(name: str) -> Iterator[Raw]:
         for part in value.values()
         if isinstance(part, list) and part and all(isinstance(one, dict) for one in part)
     ]
-    if len(lists) != 1 or any(isinstance(part, str) for part in value.values()):
-        yield Raw(f"{name}:row 1", value)
-        return
-    for number, row in enumerate(lists[0], start=1):
+    rows = None
+    if not lists or not _QUESTIONS.isdisjoint(value):
+        rows = rows_of_columns(value)
+    if not rows and len(lists) == 1 and not any(isinstance(part, str) for part in value.values()):
+        rows = lists[0]
+    for number, row in enumerate(rows or [value], start=1):
         yield Raw(f"{name}:row {number}", row)
 
 

@@ -43,13 +43,17 @@ def table_of(rows: object) -> Table | None:
     given: Any = rows
     library = type(rows).__module__.partition(".")[0]
     if library == "polars" and hasattr(rows, "collect"):
-        return table_of(given.collect())
-    if library == "polars" and hasattr(rows, "iter_rows"):
+        given = given.collect()
+    if library == "polars" and hasattr(given, "iter_rows"):
         return Table(lambda: map(plain_row, given.iter_rows(named=True)))
     if library == "pandas" and hasattr(rows, "to_dict"):
         return Table(lambda: _pandas_rows(given))
     if library == "datasets" and isinstance(rows, Mapping):
-        raise UsageError(f"these are several splits ({', '.join(rows):.200}): give the rows of one")
+        if len(rows) == 1:
+            return table_of(next(iter(rows.values())))
+        raise UsageError(
+            f"these are several splits ({', '.join(rows):.200}): pass one, such as data[SPLIT]"
+        )
     if library == "datasets":
         return Table(lambda: map(plain_row, iter(given)))
     if hasattr(rows, "__arrow_c_stream__"):

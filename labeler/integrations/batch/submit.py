@@ -84,7 +84,7 @@ def submit_batch(
         store: folder; labels and failures in it are not bought again, and it keeps the batch.
         retry_failed: ask again for lasting failures.
         limits: of one file.
-        notice: called with the output mode before anything is sent.
+        notice: called, before anything is sent, with the preset of the rows and the output mode.
 
     Raises:
         UsageError: the judge cannot be asked in batches or not at the client's address, the rows
@@ -122,6 +122,8 @@ async def _submit(
     notice: Callable[[str], object],
 ) -> Submission:
     repeated = count_rows(rows, selection.needs).repeated
+    for text in rows.notices.values():
+        notice(text)
     with locked(store):
         continued = [
             folder.name

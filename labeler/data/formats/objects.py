@@ -1,0 +1,170 @@
+"""Shapes of rows from Python: objects of other packages, and tables of columns.
+
+Objects are recognized by what they have: ``model_dump``, fields of a dataclass, or a list of rows
+under a known name. No package is imported for that, and nothing but ``model_dump`` is called.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from labeler.data.formats.plain import plain
+from labeler.errors import BadRow
+from labeler.labels.signature import canonical_json
+
+_LISTS = ("test_cases", "goldens", "test_results", "samples")
+"""Attributes under which the data sets of other packages hold their rows, in order."""
+_DEEPEST = 64
+"""Levels of objects in a row; deeper ones stay as they are, and the row's checks reject them."""
+_VECTORS = ("embedding", "sparse_embedding")
+"""Fields of objects that are left out, since labels would keep them."""
+_MOST_PARTS = 1_000_000
+"""Lists, objects and other values in a row that are neither text nor whole numbers."""
+
+
+def rows_of(source: Any) -> list[Any] | None:  # noqa: ANN401 - of any package
+    """Return the rows in an object: a data set's, a table's of columns, or the object itself.
+
+    Returns:
+        ``None`` if the object is neither a row nor holds rows; an iterable is not tried.
+    """
+    for name in _LISTS:
+        held = getattr(source, name, None)
+        if isinstance(held, list | tuple) and held:
+            return list(held)
+    if isinstance(source, Mapping):
+        return rows_of_columns(source) or list[Any]([source])
+    if isinstance(source, Iterable) and not hasattr(source, "model_dump"):
+        return None
+    return [source] if _is_record(source) else None
+
+
+def _is_record(value: object) -> bool:
+    if isinstance(value, type):
+        return False
+    return callable(getattr(value, "model_dump", None)) or dataclasses.is_dataclass(value)
+
+
+def row_of(row: Any, where: str) -> Any:  # noqa: ANN401 - of any package
+    """Return a row with mappings instead of objects, so far as their fields are known.
+
+    Of an object, null fields, vectors and what is no data, such as a client, are left out. The
+    fields of a mapping all stay.
+
+    Raises:
+        BadRow: an object cannot be converted, or the row has too many parts.
+    """
+    found = _Parts(where).plain(row, _DEEPEST)
+    if found is row or not isinstance(found, dict) or isinstance(row, Mapping):
+        return found
+    if "source_nodes" in found and "query" not in found:
+        raise BadRow(
+            f"{where}: a response of LlamaIndex does not hold its question; pass "
+            "{'query': question, 'response': response}",
+            reason="wrong_type",
+            lacks=["question"],
+        )
+    return {name: value for name, value in found.items() if value is not None}
+
+
+class _Parts:
+    """Replaces the objects in a row, up to a limit on their number."""
+
+    def __init__(self, where: str) -> None:
+        self._where, self._count = where, 0
+
+    def plain(self, value: Any, levels: int, *, inside: bool = False) -> Any:  # noqa: ANN401 - of any package
+        """Return a value with mappings instead of objects; the same one if it holds none.
+
+        Args:
+            value: the value.
+            levels: how deep it may be.
+            inside: True for a part of an object, which becomes JSON or ``None``.
+        """
+        if value is None or isinstance(value, str | bool | int):
+            return value
+        self._count += 1
+        if self._count > _MOST_PARTS:
+            raise BadRow(
+                f"{self._where}: more than {_MOST_PARTS} lists and objects in a row; pass its "
+                "question, documents and response as a mapping",
+                reason="too_long",
+            )
+        if not levels:
+            return None if inside else value
+        if isinstance(value, Mapping):
+            parts = {k: self.plain(v, levels - 1, inside=inside) for k, v in value.items()}
+            return parts if inside or any(parts[k] is not value[k] for k in parts) else value
+        if isinstance(value, list | tuple):
+            items = [self.plain(item, levels - 1, inside=inside) for item in value]
+            changed = any(new is not old for new, old in zip(items, value, strict=True))
+            return items if inside or changed else value
+        if _is_record(value):
+            fields = self._fields(value)
+            return {name: self.plain(fields[name], levels - 1, inside=True) for name in fields}
+        return _json_or_none(value) if inside else value
+
+    def _fields(self, value: Any) -> dict[str, Any]:  # noqa: ANN401 - of any package
+        dump = getattr(value, "model_dump", None)
+        try:
+            if callable(dump):
+                found = dict(dump())
+            else:
+                names = [field.name for field in dataclasses.fields(value)]
+                found = {name: getattr(value, name, None) for name in names if name[0] != "_"}
+        except Exception as error:  # of the other package
+            raise BadRow(
+                f"{self._where}: the fields of a {type(value).__name__} cannot be read: "
+                f"{type(error).__name__}: {error!s:.300}; pass the row as a mapping",
+                reason="wrong_type",
+            ) from error
+        return {str(name): part for name, part in found.items() if name not in _VECTORS}
+
+
+def _json_or_none(value: object) -> object:
+    found = plain(value)
+    try:
+        canonical_json(found)
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return found
+
+
+def rows_of_columns(table: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    """Return the rows of a table in one object; ``None`` if it is none.
+
+    Known forms: ``{"question": [...], "documents": [...]}``, and what pandas writes for a data
+    frame: ``{"question": {"0": ...}}``, ``{"0": {"question": ...}}`` and
+    ``{"columns": [...], "data": [[...]]}``.
+    """
+    names, data = table.get("columns"), table.get("data")
+    if isinstance(names, list) and isinstance(data, list) and set(table) <= _SPLIT:
+        named = list(dict.fromkeys(map(str, names)))
+        whole = all(isinstance(row, list) and len(row) == len(named) for row in data)
+        return [dict(zip(named, row, strict=True)) for row in data] if whole else None
+    if table and all(isinstance(row, dict) for row in table.values()) and _column(table):
+        return list(table.values())
+    columns = {str(name): _column(value) for name, value in table.items()}
+    keys = {tuple(column) for column in columns.values()}
+    if len(keys) != 1 or not any(map(_has_texts, columns.values())):
+        return None
+    return [{name: column[key] for name, column in columns.items()} for key in keys.pop()]
+
+
+_SPLIT = {"columns", "index", "data"}
+
+
+def _column(value: object) -> dict[Any, Any]:
+    """Return the entries of a column by position; none if the value is no column."""
+    if isinstance(value, list):
+        return dict(enumerate(value))
+    if isinstance(value, Mapping) and all(str(key).isdecimal() for key in value):
+        return dict(value)
+    return {}
+
+
+def _has_texts(column: Mapping[Any, Any]) -> bool:
+    parts = [part for part in column.values() if part is not None]
+    return bool(parts) and all(isinstance(part, str) for part in parts)

@@ -1,0 +1,264 @@
+"""Rows in the shapes that other packages give them: objects, cells, tables by column, folders."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from labeler.api import open_rows
+from labeler.data.cells import literal
+from labeler.errors import UsageError
+from labeler.labels.record import LabelFailure
+from labeler.sentences.example import Example
+
+ROWS: list[dict[str, Any]] = [
+    {"question": "Q?", "documents": ["D's.", 'E "2", F.\nG.'], "response": "R."},
+    {"question": "Q; or what?", "documents": [], "response": "S, T."},
+]
+
+
+def examples(source: Any, **options: Any) -> list[tuple[Any, ...]]:
+    """The texts of each row, all of which are read."""
+    found = [row.content for row in open_rows(source, **options)]
+    assert all(isinstance(one, Example) for one in found), found
+    return [(one.question, list(one.documents), one.response) for one in found]  # type: ignore[union-attr]
+
+
+EXPECTED = examples(ROWS)
+
+
+class Sample(BaseModel):
+    """A row as pydantic models hold it."""
+
+    user_input: str
+    retrieved_contexts: list[str]
+    response: str
+    reference: str | None = None
+
+
+@dataclasses.dataclass
+class Passage:
+    """A document with what labels do not keep."""
+
+    content: str
+    embedding: list[float]
+    meta: dict[str, object]
+
+
+@dataclasses.dataclass
+class Answer:
+    """A row of objects in a dataclass."""
+
+    query: str
+    documents: list[Passage]
+    data: str
+    client: object
+    _private: str = "no"
+
+
+class Cases:
+    """A data set that is no iterable."""
+
+    def __init__(self, *cases: object) -> None:
+        self.test_cases = list(cases)
+
+
+def samples() -> list[Sample]:
+    """The rows as models."""
+    return [
+        Sample(user_input=r["question"], retrieved_contexts=r["documents"], response=r["response"])
+        for r in ROWS
+    ]
+
+
+def test_models_dataclasses_and_data_sets_of_them_are_rows() -> None:
+    """One alone too; null fields are columns that the row does not have."""
+    assert examples(samples()) == examples(Cases(*samples())) == EXPECTED
+    assert examples(samples()[0]) == EXPECTED[:1]
+    (row,) = open_rows(samples()[:1])
+    assert (row.content.metadata, row.content.id) == ({}, next(iter(open_rows(ROWS))).content.id)
+
+
+def test_fields_that_are_no_data_are_left_out() -> None:
+    """Clients, vectors and what is private; what stands next to a text is metadata."""
+    meta = {"date": dt.date(2026, 1, 2), "score": float("nan"), "client": object()}
+    (row,) = open_rows([Answer("Q?", [Passage("D.", [0.5], meta)], "R.", client=object())])
+    assert isinstance(row.content, Example)
+    assert row.content.documents == ("D.",)
+    assert row.content.metadata == {
+        "documents": [{"meta": {"date": "2026-01-02", "score": None, "client": None}}]
+    }
+
+
+class Broken(BaseModel):
+    """A model that cannot be dumped."""
+
+    def model_dump(self, **_: object) -> dict[str, Any]:
+        """Fail."""
+        raise RuntimeError("no connection")
+
+
+class Endless:
+    """An object whose dump holds itself twice."""
+
+    def model_dump(self) -> dict[str, Any]:
+        """Go on."""
+        return {"a": self, "b": self}
+
+
+@dataclasses.dataclass
+class Response:
+    """A response of LlamaIndex."""
+
+    response: str
+    source_nodes: list[dict[str, Any]]
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        (Broken(), r"row 1: the fields of a Broken cannot be read: RuntimeError: no connection"),
+        (Endless(), r"row 1: more than 1000000 lists and objects"),
+        (Response("R.", []), r"row 1: .*LlamaIndex.* pass {'query': question, 'response'"),
+    ],
+    ids=["broken", "endless", "no question"],
+)
+def test_an_object_that_is_no_row_fails_alone(row: object, says: str) -> None:
+    """The rows after it are read."""
+    bad, *good = open_rows([row, *ROWS])
+    assert isinstance(bad.content, LabelFailure)
+    assert re.search(says, bad.content.message)
+    assert len(good) == len(ROWS)
+
+
+def test_a_response_with_its_question_is_a_row() -> None:
+    """As the error of a response alone says."""
+    response = Response("R.", [{"node": {"text": "D."}, "score": 0.5}])
+    assert examples([{"query": "Q?", "response": response}]) == [("Q?", ["D."], "R.")]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("['a', \"b's\"]", ["a", "b's"]),
+        ("['a' 'b'\n 'c\\n']", ["a", "b", "c\n"]),
+        ("['\\\\ \\' \\t\\x00\\u2028\\U0001f600']", ["\\ ' \t\x00\u2028\U0001f600"]),
+        ("[{'text': 'a', 'n': -1.5e-05, 'x': None}]", [{"text": "a", "n": -1.5e-05, "x": None}]),
+        ("[]", []),
+    ],
+)
+def test_a_cell_may_hold_what_python_writes(text: str, value: object) -> None:
+    """Lists, mappings, and arrays of texts of numpy."""
+    assert literal(text) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "['a' 'b', 'c']",
+        "[['a' 'b']]",
+        "['a', nan]",
+        "[b'a']",
+        "['\\d']",
+        "['a' ... 'b']",
+        "[__import__('os').getcwd()]",
+        "['a'",
+        "'a'",
+        "['a'] + ['b']",
+        "('a' 'b')",
+        "{'a': 1, 'a': 2}",
+        "['\\U00110000']",
+        "[" * 9 + "]" * 9,
+        "[" + "1," * 100_001 + "]",
+        "['" + "a" * (1 << 22) + "']",
+    ],
+    ids=lambda text: text[:24],
+)
+def test_a_cell_of_any_other_form_is_rejected(text: str) -> None:
+    """Nothing is guessed, run, or read beyond the limits."""
+    with pytest.raises(ValueError, match=r"."):
+        literal(text)
+
+
+def test_lists_that_pandas_wrote_are_read_from_csv(tmp_path: Path) -> None:
+    """A comma, a semicolon or a tab separates the cells, as the first line says."""
+    for separator in ",;\t":
+        lines = [["", "user_input", "retrieved_contexts", "response"]]
+        lines += [
+            [str(n), r["question"], str(r["documents"]), r["response"]] for n, r in enumerate(ROWS)
+        ]
+        path = tmp_path / "rows.csv"
+        path.write_text(
+            "".join(
+                separator.join('"' + cell.replace('"', '""') + '"' for cell in line) + "\n"
+                for line in lines
+            )
+        )
+        assert examples(path) == EXPECTED
+
+
+TABLES: dict[str, Any] = {
+    "lists": {name: [row[name] for row in ROWS] for name in ROWS[0]},
+    "positions": {name: {str(n): row[name] for n, row in enumerate(ROWS)} for name in ROWS[0]},
+    "rows by position": {str(n): row for n, row in enumerate(ROWS)},
+    "split": {
+        "columns": list(ROWS[0]),
+        "index": [0, 1],
+        "data": [list(row.values()) for row in ROWS],
+    },
+    "next to objects": {name: [row[name] for row in ROWS] for name in ROWS[0]}
+    | {"metadata": [{"n": 1}, {"n": 2}]},
+}
+
+
+@pytest.mark.parametrize("form", TABLES)
+def test_a_table_by_columns_is_read_from_json_and_python(form: str, tmp_path: Path) -> None:
+    """In the forms that pandas writes, and as data sets are made of."""
+    path = tmp_path / "table.json"
+    path.write_text(json.dumps(TABLES[form], indent=1))
+    assert examples(path) == examples(TABLES[form]) == EXPECTED
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"results": ROWS, "names": ["a", "b"]},
+        {"results": ROWS, "metrics": {"f1": 1.0}},
+    ],
+    ids=["lists", "numbers"],
+)
+def test_a_list_of_rows_next_to_other_lists_is_still_the_rows(value: Any, tmp_path: Path) -> None:
+    """A table by columns has a column of questions."""
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(value, indent=1))
+    assert examples(path) == EXPECTED
+
+
+def test_a_folder_stands_for_its_files_of_rows(tmp_path: Path) -> None:
+    """By name; other files, hidden files and folders are left out."""
+    (tmp_path / "b.jsonl").write_text(json.dumps(ROWS[1]))
+    (tmp_path / "a.json").write_text(json.dumps([ROWS[0]]))
+    for name in ("README.md", ".hidden.jsonl"):
+        (tmp_path / name).write_text("no rows")
+    (tmp_path / "c.jsonl").mkdir()
+    assert examples(tmp_path) == EXPECTED
+    assert [row.where for row in open_rows(tmp_path)] == [
+        f"{tmp_path / 'a.json'}:row 1",
+        f"{tmp_path / 'b.jsonl'}:1",
+    ]
+
+
+@pytest.mark.parametrize("name", ["rows.xlsx", "ROWS.XLS", "rows.ods"])
+def test_a_spreadsheet_is_refused_with_the_remedy(name: str, tmp_path: Path) -> None:
+    """Alone and in a folder of rows."""
+    (tmp_path / name).write_bytes(b"PK\x03\x04")
+    for source in (tmp_path / name, tmp_path):
+        with pytest.raises(UsageError, match=f"{name} is a spreadsheet.* as CSV"):
+            list(open_rows(source))
