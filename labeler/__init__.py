@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from labeler.judges.anthropic import AnthropicJudge
     from labeler.judges.embedded.judge import EmbeddedJudge
     from labeler.judges.function import judge
+    from labeler.judges.gemini import GeminiJudge
     from labeler.judges.openai.judge import MistralJudge, OllamaJudge, OpenAIJudge
     from labeler.judges.pricing import find_price
     from labeler.labeling.canaries import Canaries
@@ -96,6 +97,7 @@ _HOMES = {
     "labeler.integrations.batch.collect": ("collect_batches",),
     "labeler.integrations.batch.status": ("batch_status", "cancel_batch"),
     "labeler.judges.function": ("judge",),
+    "labeler.judges.gemini": ("GeminiJudge",),
     "labeler.judges.openai.judge": ("MistralJudge", "OllamaJudge", "OpenAIJudge"),
     "labeler.labels.answers": (
         "ClaimsLabelingOutput",
@@ -132,6 +134,7 @@ __all__ = [
     "Finding",
     "Found",
     "GPTLabelingOutput",
+    "GeminiJudge",
     "Intervals",
     "LabelFailure",
     "LabelRecord",

@@ -164,6 +164,7 @@ def require_answers(judge: Judge, kind: TaskKind[Any]) -> None:
 JUDGES: Catalog[type] = Catalog("judge")
 JUDGES.add("anthropic", "labeler.judges.anthropic:AnthropicJudge")
 JUDGES.add("embedded", "labeler.judges.embedded.judge:EmbeddedJudge")
+JUDGES.add("gemini", "labeler.judges.gemini:GeminiJudge")
 JUDGES.add("mistral", "labeler.judges.openai.judge:MistralJudge")
 JUDGES.add("ollama", "labeler.judges.openai.judge:OllamaJudge")
 JUDGES.add("openai", "labeler.judges.openai.judge:OpenAIJudge")

@@ -172,7 +172,8 @@ class JudgeOptions(ModelOptions):
     judge: Annotated[
         JudgeLike | None,
         Option(
-            "embedded, replay, or PROVIDER:MODEL: openai, anthropic, mistral, ollama.", first=True
+            "embedded, replay, or PROVIDER:MODEL: openai, anthropic, gemini, mistral, ollama.",
+            first=True,
         ),
     ] = None
     model: Annotated[

@@ -50,6 +50,13 @@ PROVIDERS: Mapping[str, Provider] = {
         requires_cap=True,
         lacks=_OPENAI_ONLY | {"seed"},
     ),
+    "gemini": Provider(
+        base_url="https://generativelanguage.googleapis.com",
+        key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        modes=_NATIVE,
+        preset={"prompt_cache": "off"},  # it caches unasked
+        lacks=_OPENAI_ONLY | {"prompt_cache"},
+    ),
     "ollama": Provider(
         base_url="http://localhost:11434/v1",
         key_variables=(),

@@ -2,12 +2,13 @@
 
 A request in a provider's form is held against what its documentation allows, turned into a chat
 completions request, and answered by any behavior of the server; the answer is turned back. Sources:
-platform.claude.com/docs/en/api/messages and /errors, 2026.
+platform.claude.com/docs/en/api/messages and /errors; ai.google.dev/api/generate-content; both 2026.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -199,6 +200,98 @@ def _written(value: Json, arguments: str) -> str:
     return json.dumps(value).replace(_SPLICE, arguments)
 
 
+_GEMINI_FIELDS = frozenset({
+    *("contents", "systemInstruction", "generationConfig", "tools", "toolConfig"),
+    *("safetySettings", "cachedContent"),
+})  # fmt: skip
+_GEMINI_CONFIG = frozenset({"temperature", "topP", "topK", "seed", "maxOutputTokens"})
+_GEMINI_FINISH = {"stop": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
+_GEMINI_STATUS = {
+    400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND",
+    429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE",
+}  # fmt: skip
+_GEMINI_PATH = re.compile(r"/v1beta/models/([^/:]+)(:generateContent)?")
+
+
+class Gemini:
+    """The method generateContent."""
+
+    name = "gemini"
+    key_header = "x-goog-api-key"
+    no_tools = "Function calling is not enabled for this model"
+
+    def is_asked(self, call: Call) -> bool:
+        """Whether a call asks for an answer."""
+        return call.path.endswith(":generateContent")
+
+    def chat(self, call: Call) -> Json:
+        """The request as one for a chat completion."""
+        body, config = call.body, call.body.get("generationConfig", {})
+        for name in [
+            *sorted(body.keys() - _GEMINI_FIELDS),
+            *sorted(config.keys() - _GEMINI_CONFIG),
+        ]:
+            raise Strange(
+                f'Invalid JSON payload received. Unknown name "{name}": Cannot find field.'
+            )
+        messages = [{"role": "system", "content": _parts(body["systemInstruction"])}]
+        for content in body["contents"]:
+            require(content["role"] in {"user", "model"}, "Please use a valid role: user, model.")
+            role = "assistant" if content["role"] == "model" else "user"
+            messages.append({"role": role, "content": _parts(content)})
+        found = _GEMINI_PATH.fullmatch(call.path)
+        chat: Json = {"model": found[1] if found else "", "messages": messages}
+        for tool in body.get("tools", []):
+            (declared,) = tool["functionDeclarations"]
+            require("parameters" not in declared, 'Unknown name "additionalProperties"')
+            calling = body["toolConfig"]["functionCallingConfig"]
+            require(calling["allowedFunctionNames"] == [declared["name"]], "allowedFunctionNames")
+            chat["tools"] = [_tool(declared["name"], declared["parametersJsonSchema"])]
+        return chat
+
+    def answer(self, completion: Json) -> str:
+        """A chat completion as a response with a candidate."""
+        message, finish = _read(completion)
+        arguments = _arguments(message)
+        answer: Json = {"modelVersion": completion.get("model"), "responseId": "r"}
+        if message is not None:
+            parts: list[Json] = [{"text": _text(message)}] if _text(message) else []
+            if arguments:
+                parts = [{"functionCall": {"name": "n", "args": "<arguments>"}}]
+            if message.get("refusal"):
+                finish = "content_filter"
+            answer["candidates"] = [
+                {
+                    "content": {"role": "model", "parts": parts},
+                    "finishReason": _GEMINI_FINISH.get(finish, finish),
+                }
+            ]
+        usage = completion.get("usage")
+        if isinstance(usage, dict) and isinstance(usage.get("prompt_tokens"), int):
+            answer["usageMetadata"] = {
+                "promptTokenCount": usage["prompt_tokens"],
+                "candidatesTokenCount": usage["completion_tokens"],
+                "cachedContentTokenCount": usage["prompt_tokens_details"]["cached_tokens"],
+            }
+        return _written(answer, arguments)
+
+    def error(self, status: int, message: str) -> Json:
+        """An error's body."""
+        kind = _GEMINI_STATUS.get(status, "INTERNAL")
+        return {"error": {"code": status, "message": message, "status": kind, "details": []}}
+
+    def limits(self, headers: Mapping[str, str]) -> dict[str, str]:
+        """None: it sends no such headers."""
+        del headers
+        return {}
+
+
+def _parts(content: Json) -> str:
+    text = "".join(part["text"] for part in content["parts"])
+    require(text.strip(), "Unable to submit request because it must have a text parameter.")
+    return text
+
+
 class Translated(Wire):
     """A connection whose peer expects another form."""
 
@@ -294,7 +387,8 @@ class NativeProvider(Provider):
 
     async def _translate(self, call: Call, wire: Wire) -> None:
         headers = {**call.headers, "authorization": f"Bearer {KEY}"}
-        call = replace(call, headers=headers)
+        path = call.path.replace("/v1beta/", "/v1/")
+        call = replace(call, headers=headers, path=call.path if ":" in path else path)
         if self._form.is_asked(call):
             self.native.append(call)
             try:
@@ -307,5 +401,5 @@ class NativeProvider(Provider):
         await super()._answer(call, Translated(wire, self._form))
 
 
-FORMS: dict[str, Form] = {"anthropic": Anthropic()}
+FORMS: dict[str, Form] = {"anthropic": Anthropic(), "gemini": Gemini()}
 """Every form, by the name of its judge."""

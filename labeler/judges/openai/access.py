@@ -123,6 +123,7 @@ class Access(Auth):
         Raises:
             NoKey: the source returns no key.
         """
+        request = self.prepared(request)
         request.headers.update(self._headers)
         if self._name in self._headers:
             yield request
@@ -141,6 +142,10 @@ class Access(Auth):
             response = yield self._with_key(request, key)
         if response.is_success and key is self._key:
             self._is_accepted = True
+
+    def prepared(self, request: Request) -> Request:
+        """Return the request to send, before headers and key."""
+        return request
 
     def _with_key(self, request: Request, key: SecretStr) -> Request:
         request.headers[self._name] = f"{self._scheme}{key.get_secret_value()}"
