@@ -82,9 +82,9 @@ class AccessControl:
             response = _error(rejection.status_code, rejection.detail, rejection.headers)
             await response(scope, receive, send_guarded)
         except Exception as error:  # noqa: BLE001 - no detail of an error may reach the response
-            self._on_error(f"the desk failed to answer: {type(error).__name__}: {error}")
+            self._on_error(f"the review app failed to answer: {type(error).__name__}: {error}")
             if not started:
-                message = "the desk failed; its terminal says why. What was saved before is safe"
+                message = "the review app failed; its terminal shows why. Saved judgments are safe"
                 await _error(500, message)(scope, receive, send_guarded)
 
     def _check(self, scope: Scope) -> None:
@@ -96,11 +96,11 @@ class AccessControl:
         headers = Headers(scope=scope)
         host = _single(headers, "host")
         if host is None or host.lower() not in self._hosts:
-            raise HTTPException(421, "open the desk at the address that it printed")
+            raise HTTPException(421, "open the review app at the address that it printed")
         method: str = scope["method"]
         if method not in METHODS:
             allowed = ", ".join(METHODS)
-            raise HTTPException(405, f"the desk knows no method but {allowed}", {"Allow": allowed})
+            raise HTTPException(405, f"the method must be {allowed}", {"Allow": allowed})
         _check_origin(headers, host.lower(), writes=method == "POST")
         if scope["path"].startswith(API):
             self._check_token(headers)
@@ -112,8 +112,8 @@ class AccessControl:
         if not hmac.compare_digest(sent, b"Bearer " + self._token):
             raise HTTPException(
                 401,
-                "the address lacks the desk's token; open the whole address that the terminal "
-                "shows",
+                "the address lacks the token of the review app; open the whole address that the "
+                "terminal shows",
                 {"WWW-Authenticate": "Bearer"},
             )
 

@@ -111,8 +111,8 @@ class _Handlers:
             self._on_error(str(error))
             raise HTTPException(
                 500,
-                "the file of corrections could not be read or written; the desk's terminal says "
-                "why. Nothing that you entered here is lost: try again",
+                "the file of corrections could not be read or written; the terminal shows "
+                "why. Your input is kept: try again",
             ) from error
 
 

@@ -227,15 +227,14 @@ class ReviewSession:
             raise HTTPException(404, f"there is no such record; there are {len(self.places)}")
         record = self.labels.record(self.places[position])
         if key not in {None, record.key}:
-            raise HTTPException(409, "another label stands at this place now; load the page anew")
+            raise HTTPException(409, "another label is at this position now; load the page again")
         return record
 
     def _check_annotator(self, annotator: str) -> None:
         if self.settings.fixed and annotator != self.settings.annotator:
             raise HTTPException(
                 403,
-                "this desk is opened for one annotator; somebody else opens their own with "
-                "--annotator",
+                "this review app is for one annotator; others open their own with --annotator",
             )
 
     def _view(self, position: int, annotator: str, record: LabelRecord) -> PositionView:

@@ -312,10 +312,10 @@ def _notes(judged_labels: int, estimates: Mapping[str, Corrected]) -> list[str]:
 
 
 _BLIND = (
-    "Means follow when you have judged every record of this desk: they are made of verdicts that "
-    "are hidden from you still."
+    "Means follow when you have judged every record of this queue: verdicts in them "
+    "are still hidden."
 )
 _NOT_DRAWN = (
     "What people judged here was not drawn at random, so it cannot set the judge's means right for "
-    "the records that nobody judged: open the desk with --queue random for that."
+    "the records that nobody judged: use --queue random for that."
 )

@@ -123,13 +123,13 @@ def test_what_is_not_judged_yet_is_told_apart(page: Page) -> None:
     whole = page.locator(".overall-button")
     draw(page, edit=judgement(support={"a": [], "c": ["0b"]}, overall_supported=None))
     expect(chips.first).to_have_text("2 of 3 sentences supported, 1 not judged")
-    expect(whole).to_have_text("? not judged as a whole")
+    expect(whole).to_have_text("? not judged overall")
     expect(whole).to_have_attribute("aria-pressed", "mixed")
     draw(page, edit=judgement(support={}, judged={}, overall_supported=None), hidden=True)
     expect(chips.first).to_have_text("? 3 sentences not judged")
     draw(page, edit=judgement(judged={"a": True, "b": True, "c": True}))
     expect(chips.first).to_have_text("1 of 3 sentences supported")
-    expect(whole).to_have_text("✗ not supported as a whole")
+    expect(whole).to_have_text("✗ not supported overall")
 
 
 def test_what_is_shown_at_first_is_not_chosen_for_changes(page: Page) -> None:
@@ -145,7 +145,7 @@ def test_what_is_shown_at_first_is_not_chosen_for_changes(page: Page) -> None:
 def test_the_panel_does_not_shrink_under_the_pointer(page: Page) -> None:
     """Else the page would move, something else lie under the pointer, and so on without end."""
     draw(page)
-    height = "document.querySelector('.explanation').getBoundingClientRect().height"
+    height = "document.querySelector('.record-panel').getBoundingClientRect().height"
     before = page.evaluate(height)
     page.locator('.sentence[data-key="1a"]').hover()
     expect(page.locator(".explanation")).to_contain_text("not relevant, not utilized")
@@ -190,7 +190,7 @@ def test_marks_and_special_support_are_buttons_too(page: Page) -> None:
     page.locator('.sentence[data-key="0b"] .mark.link').click()
     page.locator(".sentence[data-key=b]").focus()
     page.get_by_role("button", name="numerical_reasoning").click()
-    page.get_by_role("button", name="not supported as a whole").click()
+    page.get_by_role("button", name="not supported overall").click()
     expected = [["supported", "b"], ["b", "0b"], ["b", "numerical_reasoning"], ["overall", None]]
     assert calls(page) == expected
 

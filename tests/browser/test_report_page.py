@@ -632,6 +632,22 @@ def test_a_telephone_shows_the_response_before_the_documents(visits: Visits, sma
     expect(page.locator('.sentence[data-key="1b"]')).to_be_in_viewport()
 
 
+def test_on_a_telephone_the_panel_follows_the_sentence_in_view(
+    visits: Visits, tmp_path: Path
+) -> None:
+    """While a person scrolls, it explains the sentence at the reading line."""
+    uri = reports.long_report(tmp_path / "report.html").as_uri()
+    page = visits.open(f"{uri}#record=long", viewport=PHONE)
+    explained = page.locator(".explanation-head .key").first
+    expect(explained).to_have_text("a")
+    page.mouse.move(100, 200)
+    page.mouse.wheel(0, 2000)
+    expect(explained).not_to_have_text("a")
+    box = page.locator(".sentence[aria-current]").bounding_box()
+    assert box is not None
+    assert 0 <= box["y"] < PHONE["height"] / 2
+
+
 def test_print_leaves_out_controls_and_keeps_explanations(opened: Page) -> None:
     """The open record goes to paper whole."""
     opened.emulate_media(media="print")

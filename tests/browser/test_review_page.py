@@ -118,7 +118,7 @@ def test_marks_are_turned_by_click_and_by_key(open_page: Opener) -> None:
     sentence(page, "0b").get_by_role("button", name="relevant").click()
     sentence(page, "0a").click()
     page.keyboard.press("u")
-    expect(page.locator("#differences")).to_contain_text("You differ in 4 places")
+    expect(page.locator("#differences")).to_contain_text("4 differences from the judge")
     page.locator("#comment").fill("b goes too far")
     page.keyboard.press("Control+Enter")
     place(page, 2)
@@ -151,11 +151,11 @@ def test_what_was_saved_is_taken_back_by_one_key(open_page: Opener) -> None:
     """The record comes back, not judged."""
     page = open_page()
     page.keyboard.press("n")
-    status(page, "not sure")
+    status(page, "unsure")
     place(page, 2)
     page.keyboard.press("z")
     place(page, 1)
-    status(page, "Taken back")
+    status(page, "Undone")
     expect(page.locator("#counts")).to_contain_text("0 of 4 judged")
 
 
@@ -177,9 +177,9 @@ def test_unsaved_marks_survive_moving_on(open_page: Opener) -> None:
     place(page, 2)
     page.keyboard.press("k")
     place(page, 1)
-    expect(page.locator("#differences")).to_contain_text("You differ in 2 places")
+    expect(page.locator("#differences")).to_contain_text("2 differences from the judge")
     page.locator("#reset").click()
-    expect(page.locator("#differences")).to_contain_text("You changed nothing")
+    expect(page.locator("#differences")).to_contain_text("No changes")
 
 
 def test_a_blind_person_judges_first_and_then_sees_the_judge(open_page: Opener) -> None:
@@ -187,17 +187,17 @@ def test_a_blind_person_judges_first_and_then_sees_the_judge(open_page: Opener) 
     page = open_page(blind=True)
     assert "because" not in page.content()
     expect(page.get_by_role("button", name="Agree")).to_be_hidden()
-    expect(page.locator(".overall-button")).to_have_text("? not judged as a whole")
+    expect(page.locator(".overall-button")).to_have_text("? not judged overall")
     expect(page.locator(".record-head .chips")).to_contain_text("? 2 sentences not judged")
     page.keyboard.press("d")
-    status(page, "Decide on every response sentence first: a, b")
+    status(page, "Undecided response sentences: a, b")
     sentence(page, "a").press("s")
-    expect(page.locator(".overall-button")).to_have_text("? not judged as a whole")
+    expect(page.locator(".overall-button")).to_have_text("? not judged overall")
     sentence(page, "b").press("s")
     sentence(page, "b").press("s")
     expect(page.locator(".overall-button")).to_contain_text("not supported")
     page.keyboard.press("d")
-    status(page, "No sentence is marked relevant (R) or utilized (U). Press d again")
+    status(page, "No sentence is relevant (R) or utilized (U). Press d again")
     assert open_page.stored() == ()
     page.keyboard.press("d")
     expect(page.locator("#lead")).to_contain_text("you disagree with the judge")
@@ -226,11 +226,11 @@ def test_figures_follow_each_judgement(open_page: Opener) -> None:
     """While they are shown."""
     page = open_page(queue="random")
     page.keyboard.press("f")
-    expect(page.locator("#figures")).to_contain_text("Nothing is judged yet")
+    expect(page.locator("#figures")).to_contain_text("No judgments yet")
     page.keyboard.press("a")
-    expect(page.locator("#figures")).to_contain_text("on 1 judged record")
+    expect(page.locator("#figures")).to_contain_text("1 judged record")
     page.keyboard.press("a")
-    expect(page.locator("#figures")).to_contain_text("on 2 judged records")
+    expect(page.locator("#figures")).to_contain_text("2 judged records")
     expect(page.locator("#figures table").nth(1)).to_contain_text("1.000")
 
 
@@ -273,11 +273,47 @@ def test_a_phone_shows_all_without_scrolling_sideways(open_page: Opener) -> None
     """And one can judge there by tapping."""
     page = open_page({"viewport": PHONE, "has_touch": True})
     sentence(page, "b").locator(".mark.verdict").tap()
-    page.get_by_role("button", name="Save mine").tap()
+    page.get_by_role("button", name="Save").tap()
     place(page, 2)
     width = page.evaluate("document.documentElement.scrollWidth")
     assert width <= PHONE["width"]
     assert [event.opinion for event in open_page.stored()] == ["disagree"]
+
+
+def test_a_phone_has_targets_for_thumbs(open_page: Opener) -> None:
+    """Of 44 pixels at least in both directions, while a sentence is chosen."""
+    page = open_page({"viewport": PHONE, "has_touch": True})
+    sentence(page, "b").tap()
+    page.locator("details").evaluate_all("all => all.forEach(one => one.open = true)")
+    small = page.locator("button, input, select, summary, a[href]").evaluate_all(_SMALL)
+    assert small == []
+
+
+_SMALL = """nodes => nodes.filter(node => node.checkVisibility()).map(node => {
+  const { width, height } = node.getBoundingClientRect();
+  return [node.outerHTML.slice(0, 80), width, height];
+}).filter(([, width, height]) => Math.min(width, height) < 44)"""
+
+
+def test_the_response_is_seen_at_once(open_page: Opener) -> None:
+    """Whole, and above the bar, without scrolling."""
+    page = open_page(queue="random")
+    response = page.locator(".record-response").bounding_box()
+    bar = page.locator(".review-bar").bounding_box()
+    assert response is not None
+    assert bar is not None
+    assert response["y"] + response["height"] <= bar["y"]
+    assert page.evaluate("scrollY") == 0
+
+
+def test_agreement_needs_a_look_at_each_document(open_page: Opener) -> None:
+    """The first press leads to a document out of sight, the second agrees."""
+    page = open_page({"viewport": {"width": 1280, "height": 360}})
+    page.keyboard.press("a")
+    status(page, "Not seen yet: Document 1")
+    assert open_page.stored() == ()
+    page.keyboard.press("a")
+    place(page, 2)
 
 
 def test_work_survives_a_server_that_ends(browser: Browser, tmp_path: Path) -> None:
@@ -295,17 +331,17 @@ def test_work_survives_a_server_that_ends(browser: Browser, tmp_path: Path) -> N
         page.keyboard.press("s")
         page.reload()
         place(page, 2)
-        expect(page.locator("#differences")).to_contain_text("You differ in 2 places")
+        expect(page.locator("#differences")).to_contain_text("2 differences from the judge")
     page.keyboard.press("d")
     expect(page.get_by_role("alert")).to_contain_text(f"--port {address.port}")
-    expect(page.locator("#differences")).to_contain_text("You differ in 2 places")
+    expect(page.locator("#differences")).to_contain_text("2 differences from the judge")
     assert len(session.log.file.read().events) == 1
     with served(a_session(tmp_path), address.port) as again:
         page.goto(str(again))
         expect(page.get_by_role("alert")).to_be_hidden()
         expect(page.locator("#counts")).to_contain_text("1 of 4 judged")
         place(page, 2)
-        expect(page.locator("#differences")).to_contain_text("You differ in 2 places")
+        expect(page.locator("#differences")).to_contain_text("2 differences from the judge")
         page.keyboard.press("d")
         place(page, 3)
     context.close()

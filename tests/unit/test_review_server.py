@@ -415,7 +415,7 @@ def test_no_answer_tells_of_a_fault_inside(
     answer = harness.client.get("/api/overview", headers=OURS)
     assert answer.status_code == 500
     assert "secret" not in answer.text
-    assert harness.complaints == ["the desk failed to answer: RuntimeError: secret of /home"]
+    assert harness.complaints == ["the review app failed to answer: RuntimeError: secret of /home"]
 
 
 def test_a_restarted_app_shows_saved_answers(harness: Harness, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@
 const MANY_SENTENCES = 300;
 /** Number of response sentences above which the panel has a fixed height, so the list does not move. */
 const FITTING_SENTENCES = 6;
-/** Characters above which an explanation is folded. */
+/** Characters above which an explanation is folded. While editing, the texts have precedence. */
 const SHORT_EXPLANATION = 240;
 
 /**
@@ -59,6 +59,7 @@ class RecordDrawing {
     this.keys = new SentenceKeys(this.subject, this.rows, this.selection, act);
     this.node = this.draw();
     this.listen();
+    new SentenceFollower(this.selection, this.node);
     this.paint();
     this.selection.update();
   }
@@ -104,7 +105,7 @@ class RecordDrawing {
       { class: many ? "record-documents many" : "record-documents", "aria-label": "Documents" },
       el("h3", {}, counted(documents.length, "document")),
       facts && drawLegend(),
-      label && drawExplanation("Relevance", label.relevance_explanation),
+      label && drawExplanation("Relevance", label.relevance_explanation, this.subject.edit),
       documents.map((sentences, index) =>
         el(
           "section",
@@ -127,9 +128,8 @@ class RecordDrawing {
     return el(
       "section",
       { class: "record-response", "aria-label": "Response" },
-      el("h3", {}, "Response"),
-      el("div", { class: "overall" }, this.overall?.node),
-      label && drawExplanation("Overall", label.overall_explanation),
+      el("div", { class: "response-head" }, el("h3", {}, "Response"), this.overall?.node),
+      label && drawExplanation("Overall", label.overall_explanation, this.subject.edit),
       response.length === 0 && el("p", { class: "small muted" }, "No sentences."),
       this.rows.draw("response", response, (key) => ({
         marks: this.marks.drawVerdict(key),
@@ -251,18 +251,13 @@ function drawLegend() {
   );
 }
 
-/** Draw an explanation of the label as a whole; a long one is folded. */
-function drawExplanation(title, text) {
+/** Draw an explanation of the label as a whole; null without any. */
+function drawExplanation(title, text, edit) {
   if (!text) return null;
-  const words = el("span", { dir: "auto" }, shownText(text));
-  const paragraph = el("p", { class: "judge-says small" }, el("strong", {}, `${title}: `), words);
-  if (text.length <= SHORT_EXPLANATION) return paragraph;
-  paragraph.classList.add("folded");
-  const unfold = (event) => {
-    const folded = paragraph.classList.toggle("folded");
-    event.target.setAttribute("aria-expanded", String(!folded));
-    event.target.textContent = folded ? "Show all" : "Show less";
-  };
-  const button = { type: "button", class: "plain unfold no-print", "aria-expanded": "false" };
-  return [paragraph, el("button", { ...button, onclick: unfold }, "Show all")];
+  return el(
+    "details",
+    { class: "judge-says small", open: !edit && text.length <= SHORT_EXPLANATION },
+    el("summary", {}, `${title} explanation`),
+    el("p", { dir: "auto" }, shownText(text)),
+  );
 }

@@ -4,7 +4,7 @@
 const KINDS_AT_ONCE = 4;
 const SEVERITIES = ["contradiction", "suspicion", "note"];
 
-/** Draw the findings, the worst first; null without any. */
+/** Draw the findings, the worst first, folded while editing; null without any. */
 function drawFindings(subject) {
   const findings = subject.hidden ? [] : subject.view.findings;
   if (findings.length === 0) return null;
@@ -15,9 +15,9 @@ function drawFindings(subject) {
   const rows = worstFirst.map((kind) => drawFindingsOfKind(subject, kind));
   const rest = rows.slice(KINDS_AT_ONCE);
   return el(
-    "section",
-    { class: "findings", "aria-label": "Findings" },
-    el("h3", {}, counted(findings.length, "finding")),
+    "details",
+    { class: "findings", open: !subject.edit },
+    el("summary", {}, counted(findings.length, "finding")),
     el("ul", { role: "list" }, rows.slice(0, KINDS_AT_ONCE)),
     rest.length > 0 &&
       el(

@@ -6,13 +6,17 @@ function drawRecordHead(view, chips) {
     "header",
     { class: "record-head" },
     el(
-      "p",
-      { class: "record-id" },
-      el("span", { class: "small muted" }, "Record "),
-      el("code", { dir: "auto" }, shownText(view.id)),
+      "div",
+      { class: "record-line" },
+      el(
+        "p",
+        { class: "record-id" },
+        el("span", { class: "small muted" }, "Record "),
+        el("code", { dir: "auto" }, shownText(view.id)),
+      ),
+      chips,
     ),
     el("h2", { class: "question", dir: "auto" }, shownText(view.question)),
-    chips,
   );
 }
 
@@ -60,7 +64,7 @@ class OverallButton {
   paint() {
     const { facts, judge } = this.subject;
     const { letter, words } = VERDICTS[verdictName(facts.overall)];
-    this.node.textContent = `${letter} ${words} as a whole`;
+    this.node.textContent = `${letter} ${words} overall`;
     this.node.setAttribute("aria-pressed", String(facts.overall ?? "mixed"));
     this.node.classList.toggle("changed", judge !== null && judge.overall !== facts.overall);
   }

@@ -12,7 +12,8 @@ class ExplanationPanel {
     this.specials = subject.edit ? drawSpecials(toggleSupport) : null;
     this.node = el(
       "section",
-      { class: "record-panel", "aria-label": "Explanation", hidden: !subject.facts },
+      // A stop of the Tab key: it scrolls if an explanation is long.
+      { class: "record-panel", "aria-label": "Explanation", tabindex: "0", hidden: !subject.facts },
       this.explanation,
       this.specials,
     );
@@ -22,9 +23,7 @@ class ExplanationPanel {
   show(selection) {
     if (!this.subject.facts) return;
     const { key, isInitial } = selection;
-    const parts = [key !== null && this.explained(key, selection.chosen), isInitial && this.hint()];
-    // It never shrinks: otherwise the sentence under the pointer would move, and change the panel again.
-    this.explanation.style.minHeight = `${this.explanation.offsetHeight}px`;
+    const parts = [key !== null && this.explained(key, selection.chosen), isInitial && !this.subject.edit && this.hint()];
     this.explanation.replaceChildren(...parts.flat(Infinity).filter(isShown));
     if (this.specials) this.paintSpecials(selection.chosen);
   }
@@ -60,9 +59,10 @@ class ExplanationPanel {
     const why = (source) =>
       source.explanation(key) &&
       el("p", { dir: "auto", class: "text" }, shownText(source.explanation(key)));
-    const judgeName = edit ? "The judge" : others.length > 0 ? subject.labelName : "";
+    const changed = edit && judge && responseWords(judge, key) !== responseWords(facts, key);
+    const judgeName = changed ? "Judge" : others.length > 0 ? subject.labelName : "";
     return [
-      edit && this.drawVerdict(key, "You", facts),
+      edit && (changed || !judge) && this.drawVerdict(key, "You", facts),
       judge && [this.drawVerdict(key, judgeName, judge), why(judge)],
       judge && others.map((one) => [this.drawVerdict(key, one.name, one.facts), why(one.facts)]),
     ];
@@ -84,10 +84,7 @@ class ExplanationPanel {
 
   /** Draw the hint shown until a person selects a sentence. */
   hint() {
-    const words = this.subject.edit
-      ? "Select a response sentence, then the document sentences that support it."
-      : "Select a sentence to see its explanation.";
-    return el("p", { class: "muted small" }, words);
+    return el("p", { class: "muted small" }, "Select a sentence to see its explanation.");
   }
 
   /** Update the buttons to the special support of the chosen response sentence. */

@@ -107,6 +107,28 @@ class RecordSelection {
   }
 }
 
+/** Selects the sentence at the reading line while a person scrolls a narrow screen. */
+class SentenceFollower {
+  /**
+   * @param {RecordSelection} selection the selection.
+   * @param {HTMLElement} node the record.
+   */
+  constructor(selection, node) {
+    if (matchMedia("(min-width: 60rem)").matches) return;
+    // Keys and links scroll, too, but to a sentence that they focus.
+    let scrolls = false;
+    for (const name of ["wheel", "touchmove"])
+      node.addEventListener(name, () => (scrolls = true), { passive: true });
+    node.addEventListener("focusin", () => (scrolls = false));
+    const line = { rootMargin: "-30% 0px -69% 0px" };
+    const observer = new IntersectionObserver((entries) => {
+      const row = entries.find((entry) => entry.isIntersecting)?.target;
+      if (scrolls && row) selection.point(row.dataset.key);
+    }, line);
+    for (const row of node.querySelectorAll(".sentence")) observer.observe(row);
+  }
+}
+
 /**
  * Scroll only the column of some rows, until one of them is visible.
  * @param {HTMLElement[]} rows rows of one column.

@@ -7,26 +7,26 @@ const STORED_KEYS = "keys-off";
 
 /** Keys with their help text and action; `record_keys.js` handles the keys of sentences. */
 const KEYS = [
-  ["a", "Agree with the judge and go on", () => answer("agree")],
-  ["d", "Save your own judgement and go on (also Ctrl+Enter)", () => answer("judged")],
-  ["n", "Not sure: no judgement of yours counts", () => answer("unsure")],
-  ["l", "Later, or go on: the next record that you have not judged", () => later()],
+  ["a", "Agree with the judge", () => answer("agree")],
+  ["d", "Save your judgment (also Ctrl+Enter)", () => answer("judged")],
+  ["n", "Unsure: no judgment is saved", () => answer("unsure")],
+  ["l", "Next record without your judgment", () => later()],
   ["j", "Next record", () => step(1)],
   ["k", "Previous record", () => step(-1)],
-  ["o", "Turn the verdict on the response as a whole", () => toggle("overall", null)],
+  ["o", "Change the verdict on the whole response", () => toggle("overall", null)],
   ["c", "Write a comment", () => $("#comment").focus()],
-  ["z", "Undo: take back what you saved last", () => undo()],
-  ["f", "Show or hide the figures so far", () => toggleFigures()],
-  ["?", "This help", () => $("#help").showModal()],
+  ["z", "Undo the last save", () => undo()],
+  ["f", "Show or hide the statistics", () => toggleFigures()],
+  ["?", "Help", () => $("#help").showModal()],
 ];
 
 /** Help for the keys that `record_keys.js` handles. */
 const RECORD_KEYS = [
-  ["↑ ↓ ← →", "Move between sentences; left and right change the side"],
-  ["s", "On a response sentence: supported, or not"],
-  ["r", "On a document sentence: relevant to the question, or not"],
-  ["u", "On a document sentence: utilized by the response, or not"],
-  ["Enter", "On a document sentence: it supports the chosen response sentence, or not"],
+  ["↑ ↓ ← →", "Previous and next sentence; documents and response"],
+  ["s", "Response sentence: supported or not"],
+  ["r", "Document sentence: relevant or not"],
+  ["u", "Document sentence: utilized or not"],
+  ["Enter", "Document sentence: supports the selected response sentence or not"],
 ];
 
 /** Fetch and show the record at a position of the queue. */
@@ -49,7 +49,29 @@ function show(item) {
   $("#comment").value = draft?.comment ?? item.mine?.comment ?? "";
   review.drawing = drawRecord(item.record, { checks: review.overview.checks, hidden: item.hidden, edit: { judgement: review.judgement, toggle, toggleSupport } });
   $("#record").replaceChildren(review.drawing.node);
+  review.unseen = new Set(review.drawing.node.querySelectorAll(".document, .record-response"));
   paint();
+}
+
+/** Note which parts of the record are in sight: agreement needs one look at each. */
+function look() {
+  const bar = $(".review-buttons").getBoundingClientRect();
+  for (const part of review.unseen) {
+    const parts = [part, part.closest(".record-documents") ?? part];
+    const [box, pane] = parts.map((node) => node.getBoundingClientRect());
+    const [top, bottom] = [Math.max(pane.top, 0), Math.min(pane.bottom, bar.top)];
+    if (box.top < bottom && box.bottom > top) review.unseen.delete(part);
+  }
+}
+
+/** Scroll to a part that the person has not seen; return whether there was one. */
+function showUnseen() {
+  look();
+  const [part] = review.unseen;
+  if (!part) return false;
+  part.scrollIntoView({ block: "start" });
+  showStatus(`Not seen yet: ${$("h3, h4", part).textContent}. Agree again after a look.`);
+  return true;
 }
 
 /** Save an answer to the record, and go on. */
@@ -69,35 +91,36 @@ function answer(kind) {
     if (after.counts.next_open !== null) return visit(after.counts.next_open);
     show(after);
     review.focusAfter = "#work";
-    showStatus("All records are judged. Look at the figures (f), or stop the desk in its terminal with Ctrl-C.");
+    showStatus("All records are judged. See the statistics (f), or stop the app in its terminal with Ctrl-C.");
   });
 }
 
-const OPINION_WORDS = { agree: "you agree with the judge", disagree: "you disagree with the judge", unsure: "you are not sure" };
+const OPINION_WORDS = { agree: "you agree with the judge", disagree: "you disagree with the judge", unsure: "you are unsure" };
 
 /** Return whether an answer is possible now; if not, show the reason. */
 function mayAnswer(kind) {
   const open = undecided();
   if (kind === "agree" && review.item.hidden) {
-    showStatus("The judge's verdicts are hidden: judge yourself, then save with d.");
+    showStatus("The judge's verdicts are hidden: decide yourself, then save (d).");
     return false;
   }
   if (kind === "agree" && isJudgementChanged()) {
-    showStatus("Your marks differ from the judge's: save them with d, or start over.");
+    showStatus("Your marks differ from the judge's: save (d) or reset.");
     return false;
   }
+  if (kind === "agree" && showUnseen()) return false;
   if (kind === "judged" && open.length > 0) {
-    showStatus(`Decide on every response sentence first: ${open.join(", ")} (press s there).`);
+    showStatus(`Undecided response sentences: ${open.join(", ")}. Press s on each.`);
     review.drawing.focus(open[0]);
     return false;
   }
   if (kind === "judged" && review.judgement.overall_supported === null) {
-    showStatus("Decide on the response as a whole first (press o).");
+    showStatus("The whole response is undecided. Press o.");
     return false;
   }
   if (kind === "judged" && isUnmarked() && review.confirmedUnmarked !== review.item.key) {
     review.confirmedUnmarked = review.item.key;
-    showStatus("No sentence is marked relevant (R) or utilized (U). Press d again if that is right.");
+    showStatus("No sentence is relevant (R) or utilized (U). Press d again to save.");
     return false;
   }
   return true;
@@ -125,7 +148,7 @@ function reveal(item) {
 function later() {
   return attempt(async () => {
     const next = review.item?.counts.next_open ?? null;
-    if (next === null) showStatus("Nothing is left: you have judged every record.");
+    if (next === null) showStatus("You have judged every record.");
     else await visit(next);
   });
 }
@@ -143,12 +166,12 @@ function step(by) {
 function undo() {
   return attempt(async () => {
     const { saved } = review;
-    if (!saved) return showStatus("There is nothing to take back.");
+    if (!saved) return showStatus("Nothing to undo.");
     const item = await request(`records/${saved.position}/withdrawal`, { key: saved.key, annotator: review.annotator });
     review.saved = null;
     sessionStorage.setItem(STORED_PLACE, String(saved.position));
     show(item);
-    showStatus(`Taken back: record ${saved.position + 1} counts as not judged.`);
+    showStatus(`Undone: record ${saved.position + 1} is not judged.`);
     if (!$("#figures").hidden) void refreshFigures();
   });
 }
@@ -159,7 +182,7 @@ function startOver() {
   review.judgement = judgeJudgement(review.item);
   review.ownOverall = false;
   changed();
-  showStatus(review.item.hidden ? "Your marks are gone." : "These are the judge's marks again.");
+  showStatus(review.item.hidden ? "Marks removed." : "Reset to the judge's marks.");
 }
 
 function fillHelp() {
@@ -171,8 +194,8 @@ function fillHelp() {
   off.checked = keysAreOn();
   $("#help").replaceChildren(
     el("h2", { id: "help-title", tabindex: "-1", autofocus: true }, "How to review"),
-    el("p", {}, "A judge has read the documents and the response. It marked document sentences that help to answer the question (R, relevant) and that the response uses (U, utilized), and said of each response sentence whether the documents support it (✓ or ✗), and by which sentences."),
-    el("p", {}, "You say whether that is right. The judge's label is never changed: what you say is added to a file of corrections, and is safe as soon as the page says “Saved”."),
+    el("p", {}, "A judge marked document sentences that help to answer the question (R, relevant) and that the response uses (U, utilized). It decided for each response sentence whether the documents support it (✓ or ✗), and which sentences do."),
+    el("p", {}, "Correct the judge. Its label never changes: your judgment goes to a file of corrections, and is stored once the page shows “Saved”."),
     el("h3", {}, "Keys"),
     list(KEYS),
     el("h3", {}, "Keys on a sentence"),
@@ -202,10 +225,10 @@ function openName() {
     el(
       "form",
       { onsubmit: done },
-      el("h2", { id: "name-title" }, "Who judges?"),
-      el("p", {}, el("label", { for: "name-field" }, "Your name, as the corrections will bear it")),
+      el("h2", { id: "name-title" }, "Annotator"),
+      el("p", {}, el("label", { for: "name-field" }, "Name in the corrections file")),
       el("p", {}, field),
-      el("p", { class: "review-group" }, el("button", { type: "submit", class: "primary" }, "Go on"), el("button", { type: "button", onclick: () => $("#name").close() }, "Cancel")),
+      el("p", { class: "review-group" }, el("button", { type: "submit", class: "primary" }, "Continue"), el("button", { type: "button", onclick: () => $("#name").close() }, "Cancel")),
     ),
   );
   $("#name").showModal();
@@ -259,7 +282,7 @@ function goTo(event) {
   event.target.blur();
   if (!Number.isInteger(position) || position < 0 || position >= review.overview.counts.size) {
     paintBar();
-    showStatus(`There are records 1 to ${grouped(review.overview.counts.size)}.`);
+    showStatus(`Enter a number from 1 to ${grouped(review.overview.counts.size)}.`);
   } else {
     void attempt(() => visit(position));
   }
@@ -287,6 +310,7 @@ function startReview() {
   });
   $("#position").addEventListener("change", goTo);
   document.addEventListener("keydown", onReviewKey);
+  document.addEventListener("scroll", look, { capture: true, passive: true });
   addEventListener("beforeunload", (event) => {
     if (hasDrafts()) event.preventDefault();
   });

@@ -15,7 +15,7 @@ function paintHead() {
   progress.value = judged;
   $("#counts").replaceChildren(
     el("strong", {}, `${grouped(judged)} of ${grouped(counts.size)} judged`),
-    ` · ${counts.agree} agree, ${counts.disagree} disagree, ${counts.unsure} not sure`,
+    el("span", {}, ` · ${counts.agree} agree, ${counts.disagree} disagree, ${counts.unsure} unsure`),
   );
 }
 
@@ -23,16 +23,14 @@ function paintHead() {
 function paintLead() {
   const { item } = review;
   const mine = item.mine && OPINION_WORDS[item.mine.opinion];
-  let words = [el("strong", {}, "Is the judge right? "), "Check its marks against the texts. Press ", el("kbd", {}, "a"), " to agree; or change the marks that are wrong, by click or key, and press ", el("kbd", {}, "d"), " to save."];
+  let words = [el("strong", {}, "Is the judge right? "), "Agree, or change wrong marks and save."];
   if (item.hidden) {
     words = [
       el("strong", {}, "Judge it yourself. "),
-      "Say of each response sentence whether the documents support it, mark document sentences as relevant (R) or utilized (U), and press ",
-      el("kbd", {}, "d"),
-      ". Then you see what the judge said.",
+      "Is each response sentence supported (✓) or not (✗)? Which document sentences are relevant (R), which utilized (U)? Save shows the judge's verdicts.",
     ];
   } else if (item.mine) {
-    words = [el("strong", {}, `You judged this: ${mine}. `), "Go on with ", el("kbd", {}, "l"), ", or change your mind and save again."];
+    words = [el("strong", {}, `Saved: ${mine}. `)];
   }
   $("#lead").replaceChildren(...words);
 }
@@ -42,12 +40,12 @@ function paintDifferences() {
   const box = $("#differences");
   if (item.hidden) {
     const open = undecided();
-    box.replaceChildren(open.length > 0 ? `Response sentences to decide: ${open.join(", ")}` : "Every response sentence is decided.");
+    box.replaceChildren(open.length > 0 ? `Undecided: ${open.join(", ")}` : "All response sentences decided.");
     return;
   }
   const found = differencesOf(item.judge, review.judgement);
   if (found.length === 0) {
-    box.replaceChildren(item.mine?.judgement ? "You and the judge say the same." : "You changed nothing: these are the judge's marks.");
+    box.replaceChildren(item.mine?.judgement ? "No differences from the judge." : "No changes.");
     return;
   }
   const listed = found.slice(0, DIFFERENCES_AT_ONCE);
@@ -55,7 +53,7 @@ function paintDifferences() {
     el("span", { class: "difference" }, words, listed.filter((one) => one.key && one.words === words).map(({ key }) => [" ", keyButton(key, () => review.drawing.focus(key))])),
   ]);
   const more = found.length > listed.length && ` and ${found.length - listed.length} more`;
-  box.replaceChildren(...[el("strong", {}, `You differ in ${counted(found.length, "place")}: `), groups, more].flat(Infinity).filter(isShown));
+  box.replaceChildren(...[el("strong", {}, `${counted(found.length, "difference")} from the judge: `), groups, more].flat(Infinity).filter(isShown));
 }
 
 /** Enable the buttons that apply, and highlight the likely one. */
@@ -66,7 +64,7 @@ function paintBar() {
   for (const id of ["agree", "save", "unsure", "later", "previous", "next"]) $(`#${id}`).disabled = off;
   if (off) return;
   const { size, next_open: nextOpen } = item.counts;
-  $("#later").replaceChildren(item.mine ? "Go on " : "Later ", el("kbd", {}, "l"));
+  $("#later").replaceChildren(item.mine ? "Next open " : "Later ", el("kbd", {}, "l"));
   const agree = $("#agree");
   agree.hidden = item.hidden;
   agree.disabled = changedMarks;
@@ -84,8 +82,8 @@ function paintBar() {
 
 const QUEUE_WORDS = {
   random: "drawn at random",
-  doubtful: "the most doubtful first",
-  order: "in the order of the file",
+  doubtful: "most suspicious first",
+  order: "in file order",
   chosen: "chosen",
 };
 

@@ -32,7 +32,7 @@ function toggle(field, key) {
   if (!review.item || review.busy) return;
   const { judgement } = review;
   if (isOpen() && field === "overall") {
-    showStatus("Decide on the sentences first: the whole follows from them, and can then be turned.");
+    showStatus("Decide on the sentences first: the verdict on the whole response follows from them.");
     return;
   }
   if (field === "overall") {
@@ -143,7 +143,7 @@ function differencesOf(judge, mine) {
     else if (own && own.length > 0 && [...own].sort().join() !== [...theirs].sort().join()) found.push({ key, words: `supported by ${own.join(", ")}` });
   }
   if (mine.overall_supported !== null && mine.overall_supported !== judge.overall_supported) {
-    found.push({ key: null, words: mine.overall_supported ? "supported as a whole" : "not supported as a whole" });
+    found.push({ key: null, words: mine.overall_supported ? "supported overall" : "not supported overall" });
   }
   return found;
 }

@@ -12,6 +12,8 @@ const review = {
   /** True if the person set the overall verdict, which is otherwise derived from the sentences. */
   ownOverall: false,
   drawing: null,
+  /** @type {Set<Element>} documents and response that were never in sight. */
+  unseen: new Set(),
   /** Position and key of the answer saved last, for undo. */
   saved: null,
   /** True while a request runs whose response changes the page. */
@@ -48,15 +50,15 @@ async function request(path, body = null) {
     response = await fetch(API + path, options);
   } catch {
     throw new ReviewError(
-      `The desk does not answer. What you entered stays here: start it again with --port ${location.port}, ` +
-        "open the new address in this tab, and go on.",
+      `The review app does not answer. Your input is kept: start the app again with --port ${location.port} and ` +
+        "open the new address in this tab.",
       0,
     );
   }
   const answer = await response.json().catch(() => ({}));
   if (response.ok) return answer;
-  const reason = typeof answer.error === "string" ? answer.error : `the desk answered ${response.status}`;
-  throw new ReviewError(response.status === 401 ? "This page has an old token: open the address that the terminal shows, in this tab." : capital(reason), response.status);
+  const reason = typeof answer.error === "string" ? answer.error : `the review app answered ${response.status}`;
+  throw new ReviewError(response.status === 401 ? "The token has expired: open the address that the terminal shows in this tab." : capital(reason), response.status);
 }
 
 /** Run work that sends requests, and show its error; entered data is kept. */
@@ -69,7 +71,7 @@ async function attempt(work) {
     showError("");
   } catch (error) {
     if (!(error instanceof ReviewError)) console.error(error);
-    showError(error instanceof ReviewError ? error.message : "The page failed; load it again. What you entered is kept.");
+    showError(error instanceof ReviewError ? error.message : "The page failed. Load it again; your input is kept.");
   } finally {
     review.busy = false;
     paintBar();

@@ -11,16 +11,16 @@ function toggleFigures() {
 async function refreshFigures() {
   const box = $("#figures");
   try {
-    if (box.childElementCount === 0) box.replaceChildren(el("p", { class: "muted" }, "Working them out…"));
+    if (box.childElementCount === 0) box.replaceChildren(el("p", { class: "muted" }, "Computing…"));
     box.replaceChildren(...drawFigures(await request("statistics")));
   } catch (error) {
     if (!(error instanceof ReviewError)) console.error(error);
-    box.replaceChildren(el("p", {}, error instanceof ReviewError ? error.message : "The figures cannot be shown."));
+    box.replaceChildren(el("p", {}, error instanceof ReviewError ? error.message : "Statistics are not available."));
   }
 }
 
 function drawFigures(figures) {
-  if (figures.judged === 0) return [el("p", {}, "Nothing is judged yet: the figures begin with the first judgement.")];
+  if (figures.judged === 0) return [el("p", {}, "No judgments yet.")];
   return [drawFields(figures), drawMeans(figures), drawPeople(figures)].filter(isShown);
 }
 
@@ -28,7 +28,7 @@ function drawFigures(figures) {
 function drawTable(caption, heads, rows) {
   return el(
     "div",
-    { class: "scroll" },
+    { class: "scroll", role: "region", tabindex: "0", "aria-label": caption },
     el(
       "table",
       {},
@@ -48,8 +48,8 @@ function drawFields(figures) {
     coefficient(field.ac1.value),
   ]);
   return drawTable(
-    `The judge against people, on ${counted(figures.judged, "judged record")}`,
-    ["", "decisions", "same", "kappa", "AC1"],
+    `Judge and people agree, ${counted(figures.judged, "judged record")}`,
+    ["verdict", "decisions", "same", "kappa", "AC1"],
     rows,
   );
 }
@@ -65,11 +65,11 @@ function drawMeans(figures) {
     "div",
     {},
     rows.length > 0 && drawTable(
-      `Means over ${counted(figures.rows, "labelled row")}, with 95 % intervals`,
-      ["", "judge alone", "set right by people (PPI++)", "corrected where judged"],
+      `Means over ${counted(figures.rows, "labeled row")}, 95 % intervals`,
+      ["metric", "judge", "corrected estimate (PPI++)", "judged records corrected"],
       rows,
     ),
-    rows.length > 0 && figures.drawn > 0 && el("p", { class: "small muted" }, `PPI++ carries over to all rows what people said of ${counted(figures.drawn, "record")} drawn at random.`),
+    rows.length > 0 && figures.drawn > 0 && el("p", { class: "small muted" }, `PPI++ corrects all rows by judgments of ${counted(figures.drawn, "random record")}.`),
     figures.notes.map((note) => el("p", { class: "small muted" }, `${capital(note).replace(/\.$/, "")}.`)),
   );
 }
@@ -80,8 +80,8 @@ function drawPeople(figures) {
   return el(
     "div",
     {},
-    drawTable("Who judged", ["", "agree", "disagree", "not sure"], rows),
-    among.length > 0 && drawTable("People among themselves", ["", "decisions", "alpha", "AC1"], among),
+    drawTable("Annotators", ["name", "agree", "disagree", "unsure"], rows),
+    among.length > 0 && drawTable("Agreement of people", ["verdict", "decisions", "alpha", "AC1"], among),
   );
 }
 
