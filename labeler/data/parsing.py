@@ -23,6 +23,8 @@ _DEEPEST = 64
 _FLOAT_HINT = " (data frames make floats of a column of numbers in which one is missing)"
 _LONGEST_ID = 200
 """Characters of an id in errors."""
+_RECORD = frozenset({"kind", "example", "signature"})
+"""Columns of a label record."""
 _KNOWN = frozenset(Example.model_fields) - {"metadata"}
 
 
@@ -35,10 +37,12 @@ def joined_id(row: Mapping[str, Any], columns: Sequence[str], where: str) -> str
     parts = [row.get(column) for column in columns]
     for column, part in zip(columns, parts, strict=True):
         if isinstance(part, bool) or not isinstance(part, str | int) or part == "":
+            found = "missing" if part is None else f"{part!r:.40}"
             raise BadRow(
-                f"{where}: column {column!r} is to be part of the id and is {part!r:.40}; "
-                "it must be a text or a whole number",
+                f"{where}: column {column!r} of the id (--id) is {found}; it must be a text or a "
+                f"whole number; columns: {', '.join(map(str, row))[:_LONGEST_ID]}",
                 reason="missing_field" if part is None else "wrong_type",
+                lacks=["id"] if part is None else (),
             )
     return "/".join(map(str, parts))
 
@@ -81,12 +85,19 @@ def _require_fields(fields: Mapping[str, Any], row: Mapping[str, Any], where: st
     if not missing:
         return
     columns = [str(name) for name in row if name not in Example.model_fields]
-    near = {name: difflib.get_close_matches(name, columns, n=1) for name in missing}
-    hints = [f"did you mean {found[0]!r} for {name!r}?" for name, found in near.items() if found]
+    near = {name: difflib.get_close_matches(name, columns, n=1, cutoff=0.7) for name in missing}
+    hints = [f"perhaps {found[0]!r} is {name!r}" for name, found in near.items() if found]
+    if row.keys() >= _RECORD:
+        raise BadRow(
+            f"{where}: a {row['kind']!s:.40} record, not a row: 'labeler metrics' measures labels, "
+            "and rows are what they are made of",
+            reason="wrong_type",
+            lacks=missing,
+        )
     raise BadRow(
         f"{where}: no {', '.join(map(repr, missing))}; a row needs question, documents and "
         f"response; its other columns: {', '.join(sorted(columns)) or 'none'}"
-        f"{'; ' if hints else ''}{' '.join(hints)}",
+        f"{'; ' if hints else ''}{', '.join(hints)}",
         reason="missing_field",
         lacks=missing,
     )

@@ -360,6 +360,8 @@ class _Lacking:
             remedy = (
                 f". Name its column by --map {field}=COLUMN, in Python by "
                 f"columns={{{field!r}: 'COLUMN'}}"
+                if field != "id"
+                else ""
             )
             raise BadRows(
                 f"{rows} {field!r}{more}, so nothing was asked: "

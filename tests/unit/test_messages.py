@@ -26,6 +26,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     f"{EMBEDDED} --preset ragaas": ("unknown preset 'ragaas'", "did you mean 'ragas'"),
     f"{EMBEDDED} --map question=quest": ("no row has 'quest'", "did you mean 'question'"),
     f"{EMBEDDED} --map quest=question": ("no field 'quest'", "did you mean 'question'"),
+    "label labels.jsonl --judge embedded": ("a label record, not a row", "'labeler metrics'"),
+    f"{EMBEDDED} --id nope": ("column 'nope' of the id (--id) is missing", "columns: id, domain"),
     f"{EMBEDDED} --splitter spacy": ("unknown splitter 'spacy'", "have: general"),
     "label twice.jsonl --judge embedded": ("id 'a' stands already", "give each row its own"),
     # Where labels go.
