@@ -40,6 +40,7 @@ autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88
 napoleon_use_rtype = False
+napoleon_use_ivar = True
 napoleon_custom_sections = [("Undefined when", "notes_style"), ("Source", "notes_style")]
 
 

@@ -63,8 +63,16 @@ def open_rows(rows: RowSource, options: RowsOptions) -> Rows:
             an Arrow table, or a data set of the Hugging Face library.
         options: see :class:`RowsOptions`.
 
+    Returns:
+        The rows as :class:`Example`; a row that cannot be read is a failure in its place.
+
     Raises:
         UsageError: there is no such preset or field, or a package to read the rows is missing.
+
+    Example:
+        >>> rows = labeler.open_rows("examples/rows.jsonl")
+        >>> len(list(rows))
+        14
     """
     return options.open(rows)
 
@@ -88,11 +96,21 @@ def iter_labels(rows: RowSource, options: LabelOptions) -> Generator[Outcome, No
             nothing); ``canaries`` is a share, or ``Canaries(share)``, which reports afterwards how
             often the judge was fooled.
 
+    Yields:
+        A label record or a failure for each row.
+
     Raises:
         UsageError: the rows cannot be read, or two share an id and differ; nothing was sent.
         FatalJudgeError: no record can be labeled, for example with a wrong key.
         RunPaused: the server asks to wait longer than the options allow.
         StoreError: the store cannot be read or written.
+
+    Example:
+        >>> for outcome in labeler.iter_labels("examples/rows.jsonl", judge="embedded"):
+        ...     first = outcome.id
+        ...     break
+        >>> first
+        'tide-gate-height'
     """
     yield from _labels(rows, options, _judges(options))
 
@@ -185,12 +203,21 @@ def iter_scores(rows: RowSource, options: ScoreOptions) -> Generator[ScoreOutcom
             after the other; :func:`labeler.calculators.score_agreement.compare_raters` measures
             their agreement. Each of ``samples`` is an outcome of its own.
 
+    Yields:
+        A score record or a failure for each row, criterion and trial.
+
     Raises:
         UsageError: a criterion is malformed, a judge is given twice or gives labels only, the rows
             cannot be read, or two share an id and differ.
         FatalJudgeError: no row can be scored, or a criterion gets no steps.
         RunPaused: the server asks to wait longer than the options allow.
         StoreError: the store cannot be read or written.
+
+    Example:
+        >>> for outcome in labeler.iter_scores(  # doctest: +SKIP
+        ...     "rows.jsonl", judge="openai:MODEL", criteria="rubric_faithfulness"
+        ... ):
+        ...     print(outcome.id, outcome.score)
     """
     from labeler.data.criteria_files import choose_criteria
     from labeler.labeling.score_runs import Plan, score_rows
@@ -211,7 +238,23 @@ def iter_scores(rows: RowSource, options: ScoreOptions) -> Generator[ScoreOutcom
 
 @keywords(ScoreOptions)
 def score(rows: RowSource, options: ScoreOptions) -> list[ScoreOutcome]:
-    """Score rows and return an outcome for each, criterion and trial; see :func:`iter_scores`."""
+    """Score rows and return an outcome for each, criterion and trial; see :func:`iter_scores`.
+
+    Args:
+        rows: as for :func:`open_rows`.
+        options: those of :func:`iter_scores`.
+
+    Returns:
+        Score records and failures, in input order.
+
+    Raises:
+        UsageError: as for :func:`iter_scores`.
+
+    Example:
+        >>> labeler.score(  # doctest: +SKIP
+        ...     "rows.jsonl", judge="openai:MODEL", criteria="rubric_faithfulness"
+        ... )
+    """
     return list(iter_scores(rows, **vars(options)))
 
 
@@ -268,10 +311,18 @@ def submit_batch(rows: RowSource, options: BatchOptions) -> Submission:
             service such as ``OpenAIBatches(api_key=…)`` with the judge's ``base_url``; ``store``
             is a folder, which also records the batches.
 
+    Returns:
+        Name and size of the new batch, and the rows that it leaves out.
+
     Raises:
         UsageError: the rows cannot be read, or judge and service do not fit; nothing was sent.
         JudgeError: the provider rejects it, or cannot be reached; run it again to continue.
         StoreError: the store cannot be read or written.
+
+    Example:
+        >>> labeler.submit_batch(  # doctest: +SKIP
+        ...     "rows.jsonl", model="MODEL", batches=labeler.OpenAIBatches()
+        ... )
     """
     from labeler.integrations.batch import submit
     from labeler.labeling.tasks import label_tasks
@@ -299,6 +350,16 @@ def estimate(rows: RowSource, options: EstimateOptions) -> Estimate:
     Args:
         rows: as for :func:`open_rows`.
         options: those of :func:`label`; a store folder that does not exist holds no labels.
+
+    Returns:
+        Requests, tokens, dollars and time, for this profile.
+
+    Raises:
+        UsageError: an option is wrong, or the rows cannot be read.
+
+    Example:
+        >>> labeler.estimate("examples/rows.jsonl", model="gpt-4.1-mini").rows.read
+        14
     """
     from labeler.labeling import estimate as estimating
     from labeler.labeling.tasks import label_tasks
@@ -427,7 +488,22 @@ def _stored_labels(options: StoreOptions) -> Iterator[LabelStore]:
 
 
 def write_labels(outcomes: Iterable[AnyOutcome], path: str | Path) -> int:
-    """Write outcomes as JSON Lines, and return their number; the file appears when complete."""
+    """Write outcomes to a label file; the file appears when complete.
+
+    Args:
+        outcomes: records and failures.
+        path: the file, JSON Lines, or Parquet if the name ends in ``.parquet``.
+
+    Returns:
+        The number of outcomes.
+
+    Raises:
+        UsageError: the file cannot be written.
+
+    Example:
+        >>> labeler.write_labels(labels, folder / "labels.jsonl")
+        14
+    """
     return sum(1 for _ in write_outcomes(outcomes, path))
 
 

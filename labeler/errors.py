@@ -24,7 +24,15 @@ if TYPE_CHECKING:
 
 
 class LabelerError(Exception):
-    """Base class of all errors that this package raises on purpose."""
+    """Base class of all errors that this package raises on purpose.
+
+    Example:
+        >>> try:
+        ...     labeler.load("missing.jsonl")
+        ... except labeler.LabelerError as error:
+        ...     print(type(error).__name__)
+        UsageError
+    """
 
 
 class UsageError(LabelerError):
@@ -50,7 +58,15 @@ class BadRow(UsageError):
 
 
 class BadRows(UsageError):
-    """Every row lacks the same field, so a column has another name; nothing was sent or written."""
+    """Every row lacks the same field, so a column has another name; nothing was sent or written.
+
+    Example:
+        >>> try:
+        ...     labeler.label([{"question": "Why?", "response": "So."}], judge="embedded")
+        ... except labeler.BadRows as error:
+        ...     print("documents" in str(error))
+        True
+    """
 
 
 class JudgeError(LabelerError):

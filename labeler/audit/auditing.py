@@ -285,9 +285,16 @@ def findings_of(
         checks: ids or checks, see :func:`labeler.audit.select_checks`; by default all. Checks of
             repeated judgments find nothing in a single one.
 
+    Returns:
+        The findings; mostly none.
+
     Raises:
         UnknownName: a check is not registered.
         UsageError: a third party's check returned something else than findings.
+
+    Example:
+        >>> [finding.check for finding in labeler.findings_of(labels["pilot-boat-half"])]
+        ['verdict_hangs_on_one']
     """
     subject = Subject(record)
     return tuple(
@@ -315,10 +322,18 @@ def audit_labels(
         checks: ids or checks, see :func:`labeler.audit.select_checks`; by default all.
         by: name of a metadata column to group by; records without it form the group ``(none)``.
 
+    Returns:
+        Rates by check, and the findings of each record.
+
     Raises:
         UnknownName: a check is not registered.
         UsageError: no record has the column, two records of an id and label key differ, or a third
             party's check returned something else than findings.
+
+    Example:
+        >>> found = labeler.audit_labels(labels)
+        >>> found.ranked(1)[0].id
+        'pilot-boat-half'
     """
     running = _RunningAudit(select_checks(checks), by)
     labels = records_of(checked(outcomes), "label")

@@ -26,6 +26,10 @@ class Found(Brief):
     Attributes:
         message: the problem in one sentence for a person; may quote keys, never whole texts.
         keys: the sentences concerned, of documents, response or reference, in reading order.
+
+    Example:
+        >>> labeler.Found("The response repeats itself.", ("a", "b")).keys
+        ('a', 'b')
     """
 
     message: str
@@ -41,6 +45,11 @@ class Finding(Brief):
         severity: the check's severity.
         message: the problem in one sentence.
         keys: the sentences concerned, in reading order.
+
+    Example:
+        >>> findings = labeler.findings_of(labels["pilot-boat-half"])
+        >>> findings[0].check, findings[0].severity
+        ('verdict_hangs_on_one', 'note')
     """
 
     check: str
@@ -164,7 +173,32 @@ def check(
     applies: AppliesFunction = _always,
     weight: float | None = None,
 ) -> Callable[[FindFunction], FindFunction]:
-    """Register the decorated function as a check; :class:`Check` documents the arguments."""
+    """Register the decorated function as a check.
+
+    Args:
+        name: its id; must be free.
+        severity: ``contradiction``, ``suspicion`` or ``note``.
+        title: what it finds, in a few words.
+        why: why this is suspicious, and what to do about it, in one sentence.
+        version: increased when its findings change for any label.
+        applies: returns True for a :class:`Subject` that it can examine: the base of its rate.
+        weight: evidence that a record with a finding is wrong, 0 to 1; by default as the severity.
+
+    Returns:
+        A decorator. The function takes a :class:`Subject` and yields :class:`Found`.
+
+    Raises:
+        UsageError: the name is taken.
+
+    Example:
+        >>> @labeler.check("shouting", severity="note", title="Loud", why="Capitals are rare.")
+        ... def shouting(subject):
+        ...     for key, text in subject.texts.items():
+        ...         if text.isupper():
+        ...             yield labeler.Found("All capitals.", (key,))
+        >>> len(labeler.audit_labels(labels, checks="shouting").ranked(1))
+        0
+    """
 
     def register(find: FindFunction) -> FindFunction:
         strength = WEIGHTS[severity] if weight is None else weight

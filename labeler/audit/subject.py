@@ -56,7 +56,16 @@ def _interned(keys: Iterable[str]) -> tuple[str, ...]:
 
 
 class Subject:
-    """One record under audit."""
+    """One record under audit: what a check looks at.
+
+    Args:
+        record: the label record.
+
+    Example:
+        >>> subject = labeler.Subject(labels["pilot-boat-half"])
+        >>> subject.texts["b"], sorted(subject.relevant)
+        ('All fishing boats are exempt.', ['0a', '1b'])
+    """
 
     def __init__(self, record: LabelRecord) -> None:
         self.record = record

@@ -303,8 +303,15 @@ def to_arrow(rows: Iterable[MetricsRow | SummaryRow], *, details: bool = False) 
         rows: the result of :func:`labeler.metrics` or :func:`labeler.summary`.
         details: True for numerators, denominators and reasons of each metric, and signatures.
 
+    Returns:
+        A ``pyarrow.Table`` with one row an outcome or summary; undefined values are null.
+
     Raises:
         UsageError: pyarrow is not installed, or the rows are of another kind.
+
+    Example:
+        >>> labeler.to_arrow(labeler.metrics(labels)).num_rows
+        14
     """
     require_pyarrow("to_arrow")
     import pyarrow as pa  # noqa: PLC0415 - slow to load
@@ -323,8 +330,15 @@ def to_frame(
         library: ``polars`` or ``pandas``.
         details: as for :func:`to_arrow`.
 
+    Returns:
+        A data frame with one row an outcome or summary; undefined values are null.
+
     Raises:
         UsageError: the library is unknown or not installed, or the rows are of another kind.
+
+    Example:
+        >>> labeler.to_frame(labeler.metrics(labels), "polars").shape[0]
+        14
     """
     table = _table_of(rows, details=details)
     try:

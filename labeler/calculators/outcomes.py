@@ -191,9 +191,20 @@ def read_labels(labels: str | Path) -> Iterator[Outcome]:
 
     Other outcomes, such as scores, are skipped.
 
+    Args:
+        labels: path of the file or folder.
+
+    Returns:
+        Labels and failures, read one by one.
+
     Raises:
         UsageError: the file or folder does not exist, or a line is no outcome.
         StoreError: the store is damaged.
+
+    Example:
+        >>> path = labels.save(folder / "labels.jsonl")
+        >>> sum(1 for _ in labeler.read_labels(folder / "labels.jsonl"))
+        14
     """
     return records_of(checked_outcomes(labels), "label")
 
@@ -201,9 +212,19 @@ def read_labels(labels: str | Path) -> Iterator[Outcome]:
 def read_scores(scores: str | Path) -> Iterator[ScoreOutcome]:
     """Read scores and failures to score from a file, standard input or a store's folder.
 
+    Args:
+        scores: path of the file or folder.
+
+    Returns:
+        Scores and failures, read one by one.
+
     Raises:
         UsageError: the file or folder does not exist, or a line is no outcome.
         StoreError: the store is damaged.
+
+    Example:
+        >>> list(labeler.read_scores(".labeler"))
+        []
     """
     return records_of(checked_outcomes(scores), "score")
 
@@ -296,6 +317,11 @@ def metrics(
         One row an outcome, in their order; each metric is a :class:`~labeler.calculators.Ratio`.
         Labels that repeat an id and label key, failures that repeat an id and signature, and
         failures of rows that have a label by that signature have no row.
+
+    Example:
+        >>> row = labeler.metrics(labels)["pilot-boat-half"]
+        >>> row["adherence_fraction"].numerator, row["adherence_fraction"].denominator
+        (2, 3)
     """
     chosen = None if ids is None else select_metrics(label_metric_ids(ids))
     questions = question_metrics(ids)
@@ -323,6 +349,14 @@ def summary(
         by: name of a metadata column.
         intervals: ``Intervals()`` gives each mean a confidence interval, which resamples records
             of equal questions together; ``Intervals(group="topic")`` those of a metadata column.
+
+    Returns:
+        A row for each group, configuration and metric: mean, interval, and how many rows are
+        defined, undefined and failed.
+
+    Example:
+        >>> round(labeler.summary(labels)["adherence"].mean, 4)
+        0.6429
     """
     from labeler.calculators.summary import summarize  # noqa: PLC0415 - rows are measured without
     from labeler.calculators.summary_table import SummaryTable  # noqa: PLC0415 - the same

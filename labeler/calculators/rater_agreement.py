@@ -287,6 +287,12 @@ class Votes:
     Attributes:
         fields: number of units by pattern of verdicts, by field of the label.
         records: the records for intervals, by field; none beyond 100,000 records.
+
+    Example:
+        >>> votes = labeler.Votes()
+        >>> found = labeler.label("examples/rows.jsonl", judge="embedded", repeat=2, votes=votes)
+        >>> votes.agreement()[0].raw
+        1.0
     """
 
     fields: dict[str, Counter[Pattern]] = field(default_factory=dict)

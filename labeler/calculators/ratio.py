@@ -62,6 +62,10 @@ class Ratio:
         denominator: exact; ``None`` only if the value is undefined.
         undefined: reason code of a missing value, such as ``no_relevant_sentences``; else ``None``.
         convention: the value that a definition prescribes for the denominator 0.
+
+    Example:
+        >>> labeler.Ratio(2, 5).value, labeler.Ratio.missing("no_relevant_sentences").value
+        (0.4, None)
     """
 
     numerator: int | Fraction | None

@@ -152,7 +152,39 @@ def metric(
     conventions: tuple[tuple[str, float], ...] = (),
     same_as: str | None = None,
 ) -> Callable[[C], C]:
-    """Register the decorated function as a metric; :class:`Metric` documents the arguments."""
+    """Register the decorated function as a metric.
+
+    Args:
+        name: the field's standard name.
+        definition: the published definition that it follows, or a word of your own.
+        default: True if ``name`` alone means this definition; else it is ``name:definition``.
+        version: increased when the value changes for any label.
+        higher_is_better: the direction of improvement.
+        needs: label fields that it reads, such as ``sentence_support_information``.
+        source: paper, package or guide that defines it.
+        formula: the definition in one line.
+        bounded: True if every value lies from 0 to 1.
+        vectorized: True if the function takes columns of many records.
+        conventions: values prescribed where it is undefined, as pairs of reason and value.
+        same_as: id of the metric that equals this one, or ``1-ID`` if the two add up to 1.
+
+    Returns:
+        A decorator. The function takes a :class:`~labeler.calculators.tally.Tally` and returns a
+        :class:`Ratio`.
+
+    Raises:
+        UsageError: the id is taken.
+
+    Example:
+        >>> @labeler.metric(
+        ...     "first_supported", definition="sentence", default=True, source="ours",
+        ...     needs=("sentence_support_information",), formula="1 if sentence a is supported",
+        ... )
+        ... def first_supported(tally):
+        ...     return labeler.Ratio(int("a" in tally.supported), 1)
+        >>> labeler.metrics(labels, "first_supported")["log-rotation"]["first_supported"].value
+        1.0
+    """
 
     def register(compute: C) -> C:
         made = Metric(

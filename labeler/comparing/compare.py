@@ -97,10 +97,19 @@ def compare(
         sides: ``by``, a metadata column to compare within, and the choice of labels; see
             :class:`labeler.comparing.options.SideOptions`.
 
+    Returns:
+        A row for each group and metric: means, difference, interval, p value and verdict.
+
     Raises:
         UsageError: the sides share no labelled record; one holds no label that fits the choice, or
             labels made in several ways and none is chosen; a record has two labels; no label has
             the column; or an option is out of its range.
+
+    Example:
+        >>> stricter = labeler.label("examples/rows.jsonl", judge="embedded", support_threshold=0.9)
+        >>> row = labeler.compare(labels, stricter, "adherence").rows[0]
+        >>> row.metric.id, row.pairs
+        ('adherence', 14)
     """
     options = _Options(resamples, level, seed, top)
     (found,) = _compare([a, b], metrics, names, options, SideOptions(**sides))
@@ -137,6 +146,10 @@ def compare_runs(
     Raises:
         UsageError: as for :func:`compare`; or there are fewer than two or more than 26 sets, or
             not as many names.
+
+    Example:
+        >>> len(labeler.compare_runs([labels, labels, labels], "adherence"))
+        2
     """
     runs = list(runs)
     if len(runs) not in range(2, len(LETTERS) + 1):

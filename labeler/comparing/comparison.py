@@ -209,6 +209,11 @@ class Comparison(Displayed):
         level: of the intervals; 1 - level is the family-wise error rate of the tests.
         resamples: samples and sign assignments drawn for each row.
         seed: of the random numbers.
+
+    Example:
+        >>> found = labeler.compare(labels, labels)
+        >>> found.counts.pairs, found.rows[0].metric.id
+        (14, 'relevance')
     """
 
     a: Side[Measured]

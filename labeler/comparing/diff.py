@@ -369,11 +369,20 @@ def diff_labels(
         sides: ``by``, a metadata column to group by as well, and the choice of labels; see
             :class:`labeler.comparing.options.SideOptions`.
 
+    Returns:
+        Flipped decisions by field, and each metric's change with its parts as exact fractions.
+
     Raises:
         UsageError: a side has no label that fits the choice, or two different ones of a record; no
             record has a label on both sides for the same sentences; no label has the column, or it
             has more than :data:`MAX_GROUPS` values; or ``top`` is negative.
         UnknownName: there is no such metric.
+
+    Example:
+        >>> stricter = labeler.label("examples/rows.jsonl", judge="embedded", support_threshold=0.9)
+        >>> row = labeler.diff_labels(labels, stricter, "adherence").metrics[0]
+        >>> row.change == sum(row.parts.values())
+        True
     """
     if top < 0:
         raise UsageError(f"top {top}: name 0 or more records")

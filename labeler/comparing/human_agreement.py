@@ -152,7 +152,7 @@ def compare_with_people(
     human_name: str = "human labels",
     random_sample: bool = False,
 ) -> PeopleAgreement:
-    """Compare a judge's labels with human labels.
+    r"""Compare a judge's labels with human labels.
 
     Where several people judged the same, a yes-or-no field has their majority's value, any other
     their mean. Where they judged every sentence of a record, the derived metrics are computed for
@@ -168,9 +168,18 @@ def compare_with_people(
         human_name: name of the human labels in errors.
         random_sample: whether the human-judged records are known to have been drawn at random.
 
+    Returns:
+        Agreement by field, and the judge's means corrected by the human labels.
+
     Raises:
         UsageError: there is no label that fits the choice, a record has two different ones, no
             record has the column, or no human label is about a label of the judge.
+
+    Example:
+        >>> _ = (folder / "people.csv").write_text("id,sentence,supported\nlog-rotation,a,yes\n")
+        >>> human = labeler.read_human_labels(folder / "people.csv")
+        >>> labeler.compare_with_people(labels, human).fields[0].field
+        'supported'
     """
     judged_ids = {label.id for label in human.labels}
     metrics = record_fields(human)

@@ -76,13 +76,24 @@ class HumanLabels(NamedTuple):
 
 
 def read_human_labels(path: str | Path) -> HumanLabels:
-    """Read human labels from JSON Lines, or from CSV if the name ends in ``.csv``.
+    r"""Read human labels from JSON Lines, or from CSV if the name ends in ``.csv``.
 
     Either may be gzipped; ``-`` is JSON Lines from standard input.
+
+    Args:
+        path: the file; columns ``id``, ``sentence``, ``annotator``, ``field`` and ``value``, or a
+            column named after each field.
+
+    Returns:
+        The verdicts by record, sentence, field and person.
 
     Raises:
         UsageError: the file cannot be read, a row is wrong, or one person gives an item two values;
             the message names file and line.
+
+    Example:
+        >>> _ = (folder / "people.csv").write_text("id,sentence,supported\nlog-rotation,a,yes\n")
+        >>> human = labeler.read_human_labels(folder / "people.csv")
     """
     name = str(path).lower().removesuffix(".gz")
     rows = _csv_rows(path) if name.endswith(".csv") else _json_rows(path)

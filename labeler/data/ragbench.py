@@ -56,8 +56,14 @@ def read_ragbench(*paths: str | Path) -> Iterator[Outcome]:
         paths: files of any row format (the data set is published as Parquet), folders of Parquet
             files, patterns such as ``covidqa/*.parquet``, or ``-``.
 
+    Returns:
+        Label records with the published labels, and failures.
+
     Raises:
         UsageError: a file cannot be read, or a pattern matches no file.
+
+    Example:
+        >>> found = labeler.read_ragbench("covidqa/*.parquet")  # doctest: +SKIP
     """
     for raw in chain.from_iterable(map(read_source, chain.from_iterable(map(_files, paths)))):
         try:

@@ -45,6 +45,9 @@ class AnthropicJudge(HostedJudge):
 
     Raises:
         UsageError: the extra ``anthropic`` is not installed, or as for its base.
+
+    Example:
+        >>> judge = labeler.AnthropicJudge("MODEL", api_key="key")  # doctest: +SKIP
     """
 
     provider = "anthropic"

@@ -39,6 +39,9 @@ class GeminiJudge(HostedJudge):
 
     Raises:
         UsageError: the extra ``gemini`` is not installed, or as for its base.
+
+    Example:
+        >>> judge = labeler.GeminiJudge("MODEL", api_key="key")  # doctest: +SKIP
     """
 
     provider = "gemini"

@@ -115,8 +115,15 @@ def find_price(
         given: the option ``--price``.
         file: the option ``--prices``.
 
+    Returns:
+        The price in US dollars per million tokens; ``None`` if it is not known.
+
     Raises:
         UsageError: both options are given, or one of them cannot be read.
+
+    Example:
+        >>> labeler.find_price("gpt-4.1-mini", given="0.4,1.6") is None
+        False
     """
     if given is not None and file is not None:
         raise UsageError("--price and --prices both say what tokens cost: give one of them")

@@ -125,6 +125,12 @@ class Canaries:
 
     Raises:
         UsageError: the share is outside 0 to 1.
+
+    Example:
+        >>> planted = labeler.Canaries(share=1.0)
+        >>> found = labeler.label("examples/rows.jsonl", judge="embedded", canaries=planted)
+        >>> planted.plain.judged > 0
+        True
     """
 
     share: float

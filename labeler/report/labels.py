@@ -247,6 +247,9 @@ class Labels(Displayed, Sequence[Outcome]):
             checks: ids or checks; by default all.
             by: name of a metadata column to group by.
 
+        Returns:
+            Rates by check, and the findings of each record.
+
         Raises:
             UnknownName: a check is not registered.
             UsageError: no record has the column.
@@ -272,6 +275,9 @@ class Labels(Displayed, Sequence[Outcome]):
             metrics: metric ids, as for :meth:`metrics`.
             options: those of :func:`labeler.compare`, such as ``by``.
 
+        Returns:
+            A row for each group and metric: means, difference, interval, p value and verdict.
+
         Raises:
             UsageError: as for :func:`labeler.compare`.
 
@@ -296,6 +302,9 @@ class Labels(Displayed, Sequence[Outcome]):
             other: labels, a label file or a store.
             metrics: metric ids, as for :meth:`metrics`.
             options: those of :func:`labeler.diff_labels`, such as ``by`` and ``top``.
+
+        Returns:
+            Flipped decisions by field, and each metric's change over them.
 
         Raises:
             UsageError: as for :func:`labeler.diff_labels`.

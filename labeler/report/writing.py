@@ -86,6 +86,10 @@ def write_report(
         UsageError: there is no label and no failure, no row has a column, a number is out of
             range, or a file cannot be written.
         UnknownName: there is no such metric.
+
+    Example:
+        >>> [path.name for path in labeler.write_report(labels, folder / "r.html", name="mine")]
+        ['r.html']
     """
     if records_per_file < CHUNK_SIZE or records_per_file % CHUNK_SIZE:
         raise UsageError(

@@ -31,7 +31,23 @@ class Frozen(BaseModel):
 
 
 class Example(Frozen):
-    """One input row."""
+    """One input row.
+
+    Attributes:
+        id: names the row.
+        question: as the user asked it.
+        documents: retrieved texts, in retrieval order.
+        response: what the system answered.
+        reference: the answer that was expected, if there is one.
+        metadata: all other columns, for grouping.
+        documents_sentences: the sentences of each document, for the splitter ``given``.
+        response_sentences: the sentences of the response, for the splitter ``given``.
+
+    Example:
+        >>> row = labeler.Example(id="1", question="Why?", documents=("It is so.",), response="So.")
+        >>> len(labeler.label([row], judge="embedded"))
+        1
+    """
 
     id: str
     """Id of the row in outputs and errors. Not part of a label's key."""

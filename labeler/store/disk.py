@@ -168,6 +168,12 @@ class DiskStore(DiskFile):
 
     If several processes save the same key, the first one wins. See :class:`DiskFile` for arguments
     and errors.
+
+    Example:
+        >>> with labeler.DiskStore(folder / "store") as store:
+        ...     found = labeler.label("examples/rows.jsonl", judge="embedded", store=store)
+        ...     store.get(found["log-rotation"].key) == found["log-rotation"]
+        True
     """
 
     def get(self, key: str) -> AnyRecord | None:

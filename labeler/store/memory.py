@@ -17,6 +17,12 @@ class MemoryStore(Closing):
 
     Usable from several threads: every step is one atomic dictionary operation. Every method raises
     a :class:`UsageError` once it is closed.
+
+    Example:
+        >>> store = labeler.MemoryStore()
+        >>> found = labeler.label("examples/rows.jsonl", judge="embedded", store=store)
+        >>> store.get(found["log-rotation"].key).id
+        'log-rotation'
     """
 
     def __init__(self) -> None:

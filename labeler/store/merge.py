@@ -185,6 +185,20 @@ def import_labels(outcomes: Iterable[AnyOutcome], store: str | Path = DEFAULT_ST
 
     A store holds judgments, not rows: records of different rows that request the same judgment of
     the same sentences are one. Failures are skipped.
+
+    Args:
+        outcomes: records and failures, such as those of a label file.
+        store: the store's folder; it is made if it does not exist.
+
+    Returns:
+        How many records were new, present, and present with another label.
+
+    Raises:
+        StoreError: the store cannot be read or written.
+
+    Example:
+        >>> labeler.import_labels(labels, folder / "store").new
+        14
     """
     known: dict[str, object] = {}
     saved, present, differing = [], 0, []

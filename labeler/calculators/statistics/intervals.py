@@ -370,6 +370,11 @@ class Intervals:
 
     Raises:
         UsageError: a number is out of range.
+
+    Example:
+        >>> wide = labels.summary("relevance", intervals=labeler.Intervals(level=0.99))
+        >>> wide["relevance"].interval.low < labels.summary("relevance")["relevance"].interval.low
+        True
     """
 
     resamples: int = RESAMPLES

@@ -115,6 +115,12 @@ def apply_corrections(
 
     Raises:
         UsageError: labels are corrected already, or two different labels have one key.
+
+    Example:
+        >>> events = labeler.CorrectionsFile(folder / "none.jsonl").read().events
+        >>> applied, corrected = labeler.apply_corrections(lambda: labels, events)
+        >>> len(list(corrected)), len(applied.changed)
+        (14, 0)
     """
     last = current(corrections)
     labels = labels_by_key(outcomes(), {correction.key for correction in last})

@@ -110,6 +110,11 @@ class CorrectionsFile:
 
     Raises:
         UsageError: the path is standard input or output.
+
+    Example:
+        >>> file = labeler.CorrectionsFile(folder / "labels.corrections.jsonl")
+        >>> len(file.read().events)
+        0
     """
 
     def __init__(self, path: str | Path) -> None:

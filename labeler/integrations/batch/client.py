@@ -88,6 +88,9 @@ class OpenAIBatches:
     Raises:
         UsageError: an option of the server is malformed, the address is not safe, or the key
             cannot be one.
+
+    Example:
+        >>> batches = labeler.OpenAIBatches(api_key="key", timeout=60)
     """
 
     def __init__(

@@ -116,10 +116,16 @@ def collect_batches(
         price: returns the price of a model's tokens in a batch, if it is known.
         notice: called with events and with lines that make no sense.
 
+    Returns:
+        What became of each batch and its rows.
+
     Raises:
         FatalJudgeError: the provider denies access; answers collected before are stored.
         StoreError: the store or a batch cannot be read or written.
         UsageError: there is no such store or batch, or all open ones are at another address.
+
+    Example:
+        >>> labeler.collect_batches(labeler.OpenAIBatches(), ".labeler")  # doctest: +SKIP
     """
     require_batches(store)
     with DiskStore(store, notice=notice) as opened:

@@ -105,9 +105,16 @@ def batch_status(store: str | Path, client: OpenAIBatches | None = None) -> list
         client: asks the provider about batches at its address. Other batches, and all without a
             client, are shown as of the last collection or submission.
 
+    Returns:
+        One state for each batch, oldest first; none in a store without batches.
+
     Raises:
         FatalJudgeError: the provider denies access.
         StoreError: the state of a batch cannot be read.
+
+    Example:
+        >>> labeler.batch_status(".labeler")
+        []
     """
 
     async def views() -> list[BatchStatus]:
@@ -136,6 +143,9 @@ def cancel_batch(
         FatalJudgeError: the provider denies access.
         JudgeError: it is out of reach.
         UsageError: there is no such store or batch, or the batch is at another address.
+
+    Example:
+        >>> labeler.cancel_batch(client, ".labeler", "batch-1")  # doctest: +SKIP
     """
     require_batches(store)
     with DiskStore(store) as opened:

@@ -46,7 +46,21 @@ class EmbeddedSpec(JudgeSpec):
 
 
 class EmbeddedJudge:
-    """Labels by shared words; the module's docstring describes its limits."""
+    """Labels by shared words: no key, no network, the same answer every time.
+
+    The module's docstring describes its limits.
+
+    Args:
+        support_threshold: score from which a response sentence counts as supported.
+        relevance_threshold: score from which a document sentence counts as relevant.
+        utilization_threshold: score from which a document sentence counts as utilized.
+
+    Example:
+        >>> strict = labeler.EmbeddedJudge(support_threshold=0.9)
+        >>> found = labeler.label("examples/rows.jsonl", judge=strict, store=labeler.MemoryStore())
+        >>> found.check(adherence=0.9).passed
+        False
+    """
 
     answers = LABEL_KINDS
 

@@ -45,7 +45,18 @@ class OpenAIWire:
 
 
 class OpenAIJudge(HostedJudge):
-    """Labels records with a model behind chat completions; arguments are those of its base."""
+    """Labels records with a model behind OpenAI's chat completions.
+
+    Args:
+        model: name of the model.
+        settings: as for :class:`~labeler.judges.openai.hosted.HostedJudge`, such as ``api_key``,
+            ``base_url`` and ``temperature``.
+
+    Example:
+        >>> judge = labeler.OpenAIJudge("MODEL", base_url="http://127.0.0.1:8000/v1")
+        >>> judge.spec.model
+        'MODEL'
+    """
 
     provider = "openai"
 
@@ -56,12 +67,24 @@ class OpenAIJudge(HostedJudge):
 
 
 class MistralJudge(OpenAIJudge):
-    """Labels records with a model of Mistral's API."""
+    """Labels records with a model of Mistral's API; arguments as for :class:`OpenAIJudge`.
+
+    Example:
+        >>> labeler.MistralJudge("MODEL", api_key="key").spec.model
+        'MODEL'
+    """
 
     provider = "mistral"
 
 
 class OllamaJudge(OpenAIJudge):
-    """Labels records with a model of Ollama, on this machine unless another address is given."""
+    """Labels records with a model of Ollama, on this machine unless another address is given.
+
+    Arguments as for :class:`OpenAIJudge`; no key is needed.
+
+    Example:
+        >>> labeler.OllamaJudge("qwen3:8b").spec.model
+        'qwen3:8b'
+    """
 
     provider = "ollama"
