@@ -51,6 +51,12 @@ def submit(
     from labeler.integrations.batch.folder import command
     from labeler.integrations.batch.request_files import FileLimits
 
+    given = given.resolved()
+    if given.judge not in {None, "openai"}:
+        raise UsageError(
+            f"judge {given.judge} cannot be asked in batches: batches are those of OpenAI's API, "
+            "so use --judge openai:MODEL"
+        )
     if given.model is None:
         raise UsageError(
             "a batch needs --model (or LABELER_MODEL): models retire, so none is built in"

@@ -77,7 +77,7 @@ def row(number: int) -> dict[str, Any]:
 
 def test_a_batch_is_handed_in_looked_at_and_collected(command: Command) -> None:
     """The way from rows to labels, with what is said on it."""
-    code, name, err = command("submit", "rows.jsonl", "--model", "m")
+    code, name, err = command("submit", "rows.jsonl", "--judge", "openai:m")
     assert (code, len(name.split())) == (0, 1)
     mode, handed_in, *_ = err.splitlines()
     assert mode.startswith("output mode strict, which a batch keeps")
@@ -143,6 +143,7 @@ def test_nothing_is_told_of_a_store_without_batches(command: Command) -> None:
     ("arguments", "said"),
     [
         (["submit", "rows.jsonl"], "needs --model"),
+        (["submit", "rows.jsonl", "--judge", "gemini:m"], "cannot be asked in batches"),
         (["submit", "none.jsonl", "--model", "m"], "cannot read none.jsonl"),
         (["submit", "rows.jsonl", "--model", "m", "--prompt", "none"], "none"),
     ],
