@@ -288,7 +288,10 @@ def index_store(folder: str) -> int:
     from labeler.calculators.index.store_index import update_index  # noqa: PLC0415 - as above
 
     made = update_index(Path(folder), print, rebuild=True)
-    return made.rows if made else 0
+    if made is None:
+        return 0
+    with closing(made):
+        return made.rows
 
 
 def split(count: str) -> int:

@@ -28,10 +28,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No test is about speed: a busy machine must not fail one. In CI hypothesis has a profile of its
-# own, which tries the same examples every time.
-if not os.environ.get("CI"):
-    settings.register_profile("unhurried", deadline=None)
-    settings.load_profile("unhurried")
+# own, which tries the same examples every time; elsewhere each run tries others.
+parent = settings.get_profile("ci" if os.environ.get("CI") else "default")
+settings.register_profile("labeler", parent, deadline=None, max_examples=40)
+settings.load_profile("labeler")
 
 
 def pytest_xdist_auto_num_workers() -> int:

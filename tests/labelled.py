@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from labeler.labels.answers import (
     ClaimsLabelingOutput,
@@ -20,7 +21,8 @@ from labeler.labels.answers import (
 from labeler.labels.contract import check_label
 from labeler.labels.profiles import PROFILES, Profile
 from labeler.labels.record import LabelRecord, label_key
-from labeler.sentences.example import key_reference
+from labeler.labels.signature import Signature
+from labeler.sentences.example import KeyedExample, key_reference
 from labeler.sentences.keys import letters, position
 from samples import keyed_example, pieces, signature
 
@@ -82,7 +84,7 @@ def says(
 
 def compared(claim: ResponseClaim, reference: Verdict) -> ComparedClaim:
     """The same claim, and what the reference answer says of it."""
-    return ComparedClaim(**claim.model_dump(), reference_verdict=reference)
+    return ComparedClaim(**vars(claim), reference_verdict=reference)
 
 
 def right(sentence: str = "a", by: Sequence[str] = (), **more: Any) -> ComparedClaim:
@@ -246,32 +248,55 @@ def record(
         support = {"a": ["0a"], "b": ["0b"]} if support is None else support
         answer = output(relevant=relevant, utilized=utilized, support=support)
     size = len(answer.sentence_support_information) if response is None else response
+    reference = _reference_size(answer) if isinstance(answer, ReferenceLabelingOutput) else None
+    sentences = tuple(part if isinstance(part, int) else tuple(part) for part in documents)
+    asked = _asked(id, sentences, size, reference, _profile_of(answer).name)
+    example = asked.example
+    if metadata:
+        example = example.model_copy(update={"metadata": dict(metadata)})
+    checked = check_label(stored or answer, example)
+    return LabelRecord(
+        key=asked.key,
+        example=example,
+        label=checked.label,
+        verbatim=stored,
+        normalised=checked.normalised,
+        violations=checked.violations,
+        signature=asked.signature,
+    )
+
+
+class _Asked(NamedTuple):
+    """What a label was asked for."""
+
+    key: str
+    example: KeyedExample
+    signature: Signature
+
+
+@lru_cache(maxsize=4096)  # tests that draw labels ask for few shapes, and very often
+def _asked(
+    name: str,
+    documents: tuple[int | tuple[str, ...], ...],
+    response: int,
+    reference: int | None,
+    profile: str,
+) -> _Asked:
     example = keyed_example(
-        id=id,
+        id=name,
         documents=[
             [f"Sentence {letters(s)} of document {d}." for s in range(part)]
             if isinstance(part, int)
             else part
             for d, part in enumerate(documents)
         ],
-        response=[f"Statement {letters(s)}." for s in range(size)],
-        metadata=metadata,
+        response=[f"Statement {letters(s)}." for s in range(response)],
     )
-    if isinstance(answer, ReferenceLabelingOutput):
-        reference = pieces([f"Truth {letters(s)}." for s in range(_reference_size(answer))])
-        example = example.model_copy(update={"reference": key_reference(reference)})
-    checked = check_label(stored or answer, example)
-    profile = _profile_of(answer)
-    made_by = signature(prompt=profile.prompt, schema=profile.schema)
-    return LabelRecord(
-        key=label_key(example, made_by),
-        example=example,
-        label=checked.label,
-        verbatim=stored,
-        normalised=checked.normalised,
-        violations=checked.violations,
-        signature=made_by,
-    )
+    if reference is not None:
+        truths = pieces([f"Truth {letters(s)}." for s in range(reference)])
+        example = example.model_copy(update={"reference": key_reference(truths)})
+    made_by = signature(prompt=PROFILES[profile].prompt, schema=PROFILES[profile].schema)
+    return _Asked(label_key(example, made_by), example, made_by)
 
 
 def with_question(label: LabelRecord, question: str) -> LabelRecord:

@@ -23,7 +23,18 @@ from injection.attacks import (
     Position,
 )
 from injection.gullible import CONTROL_TOKENS, heard, label, read
-from injection.trials import CLEAN, PARTS, Part, by_the_rule, harms, lost, naive, ours, plant
+from injection.trials import (
+    CLEAN,
+    PARTS,
+    PLACES,
+    Part,
+    by_the_rule,
+    harms,
+    lost,
+    naive,
+    ours,
+    plant,
+)
 from labeler import EmbeddedJudge
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.contract import check_label
@@ -31,7 +42,7 @@ from labeler.sentences.example import Example, KeyedExample, key_reference
 from labeler.sentences.splitting import SPLITTERS, key_example
 from samples import keyed_example, pieces, request
 
-everywhere = pytest.mark.parametrize("position", POSITIONS)
+every_attack = pytest.mark.parametrize("attack", ATTACKS, ids=str)
 in_every_part = pytest.mark.parametrize("part", PARTS)
 
 
@@ -49,35 +60,32 @@ def test_the_clean_record_is_labelled_by_the_rule() -> None:
     assert supported == [True, False, True, False]
 
 
-@pytest.mark.parametrize("attack", ATTACKS, ids=str)
-@in_every_part
-@everywhere
-def test_an_attack_changes_no_verdict(attack: Attack, part: Part, position: Position) -> None:
+@every_attack
+def test_an_attack_changes_no_verdict(attack: Attack) -> None:
     """Every verdict is the clean twin's, the attack earns none, and the label is valid."""
-    assert harms(plant(attack.write(position), part, position), ours) == []
+    for part, position in PLACES:
+        trial = plant(attack.write(position), part, position)
+        assert harms(trial, ours) == [], (part, position)
 
 
-@pytest.mark.parametrize("attack", ATTACKS, ids=str)
-@in_every_part
-@everywhere
-def test_an_attack_reaches_the_data_unchanged(
-    attack: Attack, part: Part, position: Position
-) -> None:
+@every_attack
+def test_an_attack_reaches_the_data_unchanged(attack: Attack) -> None:
     """Nothing is dropped, cut or rewritten: the judge may see all of it, as data."""
-    assert lost(plant(attack.write(position), part, position), ours) == []
+    for part, position in PLACES:
+        trial = plant(attack.write(position), part, position)
+        assert lost(trial, ours) == [], (part, position)
 
 
-@pytest.mark.parametrize("attack", ATTACKS, ids=str)
+@every_attack
 def test_what_stands_outside_the_data_is_always_the_same(attack: Attack) -> None:
     """But for the marker, no record changes a character there, nor in the system message."""
-    for part in PARTS:
-        for position in POSITIONS:
-            example = plant(attack.write(position), part, position).example
-            assert _outside(example) == _outside(CLEAN)
+    clean = _outside(CLEAN)
+    for part, position in PLACES:
+        example = plant(attack.write(position), part, position).example
+        assert _outside(example) == clean, (part, position)
 
 
-@pytest.mark.parametrize("part", PARTS)
-@everywhere
+@pytest.mark.parametrize(("part", "position"), PLACES)
 def test_a_marker_cannot_be_known_beforehand(part: Part, position: Position) -> None:
     """Text that closes the fence of the record as it was finds another fence."""
     stolen = _marker(CLEAN)
@@ -89,16 +97,16 @@ def test_a_marker_cannot_be_known_beforehand(part: Part, position: Position) -> 
         stolen = _marker(trial.example)
 
 
-@pytest.mark.parametrize("attack", ATTACKS, ids=str)
-@everywhere
-def test_id_metadata_and_reference_are_not_shown(attack: Attack, position: Position) -> None:
+@every_attack
+def test_id_metadata_and_reference_are_not_shown(attack: Attack) -> None:
     """A record that differs only there is rendered to the same messages."""
-    text = " ".join(attack.write(position))
-    hidden = {"title": text, text: {"note": [text]}}
-    attacked = CLEAN.model_copy(
-        update={"id": text, "metadata": hidden, "reference": key_reference(pieces([text]))}
-    )
-    assert ours(attacked) == ours(CLEAN)
+    for position in POSITIONS:
+        text = " ".join(attack.write(position))
+        hidden = {"title": text, text: {"note": [text]}}
+        attacked = CLEAN.model_copy(
+            update={"id": text, "metadata": hidden, "reference": key_reference(pieces([text]))}
+        )
+        assert ours(attacked) == ours(CLEAN), position
 
 
 @pytest.mark.parametrize("text", TOKEN_TEXTS, ids=CONTROL_TOKENS)
@@ -119,25 +127,22 @@ def test_no_message_hides_in_variation_selectors(part: Part) -> None:
 
 
 @pytest.mark.parametrize("text", BENIGN)
-@in_every_part
-@everywhere
-def test_benign_text_harms_and_loses_nothing(text: str, part: Part, position: Position) -> None:
+def test_benign_text_harms_and_loses_nothing(text: str) -> None:
     """Text about instructions, keys, JSON and code is data like any other."""
-    trial = plant((text,), part, position)
-    assert lost(trial, ours) == []
-    assert harms(trial, ours) == []
+    for part, position in PLACES:
+        trial = plant((text,), part, position)
+        assert lost(trial, ours) == [], (part, position)
+        assert harms(trial, ours) == [], (part, position)
 
 
 def test_the_suite_can_fail() -> None:
     """Rendered naively, most attacks succeed, in every category."""
-    for part in PARTS:
-        for position in POSITIONS:
-            assert PAYLOAD in naive(plant((PAYLOAD,), part, position).example)[1]["content"]
+    for part, position in PLACES:
+        assert PAYLOAD in naive(plant((PAYLOAD,), part, position).example)[1]["content"]
     fallen = {
         attack.number: sum(
             bool(harms(plant(attack.write(position), part, position), naive))
-            for part in PARTS
-            for position in POSITIONS
+            for part, position in PLACES
         )
         for attack in ATTACKS
     }

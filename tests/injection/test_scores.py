@@ -11,9 +11,9 @@ import re
 import pytest
 
 from fakes import CountingJudge, scoring
-from injection.attacks import ATTACKS, POSITIONS, SMUGGLED, TOKEN_TEXTS, Attack, Position
+from injection.attacks import ATTACKS, SMUGGLED, TOKEN_TEXTS, Attack
 from injection.gullible import heard, read
-from injection.trials import CLEAN, PARTS, Part, plant
+from injection.trials import CLEAN, PARTS, PLACES, Part, plant
 from labeler.judges.prompting import Message
 from labeler.labeling.score_tasks import ScoreTasks
 from labeler.labels.rubrics import CRITERIA
@@ -54,15 +54,13 @@ def test_nothing_speaks_from_a_clean_record(criterion: str) -> None:
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=str)
-@pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("position", POSITIONS)
-def test_an_attack_changes_nothing_outside_the_data(
-    attack: Attack, part: Part, position: Position
-) -> None:
+def test_an_attack_changes_nothing_outside_the_data(attack: Attack) -> None:
     """The instructions and the frame are the clean record's, and nothing speaks from it."""
-    sent = messages(plant(attack.write(position), part, position).example)
-    assert frame(sent) == frame(messages(CLEAN))
-    assert heard(read(sent)) is None
+    clean = frame(messages(CLEAN))
+    for part, position in PLACES:
+        sent = messages(plant(attack.write(position), part, position).example)
+        assert frame(sent) == clean, (part, position)
+        assert heard(read(sent)) is None, (part, position)
 
 
 @pytest.mark.parametrize("order", [*ORDERS, *TOKEN_TEXTS, SMUGGLED])

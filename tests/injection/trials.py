@@ -6,9 +6,10 @@ Also defines the naive rendering that shows what the suite can catch.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any, Literal, NamedTuple
 
-from injection.attacks import FABRICATION, Position
+from injection.attacks import FABRICATION, POSITIONS, Position
 from injection.gullible import Line, honest, label, read
 from labeler.judges.prompting import Message, load_prompt
 from labeler.labels.answers import GPTLabelingOutput
@@ -25,6 +26,7 @@ PARTS: tuple[Part, ...] = (
     "inside response",
 )
 """Where a stranger's text goes: sentences of its own, or inside a sentence that is there."""
+PLACES = list(product(PARTS, POSITIONS))
 Render = Callable[[KeyedExample], tuple[Message, ...]]
 
 QUESTION = "When was the lighthouse first lit?"

@@ -519,14 +519,9 @@ def test_visible_keeps_ordinary_text() -> None:
     assert visible(text) == text
 
 
-def test_a_closed_pipe_is_no_error(labels: Path) -> None:
-    """`labeler metrics … | head -1` ends quietly."""
-    command = f"{sys.executable} -m labeler metrics {labels} --rows | head -c 1"
-    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=True)
-    assert done.stderr == ""
-
-
-def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
+def test_an_interrupted_run_goes_on_where_it_stopped(
+    tmp_path: Path, labeler_command: Command
+) -> None:
     """Killed in the middle: the next run judges only what the store does not hold."""
     rows = tmp_path / "rows.jsonl"
     with rows.open("w") as file:
@@ -548,9 +543,8 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     running.kill()
     running.wait()
     running.stdout.close()
-    done = subprocess.run(
-        [*command, "-o", os.devnull], capture_output=True, text=True, env=environment, check=True
-    )
-    judged, stored = (int(part.split()[0]) for part in done.stderr.split(", ")[:2])
+    more = ("-o", os.devnull, "--store", tmp_path / "store")
+    _, _, err = labeler_command("label", rows, "--judge", "embedded", *more)
+    judged, stored = (int(part.split()[0]) for part in err.split(", ")[:2])
     assert (judged, stored) == (400 - stored, stored)
     assert stored >= len(seen)

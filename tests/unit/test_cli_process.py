@@ -6,26 +6,23 @@ import json
 import os
 import pty
 import re
+import shlex
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from command import Command
+from labeler import label, write_labels
 from labeler.store.disk import DiskStore
 from wire.provider import Provider, late
+from wire.runs import labeling, process, settings
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
-LABELER = [sys.executable, "-m", "labeler"]
-EMBEDDED = [*LABELER, "label", str(EXAMPLES), "--judge", "embedded"]
-
-
-def settings() -> dict[str, str]:
-    """This environment without the user's settings."""
-    return {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI_", "LABELER_"))}
+EMBEDDED = ["label", str(EXAMPLES), "--judge", "embedded"]
 
 
 def many_rows(folder: Path, count: int) -> Path:
@@ -39,12 +36,12 @@ def many_rows(folder: Path, count: int) -> Path:
     return path
 
 
-def asking(provider: Provider, rows: Path) -> list[str]:
-    """The command that has a provider label rows."""
-    return [
-        *[*LABELER, "label", str(rows), "--judge", "openai", "--model", "m"],
-        *["--base-url", provider.url, "-o", "labels.jsonl", "--concurrency", "4"],
-    ]
+FEW_AT_ONCE = ("--concurrency", 4)
+
+
+def asking(provider: Provider, rows: Path, *more: object) -> list[str]:
+    """The process that has a provider label rows."""
+    return process(labeling(provider, rows, *FEW_AT_ONCE, *more))
 
 
 def started(
@@ -74,7 +71,10 @@ def slow_provider() -> Iterator[Provider]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_lets_paid_requests_finish(
-    tmp_path: Path, slow_provider: Provider, number: signal.Signals
+    tmp_path: Path,
+    labeler_command: Command,
+    slow_provider: Provider,
+    number: signal.Signals,
 ) -> None:
     """Nothing new is sent, what was sent is stored, and the next run goes on from there."""
     rows = many_rows(tmp_path, 30)
@@ -90,15 +90,9 @@ def test_a_signal_lets_paid_requests_finish(
     assert "Traceback" not in err
     assert not list(tmp_path.glob(".labels*"))
     assert sent < 30
-    done = subprocess.run(
-        asking(slow_provider, rows),
-        cwd=tmp_path,
-        env=settings(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert f"{30 - sent} labelled by openai/m, {sent} from the store, 0 failed" in done.stderr
+    code, _, err = labeler_command(*labeling(slow_provider, rows, *FEW_AT_ONCE))
+    assert code == 0
+    assert f"{30 - sent} labelled by openai/m, {sent} from the store, 0 failed" in err
 
 
 def test_a_closed_terminal_lets_paid_requests_finish(
@@ -173,12 +167,23 @@ def unread(command: list[str], folder: Path, *, both: bool = False) -> tuple[int
     return done.returncode, done.stderr
 
 
+@pytest.fixture(scope="module")
+def labeled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a store and a label file, for commands that change neither."""
+    folder = tmp_path_factory.mktemp("labeled")
+    labels = label(EXAMPLES, judge="embedded", store=folder / ".labeler")
+    write_labels(labels, folder / "labels.jsonl")
+    return folder
+
+
 @pytest.mark.parametrize("count", [1, 300])
-def test_labels_that_nobody_reads_to_the_end_are_no_success(tmp_path: Path, count: int) -> None:
+def test_labels_that_nobody_reads_to_the_end_are_no_success(
+    tmp_path: Path, labeler_command: Command, count: int
+) -> None:
     """`labeler label … | head -1` says where it stopped, and the next run goes on there."""
     rows = many_rows(tmp_path, count)
-    command = [*LABELER, "label", str(rows), "--judge", "embedded"]
-    code, err = unread(command, tmp_path)
+    command = ["label", str(rows), "--judge", "embedded"]
+    code, err = unread(process(command), tmp_path)
     said = re.fullmatch(
         r"labeler: the reader left after (\d+) rows?; run it again to go on: what is stored "
         r"costs nothing\n",
@@ -188,15 +193,9 @@ def test_labels_that_nobody_reads_to_the_end_are_no_success(tmp_path: Path, coun
     assert said
     assert 1 <= int(said[1]) <= max(1, count - 1)
     assert ("1 row;" in err) == (said[1] == "1")
-    done = subprocess.run(
-        [*command, "-o", "x.jsonl"],
-        cwd=tmp_path,
-        env=settings(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    stored = re.search(r"(\d+) from the store, 0 failed", done.stderr)
+    code, _, err = labeler_command(*command, "-o", "x.jsonl")
+    stored = re.search(r"(\d+) from the store, 0 failed", err)
+    assert code == 0
     assert stored
     assert int(stored[1]) >= int(said[1])
 
@@ -205,25 +204,23 @@ def test_what_was_spent_is_told_though_nobody_reads_the_labels(tmp_path: Path) -
     """Money is."""
     with Provider() as provider:
         rows = many_rows(tmp_path, 1)
-        command = [*asking(provider, rows), "-o", "-", "--price", "100,400,10"]
+        command = asking(provider, rows, "-o", "-", "--price", "100,400,10")
         code, err = unread(command, tmp_path)
     assert code == 141
     assert "1 requests; 10000 prompt tokens (40 cached); 10 completion tokens; $1.0004 by" in err
 
 
-@pytest.mark.parametrize("command", [EMBEDDED, [*LABELER, "export"]], ids=["label", "export"])
+@pytest.mark.parametrize("command", [EMBEDDED, ["export"]], ids=["label", "export"])
 def test_a_reader_of_both_streams_that_leaves_is_no_success(
-    tmp_path: Path, command: list[str]
+    labeled: Path, command: list[str]
 ) -> None:
     """Nobody can be told, but for the exit code."""
-    subprocess.run([*EMBEDDED, "-o", "labels.jsonl"], cwd=tmp_path, env=settings(), check=True)
-    assert unread(command, tmp_path, both=True)[0] == 141
+    assert unread(process(command), labeled, both=True)[0] == 141
 
 
-def test_records_that_nobody_reads_to_the_end_are_not_exported(tmp_path: Path) -> None:
+def test_records_that_nobody_reads_to_the_end_are_not_exported(labeled: Path) -> None:
     """A part of a store is not the store."""
-    subprocess.run([*EMBEDDED, "-o", "labels.jsonl"], cwd=tmp_path, env=settings(), check=True)
-    code, err = unread([*LABELER, "export"], tmp_path)
+    code, err = unread(process(["export"]), labeled)
     assert (code, err) == (141, "labeler: the reader left before all was written\n")
 
 
@@ -240,20 +237,17 @@ def test_records_that_nobody_reads_to_the_end_are_not_exported(tmp_path: Path) -
     ],
     ids=" ".join,
 )
-def test_a_view_may_be_left(tmp_path: Path, arguments: list[str]) -> None:
+def test_a_view_may_be_left(labeled: Path, arguments: list[str]) -> None:
     """`labeler metrics … | head -1` ends with 0 and says nothing of pipes."""
-    subprocess.run([*EMBEDDED, "-o", "labels.jsonl"], cwd=tmp_path, env=settings(), check=True)
-    assert unread([*LABELER, *arguments], tmp_path) == (0, "")
+    assert unread(process(arguments), labeled) == (0, "")
 
 
-@pytest.mark.parametrize(
-    "arguments", [EMBEDDED, [*LABELER, "metrics", "--list"]], ids=["label", "list"]
-)
+@pytest.mark.parametrize("arguments", [EMBEDDED, ["metrics", "--list"]], ids=["label", "list"])
 def test_a_full_disk_is_one_clear_line(tmp_path: Path, arguments: list[str]) -> None:
     """And the program ends."""
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            arguments,
+            process(arguments),
             cwd=tmp_path,
             env=settings(),
             stdout=full,
@@ -292,9 +286,9 @@ def on_a_terminal(command: str, folder: Path) -> tuple[int, str]:
 
 def test_a_progress_bar_keeps_its_hands_off_standard_output(tmp_path: Path) -> None:
     """With the bar on a terminal, labels go where they are sent: to a file, or down a pipe."""
-    label = " ".join(EMBEDDED)
+    label, measure = (shlex.join(process(one)) for one in (EMBEDDED, ["metrics", "-", "--json"]))
     code, shown = on_a_terminal(
-        f"{label} > out.jsonl && {label} | {' '.join(LABELER)} metrics - --json > summary.json",
+        f"{label} > out.jsonl && {label} | {measure} > summary.json",
         tmp_path,
     )
     assert code == 0
@@ -310,7 +304,7 @@ def test_a_terminal_shows_labels_without_obeying_them(tmp_path: Path) -> None:
     row = {"id": "1", "question": "Q\u202e\x9b?", "documents": ["Fact."], "response": "Fact."}
     (tmp_path / "rows.jsonl").write_text(json.dumps(row, ensure_ascii=False))
     _, shown = on_a_terminal(
-        f"{' '.join(LABELER)} label rows.jsonl --judge embedded -o -", tmp_path
+        shlex.join(process(["label", "rows.jsonl", "--judge", "embedded", "-o", "-"])), tmp_path
     )
     assert "\\u202e\\u009b" in shown
     assert not {"\u202e", "\x9b"} & set(shown)
@@ -319,22 +313,10 @@ def test_a_terminal_shows_labels_without_obeying_them(tmp_path: Path) -> None:
 def test_any_encoding_gets_utf_8(tmp_path: Path) -> None:
     """Tables and JSON are written in UTF-8 whatever the locale says."""
     done = subprocess.run(
-        [*LABELER, "metrics", "--list"],
+        process(["metrics", "--list"]),
         cwd=tmp_path,
         env=settings() | {"PYTHONIOENCODING": "latin-1"},
         capture_output=True,
         check=True,
     )
     assert "↑" in done.stdout.decode("utf-8")
-
-
-def test_two_runs_on_one_store_agree(tmp_path: Path, slow_provider: Provider) -> None:
-    """Both files hold the labels that the store holds, whoever paid for them."""
-    rows = many_rows(tmp_path, 40)
-    command = asking(slow_provider, rows)
-    runs = [
-        subprocess.Popen([*command[:-3], f"{n}.jsonl", *command[-2:]], cwd=tmp_path, env=settings())
-        for n in range(2)
-    ]
-    assert [run.wait(timeout=120) for run in runs] == [0, 0]
-    assert (tmp_path / "0.jsonl").read_bytes() == (tmp_path / "1.jsonl").read_bytes()

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import random
 import re
+import sys
+from collections.abc import Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 
 import speed
+import speed_tasks
 from labeler.calculators.index.decoding import decode_label
 from labeler.data.label_files import outcome_of
 from labeler.data.lines import Line
@@ -59,6 +64,23 @@ def test_the_slope_is_that_of_the_last_two_points() -> None:
     assert plot({"time": [(10, 0.1), (100, 1.0)]}).count("<circle") == 2
 
 
+@pytest.fixture
+def tasks_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No process for each task but reading bytes: what a task takes is of no interest here."""
+    start = speed._process
+
+    def called(command: Sequence[str]) -> str:
+        if "read_bytes" in command:
+            return start(command)
+        monkeypatch.setattr(sys, "argv", command[1:])
+        with redirect_stdout(io.StringIO()) as said:
+            speed_tasks.main()
+        return said.getvalue()
+
+    monkeypatch.setattr(speed, "_process", called)
+
+
+@pytest.mark.usefixtures("tasks_in_this_process")
 def test_the_benchmark_runs_to_its_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A page with every goal and a picture; the folder is removed."""
     page = tmp_path / "speed.md"

@@ -51,7 +51,7 @@ from samples import keyed_example, request
 from windows import cut_into
 from wire.clients import comes_true
 from wire.provider import Call, Provider
-from wire.runs import KEY, Watch, command, ended, row_file, running
+from wire.runs import KEY, Watch, labeling, process, row_file, running
 
 LIMIT = 1450
 """Tokens in which the instructions and about a dozen sentences of :func:`long_row` fit."""
@@ -368,19 +368,21 @@ def test_a_run_that_was_cut_off_buys_only_the_windows_that_are_left() -> None:
     assert len(again.asked) == number - 2
 
 
-def test_a_run_that_is_killed_between_windows_loses_none_that_was_stored(tmp_path: Path) -> None:
+def test_a_run_that_is_killed_between_windows_loses_none_that_was_stored(
+    tmp_path: Path, labeler_command: Command
+) -> None:
     """The next one buys the one that was on its way, and those after it."""
     rows, more = row_file(tmp_path, [long_row()]), ("--max-input-tokens", LIMIT)
     with Provider(["ok", "ok", "hang"]) as provider:
-        asking = [*command(provider, rows, *more), "--concurrency", "1"]
+        asking = process(labeling(provider, rows, *more, "--concurrency", "1"))
         with running(asking, tmp_path) as first:
             assert comes_true(lambda: len(completions(provider)) == 3, 60)
             # One is asked at a time, and only when the one before it is stored.
             first.process.kill()
             first.end()
     with Provider() as provider:
-        done = ended([*command(provider, rows, *more)], tmp_path)
-        assert (done.code, len(completions(provider))) == (0, len(PINNED) - 2)
+        code = labeler_command(*labeling(provider, rows, *more))[0]
+        assert (code, len(completions(provider))) == (0, len(PINNED) - 2)
 
 
 def test_a_run_that_ended_before_its_label_was_merged_asks_nothing() -> None:

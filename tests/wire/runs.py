@@ -132,26 +132,17 @@ def row_file(folder: Path, given: list[dict[str, Any]], name: str = "rows.jsonl"
     return path
 
 
-def command(
+def labeling(
     provider: Provider, given: Path, *more: object, output: str = "labels.jsonl"
 ) -> list[str]:
-    """The command that has the provider label rows."""
+    """The arguments of the command with which the provider labels rows."""
     asking = ["--judge", "openai", "--model", "m", "--base-url", provider.url, "-o", output]
-    return [sys.executable, "-m", "labeler", "label", str(given), *asking, *map(str, more)]
+    return ["label", str(given), *asking, *map(str, more)]
 
 
-def ended(arguments: list[str], folder: Path) -> Done:
-    """Run a command to its end."""
-    done = subprocess.run(
-        arguments,
-        cwd=folder,
-        env=settings(),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    return Done(done.returncode, done.stderr)
+def process(arguments: list[str]) -> list[str]:
+    """The same command as a process: for signals, kills and limits of the system."""
+    return [sys.executable, "-m", "labeler", *arguments]
 
 
 class Running:

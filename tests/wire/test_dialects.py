@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from command import Command
 from fault_figures import line
 from judge_dialects import COUNT, label, row_of
 from labeler.judges.openai.completion import parse_completion
 from labeler.judges.openai.error_rules import find_rule
+from printed import read_block
 from wire.dialects import AZURE, DIALECTS, FILTERED, KEY, Dialect, Stand, minimax, nested
-from wire.runs import row_file, rows, settings
+from wire.runs import row_file, rows
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "judges.md").read_text(encoding="utf-8")
@@ -100,20 +100,21 @@ def recipe(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", re.findall(r"<!-- recipe: (.*?) -->", PAGE))
-def test_each_recipe_of_the_page_labels(name: str, tmp_path: Path) -> None:
-    """As printed, but for the address, which is that of the stand-in."""
+def test_each_recipe_of_the_page_labels(
+    name: str, tmp_path: Path, labeler_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a shell reads the printed block, but for the address, which is that of the stand-in."""
     row_file(tmp_path, rows(COUNT))
     keyed = KEY if KEY in recipe(name) else ""
     with Stand(BY_NAME[name], keyed) as server:
         host = f"http://127.0.0.1:{server.port}"
         told = re.sub(r"(?<=--base-url )https?://[^/\s]+", host, recipe(name))
-        preset = "" if "--base-url" in told else f' --base-url "{server.url}"'
-        program = f'set -eu\nlabeler() {{ {sys.executable} -m labeler "$@"{preset}; }}\n{told}'
-        ended = subprocess.run(
-            ["bash", "-c", program],  # noqa: S607 - as the reader runs it
-            cwd=tmp_path, env=settings(), capture_output=True, text=True, timeout=120, check=False,
-        )  # fmt: skip
-    assert ended.returncode == 0, ended.stderr
+        preset = [] if "--base-url" in told else ["--base-url", server.url]
+        (command,) = read_block(told, tmp_path)
+        for key in (one for one in command.variables if one.endswith("_API_KEY")):
+            monkeypatch.setenv(key, command.variables[key])
+        code, _, err = labeler_command(*command.arguments, *preset)
+    assert code == 0, err
     written = (tmp_path / "labels.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(one)["kind"] for one in written] == ["label"] * COUNT
 

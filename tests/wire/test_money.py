@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import labeler
+from command import Command
 from labeler.api import MemoryStore
 from labeler.errors import UsageError
 from labeler.judges.pricing import given_price
@@ -18,7 +19,7 @@ from labeler.labeling.canaries import Canaries
 from labeler.labels.record import LabelFailure, Outcome
 from wire.connections import Sheet, Wire
 from wire.provider import Behaviour, Call, Provider, Script, completion, faulty, label_for
-from wire.runs import command, ended, judge_of, reasons, records, row_file, rows, run
+from wire.runs import judge_of, labeling, reasons, records, row_file, rows, run
 
 PRICE = "100,400"
 """Dollars for a million tokens, so that few rows cost dollars."""
@@ -91,17 +92,19 @@ def test_twins_with_planted_sentences_are_paid_from_the_same_budget() -> None:
     assert "budget" in reasons(outcomes)
 
 
-def test_what_the_budget_left_is_asked_by_the_next_run(tmp_path: Path) -> None:
+def test_what_the_budget_left_is_asked_by_the_next_run(
+    tmp_path: Path, labeler_command: Command
+) -> None:
     """Exit code 4 until all is labelled; no run overspends, and no label is bought twice."""
     given, codes, spent = row_file(tmp_path, rows(24)), list[int](), [Decimal(0)]
     with Provider(count_tokens=True) as provider:
         limits = ["--budget", BUDGET / 2, "--price", PRICE, "--max-output-tokens", CAP]
         while not codes or (codes[-1] == 4 and len(codes) < 9):
-            done = ended(command(provider, given, *limits), tmp_path)
-            codes.append(done.code)
+            code, _, err = labeler_command(*labeling(provider, given, *limits))
+            codes.append(code)
             spent.append(books(provider))
             assert spent[-1] - spent[-2] <= BUDGET / 2
-            assert ("(budget" in done.err) == (done.code == 4)
+            assert ("(budget" in err) == (code == 4)
     assert codes[-1] == 0
     assert len(codes) > 1
     assert provider.paid.total() == len(provider.paid) == 24
@@ -116,13 +119,13 @@ def test_the_message_of_a_row_beyond_the_budget_says_what_was_spent() -> None:
     assert not any(failure.lasting or failure.usage for failure in failures)
 
 
-def test_a_budget_without_a_price_sends_nothing(tmp_path: Path) -> None:
+def test_a_budget_without_a_price_sends_nothing(tmp_path: Path, labeler_command: Command) -> None:
     """Exit code 2, and the message says what to give."""
     with Provider() as provider:
         given = row_file(tmp_path, rows(3))
-        done = ended(command(provider, given, "--budget", 1), tmp_path)
-    assert (done.code, dict(provider.routes)) == (2, {})
-    assert "a budget needs a price, and none is known for 'm'" in done.err
+        code, _, err = labeler_command(*labeling(provider, given, "--budget", 1))
+    assert (code, dict(provider.routes)) == (2, {})
+    assert "a budget needs a price, and none is known for 'm'" in err
 
 
 @pytest.mark.parametrize(

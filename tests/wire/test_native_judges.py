@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import labeler
+from command import Command
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.anthropic import limits_of
 from labeler.judges.judge import JUDGES
@@ -29,7 +30,7 @@ from wire.clients import comes_true
 from wire.models import MODEL
 from wire.native import FORMS, KEY, NativeProvider
 from wire.provider import Call, Provider, faulty
-from wire.runs import Watch, brief, ended, reasons, row_file, rows, running
+from wire.runs import Watch, brief, process, reasons, row_file, rows, running
 from wire.test_money import BOUNDED, BUDGET, books, charged_then, every_third
 
 every_provider = pytest.mark.parametrize("name", FORMS)
@@ -134,7 +135,7 @@ def test_a_budget_is_kept_by_the_providers_books(name: str, script: Any) -> None
 
 @every_provider
 def test_a_run_that_is_killed_goes_on_where_it_was(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, labeler_command: Command
 ) -> None:
     """What was stored is not asked for again; the command is that of the page's recipe."""
     needs_library(name)
@@ -142,21 +143,20 @@ def test_a_run_that_is_killed_goes_on_where_it_was(
     row_file(tmp_path, rows(100))
     with NativeProvider(FORMS[name], latency=0.1) as server:
         command = [*recipe(name), "--base-url", server.url, "--concurrency", "4"]
-        with running(command, tmp_path) as first:
+        with running(process(command), tmp_path) as first:
             assert comes_true(lambda: server.paid.total() > 30, 60)
             first.process.send_signal(signal.SIGKILL)
-        done = ended(command, tmp_path)
-    assert done.code == 0, done.err
+        code, _, err = labeler_command(*command)
+    assert code == 0, err
     assert len(server.paid) == 100
     assert server.paid.total() <= 108  # those under way when it was killed
 
 
 def recipe(name: str) -> list[str]:
-    """The command of a recipe of the page."""
+    """The arguments of a recipe of the page."""
     found = re.search(rf"\n(labeler label .*--judge {name}:.*)\n", PAGE)
     assert found, name
-    words = found[1].replace("MODEL", "m").split()
-    return [sys.executable, "-m", *words]
+    return found[1].replace("MODEL", "m").split()[1:]
 
 
 # What goes wrong

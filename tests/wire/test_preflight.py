@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from command import Command
 from labeler.errors import FatalJudgeError
 from labeler.judges.openai import judge as openai_judge
 from labeler.judges.openai.preflight import preflight
@@ -17,8 +18,8 @@ from wire.clients import comes_true
 from wire.provider import ModelCard, Provider, Step, changes, error
 from wire.runs import (
     Watch,
-    command,
-    ended,
+    labeling,
+    process,
     reasons,
     row_file,
     rows,
@@ -36,12 +37,15 @@ def in_days(days: int) -> str:
 
 
 @pytest.mark.parametrize("kind", ["401", "429-quota", "402"])
-def test_a_bad_key_costs_one_request_in_all(tmp_path: Path, kind: str) -> None:
+def test_a_bad_key_costs_one_request_in_all(
+    tmp_path: Path, labeler_command: Command, kind: str
+) -> None:
     """Of any kind, with 10,000 rows and many of them at once; and the exit code is 2."""
     with Provider(at={LOOK_UP: lambda _: kind}) as provider:
-        done = ended(command(provider, row_file(tmp_path, rows(10_000))), tmp_path)
-    assert (done.code, provider.routes) == (2, {LOOK_UP: 1})
-    assert "Traceback" not in done.err
+        given = row_file(tmp_path, rows(10_000))
+        code, _, err = labeler_command(*labeling(provider, given))
+    assert (code, provider.routes) == (2, {LOOK_UP: 1})
+    assert "Traceback" not in err
     assert not (tmp_path / "labels.jsonl").exists()
 
 
@@ -65,16 +69,18 @@ def test_an_unknown_model_costs_few_completions() -> None:
     assert provider.routes[COMPLETION] <= 8
 
 
-def test_an_option_that_the_model_refuses_is_named_after_few_completions(tmp_path: Path) -> None:
+def test_an_option_that_the_model_refuses_is_named_after_few_completions(
+    tmp_path: Path, labeler_command: Command
+) -> None:
     """Exit code 2, and the message says which option to drop."""
     models = [ModelCard("m", refuses=frozenset({"temperature"}))]
     with Provider(models=models) as provider:
-        rows_path = row_file(tmp_path, rows(300))
-        done = ended(command(provider, rows_path, "--temperature", "0"), tmp_path)
-    assert done.code == 2
+        asking = labeling(provider, row_file(tmp_path, rows(300)), "--temperature", "0")
+        code, _, err = labeler_command(*asking)
+    assert code == 2
     assert provider.routes[COMPLETION] <= 8
-    assert "the model does not accept temperature" in done.err
-    assert "drop or change temperature" in done.err
+    assert "the model does not accept temperature" in err
+    assert "drop or change temperature" in err
 
 
 @pytest.mark.parametrize(
@@ -150,7 +156,8 @@ def test_the_look_up_can_be_left_out() -> None:
 def test_leaving_during_the_look_up_waits_for_nobody(tmp_path: Path) -> None:
     """A server that hangs there keeps no one who presses Ctrl-C."""
     with Provider(at={LOOK_UP: lambda _: "hang"}) as provider:
-        with running(command(provider, row_file(tmp_path, rows(4))), tmp_path) as hanging:
+        asking = process(labeling(provider, row_file(tmp_path, rows(4))))
+        with running(asking, tmp_path) as hanging:
             assert comes_true(lambda: provider.routes == {LOOK_UP: 1}, 60)
             hanging.process.send_signal(signal.SIGINT)
             assert hanging.process.wait(timeout=10) == 130

@@ -8,7 +8,6 @@ import re
 import resource
 import signal
 import sqlite3
-import sys
 import threading
 import time
 from collections import Counter
@@ -23,6 +22,7 @@ from typing import Any
 import pytest
 
 import labeler
+from command import Command
 from labeler.errors import FatalJudgeError, StoreError
 from labeler.integrations.batch.client import OpenAIBatches
 from labeler.integrations.batch.collect import Waiting
@@ -40,8 +40,8 @@ from wire.runs import (
     Running,
     Watch,
     brief,
-    command,
-    ended,
+    labeling,
+    process,
     reasons,
     records,
     row_file,
@@ -114,17 +114,20 @@ def test_a_date_to_wait_for_is_waited_for_by_all() -> None:
     assert came[7] >= dates[-1] - timedelta(seconds=0.01)
 
 
-def test_a_wait_of_hours_ends_a_run_that_may_not_wait(tmp_path: Path) -> None:
+def test_a_wait_of_hours_ends_a_run_that_may_not_wait(
+    tmp_path: Path, labeler_command: Command
+) -> None:
     """Exit code 75 with the time to come back; what was labelled is found by the next run."""
     given = row_file(tmp_path, rows(40))
     with Provider(lambda call: "429-wait-long" if call.number > 9 else None) as provider:
-        done = ended(command(provider, given, "--no-wait", "--concurrency", 2), tmp_path)
+        asking = labeling(provider, given, "--no-wait", "--concurrency", 2)
+        code, _, err = labeler_command(*asking)
         paid = provider.paid.total()
-    assert done.code == 75
-    assert re.search(r"asks to wait 10800 s, until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d", done.err)
+    assert code == 75
+    assert re.search(r"asks to wait 10800 s, until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d", err)
     assert stored(tmp_path / ".labeler") == paid == 8
     with Provider() as provider:
-        assert ended(command(provider, given), tmp_path).code == 0
+        assert labeler_command(*labeling(provider, given))[0] == 0
         assert provider.paid.total() == 40 - paid
 
 
@@ -282,14 +285,16 @@ def test_rows_of_the_same_sentences_share_one_failure() -> None:
     assert [(o.id, o.attempts) for o in told] == [("one", 1), ("two", 0), ("three", 0)]
 
 
-def test_a_run_with_failures_ends_with_1_as_often_as_it_is_run(tmp_path: Path) -> None:
+def test_a_run_with_failures_ends_with_1_as_often_as_it_is_run(
+    tmp_path: Path, labeler_command: Command
+) -> None:
     """Until the failed rows are asked again."""
     given = row_file(tmp_path, rows(3))
     with Provider(["ok", "refusal"]) as provider:
-        asking = command(provider, given, "--concurrency", 1)
-        assert [ended(asking, tmp_path).code for _ in range(2)] == [1, 1]
+        asking = labeling(provider, given, "--concurrency", 1)
+        assert [labeler_command(*asking)[0] for _ in range(2)] == [1, 1]
         assert len(provider.calls) == 3
-        assert ended([*asking, "--retry-failed"], tmp_path).code == 0
+        assert labeler_command(*asking, "--retry-failed")[0] == 0
         assert len(provider.calls) == 4
 
 
@@ -299,7 +304,7 @@ def test_a_run_with_failures_ends_with_1_as_often_as_it_is_run(tmp_path: Path) -
 @contextmanager
 def two_runs(provider: Provider, folder: Path, given: Path) -> Iterator[tuple[Running, Running]]:
     """Two runs of the same rows; the first has asked, and the second waits for its answers."""
-    asking = [command(provider, given, output=name) for name in ("a.jsonl", "b.jsonl")]
+    asking = [process(labeling(provider, given, output=name)) for name in ("a.jsonl", "b.jsonl")]
     with running(asking[0], folder, "a") as first:
         assert comes_true(lambda: bool(provider.calls), 60)
         with running(asking[1], folder, "b") as second:
@@ -337,14 +342,15 @@ def test_the_rows_of_a_run_that_was_killed_are_taken_over(tmp_path: Path) -> Non
     assert set(provider.paid.values()) == {1}
 
 
-def test_a_batch_beside_a_run_buys_nothing_twice(tmp_path: Path) -> None:
+def test_a_batch_beside_a_run_buys_nothing_twice(tmp_path: Path, labeler_command: Command) -> None:
     """It leaves out what the run has asked for; the run leaves out what the batch has."""
     given, held = row_file(tmp_path, rows(40)), Held()
-    submit = [sys.executable, "-m", "labeler", "batch", "submit", str(given), "--model", "m"]
+    submit = ["batch", "submit", given, "--model", "m"]
     with Provider(held) as provider:
-        with running(command(provider, given, "--concurrency", 2), tmp_path) as beside:
+        asking = process(labeling(provider, given, "--concurrency", 2))
+        with running(asking, tmp_path) as beside:
             assert comes_true(lambda: bool(provider.calls), 60)
-            assert ended([*submit, "--base-url", provider.url], tmp_path).code == 0
+            assert labeler_command(*submit, "--base-url", provider.url)[0] == 0
             waiting = len(pending_keys(tmp_path / ".labeler"))
             held.going.set()
             done = beside.end()
@@ -352,7 +358,7 @@ def test_a_batch_beside_a_run_buys_nothing_twice(tmp_path: Path) -> None:
         assert f"{waiting} failed (in_batch {waiting})" in done.err
         service = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=brief)
         labeler.collect_batches(service, tmp_path / ".labeler", waiting=Waiting(sleep=brief))
-        assert ended(command(provider, given), tmp_path).code == 0
+        assert labeler_command(*labeling(provider, given))[0] == 0
     assert 0 < waiting < 40
     assert len(provider.paid) == 40
     assert set(provider.paid.values()) == {1}
@@ -361,45 +367,37 @@ def test_a_batch_beside_a_run_buys_nothing_twice(tmp_path: Path) -> None:
 # Leaving while waiting
 
 
-SIGNALS = [signal.SIGINT, signal.SIGTERM]
-
-
-@pytest.mark.parametrize("number", SIGNALS)
-def test_a_signal_ends_the_wait_for_another_run(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_ends_the_wait_for_another_run(tmp_path: Path) -> None:
     """Nothing of its own is in flight, so nothing is waited for."""
     given, held = row_file(tmp_path, rows(3)), Held()
     with Provider(held) as provider, two_runs(provider, tmp_path, given) as (first, second):
-        second.process.send_signal(number)
-        assert second.process.wait(timeout=30) == 128 + number
+        second.process.send_signal(signal.SIGTERM)
+        assert second.process.wait(timeout=30) == 128 + signal.SIGTERM
         held.going.set()
         assert first.end().code == 0
 
 
-@pytest.mark.parametrize("number", SIGNALS)
-def test_a_signal_ends_a_pause_that_the_server_asked_for(
-    tmp_path: Path, number: signal.Signals
-) -> None:
+def test_a_signal_ends_a_pause_that_the_server_asked_for(tmp_path: Path) -> None:
     """Three hours are not waited out."""
     given = row_file(tmp_path, rows(40))
     with Provider(lambda call: "429-wait-long" if call.number > 5 else None) as provider:
-        with running(command(provider, given, "--concurrency", 2), tmp_path) as paused:
+        asking = process(labeling(provider, given, "--concurrency", 2))
+        with running(asking, tmp_path) as paused:
             assert paused.says("asks to wait 10800 s: going on at")
-            paused.process.send_signal(number)
-            assert paused.process.wait(timeout=30) == 128 + number
+            paused.process.send_signal(signal.SIGINT)
+            assert paused.process.wait(timeout=30) == 128 + signal.SIGINT
         assert stored(tmp_path / ".labeler") == provider.paid.total() == 4
 
 
-@pytest.mark.parametrize("number", SIGNALS)
-def test_a_signal_ends_the_wait_for_a_server_that_is_away(
-    tmp_path: Path, number: signal.Signals
-) -> None:
+def test_a_signal_ends_the_wait_for_a_server_that_is_away(tmp_path: Path) -> None:
     """Neither the pause between probes nor that of a record is waited out."""
     given = row_file(tmp_path, rows(40))
     with Provider(lambda call: "503" if call.number > 5 else None) as provider:
-        with running(command(provider, given, "--concurrency", 4), tmp_path) as away:
+        asking = process(labeling(provider, given, "--concurrency", 4))
+        with running(asking, tmp_path) as away:
             assert away.says(AWAY)
-            away.process.send_signal(number)
-            assert away.process.wait(timeout=30) == 128 + number
+            away.process.send_signal(signal.SIGTERM)
+            assert away.process.wait(timeout=30) == 128 + signal.SIGTERM
             assert "Traceback" not in away.err
         assert stored(tmp_path / ".labeler") == provider.paid.total() == 4
 
@@ -417,7 +415,7 @@ def test_a_disk_that_fills_up_loses_nothing(tmp_path: Path) -> None:
     """The run says what to do and waits; once there is room it goes on, and pays once for each."""
     given = row_file(tmp_path, bulky(120))
     with Provider() as provider:
-        asking = command(provider, given, "--concurrency", 4, output="/dev/null")
+        asking = labeling(provider, given, "--concurrency", 4, output="/dev/null")
         with running(narrow(asking), tmp_path) as full:
             assert full.says("free space, quota, limit on file sizes")
             kept = stored(tmp_path / ".labeler")
@@ -430,11 +428,13 @@ def test_a_disk_that_fills_up_loses_nothing(tmp_path: Path) -> None:
     assert set(provider.paid.values()) == {1}
 
 
-def test_a_run_that_is_left_with_a_full_disk_keeps_what_is_stored(tmp_path: Path) -> None:
+def test_a_run_that_is_left_with_a_full_disk_keeps_what_is_stored(
+    tmp_path: Path, labeler_command: Command
+) -> None:
     """One Ctrl-C is enough; it says what is lost, and the next run pays for the missing alone."""
     given = row_file(tmp_path, bulky(120))
     with Provider() as provider:
-        asking = command(provider, given, "--concurrency", 4, output="/dev/null")
+        asking = labeling(provider, given, "--concurrency", 4, output="/dev/null")
         with running(narrow(asking), tmp_path) as full:
             assert full.says("free space, quota, limit on file sizes")
             full.process.send_signal(signal.SIGINT)
@@ -444,13 +444,13 @@ def test_a_run_that_is_left_with_a_full_disk_keeps_what_is_stored(tmp_path: Path
         kept = stored(tmp_path / ".labeler")
         assert 0 < kept < 120
         before = len(provider.calls)
-        assert ended(asking, tmp_path).code == 0
+        assert labeler_command(*asking)[0] == 0
         assert len(provider.calls) - before == 120 - kept
 
 
 def narrow(arguments: list[str]) -> list[str]:
     """A command that can write no file longer than 700 kB."""
-    return ["/bin/bash", "-c", 'ulimit -S -f 700; exec "$@"', "bash", *arguments]
+    return ["/bin/bash", "-c", 'ulimit -S -f 700; exec "$@"', "bash", *process(arguments)]
 
 
 def test_a_store_that_is_locked_for_long_is_waited_for(tmp_path: Path) -> None:

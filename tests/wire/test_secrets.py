@@ -5,28 +5,21 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
-import os
+import logging
 import subprocess
-import sys
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import labeler
+from command import Command
 from wire.provider import Provider, Script, error
+from wire.runs import process, settings
 
 KEY = "sk-SENTINEL-KEY-0123456789"
 DOCUMENT = "The vault of SENTINEL-DOCUMENT is open."
-
-PROGRAM = """
-import logging, sys
-logging.basicConfig(level=logging.DEBUG, filename="debug.log")
-logging.getLogger("there").debug("the log is on")
-from labeler.__main__ import main
-main()
-"""
-"""The command with everybody's logging on, as a program that uses the library may have it."""
 
 
 def echo_of_the_key(status: int) -> Script:
@@ -86,65 +79,90 @@ def holders(secret: str, folder: Path, *spoken: str) -> list[str]:
     ]
 
 
-def label(
-    folder: Path, provider: Provider, *more: str, key: str = KEY
-) -> subprocess.CompletedProcess[str]:
-    """Label two rows by the command, with its debug log on."""
+def arguments(folder: Path, provider: Provider, *more: str) -> list[str]:
+    """The arguments of the command that labels two rows, which are written for it."""
     rows = [
         {"id": str(n), "question": f"Q{n}?", "documents": [DOCUMENT], "response": f"R{n}."}
         for n in range(2)
     ]
     (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     asking = ["--judge", "openai", "--model", "m", "--base-url", provider.url, *more]
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI_", "LABELER_"))}
-    return subprocess.run(
-        [sys.executable, "-c", PROGRAM, "label", "rows.jsonl", "-o", "labels.jsonl", *asking],
-        cwd=folder,
-        env=kept | {"OPENAI_API_KEY": key},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return ["label", "rows.jsonl", "-o", "labels.jsonl", *asking]
+
+
+@pytest.fixture
+def command(
+    labeler_command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Command]:
+    """The command with a key and everybody's logging on, as a program around it may have it."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    root, log = logging.getLogger(), logging.FileHandler(tmp_path / "debug.log")
+    level = root.level
+    root.addHandler(log)
+    root.setLevel(logging.DEBUG)
+    logging.getLogger("there").debug("the log is on")
+    yield labeler_command
+    root.setLevel(level)
+    root.removeHandler(log)
+    log.close()
 
 
 @pytest.mark.parametrize(("script", "code"), ENDS.values(), ids=ENDS.keys())
-def test_the_key_is_written_nowhere(tmp_path: Path, script: Script, code: int) -> None:
+def test_the_key_is_written_nowhere(
+    tmp_path: Path, command: Command, script: Script, code: int
+) -> None:
     """Not in the store, the label file, the log or an output; and the server did get it."""
     with Provider(script) as provider:
-        done = label(tmp_path, provider, "--concurrency", "1")
-    assert done.returncode == code, done.stderr
+        ended, *said = command(*arguments(tmp_path, provider, "--concurrency", "1"))
+    assert ended == code, said
     assert {call.headers["authorization"] for call in provider.calls} == {f"Bearer {KEY}"}
     assert "the log is on" in (tmp_path / "debug.log").read_text()
     assert (tmp_path / ".labeler" / "cache.db").is_file()
+    assert holders(KEY, tmp_path, *said) == []
+
+
+def test_a_process_ends_without_a_word_of_the_key(tmp_path: Path) -> None:
+    """Also where what is left of it is closed after the last line."""
+    with Provider(echo_of_the_key(401)) as provider:
+        done = subprocess.run(
+            process(arguments(tmp_path, provider)),
+            cwd=tmp_path,
+            env=settings() | {"OPENAI_API_KEY": KEY, "PYTHONDEVMODE": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
     assert holders(KEY, tmp_path, done.stdout, done.stderr) == []
 
 
-def test_documents_are_written_where_they_belong(tmp_path: Path) -> None:
+def test_documents_are_written_where_they_belong(tmp_path: Path, command: Command) -> None:
     """In the rows, the labels and the store, where the same search finds them; in no log."""
     with Provider() as provider:
-        done = label(tmp_path, provider)
-    found = {
-        name.partition("-")[0] for name in holders(DOCUMENT, tmp_path, done.stdout, done.stderr)
-    }
+        _, *said = command(*arguments(tmp_path, provider))
+    found = {name.partition("-")[0] for name in holders(DOCUMENT, tmp_path, *said)}
     assert found == {"rows.jsonl", "labels.jsonl", ".labeler/cache.db"}
 
 
-def test_a_key_on_the_command_line_is_no_option(tmp_path: Path) -> None:
+def test_a_key_on_the_command_line_is_no_option(tmp_path: Path, command: Command) -> None:
     """Everyone on a machine can read what a program was started with."""
     with Provider() as provider:
-        done = label(tmp_path, provider, "--api-key", "sk-2")
-    assert done.returncode == 2
+        code, *_ = command(*arguments(tmp_path, provider, "--api-key", "sk-2"))
+    assert code == 2
     assert provider.calls == []
 
 
 @pytest.mark.parametrize("key", [f"{KEY}\n", f"{KEY} x", f"{KEY}é"])
-def test_a_key_that_cannot_be_one_is_written_nowhere(tmp_path: Path, key: str) -> None:
+def test_a_key_that_cannot_be_one_is_written_nowhere(
+    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
     """It is refused before anything is sent, and not repeated."""
+    monkeypatch.setenv("OPENAI_API_KEY", key)
     with Provider() as provider:
-        done = label(tmp_path, provider, key=key)
-    assert (done.returncode, provider.calls) == (2, [])
-    assert "API key" in done.stderr
-    assert holders(KEY, tmp_path, done.stdout, done.stderr) == []
+        code, *said = command(*arguments(tmp_path, provider))
+    assert (code, provider.calls) == (2, [])
+    assert "API key" in said[1]
+    assert holders(KEY, tmp_path, *said) == []
 
 
 def test_the_key_survives_in_no_traceback(tmp_path: Path) -> None:

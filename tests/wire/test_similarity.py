@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from command import Command
 from labeler import api
 from labeler.calculators.similarity import measure_questions
 from labeler.errors import FatalJudgeError, StoreError, UsageError
@@ -30,7 +31,7 @@ from wire.behaviours import body
 from wire.calls import Json
 from wire.embeddings_endpoint import vector
 from wire.provider import Behaviour, Call, Provider, error, format_problems, says
-from wire.runs import KEY, Watch, brief, ended, judge_of, row_file, rows, running
+from wire.runs import KEY, Watch, brief, judge_of, process, row_file, rows, running
 
 ASKED, EMBEDDED = "POST /v1/chat/completions", "POST /v1/embeddings"
 MEAN = "answer_relevancy_similarity"
@@ -339,32 +340,32 @@ def test_a_watcher_is_told_of_the_questions(tmp_path: Path) -> None:
 # As a command
 
 
-def command(provider: Provider, given: Path, *more: str) -> list[str]:
-    """The command that has the provider's model write questions."""
+def writing(provider: Provider, given: Path, *more: str) -> list[str]:
+    """The arguments of the command with which the provider's model writes questions."""
     asking = ["--model", "m", "--base-url", provider.url, "-o", "out.jsonl"]
-    return [sys.executable, "-m", "labeler", "similarity", str(given), *asking, *more]
+    return ["similarity", str(given), *asking, *more]
 
 
-def test_the_command_says_what_it_took(tmp_path: Path) -> None:
+def test_the_command_says_what_it_took(tmp_path: Path, labeler_command: Command) -> None:
     """Calls, tokens and money of both; a second time, nothing."""
     given = row_file(tmp_path, rows(2))
     priced = ("--embedder", "openai:e", "--embedding-price", "0.02", "--price", "1,1")
     with Provider() as provider:
-        first = ended(command(provider, given, *priced), tmp_path)
-        second = ended(command(provider, given, *priced), tmp_path)
-    assert (first.code, second.code) == (0, 0)
-    assert "2 written by openai/m, 0 from the store" in first.err
-    assert "8 texts embedded by openai/e, 0 from the store; 1 requests;" in first.err
-    assert "by --embedding-price 0.02" in first.err
-    assert "0 written by openai/m, 2 from the store" in second.err
-    assert "0 texts embedded by openai/e, 8 from the store\n" in second.err
+        asking = writing(provider, given, *priced)
+        (code, _, first), (again, _, second) = labeler_command(*asking), labeler_command(*asking)
+    assert (code, again) == (0, 0)
+    assert "2 written by openai/m, 0 from the store" in first
+    assert "8 texts embedded by openai/e, 0 from the store; 1 requests;" in first
+    assert "by --embedding-price 0.02" in first
+    assert "0 written by openai/m, 2 from the store" in second
+    assert "0 texts embedded by openai/e, 8 from the store\n" in second
 
 
 def test_two_runs_at_once_pay_once(tmp_path: Path) -> None:
     """For each question and each vector, whichever of them was first."""
     given = row_file(tmp_path, rows(40))
     with Provider(latency=0.05) as provider:
-        arguments = command(provider, given, "--embedder", "openai:e")
+        arguments = process(writing(provider, given, "--embedder", "openai:e"))
         with running(arguments, tmp_path, "one") as one, running(arguments, tmp_path, "two") as two:
             codes = [one.end().code, two.end().code]
         texts = [
@@ -378,19 +379,13 @@ def test_two_runs_at_once_pay_once(tmp_path: Path) -> None:
     assert len(texts) == len(set(texts)) == 160
 
 
-def test_the_metrics_command_shows_the_metric(tmp_path: Path) -> None:
+def test_the_metrics_command_shows_the_metric(tmp_path: Path, labeler_command: Command) -> None:
     """From the command's file, with what made it."""
     given = row_file(tmp_path, rows(2))
     with Provider() as provider:
-        ended(command(provider, given, "--embedder", "lexical"), tmp_path)
-    done = subprocess.run(
-        [sys.executable, "-m", "labeler", "metrics", "out.jsonl", "--json"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    summary = {row["metric"]: row for row in json.loads(done.stdout)}
+        labeler_command(*writing(provider, given, "--embedder", "lexical"))
+    _, out, _ = labeler_command("metrics", "out.jsonl", "--json")
+    summary = {row["metric"]: row for row in json.loads(out)}
     assert set(summary) == {MEAN, "noncommittal"}
     assert summary[MEAN]["defined"] == 2
     assert "|embedder:lexical/letters-1/1024|" in summary[MEAN]["signature"]
@@ -410,14 +405,15 @@ WRONG: dict[str, tuple[list[str], str]] = {
 
 @pytest.mark.parametrize(("options", "said"), WRONG.values(), ids=WRONG.keys())
 def test_wrong_options_are_named_before_anything_is_sent(
-    tmp_path: Path, options: list[str], said: str
+    tmp_path: Path, labeler_command: Command, options: list[str], said: str
 ) -> None:
     """With exit code 2."""
     with Provider() as provider:
-        done = ended(command(provider, row_file(tmp_path, rows(1)), *options), tmp_path)
+        given = row_file(tmp_path, rows(1))
+        code, _, err = labeler_command(*writing(provider, given, *options))
         assert provider.requests == []
-    assert done.code == 2
-    assert said in done.err
+    assert code == 2
+    assert said in err
 
 
 def test_help_loads_no_heavy_package() -> None:
