@@ -12,17 +12,16 @@ from typing import Any
 
 import pytest
 
+import labeler
 import reliability
 import reliability_rates
 from reliability import RUNS, run_one, table, without_verdict
 from reliability_runs import QUICK, Finding, Scale, at_least, at_most, exactly
 from reliability_serving import (
-    Labeling,
     Manner,
     Server,
     records,
     short_records,
-    write_rows,
 )
 
 TINY = replace(QUICK, few=16, some=24, many=24, most=40, kills=1, large=20_000, outage=0.3)
@@ -62,11 +61,11 @@ def test_both_clients_send_one_request_a_record() -> None:
 
 def test_the_server_notes_requests_after_a_good_answer(tmp_path: Path) -> None:
     """The same record asked for in two stores is asked for again."""
-    rows = write_rows(tmp_path / "rows.jsonl", records(3))
+    rows = list(records(3))
     with Server(Manner(latency=0.0)) as server:
+        judge = labeler.OpenAIJudge("m", api_key="none", base_url=server.url)
         for store in ("one", "two"):
-            command = Labeling(server.url, rows, tmp_path / store, tmp_path / f"{store}.jsonl", 2)
-            assert command.run().code == 0
+            assert not labeler.label(rows, judge=judge, store=tmp_path / store).failures
         stats = server.settled()
     assert (stats["calls"], stats["again"], stats["paid"]["duplicates"]) == (6, 3, 3)
 
