@@ -76,13 +76,20 @@ def check_label_target(inputs: list[str], output: str) -> None:
     """Reject an output that labels cannot be written to, before any request.
 
     Raises:
-        UsageError: see :func:`labeler.data.label_files.check_label_file` and
-            :func:`reject_overwrite`.
+        UsageError: the next run would read it as rows; else see
+            :func:`labeler.data.label_files.check_label_file` and :func:`reject_overwrite`.
     """
+    from labeler.data.formats import row_files
     from labeler.data.label_files import check_label_file
 
     check_label_file(output)
     reject_overwrite(inputs, output)
+    for name in inputs if output != STDIO else ():
+        if row_files(name) != [name] and Path(output).resolve().parent == Path(name).resolve():
+            raise UsageError(
+                f"{output} is in {name}, whose files are the next run's rows: write to another "
+                "folder"
+            )
 
 
 def _files(names: Iterable[str]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +41,18 @@ _Step = str | int | type[Each]
 
 
 class _NoValue(Exception):
-    """A path leads nowhere in a row; the message says what is there instead."""
+    """A path leads nowhere in a row; the message says what is there instead.
+
+    Args:
+        text: makes the message, which few candidates need and near names make slow.
+    """
+
+    def __init__(self, text: Callable[[], str]) -> None:
+        super().__init__()
+        self._text = text
+
+    def __str__(self) -> str:
+        return self._text()
 
 
 class _Removed:
@@ -109,10 +120,12 @@ def _follow(value: Any, steps: Sequence[_Step], where: str) -> object:  # noqa: 
             value = _member(inner, step, where)
             where = f"{where}.{step}" if where else step
         elif not isinstance(inner, list | tuple):
-            raise _NoValue(f"{where!r} is {kind_of(inner)}, not a list")
+            text = f"{where!r} is {kind_of(inner)}, not a list"
+            raise _NoValue(text.__str__)
         elif isinstance(step, int):
             if step >= len(inner):
-                raise _NoValue(f"{where!r} has {len(inner)} entries, no [{step}]")
+                text = f"{where!r} has {len(inner)} entries, no [{step}]"
+                raise _NoValue(text.__str__)
             value, where = inner[step], f"{where}[{step}]"
         else:
             rest = steps[number + 1 :]
@@ -132,11 +145,11 @@ def _member(value: object, name: str, where: str) -> object:
     if isinstance(value, Mapping):
         if name in value:
             return value[name]
-        raise _NoValue(f"{shown} has no {name!r}{_near(name, value)}")
+        raise _NoValue(lambda: f"{shown} has no {name!r}{_near(name, value)}")
     if value is None or isinstance(value, str | int | float | list | tuple | bytes):
-        raise _NoValue(f"{shown} is {kind_of(value)}, not an object with {name!r}")
+        raise _NoValue(lambda: f"{shown} is {kind_of(value)}, not an object with {name!r}")
     if name.startswith("_") or not hasattr(value, name):
-        raise _NoValue(f"{shown} has no {name!r}")
+        raise _NoValue(lambda: f"{shown} has no {name!r}")
     found: object = getattr(value, name)
     return found
 
@@ -156,7 +169,7 @@ def _parsed_cell(value: object) -> object:
     try:
         return parse_cell(value)
     except ValueError as error:
-        raise _NoValue("the cell is no JSON") from error
+        raise _NoValue(lambda: "the cell is no JSON") from error
 
 
 def _left(value: object, steps: Sequence[_Step]) -> object:
@@ -318,12 +331,12 @@ def _first_found(
     Raises:
         BadRow: no choice has a value, and the field is required.
     """
-    complaint = ""
+    complaint: _NoValue | None = None
     for choice in choices:
         try:
             value, paths = _read(field, choice, row, where)
         except _NoValue as error:
-            complaint = complaint or str(error)
+            complaint = complaint or error
             continue
         if value is not None and not (field in _TEXTS and _is_object(value)):
             return value, paths

@@ -150,8 +150,8 @@ class RowsOptions:
     preset: Annotated[
         str | None,
         Option(
-            "Columns of ragas, deepeval, langchain, llamaindex, haystack, ragchecker or ragbench; "
-            "by default those that fit."
+            "Columns of ragas, deepeval, langchain, llamaindex, haystack, inspect_ai, ragchecker "
+            "or ragbench; by default those that fit."
         ),
     ] = None
     split_documents: Annotated[

@@ -124,6 +124,19 @@ PRESETS.add(
         },
     ),
 )
+PRESETS.add(
+    "inspect_ai",
+    Preset(
+        "Inspect: samples of a log, with their documents in metadata",
+        {
+            "id": ("id,epoch",),
+            "question": ("input",),
+            "documents": ("metadata.contexts", "metadata.context", "metadata.documents"),
+            "response": ("output.completion",),
+            "reference": ("target",),
+        },
+    ),
+)
 
 
 def find_preset(name: str) -> Preset:

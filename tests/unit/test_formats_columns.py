@@ -275,6 +275,14 @@ SYSTEMS: dict[str, dict[str, Any]] = {
         "response": "R.",
         "retrieved_context": [{"doc_id": "000", "text": "D."}],
     },
+    "inspect_ai": {
+        "id": 1,
+        "epoch": 1,
+        "input": "Q?",
+        "target": "Z.",
+        "metadata": {"contexts": ["D."]},
+        "output": {"completion": "R."},
+    },
     "haystack": {"data": "R.", "query": "Q?", "documents": [{"content": "D."}], "meta": {}},
 }
 REST: dict[str, Any] = {

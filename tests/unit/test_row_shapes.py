@@ -9,9 +9,11 @@ import re
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from pydantic import BaseModel
 
+from command import Command
 from labeler.api import open_rows
 from labeler.data.cells import literal
 from labeler.errors import UsageError
@@ -255,6 +257,17 @@ def test_a_folder_stands_for_its_files_of_rows(tmp_path: Path) -> None:
     ]
 
 
+def test_labels_are_not_written_among_the_rows(tmp_path: Path, labeler_command: Command) -> None:
+    """The next run would read them as rows."""
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    (folder / "a.jsonl").write_text(json.dumps(ROWS[0]))
+    label = ("label", folder, "--judge", "embedded", "-o")
+    code, _, err = labeler_command(*label, folder / "labels.jsonl")
+    assert (code, "write to another folder" in err) == (2, True)
+    assert labeler_command(*label, tmp_path / "labels.jsonl")[0] == 0
+
+
 @pytest.mark.parametrize("name", ["rows.xlsx", "ROWS.XLS", "rows.ods"])
 def test_a_spreadsheet_is_refused_with_the_remedy(name: str, tmp_path: Path) -> None:
     """Alone and in a folder of rows."""
@@ -262,3 +275,33 @@ def test_a_spreadsheet_is_refused_with_the_remedy(name: str, tmp_path: Path) -> 
     for source in (tmp_path / name, tmp_path):
         with pytest.raises(UsageError, match=f"{name} is a spreadsheet.* as CSV"):
             list(open_rows(source))
+
+
+def test_a_log_of_inspect_stands_for_its_samples(tmp_path: Path) -> None:
+    """Texts and other lists stand next to them."""
+    samples = [
+        {
+            "id": row["question"],
+            "epoch": 1,
+            "input": row["question"],
+            "metadata": {"contexts": row["documents"]},
+            "output": {"completion": row["response"]},
+        }
+        for row in ROWS
+    ]
+    log = {"status": "success", "eval": {"task": "t"}, "tags": ["a"], "samples": samples}
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(log, indent=1))
+    assert examples(path) == EXPECTED
+
+
+def test_a_file_that_names_its_columns_at_its_end_is_refused_with_the_remedy(
+    tmp_path: Path,
+) -> None:
+    """What polars writes by another function is read."""
+    frame = pl.DataFrame(ROWS)
+    frame.write_ipc(tmp_path / "rows.arrow")
+    with pytest.raises(UsageError, match="write it with write_ipc_stream, or as Parquet"):
+        list(open_rows(tmp_path / "rows.arrow"))
+    frame.write_ipc_stream(tmp_path / "rows.arrow")
+    assert examples(tmp_path / "rows.arrow") == EXPECTED

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 
@@ -57,7 +57,7 @@ def _arrow_batches(name: str) -> Iterator[Any]:
         expected = pa.ipc.open_file(source).num_record_batches if is_file else None
         # A file is a stream between its magic bytes and a footer, which says if it is whole.
         source.seek(_STREAM if is_file else 0)
-        reader, number = pa.ipc.open_stream(LimitedMessages(name, source)), 0
+        reader, number = _opened(name, source, is_file=is_file), 0
         check_schema(name, reader.schema)
         for batch in reader:
             number += 1
@@ -65,6 +65,18 @@ def _arrow_batches(name: str) -> Iterator[Any]:
             yield batch
         if expected not in {None, number}:
             raise pa.ArrowInvalid(f"{number} batches stand before a footer of {expected}")
+
+
+def _opened(name: str, source: IO[bytes], *, is_file: bool) -> Any:  # noqa: ANN401 - pyarrow has no types
+    try:
+        return pa.ipc.open_stream(LimitedMessages(name, source))
+    except (pa.ArrowInvalid, OSError) as error:
+        if not is_file:
+            raise
+        raise UsageError(
+            f"cannot read {name}: it is damaged, or names its columns at its end only, as polars' "
+            "write_ipc does; write it with write_ipc_stream, or as Parquet"
+        ) from error
 
 
 def table_rows(value: object) -> Iterator[dict[str, Any]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, Any
 
 from labeler.data.formats import Raw, read_json_lines
 from labeler.data.formats.objects import rows_of_columns
@@ -24,6 +24,8 @@ from labeler.errors import BadRow, UsageError
 
 _PIECE = 1 << 20
 _OUTSIDE = re.compile(rb'["{}\[\],]')
+_LOG = frozenset({"eval", "samples"})
+"""Names in a log of inspect_ai, next to texts."""
 _QUESTIONS = frozenset({"question", "user_input", "input", "query"})
 """Names of a column of questions, which no list of objects has next to it."""
 _QUOTE = ord('"')
@@ -73,18 +75,26 @@ def _document(name: str) -> Iterator[Raw]:
         value = parse_object(Line(name, content))
     except BadRow as error:
         raise UsageError(str(error)) from error
-    lists = [
-        part
-        for part in value.values()
-        if isinstance(part, list) and part and all(isinstance(one, dict) for one in part)
-    ]
-    rows = None
-    if not lists or not _QUESTIONS.isdisjoint(value):
-        rows = rows_of_columns(value)
-    if not rows and len(lists) == 1 and not any(isinstance(part, str) for part in value.values()):
-        rows = lists[0]
-    for number, row in enumerate(rows or [value], start=1):
+    for number, row in enumerate(_rows(value), start=1):
         yield Raw(f"{name}:row {number}", row)
+
+
+def _rows(value: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows in an object: those of its list or table, or the object itself."""
+    lists = {
+        name: part
+        for name, part in value.items()
+        if isinstance(part, list) and part and all(isinstance(one, dict) for one in part)
+    }
+    if "samples" in lists and value.keys() >= _LOG:
+        return lists["samples"]
+    if not lists or not _QUESTIONS.isdisjoint(value):
+        table = rows_of_columns(value)
+        if table:
+            return table
+    if len(lists) == 1 and not any(isinstance(part, str) for part in value.values()):
+        return next(iter(lists.values()))
+    return [value]
 
 
 def _numbered(name: str, entries: Iterator[bytes]) -> Iterator[Raw]:
