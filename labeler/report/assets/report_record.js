@@ -48,7 +48,7 @@ class RecordReader {
     this.node.replaceChildren(this.drawBar(row), this.drawing.node);
     const heading = $(".question", this.drawing.node);
     heading.tabIndex = -1;
-    this.node.scrollIntoView({ block: "start" });
+    scrollTo({ top: 0 });
     if (sentence === null || !this.drawing.focus(sentence)) heading.focus({ preventScroll: true });
   }
 
