@@ -16,7 +16,6 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 
@@ -33,7 +32,7 @@ from wire.provider import BEHAVIOURS, Behaviour, Provider, body, changes, error,
 
 MOST_CALLS = 10
 """Requests of any kind that a refusal of every row may cost."""
-_AT_ONCE = 4
+_AT_ONCE = 8
 """Shapes at the same time."""
 _LOOKUP = "GET /v1/models/{id}"
 
@@ -49,7 +48,7 @@ class Shape:
     """Rows that meet it."""
     calls: int | None = None
     """Requests with which it ends; ``None`` if the server does not recover by itself."""
-    rows: int = 300
+    rows: int = 200
     most: int | None = None
     """Requests that it may cost; ``None`` without a goal."""
     options: tuple[str, ...] = ()
@@ -180,11 +179,7 @@ def carry_out(folder: Path, *, rows: int | None, seed: int) -> Iterator[Found]:
         yield from pool.map(one, range(len(SHAPES)))
 
 
-INTRO = f"""
-## Servers that fail in one way each
-
-Command: `python benchmarks/reliability.py --only faults`
-
+INTRO = f"""\
 A run meets the fault, the server is repaired, and the same command runs again, with the default
 concurrency. Requests include the look-up of the model. Goals: a refusal of all rows and a time-out
 below the latency cost at most {MOST_CALLS} requests, a fault that all rows meet stores no failure,
@@ -196,7 +191,7 @@ again with `--retry-failed`.
 def table(found: Iterable[Found]) -> Iterator[str]:
     """The lines of the table, below its heading."""
     head = ("fault", "rows", "requests", "labels", "failures", "stored lasting")
-    yield from [*INTRO.splitlines(), f"Date: {datetime.now(UTC):%Y-%m-%d}", ""]
+    yield INTRO
     yield line((*head, "labels after the repair", "met", "the user reads"))
     yield line(["---", *["--:"] * 3, "---", "--:", "--:", "---", "---"])
     yield from map(_line, found)

@@ -52,9 +52,11 @@ class Scale:
     kills: int = 20
     rate: float = 50.0
     bursts: Sequence[int] = (50, 10)
-    loads: Sequence[tuple[int, float]] = ((64, 1.0), (256, 4.0))
+    loads: Sequence[tuple[int, float]] = ((64, 1.0), (256, 8.0))
     """Requests in flight and seconds before each answer where others use up the quota. Slow, so
     that the machine is fast enough for all of them."""
+    mixed: Sequence[tuple[float, float]] = ((1.5, 6.0), (0.2, 2.0))
+    """Seconds before each answer where all kinds of faults occur, and of the time-out."""
     rounds: int = 3
     large: int = 1_000_000
     """Characters of the large document."""
@@ -75,6 +77,7 @@ QUICK = Scale(
     rate=200.0,
     bursts=(20,),
     loads=((8, 0.02),),
+    mixed=((0.02, 0.5),),
     rounds=1,
     large=100_000,
     tokens_per_minute=30_000_000,
@@ -118,7 +121,7 @@ def read(path: Path) -> File:
     return File(ids, labels, reasons)
 
 
-def complete(file: File, count: int, ended: Ended, what: str = "labelled, each once") -> Finding:
+def complete(file: File, count: int, ended: Ended, what: str = "labeled, each once") -> Finding:
     """Every row must be in the file once, with a label, and the command must say so."""
     once = len(file.ids) == len(set(file.ids)) == len(file.labels) == count
     figure = f"{len(file.labels):,} of {count:,}, exit {ended.code}"
@@ -164,7 +167,7 @@ def kills(scale: Scale, folder: Path) -> Iterator[Finding]:
         stats = server.settled()
     repeated = [requests for requests in lost if requests is not None]
     yield exactly("processes killed with `kill -9` while they worked", len(repeated), scale.kills)
-    yield complete(read(command.out), count, ended, "labelled in the end, each once")
+    yield complete(read(command.out), count, ended, "labeled in the end, each once")
     yield Finding(
         "store: records that can be read; `PRAGMA integrity_check`",
         f"{_stored(command.store):,}; {(said := _integrity(command.store))}",
@@ -326,7 +329,7 @@ def budget(scale: Scale, folder: Path) -> Iterator[Finding]:
         and len(first.ids) == count
         and ended.code == 4,  # noqa: PLR2004 - the documented code
     )
-    yield complete(read(command.out), count, again, "run again with more money: labelled")
+    yield complete(read(command.out), count, again, "run again with more money: labeled")
     yield exactly("run again with more money: paid twice", stats["paid"]["duplicates"], 0)
 
 
@@ -374,7 +377,7 @@ def two(scale: Scale, folder: Path) -> Iterator[Finding]:
     yield exactly("labels paid twice", stats["paid"]["duplicates"], 0)
     yield exactly("requests", stats["calls"], scale.some)
     for file, ended, name in zip((one, other), ends, ("first", "second"), strict=True):
-        yield complete(file, scale.some, ended, f"{name} process: labelled, each once")
+        yield complete(file, scale.some, ended, f"{name} process: labeled, each once")
     differing = sum(one.labels.get(id_) != label for id_, label in other.labels.items())
     yield exactly("labels in which the two files differ", differing, 0)
     yield Finding(
@@ -402,7 +405,7 @@ def large(scale: Scale, folder: Path) -> Iterator[Finding]:
     # A minute's worth is there at once; the rest has to flow in.
     least = max(0.0, used / limit - 1) * 60
     size = f"{scale.large / 1e6:g} MB among {count:,} at {limit:,} tokens/min"
-    yield complete(read(command.out), count, ended, f"{size}: labelled, each once")
+    yield complete(read(command.out), count, ended, f"{size}: labeled, each once")
     yield at_most(
         f"{size}: seconds, beside {least:.0f} that {used:,} tokens take at that rate",
         ended.seconds,
@@ -438,7 +441,7 @@ def outage(scale: Scale, folder: Path) -> Iterator[Finding]:
         command = _labeling(server, rows, scale)
         ended = command.run()
         stats = server.settled()
-    yield complete(read(command.out), count, ended, "labelled, each once")
+    yield complete(read(command.out), count, ended, "labeled, each once")
     yield at_most(
         f"requests in the first 2 of {scale.outage:g} s",
         stats["at_once_in_outage"],

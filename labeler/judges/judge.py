@@ -109,8 +109,8 @@ class UnusableAnswer(JudgeError):
         self.lasting = lasting
 
 
-class ModeRefused(JudgeError):
-    """The server refused the output mode of a task before the first label of a run.
+class ModeRejected(JudgeError):
+    """The server rejected the output mode of a task before the first label of a run.
 
     Attributes:
         facts: sampling parameters of the mode in which the judge asks from now on, for

@@ -26,13 +26,13 @@ from labeler.judges.openai.client import (
     observed_error,
 )
 from labeler.judges.openai.completion import Completion, read_completion, stated_error, text_of
-from labeler.judges.openai.error_rules import retry_after
+from labeler.judges.openai.headers import retry_after
 from labeler.judges.openai.preflight import PATIENCE, Preflight, failed_lookup
 from labeler.judges.openai.request import mode_of, request_parts
 from labeler.judges.openai.wire import FailedRequest, Request
 
 _NO_TEXT = "{}"
-"""Stands for an empty answer in a re-ask, because the providers refuse an empty text."""
+"""Stands for an empty answer in a re-ask, because the providers reject an empty text."""
 
 
 class NativeWire(ABC):

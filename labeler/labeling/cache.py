@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from labeler.errors import FatalJudgeError, JudgeError, RunPaused, UnstorableRecord, UsageError
-from labeler.judges.judge import Judge, JudgeSpec, ModeRefused, UnusableAnswer
+from labeler.judges.judge import Judge, JudgeSpec, ModeRejected, UnusableAnswer
 from labeler.judges.task import Task
 from labeler.judges.traffic.health import Health
 from labeler.judges.traffic.traffic import Stopped, current
@@ -86,7 +86,7 @@ class LabelCache:
         """Ask the judge and save the outcome, unless another run did so meanwhile.
 
         Raises:
-            ModeRefused: the task has to be asked in another output mode, under another key.
+            ModeRejected: the task has to be asked in another output mode, under another key.
         """
         async with self._leased(task.key) as saving:
             known = self.find(task)
@@ -118,7 +118,7 @@ class LabelCache:
                 reply = await judge.label(task)
                 traced(reply.facts)
             return record_or_failure(task, reply)
-        except (UsageError, RunPaused, ModeRefused):  # they concern every record
+        except (UsageError, RunPaused, ModeRejected):  # they concern every record
             raise
         except FatalJudgeError as error:
             message = f"{task.example.id!r}: {error}"

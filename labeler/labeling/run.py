@@ -12,7 +12,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 from labeler.data.rows import Row, RowCounts, Rows, count_rows, distinct
 from labeler.errors import FatalJudgeError, UnstorableRecord, UsageError
-from labeler.judges.judge import Judge, ModeRefused
+from labeler.judges.judge import Judge, ModeRejected
 from labeler.judges.task import Task
 from labeler.judges.traffic.limits import Budget, Limits
 from labeler.judges.traffic.traffic import Traffic
@@ -298,13 +298,13 @@ class Run:
         return self._pending(future, task, is_first=True)
 
     async def _judge(self, judge: Judge, task: Task[Any]) -> Settled:
-        """Ask the judge; again under another key if the server refuses the output mode."""
+        """Ask the judge; again under another key if the server rejects the output mode."""
         while True:
             try:
                 return await self.cache.judge(judge, task)
-            except ModeRefused as refused:
+            except ModeRejected as rejected:
                 asked = self._asked.get(task.key)
-                task = task.in_mode(refused.facts)
+                task = task.in_mode(rejected.facts)
                 if asked is not None:  # later rows with the same sentences find it
                     self._asked.setdefault(task.key, asked)
 

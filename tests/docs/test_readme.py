@@ -145,8 +145,8 @@ def test_the_numbers_of_the_failure_page_are_those_of_the_code() -> None:
         f"After {Limits().max_outage / 60:.0f} minutes without an answer",
         f"finish for up to {GRACE_SECONDS:.0f} s",
         f"After {FIRST_ROWS} rows that ended alike",
-        f"after {ROWS_OF_THEIR_OWN} rows of such errors",
-        f"after {ROWS_BETWEEN_LABELS} such rows with no label between",
+        f"{ROWS_OF_THEIR_OWN} such rows without a label stop",
+        f"after {ROWS_BETWEEN_LABELS} rows that ended alike with no label between",
     ):
         assert text in said, text
 

@@ -169,7 +169,7 @@ def test_without_a_key_or_an_address_nothing_is_sent(
     asked = ["submit", "rows.jsonl", "--model", "m"]
     monkeypatch.setenv("OPENAI_BASE_URL", command.url)
     code, _, err = command.anywhere(*asked)
-    assert (code, "only where it is told" in err) == (2, True)
+    assert (code, "on the command line only" in err) == (2, True)
     monkeypatch.delenv("OPENAI_BASE_URL")
     monkeypatch.delenv("OPENAI_API_KEY")
     code, _, err = command.anywhere(*asked)

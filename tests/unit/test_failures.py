@@ -13,8 +13,8 @@ from labeler.judges.openai.error_rules import (
     explain,
     find_rule,
     plain_code,
-    retry_after,
 )
+from labeler.judges.openai.headers import retry_after
 
 
 def test_every_symptom_has_a_rule() -> None:
@@ -181,7 +181,7 @@ def test_what_does_not_look_like_a_code_is_not_shown(text: str) -> None:
         ({}, None),
         ({"retry-after": "7"}, 7.0),
         ({"retry-after": "0.5"}, 0.5),
-        ({"retry-after": "-3"}, 0.0),
+        ({"retry-after": "-3"}, None),
         ({"retry-after": "soon"}, None),
         ({"retry-after": "nan"}, None),
         ({"retry-after": "inf"}, None),

@@ -7,7 +7,7 @@ import json
 import socket
 import struct
 from collections.abc import Awaitable, Callable, Mapping
-from http import HTTPStatus
+from http.client import responses
 from urllib.parse import parse_qsl
 
 from wire.accounts import Accounts, Book
@@ -241,7 +241,9 @@ class Connection(Wire, asyncio.Protocol):
             "content-length": str(length),
         }
         text = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
-        return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n{text}\r\n".encode("latin-1")
+        return f"HTTP/1.1 {status} {responses.get(status, 'Unknown')}\r\n{text}\r\n".encode(
+            "latin-1"
+        )
 
     async def pause(self, seconds: float) -> None:
         """Let time pass."""

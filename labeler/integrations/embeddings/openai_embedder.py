@@ -38,7 +38,7 @@ from labeler.judges.openai.error_rules import (
 )
 from labeler.judges.openai.retries import (
     Retries,
-    admitted,
+    accepted,
     report_failure,
     report_quotas,
     report_usage,
@@ -201,7 +201,7 @@ class OpenAIEmbedder:
         """Embed texts in one request, with retries."""
 
         async def attempt() -> tuple[Vector, ...]:
-            async with admitted(job.traffic, job, self._size(texts)) as sent:
+            async with accepted(job.traffic, job, self._size(texts)) as sent:
                 job.attempts += 1
                 return await self._send(job, texts, sent)
 

@@ -72,8 +72,8 @@ class KeyCommand:
                 program.kill()
                 await program.wait()
         if code:
-            said = quote(masked(errors.decode(errors="replace")))
-            raise NoKey(f"{name} ended with code {code}" + (f': "{said}"' if said else ""))
+            words = quote(masked(errors.decode(errors="replace")))
+            raise NoKey(f"{name} ended with code {code}" + (f': "{words}"' if words else ""))
         if len(output) > _LARGEST:
             raise NoKey(f"{name} printed more than {_LARGEST} bytes, which is no key")
         return output.decode(errors="replace").strip()
@@ -177,5 +177,5 @@ async def _call(source: KeySource) -> str:
     except UsageError as error:
         raise NoKey(str(error)) from None
     except Exception as error:  # noqa: BLE001 - of the user's own function
-        said = quote(masked(str(error)))
-        raise NoKey(f"api_key() raised {type(error).__name__}: {said}") from None
+        words = quote(masked(str(error)))
+        raise NoKey(f"api_key() raised {type(error).__name__}: {words}") from None

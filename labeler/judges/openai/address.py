@@ -65,8 +65,8 @@ def environment_key(base_url: str | None, provider: str = "openai", instead: str
     """
     if provider == "openai" and base_url is None and os.environ.get("OPENAI_BASE_URL"):
         raise UsageError(
-            "OPENAI_BASE_URL is set, and labeler sends documents only where it is told on the "
-            "command line: give --base-url (base_url), or unset the variable"
+            "OPENAI_BASE_URL is set, and labeler sends documents to addresses on the "
+            "command line only: give --base-url (base_url), or unset the variable"
         )
     variables = PROVIDERS[provider].key_variables
     key = next(filter(None, map(os.environ.get, variables)), None)

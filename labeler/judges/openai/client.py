@@ -22,7 +22,8 @@ from labeler.errors import UsageError
 from labeler.judges.openai.access import Access, KeyCommand, KeySource
 from labeler.judges.openai.address import NO_KEY, OFFICIAL_URL, host_of, safe_url, usable_key
 from labeler.judges.openai.completion import stated_error
-from labeler.judges.openai.error_rules import ErrorKind, ObservedError, retry_after
+from labeler.judges.openai.error_rules import ErrorKind, ObservedError
+from labeler.judges.openai.headers import retry_after
 from labeler.judges.openai.masking import masked, remember_key, remember_value
 from labeler.judges.openai.network import Proxy, read_headers, read_proxy, read_query
 from labeler.judges.openai.transport import (

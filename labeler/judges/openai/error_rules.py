@@ -10,12 +10,9 @@ server once.
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Container
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from enum import Enum
 from typing import Literal
 
@@ -26,7 +23,7 @@ ErrorKind = Literal[
     "status",  # an HTTP status other than 2xx
     "timeout",  # no complete answer before the deadline
     "unconnected",  # no connection: refused, no such host, no route
-    "proxy",  # no connection: a proxy refused to make it
+    "proxy",  # no connection: a proxy rejected it
     "no_key",  # no request: its API key could not be fetched
     "untrusted",  # no connection: a certificate of an unknown authority, or for another host
     "connection",  # reset, closed early, cut short
@@ -205,7 +202,7 @@ _LATER = "run again later; stored labels are kept"
 RULES: tuple[Rule, ...] = (
     # Ambiguous statuses: the provider's code or message decides. A rule is fatal only if the error
     # certainly concerns every record, because a filter may answer one document with any status.
-    # Codes alone say that an account is empty: ordinary rate limits use the same words.
+    # Only codes show that an account is empty: ordinary rate limits use the same words.
     Rule("quota", _P.FATAL, *_NO_CREDIT, status={400, 403, 429, 500}, codes=_QUOTA),
     Rule("quota", _P.RECORD, *_NO_CREDIT, status={400}, marks=_NO_BALANCE),
     Rule("context_length", _P.RECORD, *_LONG_RECORD, status={400, 422}, marks=_TOO_LONG),
@@ -428,41 +425,6 @@ def plain_code(text: str) -> str:
     Hyphens are excluded so that no API key passes for a code.
     """
     return text if _CODE.fullmatch(text) else ""
-
-
-def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """Return the seconds that a server asks to wait, or ``None``.
-
-    Args:
-        headers: response headers, names in lower case; milliseconds, seconds or a date.
-        now: current time, for dates.
-    """
-    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        seconds = _number(headers.get(name, "")) / unit
-        if math.isfinite(seconds):
-            return min(_MONTH, max(0.0, seconds))
-    return _seconds_until(headers.get("retry-after", ""), now or datetime.now(UTC))
-
-
-_MONTH = 30 * 86400.0
-"""Upper limit in seconds: longer waits come from broken clocks."""
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
-
-
-def _seconds_until(date: str, now: datetime) -> float | None:
-    try:
-        moment = parsedate_to_datetime(date)
-    except (ValueError, OverflowError):
-        return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return min(_MONTH, max(0.0, (moment - now).total_seconds()))
 
 
 def _root(param: str) -> str:

@@ -1,10 +1,12 @@
-"""Numbers, durations and rate limits in the headers of a response."""
+"""Numbers, durations, waits and rate limits in the headers of a response."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 
 from labeler.judges.traffic.limits import Quota
 
@@ -23,7 +25,29 @@ def quota_of(headers: Mapping[str, str], unit: str) -> Quota | None:
     return Quota(limit, remaining, reset)
 
 
+def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
+    """Return the seconds that a server asks to wait, or ``None``.
+
+    Args:
+        headers: names in lower case; milliseconds, seconds or a date.
+        now: current time, for dates.
+    """
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        number = number_of(headers.get(name))
+        if number is not None:
+            return min(_MONTH, number / unit)
+    try:
+        moment = parsedate_to_datetime(headers.get("retry-after", ""))
+    except (ValueError, OverflowError):
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return min(_MONTH, max(0.0, (moment - (now or datetime.now(UTC))).total_seconds()))
+
+
 _DAY = 86400.0
+_MONTH = 30 * _DAY
+"""Longest wait in seconds: longer ones come from broken clocks."""
 _AMOUNTS = ("limit", "remaining")
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _PART = r"(\d+(?:\.\d+)?)(ms|h|m|s)"

@@ -24,7 +24,7 @@ from openai.types.chat import ChatCompletionMessageParam
 from pydantic import ValidationError
 
 from labeler.errors import FatalJudgeError, UsageError
-from labeler.judges.judge import ModeRefused, UnusableAnswer
+from labeler.judges.judge import ModeRejected, UnusableAnswer
 from labeler.judges.openai.access import KeySource
 from labeler.judges.openai.address import environment_key
 from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog, reader_of
@@ -36,10 +36,10 @@ from labeler.judges.openai.error_rules import (
     ObservedError,
     explain,
 )
-from labeler.judges.openai.request import mode_facts, mode_of, refuses_caching, request_parts
+from labeler.judges.openai.request import mode_facts, mode_of, rejects_caching, request_parts
 from labeler.judges.openai.retries import (
     Retries,
-    admitted,
+    accepted,
     report_failure,
     report_quotas,
     report_usage,
@@ -126,7 +126,7 @@ class HostedJudge(ABC):
 
         Raises:
             UnusableAnswer: this record got no usable answer (a :class:`JudgeError`).
-            ModeRefused: the server does not accept the output mode of the task; the judge has
+            ModeRejected: the server does not accept the output mode of the task; the judge has
                 chosen another one.
             FatalJudgeError: no record can be labeled with this key, model and address.
             RunPaused: the server asks to wait longer than the run may.
@@ -217,7 +217,7 @@ class HostedJudge(ABC):
         self, log: AttemptLog, messages: list[ChatCompletionMessageParam]
     ) -> Completion:
         async def attempt() -> Completion:
-            async with admitted(log.traffic, log.task.key, self._size(log, messages)) as sent:
+            async with accepted(log.traffic, log.task.key, self._size(log, messages)) as sent:
                 self._require_mode(log, sent)
                 log.attempts += 1
                 return await self._send(log, messages, sent)
@@ -257,23 +257,23 @@ class HostedJudge(ABC):
     async def _respond(
         self, wire: Wire, log: AttemptLog, messages: Sequence[ChatCompletionMessageParam]
     ) -> Reply:
-        """Return the reply to a request, which is repeated if only its caching is refused.
+        """Return the reply to a request, which is repeated if only its caching is rejected.
 
         Raises:
             Exception: one of the wire's errors.
         """
         health, request = log.traffic.health, Request(self.spec, log.task, messages, log.cap)
-        if self.spec.prompt_cache != "off" and not health.refuses_caching:
+        if self.spec.prompt_cache != "off" and not health.rejects_caching:
             try:
                 return await wire.send(request)
             except wire.errors as error:
-                if not refuses_caching(wire.observe(error).observed):
+                if not rejects_caching(wire.observe(error).observed):
                     raise
             log.attempts += 1
-            if not health.refuses_caching:
-                health.refuses_caching = True
+            if not health.rejects_caching:
+                health.rejects_caching = True
                 log.traffic.notice(
-                    f"{self._host} refuses the fields for prompt caching: going on without them, "
+                    f"{self._host} rejects the fields for prompt caching: going on without them, "
                     "as --prompt-cache off does"
                 )
         return await wire.send(request._replace(cached=False))
@@ -310,9 +310,9 @@ class HostedJudge(ABC):
             cause = AttemptFailed(*log.rejection(cause))
         if not isinstance(cause, AttemptFailed):
             return cause
-        refused = self._refused_mode(log, cause)
-        if refused is not None:
-            return refused
+        rejected = self._rejected_mode(log, cause)
+        if rejected is not None:
+            return rejected
         if cause.observed.kind != "timeout":  # counted by attempt
             settle_end(log.traffic, log.task.key, cause)
         rule = cause.rule
@@ -333,12 +333,12 @@ class HostedJudge(ABC):
             lasting=rule.lasting,
         )
 
-    def _refused_mode(self, log: AttemptLog, failed: AttemptFailed) -> ModeRefused | None:
-        """Return the task in another output mode if the server refuses that of its own."""
+    def _rejected_mode(self, log: AttemptLog, failed: AttemptFailed) -> ModeRejected | None:
+        """Return the task in another output mode if the server rejects that of its own."""
         mode = mode_of(log.task.signature)
         if not (self._may_change and failed.rule.names_format) or _quotes(log.task, failed):
             return None
-        if mode == self._mode:  # no other record was refused before
+        if mode == self._mode:  # no other record was rejected before
             modes = self.spec.provider.modes
             if mode == modes[-1] or log.traffic.health.labels:
                 return None
@@ -349,18 +349,18 @@ class HostedJudge(ABC):
                 f"the server does not accept output mode {mode}: asking in mode {self._mode}, "
                 "which is part of the labels' signatures"
             )
-        return ModeRefused(mode, mode_facts(self._mode), attempts=log.attempts)
+        return ModeRejected(mode, mode_facts(self._mode), attempts=log.attempts)
 
     def _require_mode(self, log: AttemptLog, unsent: SentRequest) -> None:
-        """Check, as late as possible, that the mode of a task was not refused meanwhile.
+        """Check, as late as possible, that the mode of a task was not rejected meanwhile.
 
         Raises:
-            ModeRefused: it was; the request is not sent.
+            ModeRejected: it was; the request is not sent.
         """
         mode = mode_of(log.task.signature)
         if self._may_change and mode != self._mode and not log.answers:
             unsent.answered(tokens=0, cost=Decimal(0))
-            raise ModeRefused(mode, mode_facts(self._mode), attempts=log.attempts)
+            raise ModeRejected(mode, mode_facts(self._mode), attempts=log.attempts)
 
     def _opened(self) -> _OpenClient:
         """Return the client of the running event loop; a client cannot change loops."""

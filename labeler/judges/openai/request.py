@@ -111,7 +111,7 @@ _VERSION = re.compile(r"gpt-(\d{1,3})\.(\d{1,3})(?!\d)", re.ASCII)
 _FIRST_EXPLICIT = (5, 6)
 
 
-def refuses_caching(observed: ObservedError) -> bool:
+def rejects_caching(observed: ObservedError) -> bool:
     """Return true if an error names a field for prompt caching."""
     stated = f"{observed.param} {observed.message}"
     return observed.status in {400, 422} and any(name in stated for name in _CACHING)

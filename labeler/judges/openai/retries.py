@@ -81,8 +81,8 @@ class Retries:
 
 
 @asynccontextmanager
-async def admitted(traffic: Traffic, record: Hashable, size: Size) -> AsyncIterator[SentRequest]:
-    """Wait until traffic control admits a request.
+async def accepted(traffic: Traffic, record: Hashable, size: Size) -> AsyncIterator[SentRequest]:
+    """Wait until traffic control accepts a request.
 
     Raises:
         AttemptFailed: the run is stopping, or the budget does not cover the request.
@@ -159,9 +159,9 @@ def settle_end(traffic: Traffic, row: Hashable, failed: AttemptFailed) -> None:
     if alike:
         failed.stops = True
         words = quote(observed.message)
-        said = f'; the server: "{words}"' if words else ""
+        quoted = f'; the server: "{words}"' if words else ""
         detail = f"{failed.detail}; " if failed.detail else ""
-        failed.detail = f"{detail}{alike} ended alike, and none was labeled meanwhile{said}"
+        failed.detail = f"{detail}{alike} ended alike, and none was labeled meanwhile{quoted}"
 
 
 def error_of(state: RetryCallState) -> AttemptFailed | None:

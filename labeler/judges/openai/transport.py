@@ -1,7 +1,7 @@
 """HTTP without surprises: one address, bounded answers, nothing from the environment.
 
-openai's aiohttp transport takes half the processor time of its default. It is used below a layer
-that decodes and counts each body, because a hostile server can send gigabytes in kilobytes.
+openai's aiohttp transport takes less processor time than its default. It is used below a layer that
+decodes and counts each body, because a hostile server can send gigabytes in kilobytes.
 """
 
 from __future__ import annotations
@@ -220,13 +220,13 @@ def certificates(plain: bool, ca_file: str | None = None) -> ssl.SSLContext:
 def is_unconnected(error: BaseException) -> bool:
     """Return true if no connection was made, so that the server saw nothing of the request.
 
-    The transport's own classes do not tell: it reports each of these as a timeout.
+    The transport's own classes do not show it: each of these is a timeout.
     """
     return any(isinstance(cause, _NO_CONNECTION) for cause in causes(error))
 
 
 def refused_by_proxy(error: BaseException) -> int | None:
-    """Return the status with which a proxy refused to connect to the server, if it did."""
+    """Return the status with which a proxy rejected the connection, if it did."""
     refusals = (cause for cause in causes(error) if isinstance(cause, ClientHttpProxyError))
     return next((refusal.status for refusal in refusals), None)
 

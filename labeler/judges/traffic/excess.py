@@ -1,6 +1,6 @@
-"""Tell an excess of rate limit errors, which our own load causes, from those that always come.
+"""Distinguish an excess of rate limit errors, which our load causes, from the usual ones.
 
-Others may share the quota, and a gateway may refuse a request now and then: fewer requests in
+Others may share the quota, and a gateway may reject a request now and then: fewer requests in
 flight avoid none of these errors.
 """
 

@@ -22,12 +22,12 @@ class Health:
 
     Attributes:
         labels: usable answers of this run.
-        refuses_caching: true if the server has refused the fields for prompt caching.
+        rejects_caching: true if the server has rejected the fields for prompt caching.
     """
 
     def __init__(self) -> None:
         self.labels = 0
-        self.refuses_caching = False
+        self.rejects_caching = False
         self._alike: defaultdict[Hashable, set[Hashable]] = defaultdict(set)
         self._most = 0
         self._longest = 0

@@ -32,9 +32,9 @@ T = TypeVar("T")
 
 _NEGLIGIBLE = 1e-4
 """Seconds below which a wait counts as none: clocks do not resolve it."""
-_FEW_REFUSED, _MANY_REFUSED = 4, 8
-"""Requests refused in a row from which a wait that the server names holds for all records: as many
-as may be in flight, within these bounds."""
+_FEW_IN_VAIN, _MANY_IN_VAIN = 4, 8
+"""Requests in a row without an answer from which a wait that the server names holds for all
+records: as many as may be in flight, within these bounds."""
 _MIN_NOTICE = 10.0
 """Shortest wait in seconds that is reported to the user."""
 
@@ -143,7 +143,7 @@ class Traffic:
         self._server_buckets: dict[str, Bucket] = {}
         self._closed_until = self._noticed_until = -math.inf
         self._noticed_own_limits = False
-        self._refused = 0
+        self._in_vain = 0
         self._reported_level = 0
         self._reported_level_at = -math.inf
         self._last_answer: float | None = None
@@ -245,10 +245,10 @@ class Traffic:
         Raises:
             RunPaused: the wait is longer than the run may wait.
         """
-        many = min(_MANY_REFUSED, self._slots.limit)
+        many = min(_MANY_IN_VAIN, self._slots.limit)
         if seconds <= MINUTE:  # the record waits that long by itself, and others may be welcome
-            many = max(_FEW_REFUSED, many)
-        if self._refused + 1 >= many:
+            many = max(_FEW_IN_VAIN, many)
+        if self._in_vain + 1 >= many:
             self.pause(seconds)
 
     def waits_out_outages(self) -> bool:
@@ -362,10 +362,10 @@ class Traffic:
         if sent.end == "answered":
             self._on_answer()
         elif sent.end == "limited":
-            self._refused += 1
+            self._in_vain += 1
             self._on_rate_limit(sent)
         elif sent.end == "failed":
-            self._refused += 1
+            self._in_vain += 1
             self._on_failure(sent)
         else:
             self._breaker.dropped(probe=sent.probe)
@@ -379,7 +379,7 @@ class Traffic:
     def _on_answer(self) -> None:
         if self._breaker.open:
             self.notice("the server answers again")
-        self._refused = 0
+        self._in_vain = 0
         if self._reported_level and self._slots.is_full:
             self._notice_level()
         self._breaker.answered()
@@ -421,7 +421,7 @@ class Traffic:
         if longest is not None and seconds > longest:
             raise RunPaused(
                 f"the server asks to wait {seconds:.0f} s, until {_local_time(seconds)}, and the "
-                f"run may wait {longest:g} s; run it again then, what was labelled is stored",
+                f"run may wait {longest:g} s; run it again then, stored labels are kept",
                 reason="rate_limit",
             )
         until = self.clock() + seconds
