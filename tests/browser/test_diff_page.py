@@ -131,4 +131,4 @@ def test_records_beyond_the_first_ones_are_counted(visits: Visits, tmp_path: Pat
     written = write_page(open_diff(a, b), path, records=2)
     assert written == (2, 3)
     page = visits.open(path.as_uri())
-    expect(page.locator(".notice")).to_contain_text("3 that changed less are not")
+    expect(page.locator(".notice")).to_contain_text("3 are left out")
