@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from labeler.calculators.registry import METRICS, C, metric
+from labeler.calculators.registry import METRICS, C, vectorized
 from labeler.calculators.tally import BaseTally, Countable, Number, Q, Subset
 
 _VERDICT = ("response_claims.verdict",)
@@ -23,11 +23,11 @@ _CORRECT = ("response_claims.reference_verdict",)
 _IN_CONTEXT = ("reference_claims.supporting_sentence_keys",)
 _IN_RESPONSE = ("reference_claims.response_verdict",)
 
-_formula = partial(metric, vectorized=True)
-_claim = partial(_formula, definition="claim", default=True)
+_claim = partial(vectorized, definition="claim", default=True)
+_flaw = partial(_claim, higher_is_better=False)
 
 
-@_formula(
+@vectorized(
     "faithfulness",
     definition="claim",
     needs=_VERDICT,
@@ -44,7 +44,7 @@ def faithfulness_claim(tally: BaseTally[Q]) -> Q:
     return tally.claim_share(tally.entailed_claims)
 
 
-@_formula(
+@vectorized(
     "faithfulness",
     definition="deepeval",
     needs=_VERDICT,
@@ -64,7 +64,7 @@ def faithfulness_deepeval(tally: BaseTally[Q]) -> Q:
     return share.unless(tally.has_claims == 0, "needs_claims")
 
 
-@_formula(
+@vectorized(
     "faithfulness",
     definition="ragchecker",
     version=2,
@@ -85,7 +85,7 @@ def faithfulness_ragchecker(tally: BaseTally[Q]) -> Q:
     return share.unless(tally.has_claims == 0, "needs_claims")
 
 
-@_formula(
+@vectorized(
     "hallucination_rate",
     definition="claim",
     higher_is_better=False,
@@ -104,11 +104,9 @@ def hallucination_rate_claim(tally: BaseTally[Q]) -> Q:
     return tally.claim_share(tally.response_claims - tally.entailed_claims)
 
 
-@_formula(
+@_flaw(
     "hallucination_contexts",
     definition="document",
-    default=True,
-    higher_is_better=False,
     needs=_CONTRADICTING,
     source="DeepEval hallucination, as the metric guides define it",
     formula="documents that contradict a claim of the response / C",
@@ -125,7 +123,7 @@ def hallucination_contexts(tally: BaseTally[Q]) -> Q:
     return share.unless(tally.has_claims == 0, "needs_claims")
 
 
-@_formula(
+@vectorized(
     "hallucination",
     definition="deepeval",
     needs=_CONTRADICTING,
@@ -271,9 +269,8 @@ def _f1(tally: BaseTally[Q]) -> Q:
     return tally.plain(2 * correct * found, 1, parts=parts)
 
 
-@_claim(
+@_flaw(
     "noise_sensitivity_relevant",
-    higher_is_better=False,
     needs=(*_CORRECT, *_SUPPORTING, *_IN_CONTEXT),
     source="RAGChecker and RAGAS noise sensitivity; generator-metrics guide",
     formula="incorrect claims that a relevant chunk entails / claims of the response",
@@ -288,9 +285,8 @@ def noise_sensitivity_relevant(tally: BaseTally[Q]) -> Q:
     return tally.compared_share(tally.chunk_claims - tally.correct_claims)
 
 
-@_claim(
+@_flaw(
     "noise_sensitivity_irrelevant",
-    higher_is_better=False,
     needs=(*_CORRECT, *_SUPPORTING, *_IN_CONTEXT),
     source="RAGChecker and RAGAS noise sensitivity; generator-metrics guide",
     formula="incorrect claims that irrelevant chunks alone entail / claims of the response",
@@ -308,9 +304,8 @@ def noise_sensitivity_irrelevant(tally: BaseTally[Q]) -> Q:
     return tally.compared_share(elsewhere - tally.correct_claims)
 
 
-@_claim(
+@_flaw(
     "hallucination_incorrect",
-    higher_is_better=False,
     needs=(*_CORRECT, *_SUPPORTING),
     source="RAGChecker hallucination",
     formula="incorrect claims that no document entails / claims of the response",
@@ -326,9 +321,8 @@ def hallucination_incorrect(tally: BaseTally[Q]) -> Q:
     return tally.compared_share(unsupported - tally.correct_claims)
 
 
-@_claim(
+@_flaw(
     "self_knowledge",
-    higher_is_better=False,
     needs=(*_CORRECT, *_SUPPORTING),
     source="RAGChecker self-knowledge",
     formula="correct claims that no document entails / claims of the response",
@@ -347,7 +341,7 @@ def self_knowledge(tally: BaseTally[Q]) -> Q:
 def _ragchecker(name: str, *reasons: str) -> Callable[[C], C]:
     """Register RAGChecker's definition of a metric, which is 0 where the default is undefined."""
     default = METRICS[name]
-    return _formula(
+    return vectorized(
         name,
         definition="ragchecker",
         higher_is_better=default.higher_is_better,

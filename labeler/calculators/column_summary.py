@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -114,26 +114,10 @@ class SummaryRequest:
         return self.intervals.group if self.intervals else None
 
 
-class CountedRows(NamedTuple):
-    """Sums over some rows; serializable.
-
-    Attributes:
-        sums: by configuration and group.
-        columns: names of the metadata columns that rows have.
-        units: the name of each numbered resampling unit, from 1.
-        rows: number of rows.
-        unsigned: True if a row failed before a judge was chosen.
-    """
-
-    sums: Mapping[GroupKey, GroupSums[ColumnSum]]
-    columns: set[str]
-    units: list[str]
-    rows: int
-    unsigned: bool
-
-
 class ColumnCounts:
     """Sums over rows, added batch by batch, or counted in several processes and combined.
+
+    Serializable, if the metrics are.
 
     Args:
         request: the summary to compute.
@@ -165,9 +149,8 @@ class ColumnCounts:
             self._sums.columns.add(QUESTION)
         order = cache(frame.order)
         units = self._unit_numbers(frame, selection.groups)
-        tallies = TallyColumns(frame)
-        ratios: dict[str, RatioColumn] = {}
-        for key, model, every in _partition(labels, self._groups(frame), *frame.answered()):
+        ratios = cache(partial(compute_column, tallies=TallyColumns(frame), rows=frame.rows))
+        for key, model, every in _partition(labels, *self._groups(frame), *frame.answered()):
             sums = self._sums.of(key)
             sums.models.update([model] if model else [])
             rows = every
@@ -188,27 +171,21 @@ class ColumnCounts:
             for metric, some in fits.items():
                 measured = some[failed.codes[some] < 0]
                 if len(measured):
-                    if metric.id not in ratios:
-                        ratios[metric.id] = compute_column(metric, tallies, frame.rows)
-                    whole = len(measured) == frame.rows
-                    column = ratios[metric.id] if whole else ratios[metric.id].take(measured)
+                    column = ratios(metric)
+                    if len(measured) < frame.rows:
+                        column = column.take(measured)
                     own = None if units is None else units[measured]
                     sums.of[metric.id].add(column, partial(_taken, order, measured), own)
 
-    def counted(self) -> CountedRows:
-        """Return the sums, to be combined elsewhere."""
-        sums, columns = dict(self._sums.items()), self._sums.columns
-        return CountedRows(sums, columns, list(self._units), self.rows, self.unsigned)
-
-    def add_counted(self, counted: CountedRows) -> None:
+    def add_counted(self, other: ColumnCounts) -> None:
         """Add sums over rows that come after all rows added before."""
-        self.rows += counted.rows
-        self.unsigned |= counted.unsigned
-        self._sums.columns |= counted.columns
+        self.rows += other.rows
+        self.unsigned |= other.unsigned
+        self._sums.columns |= other._sums.columns
         numbers = None
         if self._request.unit is not None:
-            numbers = np.array([0, *map(self._number, counted.units)], np.int64)
-        for key, sums in counted.sums.items():
+            numbers = np.array([0, *map(self._number, other._units)], np.int64)
+        for key, sums in other._sums.items():
             own = self._sums.of(key)
             own.models |= sums.models
             own.unsigned |= sums.unsigned
@@ -235,13 +212,14 @@ class ColumnCounts:
         question = column == QUESTION == self._request.unit
         return frame.metadata(column, question=question)
 
-    def _groups(self, frame: Frame) -> Categorical | None:
+    def _groups(self, frame: Frame) -> tuple[Ints, list[str | None]]:
+        """Return the number of each row's group, and the names of the groups."""
         if self._request.by is None:
-            return None
-        numbers: dict[str, int] = {}
+            return np.zeros(frame.rows, np.int64), [None]
+        numbers: dict[str | None, int] = {}
         names = map(group_label, self._column(frame, self._request.by))
         codes = [numbers.setdefault(name, len(numbers)) for name in names]
-        return Categorical(np.array(codes, np.int64), list(numbers))
+        return np.array(codes, np.int64), list(numbers)
 
     def _unit_numbers(self, frame: Frame, groups: Groups | None) -> Ints | None:
         """Return the number of each row's resampling unit, 0 for a unit of its own.
@@ -304,28 +282,20 @@ def compute_column(metric: Metric, tallies: TallyColumns, rows: int) -> RatioCol
 
 def _partition(
     labels: Categorical,
-    groups: Categorical | None,
+    groups: Ints,
+    names: Sequence[str | None],
     answered: Ints,
     models: Sequence[AnsweringModel],
 ) -> Iterable[tuple[GroupKey, AnsweringModel | None, Ints]]:
     """Return the rows of each configuration, group and model with its host, in order."""
-    grouped = np.zeros_like(labels.codes) if groups is None else groups.codes
-    width = 1 if groups is None else len(groups.names)
-    found = ((labels.codes + 1) * width + grouped) * (len(models) + 1) + answered + 1
+    found = ((labels.codes + 1) * len(names) + groups) * (len(models) + 1) + answered + 1
     order = np.argsort(found, kind="stable")
     starts = np.flatnonzero(np.diff(found[order], prepend=-1))
     for rows in np.split(order, starts[1:]) if len(order) else ():
-        label, by = int(labels.codes[rows[0]]), int(answered[rows[0]])
-        model = None if by < 0 else models[by]
-        yield (
-            GroupKey(
-                None if label < 0 else labels.names[label],
-                None if groups is None else groups.names[int(grouped[rows[0]])],
-                None if model is None else model.name,
-            ),
-            model,
-            rows,
-        )
+        label, group, by = (codes[rows[0]] for codes in (labels.codes, groups, answered))
+        model = [*models, None][by]
+        name = None if model is None else model.name
+        yield GroupKey([*labels.names, None][label], names[group], name), model, rows
 
 
 def _add_failed(

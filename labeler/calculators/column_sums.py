@@ -55,7 +55,7 @@ class ColumnSum(MetricSum):
         distinct, counts, values = ratios.column, ratios.counts, ratios.column.values
         defined = ~np.isnan(values)
         if not defined.all():
-            self._add_missing(column, np.flatnonzero(~ratios.of_records(defined)), order())
+            self._add_missing(column, np.flatnonzero(~defined[ratios.codes]), order())
             counts = counts * defined
         self._sum += sum(fixed_point(*one) for one in distinct.sums_by_denominator(counts))
         self._numerator += distinct.numerator_sum(counts)
@@ -65,11 +65,10 @@ class ColumnSum(MetricSum):
             self._widen((float(values[defined].min()), float(values[defined].max())))
         if self._values:
             if units is not None:
-                own, shared = ratios.of_records(values), units > 0
-                chosen = np.flatnonzero(shared & ~np.isnan(own))
+                own = values[ratios.codes]
+                chosen = np.flatnonzero((units > 0) & ~np.isnan(own))
                 self._grouped.append((own[chosen], units[chosen]))
-                taken = np.bincount(ratios.codes[chosen], minlength=ratios.numbers[-1] + 1)
-                counts = counts - taken[ratios.numbers]
+                counts = counts - np.bincount(ratios.codes[chosen], minlength=len(counts))
             self._values.add(values[counts > 0], counts[counts > 0])
 
     def add_sum(self, other: ColumnSum, numbers: Ints | None) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -34,60 +35,44 @@ CHARACTERS = tuple(f"characters_{marks}" for marks in range(4))
 
 
 @dataclass(frozen=True)
-class Ragged:
-    """A list of marks for each record; equal lists are kept once.
+class Members:
+    """Members of a list of marks for each record; equal lists are kept once.
 
     Attributes:
         values: the distinct lists, concatenated.
         offsets: start of each distinct list, and the end of the last one.
         codes: position of each record's list; -1 for an empty one.
+        chosen: True for each mark of a member.
     """
 
     values: NDArray[np.uint8]
     offsets: Ints
     codes: NDArray[np.integer]
+    chosen: Bools
 
     @cached_property
     def sizes(self) -> Ints:
-        """Length of each record's list."""
-        return self.of_records(np.diff(self.offsets))
+        """Number of each record's members."""
+        ends = np.append(0, np.cumsum(self.chosen, dtype=np.int64))
+        return self.of_records(np.diff(ends[self.offsets]))
 
     def of_records(self, numbers: Ints) -> Ints:
         """Return numbers of the distinct lists for each record."""
         found: Ints = np.append(numbers, 0)[self.codes]  # -1 is the number of an empty list
         return found
 
-    def having(self, mark: int) -> Selection:
+    def having(self, mark: int) -> Members:
         """Select the members that have a mark."""
-        return Selection(self, (self.values & np.uint8(mark)) != 0)
+        return self._only((self.values & np.uint8(mark)) != 0)
 
-    def __sub__(self, other: Selection) -> Selection:
-        return Selection(self, ~other.chosen)
+    def __and__(self, other: Members) -> Members:
+        return self._only(other.chosen)
 
+    def __sub__(self, other: Members) -> Members:
+        return self._only(~other.chosen)
 
-@dataclass(frozen=True)
-class Selection:
-    """A subset of each record's list.
-
-    Attributes:
-        lists: the lists.
-        chosen: True for each mark of the subset.
-    """
-
-    lists: Ragged
-    chosen: Bools
-
-    @cached_property
-    def sizes(self) -> Ints:
-        """Size of each subset."""
-        ends = np.append(0, np.cumsum(self.chosen, dtype=np.int64))
-        return self.lists.of_records(np.diff(ends[self.lists.offsets]))
-
-    def __and__(self, other: Selection) -> Selection:
-        return Selection(self.lists, self.chosen & other.chosen)
-
-    def __sub__(self, other: Selection) -> Selection:
-        return Selection(self.lists, self.chosen & ~other.chosen)
+    def _only(self, chosen: Bools) -> Members:
+        return replace(self, chosen=self.chosen & chosen)
 
 
 @dataclass(frozen=True)
@@ -136,8 +121,8 @@ class Reader(Protocol):
         """Return one number per record."""
         ...
 
-    def lists(self, name: str) -> Ragged:
-        """Return a list of marks per record."""
+    def lists(self, name: str) -> Members:
+        """Return a list of marks per record, all of them chosen."""
         ...
 
     def known(self, name: str) -> Bools:
@@ -145,7 +130,12 @@ class Reader(Protocol):
         ...
 
 
-def _having(lists: str, mark: int) -> Any:  # noqa: ANN401 - a property of the tally
+def _read(kind: str, name: str) -> Any:  # noqa: ANN401 - a property of the tally
+    """Return a property: a column of the tally's reader."""
+    return cached_property(lambda tally: getattr(tally.reader, kind)(name))
+
+
+def _having(lists: str, mark: int) -> Any:  # noqa: ANN401 - as above
     """Return a property: the members of some lists of the tally that have a mark."""
     return cached_property(lambda tally: getattr(tally, lists).having(mark))
 
@@ -157,6 +147,16 @@ class TallyColumns(BaseTally[RatioColumn]):
         reader: columns of a batch of records.
     """
 
+    documents = _read("lists", "documents")
+    response = _read("lists", "response")
+    response_claims = _read("lists", "claims")
+    all_reference_claims = _read("lists", "reference_claims")
+    has_claims = _read("known", "claims")
+    has_reference = _read("known", "reference_claims")
+    stored_relevant = _read("numbers", "stored_relevant")
+    stored_utilized = _read("numbers", "stored_utilized")
+    stored_both = _read("numbers", "stored_both")
+    stored_unsupported = _read("numbers", "stored_unsupported")
     relevant = _having("_sentences", RELEVANT)
     utilized = _having("_sentences", UTILIZED)
     relevant_documents = _having("documents", RELEVANT)
@@ -177,58 +177,22 @@ class TallyColumns(BaseTally[RatioColumn]):
     recalled_claims = _having("all_reference_claims", COUNTERPART)
 
     def __init__(self, reader: Reader) -> None:
-        self._reader = reader
-
-    def __getattr__(self, name: str) -> Ints:
-        """Return the counts of answers as given, which are stored as they are."""
-        if not name.startswith("stored_"):
-            raise AttributeError(name)
-        return self._reader.numbers(name)
-
-    @cached_property
-    def documents(self) -> Ragged:
-        """Marks of the documents."""
-        return self._reader.lists("documents")
+        self.reader = reader
+        self._sentences = Sentences(reader, frozenset(range(len(SENTENCES))))
 
     @property
     def sentences(self) -> Ints:
         """N: document sentences."""
         return self._sentences.sizes
 
-    @cached_property
-    def response(self) -> Ragged:
-        """Marks of the response sentences."""
-        return self._reader.lists("response")
-
-    @cached_property
-    def has_claims(self) -> Bools:
-        """Records whose label has claims."""
-        return self._reader.known("claims")
-
-    @cached_property
-    def response_claims(self) -> Ragged:
-        """Marks of the claims of the response."""
-        return self._reader.lists("claims")
-
-    @cached_property
-    def has_reference(self) -> Bools:
-        """Records whose label has claims of the reference answer."""
-        return self._reader.known("reference_claims")
-
-    @cached_property
-    def all_reference_claims(self) -> Ragged:
-        """Marks of the claims of the reference answer."""
-        return self._reader.lists("reference_claims")
-
-    @cached_property
+    @property
     def total_length(self) -> Ints:
         """Characters of all document sentences."""
         return self._sentences.lengths
 
-    def count(self, members: Selection | Ragged | Sentences | Number) -> Number:
+    def count(self, members: Members | Sentences | Number) -> Number:
         """Return the sizes of sets; numbers stay as they are."""
-        own = isinstance(members, Selection | Ragged | Sentences)
-        return members.sizes if own else members
+        return members.sizes if isinstance(members, Members | Sentences) else members
 
     def length(self, sentences: Sentences) -> Ints:
         """Return the total number of characters of document sentences."""
@@ -241,18 +205,17 @@ class TallyColumns(BaseTally[RatioColumn]):
 
     def plain(
         self,
-        numerator: Selection | Number,
-        denominator: Selection | Ragged | Number,
+        numerator: Members | Number,
+        denominator: Members | Number,
         *,
         parts: Ints | None = None,
         convention: Bools | float | None = None,
     ) -> RatioColumn:
         """Return numerators over denominators; see :meth:`BaseTally.plain`."""
-        size = self._reader.rows
-        whole = np.asarray(self.count(denominator), np.int64)
+        size = self.reader.rows
         return RatioColumn(
             np.asarray(self.count(numerator), np.int64),
-            np.broadcast_to(whole, size),
+            np.broadcast_to(np.asarray(self.count(denominator), np.int64), size),
             np.zeros(size, np.uint8),
             parts=None if parts is None else parts.clip(min=1),
             convention=None
@@ -261,39 +224,16 @@ class TallyColumns(BaseTally[RatioColumn]):
         )
 
     def by_ranks(
-        self, documents: Selection, function: Callable[[tuple[bool, ...]], Ratio]
+        self, documents: Members, function: Callable[[tuple[bool, ...]], Ratio]
     ) -> RatioColumn:
         """Return a function of each record's documents in retrieval order.
 
         The function is called once per distinct pattern of hits.
         """
-        lists = documents.lists
-        begins = lists.offsets[:-1]
-        places = np.flatnonzero(documents.chosen)
-        owners = np.searchsorted(lists.offsets, places, side="right") - 1
-        ranks = places - begins[owners]
-        bits = np.uint64(1) << (ranks % _WORD).astype(np.uint64)
-        words = np.zeros(len(begins), np.uint64)
-        np.bitwise_or.at(words, owners, bits)
-        patterns, codes = np.unique(words, return_inverse=True)
-        ratios = [function(()), *(function(_hits(pattern)) for pattern in patterns.tolist())]
-        codes += 1
-        for number in np.unique(owners[ranks >= _WORD]).tolist():
-            begin, end = lists.offsets[number : number + 2]
-            codes[number] = len(ratios)
-            ratios.append(function(tuple(documents.chosen[begin:end].tolist())))
-        return from_ratios(ratios, lists.of_records(codes))
-
-    @cached_property
-    def _sentences(self) -> Sentences:
-        return Sentences(self._reader, frozenset(range(len(SENTENCES))))
-
-
-_WORD = 64
-"""Documents that fit into one bit pattern of hits."""
-
-
-@lru_cache(maxsize=1 << 14)
-def _hits(pattern: int) -> tuple[bool, ...]:
-    """Return the bits of a pattern, from the lowest to the highest that is set."""
-    return tuple(bool(pattern >> place & 1) for place in range(pattern.bit_length()))
+        flags = documents.chosen.tobytes()
+        lists = [flags[a:b].rstrip(b"\0") for a, b in pairwise(documents.offsets.tolist())]
+        patterns = dict.fromkeys([b"", *lists])
+        ratios = [function(tuple(map(bool, pattern))) for pattern in patterns]
+        numbers = dict(zip(patterns, range(len(patterns)), strict=True))
+        codes = np.fromiter(map(numbers.__getitem__, lists), np.int64, len(lists))
+        return from_ratios(ratios, documents.of_records(codes))

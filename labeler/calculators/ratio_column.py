@@ -71,24 +71,28 @@ class RatioColumn:
 
     def take(self, rows: Ints) -> RatioColumn:
         """Return the ratios of some records, in order."""
-        return RatioColumn(
-            self.numerator[rows],
-            self.denominator[rows],
-            self.undefined[rows],
-            self.reasons,
-            None if self.parts is None else self.parts[rows],
-            None if self.convention is None else self.convention[rows],
+        return replace(
+            self,
+            numerator=self.numerator[rows],
+            denominator=self.denominator[rows],
+            undefined=self.undefined[rows],
+            parts=None if self.parts is None else self.parts[rows],
+            convention=None if self.convention is None else self.convention[rows],
         )
+
+    @cached_property
+    def _whole(self) -> Ints:
+        """Denominators of the values, of which the numerators are whole."""
+        return self.denominator if self.parts is None else self.denominator * self.parts
 
     @cached_property
     def values(self) -> Floats:
         """Values, correctly rounded once as :attr:`Ratio.value` is; NaN if undefined."""
-        bottom = self.denominator if self.parts is None else self.denominator * self.parts
         empty = self.denominator == 0
-        found: Floats = (self.numerator / np.where(empty, 1, bottom)).astype(np.float64)
+        found: Floats = (self.numerator / np.where(empty, 1, self._whole)).astype(np.float64)
         found[empty] = np.nan if self.convention is None else self.convention[empty]
         found[self.undefined != 0] = np.nan
-        inexact = (np.abs(self.numerator) > _EXACT) | (bottom > _EXACT)
+        inexact = (np.abs(self.numerator) > _EXACT) | (self._whole > _EXACT)
         for row in np.flatnonzero(inexact).tolist():
             value = self[row].value
             found[row] = np.nan if value is None else value
@@ -117,21 +121,17 @@ class RatioColumn:
         counts = np.bincount(codes)
         some, found = np.empty(len(counts), np.int64), np.flatnonzero(counts)
         some[codes] = np.arange(len(codes))
-        return DistinctRatios(self.take(some[found]), counts[found], codes, found)
+        ranks = np.cumsum(counts > 0) - 1
+        return DistinctRatios(self.take(some[found]), counts[found], ranks[codes])
 
     def sums_by_denominator(self, counts: Ints) -> list[tuple[int, int]]:
         """Return numerators and denominators whose sum is that of so many of each value."""
-        bottom = self.denominator if self.parts is None else self.denominator * self.parts
-        apart = (self.denominator == 0) | (bottom > _EXACT)
-        plain = (counts > 0) & ~apart
-        found, places = np.unique(bottom[plain], return_inverse=True)
-        sums = np.zeros(len(found), self.numerator.dtype)
-        np.add.at(sums, places, (self.numerator * counts)[plain])
-        few = np.flatnonzero((counts > 0) & apart).tolist()
-        rest = [(self[row].exact, counts[row]) for row in few]
+        apart = (self.denominator == 0) | (self._whole > _EXACT)
+        alike, few = (counts > 0) & ~apart, np.flatnonzero((counts > 0) & apart).tolist()
+        rest = ((self[row].exact, int(counts[row])) for row in few)
         return [
-            *zip(sums.tolist(), found.tolist(), strict=True),
-            *((exact.numerator * int(count), exact.denominator) for exact, count in rest),
+            *_summed((self.numerator * counts)[alike], self._whole[alike]),
+            *((exact.numerator * count, exact.denominator) for exact, count in rest),
         ]
 
     def numerator_sum(self, counts: Ints) -> int | Fraction:
@@ -139,11 +139,7 @@ class RatioColumn:
         own = self.numerator * counts
         if self.parts is None:
             return int(own.sum())
-        parts, places = np.unique(self.parts, return_inverse=True)
-        sums = np.zeros(len(parts), own.dtype)
-        np.add.at(sums, places, own)
-        pairs = zip(sums.tolist(), parts.tolist(), strict=True)
-        return sum((Fraction(top, bottom) for top, bottom in pairs), Fraction())
+        return sum((Fraction(*one) for one in _summed(own, self.parts)), Fraction())
 
 
 class DistinctRatios(NamedTuple):
@@ -152,20 +148,20 @@ class DistinctRatios(NamedTuple):
     Attributes:
         column: the distinct ratios.
         counts: records with each of them.
-        codes: a number per record, equal for records with equal ratios.
-        numbers: these numbers in ascending order, one for each distinct ratio.
+        codes: position of each record's ratio among them.
     """
 
     column: RatioColumn
     counts: Ints
     codes: Ints
-    numbers: Ints
 
-    def of_records(self, facts: NDArray[Any]) -> NDArray[Any]:
-        """Return facts about the distinct ratios for each record."""
-        table = np.zeros(self.numbers[-1] + 1, facts.dtype)
-        table[self.numbers] = facts
-        return table[self.codes]
+
+def _summed(numerators: Ints, denominators: Ints) -> list[tuple[int, int]]:
+    """Return fractions of the same sum, one for each denominator."""
+    found, places = np.unique(denominators, return_inverse=True)
+    sums = np.zeros(len(found), numerators.dtype)
+    np.add.at(sums, places, numerators)
+    return list(zip(sums.tolist(), found.tolist(), strict=True))
 
 
 _CODES = 2**62

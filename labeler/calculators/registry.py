@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import TypeVar, get_args
 
 from pydantic import BaseModel
@@ -206,6 +206,10 @@ def metric(
         return compute
 
     return register
+
+
+vectorized = partial(metric, vectorized=True)
+"""Register a function over :class:`~labeler.calculators.tally.BaseTally`."""
 
 
 def select_metrics(ids: str | Iterable[str] | None = None) -> tuple[Metric, ...]:

@@ -7,19 +7,15 @@ from fractions import Fraction
 from functools import lru_cache, partial
 
 from labeler.calculators.ratio import Ratio
-from labeler.calculators.registry import metric
+from labeler.calculators.registry import vectorized
 from labeler.calculators.tally import BaseTally, Q
+from labeler.calculators.trace_ratios import RELEVANT, SUPPORT, UTILIZED
 
-_RELEVANT = ("all_relevant_sentence_keys",)
-_UTILIZED = ("all_utilized_sentence_keys",)
-_SUPPORT = ("sentence_support_information",)
-
-_formula = partial(metric, vectorized=True)
-_default = partial(_formula, default=True)
+_default = partial(vectorized, default=True)
 _of_peers = partial(
-    _formula,
+    vectorized,
     "context_precision",
-    needs=_RELEVANT,
+    needs=RELEVANT,
     formula="as context_precision; 0 if no document is relevant",
     conventions=(("no_relevant_sentences", 0.0),),
 )
@@ -28,7 +24,7 @@ _of_peers = partial(
 @_default(
     "faithfulness",
     definition="sentence",
-    needs=_SUPPORT,
+    needs=SUPPORT,
     source="RAGAS and DeepEval faithfulness, with sentences for claims",
     formula="supported response sentences / |A|",
     same_as="adherence_fraction",
@@ -42,10 +38,10 @@ def faithfulness(tally: BaseTally[Q]) -> Q:
     return tally.response_share(tally.supported)
 
 
-@_formula(
+@vectorized(
     "faithfulness",
     definition="without_general",
-    needs=_SUPPORT,
+    needs=SUPPORT,
     source="faithfulness over the sentences that make a claim",
     formula="supported response sentences, general ones left out / |A| without general ones",
 )
@@ -66,7 +62,7 @@ def faithfulness_without_general(tally: BaseTally[Q]) -> Q:
     "hallucination_rate",
     definition="sentence",
     higher_is_better=False,
-    needs=_SUPPORT,
+    needs=SUPPORT,
     source="generator-metrics guide, with sentences for claims",
     formula="unsupported response sentences / |A|",
     same_as="1-adherence_fraction",
@@ -83,7 +79,7 @@ def hallucination_rate(tally: BaseTally[Q]) -> Q:
 @_default(
     "context_precision",
     definition="rank",
-    needs=_RELEVANT,
+    needs=RELEVANT,
     source="DeepEval contextual precision; RAGAS context precision",
     formula="(1/Σr_k) Σ_k (relevant documents up to k / k)·r_k",
 )
@@ -127,7 +123,7 @@ def context_precision_deepeval(tally: BaseTally[Q]) -> Q:
 @_default(
     "context_utilization_precision",
     definition="rank",
-    needs=_UTILIZED,
+    needs=UTILIZED,
     source="RAGAS context precision without reference",
     formula="as context_precision, with utilized sentences for relevant ones",
 )
@@ -144,7 +140,7 @@ def context_utilization_precision(tally: BaseTally[Q]) -> Q:
 @_default(
     "context_relevancy",
     definition="sentence",
-    needs=_RELEVANT,
+    needs=RELEVANT,
     source="DeepEval contextual relevancy, with sentences for statements",
     formula="|R| / N",
     same_as="relevance",
@@ -161,7 +157,7 @@ def context_relevancy(tally: BaseTally[Q]) -> Q:
 @_default(
     "document_relevance",
     definition="document",
-    needs=_RELEVANT,
+    needs=RELEVANT,
     source="precision of retrieval, with documents as the unit",
     formula="documents with a sentence of R / C",
 )
@@ -177,7 +173,7 @@ def document_relevance(tally: BaseTally[Q]) -> Q:
 @_default(
     "citation_coverage",
     definition="sentence",
-    needs=_SUPPORT,
+    needs=SUPPORT,
     source="share of sentences that can be traced to a document sentence",
     formula="response sentences whose support names a document sentence / |A|",
 )

@@ -7,10 +7,11 @@ A formula is written once, over :class:`BaseTally`. :class:`Tally` computes it f
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence, Sized
+from collections.abc import Callable, Iterable, Sized
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, Generic, Protocol, Self, TypeAlias, TypeVar
 
 from labeler.calculators.ratio import Ratio
@@ -60,6 +61,8 @@ class BaseTally(ABC, Generic[Q]):
     """C: the documents, as the number of sentences in each."""
     sentences: Number
     """N: number of document sentences."""
+    total_length: Number
+    """Characters of all document sentences."""
     relevant: Subset
     """R: document sentences that help to answer the question."""
     utilized: Subset
@@ -122,11 +125,6 @@ class BaseTally(ABC, Generic[Q]):
     @abstractmethod
     def length(self, sentences: Subset) -> Number:
         """Return the total number of characters of document sentences."""
-
-    @property
-    @abstractmethod
-    def total_length(self) -> Number:
-        """Characters of all document sentences."""
 
     @abstractmethod
     def smaller(self, one: Number, other: Number) -> Number:
@@ -228,6 +226,26 @@ class ClaimTally:
     """True if the documents contradict it."""
 
 
+def _claims_that(claims: str, holds: Callable[[ClaimTally], object]) -> Any:  # noqa: ANN401 - a property of the tally
+    """Return a property: the places of a tally's claims that satisfy a condition."""
+
+    def found(tally: Tally) -> frozenset[int]:
+        numbered = enumerate(getattr(tally, claims) or ())
+        return frozenset(place for place, claim in numbered if holds(claim))
+
+    return cached_property(found)
+
+
+def _documents_of(claims: str, name: str) -> Any:  # noqa: ANN401 - as above
+    """Return a property: the documents that a field of a tally's claims names."""
+
+    def found(tally: Tally) -> frozenset[int]:
+        given = getattr(tally, claims) or ()
+        return frozenset[int]().union(*(getattr(claim, name) for claim in given))
+
+    return cached_property(found)
+
+
 @dataclass(frozen=True)
 class Tally(BaseTally[Ratio]):
     """The sets and counts of one record from which metrics are computed.
@@ -275,97 +293,30 @@ class Tally(BaseTally[Ratio]):
         """Indices of the documents that hold a utilized sentence."""
         return _documents(self.utilized)
 
-    @property
-    def stored_relevant(self) -> int:
-        """Relevant keys as given."""
-        return len(self.stored.all_relevant_sentence_keys)
-
-    @property
-    def stored_utilized(self) -> int:
-        """Utilized keys as given."""
-        return len(self.stored.all_utilized_sentence_keys)
-
-    @property
-    def stored_both(self) -> int:
-        """Distinct keys in both lists as given."""
-        utilized = self.stored.all_utilized_sentence_keys
-        return len(set(self.stored.all_relevant_sentence_keys).intersection(utilized))
-
-    @property
-    def stored_unsupported(self) -> int:
-        """Unsupported sentences as published."""
-        return len(unsupported_as_published(self.stored))
-
-    @property
-    def has_claims(self) -> bool:
-        """True if the label has claims of the response."""
-        return self.claims is not None
-
-    @cached_property
-    def response_claims(self) -> frozenset[int]:
-        """Places of all claims of the response."""
-        return frozenset(range(len(self.claims or ())))
-
-    @cached_property
-    def entailed_claims(self) -> frozenset[int]:
-        """Claims of the response that the documents entail."""
-        return _places(self.claims, lambda claim: claim.entailed)
-
-    @cached_property
-    def supported_claims(self) -> frozenset[int]:
-        """Claims of the response that a document sentence supports."""
-        return _places(self.claims, lambda claim: claim.supporting)
-
-    @property
-    def contradicted_claims(self) -> frozenset[int]:
-        """Claims of the response that the documents contradict."""
-        return _places(self.claims, lambda claim: claim.contradicted)
-
-    @property
-    def on_topic_claims(self) -> frozenset[int]:
-        """Claims of the response that help to answer the question."""
-        return _places(self.claims, lambda claim: claim.relevant)
-
-    @cached_property
-    def correct_claims(self) -> frozenset[int]:
-        """Claims of the response that the reference answer entails."""
-        return _places(self.claims, lambda claim: claim.counterpart)
+    stored_counts = cached_property(lambda tally: count_stored(tally.stored))
+    stored_relevant = property(lambda tally: tally.stored_counts[0])
+    stored_utilized = property(lambda tally: tally.stored_counts[1])
+    stored_both = property(lambda tally: tally.stored_counts[2])
+    stored_unsupported = property(lambda tally: tally.stored_counts[3])
+    has_claims = property(lambda tally: tally.claims is not None)
+    response_claims = _claims_that("claims", lambda _: True)
+    entailed_claims = _claims_that("claims", attrgetter("entailed"))
+    supported_claims = _claims_that("claims", attrgetter("supporting"))
+    contradicted_claims = _claims_that("claims", attrgetter("contradicted"))
+    on_topic_claims = _claims_that("claims", attrgetter("relevant"))
+    correct_claims = _claims_that("claims", attrgetter("counterpart"))
+    contradicted_documents = _documents_of("claims", "contradicting")
+    has_reference = property(lambda tally: tally.reference_claims is not None)
+    all_reference_claims = _claims_that("reference_claims", lambda _: True)
+    retrieved_claims = _claims_that("reference_claims", attrgetter("entailed"))
+    recalled_claims = _claims_that("reference_claims", attrgetter("counterpart"))
+    relevant_chunks = _documents_of("reference_claims", "supporting")
 
     @cached_property
     def chunk_claims(self) -> frozenset[int]:
         """Claims of the response that a relevant chunk supports."""
-        return _places(self.claims, lambda claim: claim.supporting & self.relevant_chunks)
-
-    @property
-    def contradicted_documents(self) -> frozenset[int]:
-        """Indices of the documents that contradict a claim of the response."""
-        return frozenset[int]().union(*(claim.contradicting for claim in self.claims or ()))
-
-    @property
-    def has_reference(self) -> bool:
-        """True if the label has claims of the reference answer, or says that it makes none."""
-        return self.reference_claims is not None
-
-    @cached_property
-    def all_reference_claims(self) -> frozenset[int]:
-        """Places of all claims of the reference answer."""
-        return frozenset(range(len(self.reference_claims or ())))
-
-    @cached_property
-    def retrieved_claims(self) -> frozenset[int]:
-        """Claims of the reference answer that the documents entail."""
-        return _places(self.reference_claims, lambda claim: claim.entailed)
-
-    @cached_property
-    def recalled_claims(self) -> frozenset[int]:
-        """Claims of the reference answer that the response entails."""
-        return _places(self.reference_claims, lambda claim: claim.counterpart)
-
-    @cached_property
-    def relevant_chunks(self) -> frozenset[int]:
-        """Indices of the documents that entail a claim of the reference answer."""
-        found = (claim.supporting for claim in self.reference_claims or ())
-        return frozenset[int]().union(*found)
+        numbered, chunks = enumerate(self.claims or ()), self.relevant_chunks
+        return frozenset(place for place, claim in numbered if claim.supporting & chunks)
 
     @cached_property
     def total_length(self) -> int:
@@ -403,13 +354,6 @@ class Tally(BaseTally[Ratio]):
     ) -> Ratio:
         """Return a function of the documents in retrieval order: True for those of the set."""
         return function(tuple(rank in documents for rank in range(len(self.documents))))
-
-
-def _places(
-    claims: Sequence[ClaimTally] | None, holds: Callable[[ClaimTally], object]
-) -> frozenset[int]:
-    """Return the places of the claims that satisfy a condition."""
-    return frozenset(place for place, claim in enumerate(claims or ()) if holds(claim))
 
 
 def tally(record: LabelRecord) -> Tally:
@@ -478,6 +422,17 @@ def _reference_claims(label: GPTLabelingOutput) -> tuple[ClaimTally, ...] | None
 def _documents(keys: Iterable[str]) -> frozenset[int]:
     """Return the documents that hold one of the sentences; special strings name none."""
     return frozenset(position(key).document for key in keys if key not in SPECIAL_SUPPORT)
+
+
+def count_stored(stored: Any) -> tuple[int, int, int, int]:  # noqa: ANN401 - or a decoded struct
+    """Return the counts of an answer as given, which may have gaps, duplicate and unknown keys.
+
+    Returns:
+        Relevant keys, utilized keys, distinct keys in both lists, and unsupported sentences.
+    """
+    relevant, utilized = stored.all_relevant_sentence_keys, stored.all_utilized_sentence_keys
+    both = len(set(relevant).intersection(utilized))
+    return len(relevant), len(utilized), both, len(unsupported_as_published(stored))
 
 
 def unsupported_as_published(stored: GPTLabelingOutput | VerbatimLabel) -> list[str]:

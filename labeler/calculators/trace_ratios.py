@@ -11,30 +11,30 @@ from __future__ import annotations
 
 from functools import partial
 
-from labeler.calculators.registry import metric
-from labeler.calculators.tally import BaseTally, Number, Q
+from labeler.calculators.registry import vectorized
+from labeler.calculators.tally import BaseTally, Q
 
-_RELEVANT = ("all_relevant_sentence_keys",)
-_UTILIZED = ("all_utilized_sentence_keys",)
-_BOTH = ("all_relevant_sentence_keys", "all_utilized_sentence_keys")
-_SUPPORT = ("sentence_support_information",)
+RELEVANT = ("all_relevant_sentence_keys",)
+UTILIZED = ("all_utilized_sentence_keys",)
+SUPPORT = ("sentence_support_information",)
+"""Fields of the label that metrics of sentences need."""
+_BOTH = (*RELEVANT, *UTILIZED)
 
-_formula = partial(metric, vectorized=True)
-_paper = partial(_formula, source="RAGBench, arXiv 2407.11005")
+_paper = partial(vectorized, source="RAGBench, arXiv 2407.11005")
 _by_count = partial(_paper, definition="set", default=True)
 _by_length = partial(_paper, definition="length")
 _as_published = partial(
-    _formula, definition="ragbench", source="published columns of the RAGBench data set"
+    vectorized, definition="ragbench", source="published columns of the RAGBench data set"
 )
 _by_guide = partial(
-    _formula, definition="capstone", source="GPT labeling guide of the RAG capstone project"
+    vectorized, definition="capstone", source="GPT labeling guide of the RAG capstone project"
 )
 
 _CAPSTONE_SENTENCES = 20
 """Document sentences of a typical context by the guide, used instead of the real number."""
 
 
-@_by_count("relevance", needs=_RELEVANT, formula="|R| / N")
+@_by_count("relevance", needs=RELEVANT, formula="|R| / N")
 def relevance(tally: BaseTally[Q]) -> Q:
     """Share of the retrieved sentences that help to answer the question.
 
@@ -44,7 +44,7 @@ def relevance(tally: BaseTally[Q]) -> Q:
     return tally.document_share(tally.relevant)
 
 
-@_by_count("utilization", needs=_UTILIZED, formula="|U| / N")
+@_by_count("utilization", needs=UTILIZED, formula="|U| / N")
 def utilization(tally: BaseTally[Q]) -> Q:
     """Share of the retrieved sentences that the response uses.
 
@@ -67,7 +67,7 @@ def completeness(tally: BaseTally[Q]) -> Q:
 
 
 @_by_count(
-    "adherence", needs=_SUPPORT, formula="1 if every response sentence is fully supported, else 0"
+    "adherence", needs=SUPPORT, formula="1 if every response sentence is fully supported, else 0"
 )
 def adherence(tally: BaseTally[Q]) -> Q:
     """Return 1 if the documents support the whole response.
@@ -79,11 +79,11 @@ def adherence(tally: BaseTally[Q]) -> Q:
     return adherence_capstone(tally).unless(tally.count(tally.response) == 0, "empty_response")
 
 
-@_formula(
+@vectorized(
     "adherence_fraction",
     definition="set",
     default=True,
-    needs=_SUPPORT,
+    needs=SUPPORT,
     source="adherence without its all-or-nothing step",
     formula="supported response sentences / |A|",
 )
@@ -96,7 +96,7 @@ def adherence_fraction(tally: BaseTally[Q]) -> Q:
     return tally.response_share(tally.supported)
 
 
-@_as_published("relevance", needs=_RELEVANT, formula="len(R as stored) / N", bounded=False)
+@_as_published("relevance", needs=RELEVANT, formula="len(R as stored) / N", bounded=False)
 def relevance_ragbench(tally: BaseTally[Q]) -> Q:
     """Published ``relevance_score``: duplicates and unknown keys count.
 
@@ -106,7 +106,7 @@ def relevance_ragbench(tally: BaseTally[Q]) -> Q:
     return tally.document_share(tally.stored_relevant)
 
 
-@_as_published("utilization", needs=_UTILIZED, formula="len(U as stored) / N", bounded=False)
+@_as_published("utilization", needs=UTILIZED, formula="len(U as stored) / N", bounded=False)
 def utilization_ragbench(tally: BaseTally[Q]) -> Q:
     """Published ``utilization_score``: duplicates and unknown keys count.
 
@@ -133,7 +133,7 @@ def completeness_ragbench(tally: BaseTally[Q]) -> Q:
 
 @_as_published(
     "adherence",
-    needs=("overall_supported", *_SUPPORT),
+    needs=("overall_supported", *SUPPORT),
     formula="1 if the list of unsupported sentences is empty, else 0",
 )
 def adherence_ragbench(tally: BaseTally[Q]) -> Q:
@@ -146,7 +146,7 @@ def adherence_ragbench(tally: BaseTally[Q]) -> Q:
     return tally.plain(tally.stored_unsupported == 0, 1)
 
 
-@_by_length("relevance", needs=_RELEVANT, formula="Σ chars of R / Σ chars of S")
+@_by_length("relevance", needs=RELEVANT, formula="Σ chars of R / Σ chars of S")
 def relevance_length(tally: BaseTally[Q]) -> Q:
     """Share of the retrieved characters that belong to relevant sentences.
 
@@ -156,7 +156,7 @@ def relevance_length(tally: BaseTally[Q]) -> Q:
     return tally.length_share(tally.relevant)
 
 
-@_by_length("utilization", needs=_UTILIZED, formula="Σ chars of U / Σ chars of S")
+@_by_length("utilization", needs=UTILIZED, formula="Σ chars of U / Σ chars of S")
 def utilization_length(tally: BaseTally[Q]) -> Q:
     """Share of the retrieved characters that belong to utilized sentences.
 
@@ -179,7 +179,7 @@ def completeness_length(tally: BaseTally[Q]) -> Q:
 
 @_by_length(
     "adherence",
-    needs=_SUPPORT,
+    needs=SUPPORT,
     formula="1 if every response sentence is fully supported, else 0",
     same_as="adherence",
 )
@@ -192,14 +192,15 @@ def adherence_length(tally: BaseTally[Q]) -> Q:
     return adherence(tally)
 
 
-@_by_guide("relevance", needs=_RELEVANT, formula="min(1, |R| / 20); 0 if R is empty")
+@_by_guide("relevance", needs=RELEVANT, formula="min(1, |R| / 20); 0 if R is empty")
 def relevance_capstone(tally: BaseTally[Q]) -> Q:
     """Relevant sentences on the guide's fixed scale of 20.
 
     Counts: relevant sentences, at most 20, over 20.
     Undefined when: never.
     """
-    return tally.plain(_capped(tally), _CAPSTONE_SENTENCES)
+    relevant = tally.smaller(tally.count(tally.relevant), _CAPSTONE_SENTENCES)
+    return tally.plain(relevant, _CAPSTONE_SENTENCES)
 
 
 @_by_guide("utilization", needs=_BOTH, formula="min(1, |U| / |R|); 0 if R is empty")
@@ -228,7 +229,7 @@ def completeness_capstone(tally: BaseTally[Q]) -> Q:
 
 @_by_guide(
     "adherence",
-    needs=_SUPPORT,
+    needs=SUPPORT,
     formula="1 if every response sentence is fully supported or there is none, else 0",
     conventions=(("empty_response", 1.0),),
 )
@@ -244,7 +245,7 @@ def adherence_capstone(tally: BaseTally[Q]) -> Q:
 
 @_by_guide(
     "trace_mean",
-    needs=(*_BOTH, *_SUPPORT),
+    needs=(*_BOTH, *SUPPORT),
     formula="(relevance + utilization + completeness + adherence) / 4, all of this dialect",
 )
 def trace_mean_capstone(tally: BaseTally[Q]) -> Q:
@@ -259,11 +260,7 @@ def trace_mean_capstone(tally: BaseTally[Q]) -> Q:
     # Over the common denominator of the four: 20 |R|, or 20 if R is empty.
     some = relevant + (relevant == 0)
     of_relevant = tally.smaller(utilized, relevant) + both + (relevant + utilized == 0)
-    total = _capped(tally) * some + _CAPSTONE_SENTENCES * (of_relevant + holds * some)
+    capped = tally.smaller(relevant, _CAPSTONE_SENTENCES)
+    total = capped * some + _CAPSTONE_SENTENCES * (of_relevant + holds * some)
     mean = tally.plain(total, 4, parts=_CAPSTONE_SENTENCES * some)
     return mean.unless(tally.unjudged & holds, "unjudged_response_sentence")
-
-
-def _capped(tally: BaseTally[Q]) -> Number:
-    """Return |R|, at most the number of sentences that the guide expects."""
-    return tally.smaller(tally.count(tally.relevant), _CAPSTONE_SENTENCES)

@@ -12,9 +12,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
-from html import escape
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from labeler.sentences.characters import visible
 
@@ -42,8 +41,7 @@ _STYLE = (
 _NOTES = '<p style="line-height:1.4"><small>{}</small></p>'
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """A column of a table.
 
     Attributes:
@@ -132,6 +130,8 @@ class Grid:
 
     def html(self) -> str:
         """Return the table as HTML."""
+        from html import escape  # noqa: PLC0415 - loads all of HTML's entities
+
         marks = [' class="w"' if column.words else "" for column in self.columns]
         heads = [escape(visible(column.name)) for column in self.columns]
         parts = [f"<th{mark}>{head}" for mark, head in zip(marks, heads, strict=True)]
@@ -320,6 +320,8 @@ class Display:
         return "\n".join([*parts, *self.notes]).rstrip()
 
     def _html(self) -> str:
+        from html import escape  # noqa: PLC0415 - as above
+
         parts = [f"<p><b>{escape(self.title)}</b></p>"]
         if self.warning:
             parts.append(f"<p><b>Warning:</b> {escape(self.warning)}</p>")

@@ -176,7 +176,7 @@ def test_what_is_counted_apart_adds_up(
         apart = asked()
         apart.add(frame)
         whole.add(frame)
-        added.add_counted(deepcopy(apart.counted()))
+        added.add_counted(deepcopy(apart))
     found, expected = added.summary(), whole.summary()
     assert found == expected
     assert [list(row.undefined) for row in found] == [list(row.undefined) for row in expected]
@@ -202,6 +202,6 @@ def test_what_is_kept_for_means_alone_does_not_grow() -> None:
             lengths = [["x" * (n + 1), "y" * (3 * n + 2)] for n in range(rows)]
             labels = [record(documents=[texts]) for texts in lengths]
             counts.add(IndexFrame(gathered(labels)))
-            sizes[intervals is None, rows] = len(pickle.dumps(counts.counted()))
+            sizes[intervals is None, rows] = len(pickle.dumps(counts))
     assert sizes[True, 200] - sizes[True, 20] < 500
     assert sizes[False, 200] - sizes[False, 20] > 2_000

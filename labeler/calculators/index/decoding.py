@@ -44,6 +44,7 @@ from labeler.calculators.index.structs import (
     profile_fields,
 )
 from labeler.calculators.tally import GENERAL as GENERAL_SUPPORT
+from labeler.calculators.tally import count_stored
 from labeler.labels.answering import LONGEST_NAME, AnsweringModel
 from labeler.labels.answers import SPECIAL_SUPPORT
 from labeler.labels.non_answers import OVERRULED
@@ -255,7 +256,7 @@ def _row(record: Any, signed: _Signed, facts: bytes) -> IndexRow:  # noqa: ANN40
         claims=claims,
         reference_claims=reference,
         numbers=(
-            *_stored(answer),
+            *count_stored(answer),
             len(lengths) - sum(counts),
             *counts,
             sum(lengths.values()) - sum(characters),
@@ -427,22 +428,6 @@ def _require_known(keys: Sequence[str], places: _Places) -> None:
     _require_distinct(keys)
     if not all(key in places or key in _SPECIAL for key in keys):
         raise NeedsValidation
-
-
-def _stored(label: Any) -> tuple[int, int, int, int]:  # noqa: ANN401 - as above
-    """Return counts of an answer as given, which may have gaps, duplicate and unknown keys."""
-    relevant, utilized = label.all_relevant_sentence_keys, label.all_utilized_sentence_keys
-    unsupported = (
-        0
-        if label.overall_supported
-        else sum(
-            not entry.fully_supported
-            and (entry.fully_supported is False or not entry.supporting_sentence_keys)
-            for entry in label.sentence_support_information
-        )
-    )
-    both = len(set(relevant).intersection(utilized))
-    return len(relevant), len(utilized), both, unsupported
 
 
 def _claims(

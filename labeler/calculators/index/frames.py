@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeler.calculators.column_summary import Categorical, UnreadableFrame
-from labeler.calculators.columns import CHARACTERS, SENTENCES, Ragged
+from labeler.calculators.columns import CHARACTERS, SENTENCES, Members
 from labeler.calculators.ratio_column import Bools, Ints
 from labeler.calculators.selection import Digests
 from labeler.labels.answering import AnsweringModel
@@ -146,10 +146,10 @@ class IndexFrame:
             self._numbers[name] = found
         return self._numbers[name]
 
-    def lists(self, name: str) -> Ragged:
-        """Return a list of marks per row."""
+    def lists(self, name: str) -> Members:
+        """Return a list of marks per row, all of them chosen."""
         codes, offsets, values = _distinct(name, self._batch.read(name), self.rows)
-        return Ragged(values, offsets, codes)
+        return Members(values, offsets, codes, np.ones(len(values), np.bool_))
 
     def known(self, name: str) -> Bools:
         """Return which rows have a list of claims, by their profile."""

@@ -8,7 +8,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import NamedTuple
 
-from labeler.calculators.column_summary import ColumnCounts, CountedRows, Frame, SummaryRequest
+from labeler.calculators.column_summary import ColumnCounts, Frame, SummaryRequest
 from labeler.calculators.index.frames import DamagedIndex, IndexFrame
 from labeler.calculators.index.rows import Unindexable
 from labeler.calculators.index.sidecar import open_sidecar, stream
@@ -47,7 +47,7 @@ class FileCounts(NamedTuple):
         selection: the rows that were counted; ``None`` if all were, unchecked.
     """
 
-    counted: CountedRows
+    counted: ColumnCounts
     others: list[AnyOutcome]
     digests: RowDigests | None
     selection: Selection | None
@@ -155,7 +155,7 @@ def count_file(
     counts, others, digests = ColumnCounts(request), list[AnyOutcome](), list[RowDigests]()
     frames = _noted(stream(file, others.append, before=number * _PLACES), digests)
     _add_all(counts, frames, selection)
-    return FileCounts(counts.counted(), others, RowDigests.joined(digests), selection)
+    return FileCounts(counts, others, RowDigests.joined(digests), selection)
 
 
 Selections = Sequence[Selection] | None
@@ -224,7 +224,7 @@ def _from_index(
                 digests = segment.digests()
                 selection = select([digests])[0] if alone else None
             _add_all(counts, segment.frames(before=number * _PLACES), selection)
-            return FileCounts(counts.counted(), [], digests, selection)
+            return FileCounts(counts, [], digests, selection)
     except DamagedIndex as error:
         path = Path(file)
         beside = sidecar_of(path).exists() or old_sidecar_of(path).exists()
