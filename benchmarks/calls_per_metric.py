@@ -82,7 +82,7 @@ WANTED = (
 
 
 class Measured(NamedTuple):
-    """What labelling took, a record, and which of the metrics came out of it."""
+    """What labeling took, a record, and which of the metrics came out of it."""
 
     calls: float
     contexts: float

@@ -33,7 +33,7 @@ from labeler.errors import FatalJudgeError, UsageError
 from labeler.store.memory import MemoryStore
 from wire.calls import Call
 from wire.connections import Connection, Wire
-from wire.provider import Behaviour, Provider
+from wire.provider import Behavior, Provider
 
 MEGABYTE = 1 << 20
 FILES_GOAL, ANSWERS_GOAL = 300, 500
@@ -111,7 +111,7 @@ FILES: dict[str, Callable[[], Iterable[bytes]]] = {
 }
 
 
-def _bomb(size: int = 256) -> Behaviour:
+def _bomb(size: int = 256) -> Behavior:
     body = gzip.compress(b" " * MEGABYTE * size)
 
     async def behave(_: Call, wire: Wire) -> None:
@@ -128,7 +128,7 @@ async def _endless(_: Call, wire: Wire) -> None:
         await wire.send(b" " * 65536)
 
 
-def _objects() -> Behaviour:
+def _objects() -> Behavior:
     body = b'{"choices": [' + b"{}," * (5 * MEGABYTE) + b"{}]}"
 
     async def behave(_: Call, wire: Wire) -> None:
@@ -137,7 +137,7 @@ def _objects() -> Behaviour:
     return behave
 
 
-ANSWERS: dict[str, Callable[[], Behaviour]] = {
+ANSWERS: dict[str, Callable[[], Behavior]] = {
     "gzip that inflates to 256 MB": _bomb,
     "a body without end": lambda: _endless,
     "a body of 5 million objects": _objects,

@@ -43,7 +43,7 @@ from labeler.labels.record import LabelRecord, Outcome, records_of
 from labeler.sentences.example import Frozen
 from ragbench_data import ragbench_files, ragbench_folder
 
-# -- reading and labelling ------------------------------------------------------------------------
+# -- reading and labeling ------------------------------------------------------------------------
 
 
 def true_labels(files: Iterable[Path], split: str) -> Iterator[Outcome]:
@@ -171,7 +171,7 @@ def ratio_section(rows: Rows, kind: Kind) -> Iterator[str]:
 def heading(rows: Rows, left_out: Counter[str], split: str) -> Iterator[str]:
     """Which judge was measured, and on what."""
     judges = sorted({str(row.judged.signature) for row in rows})
-    yield f"## RAGBench, labelled by {' and '.join(f'`{judge}`' for judge in judges)}"
+    yield f"## RAGBench, labeled by {' and '.join(f'`{judge}`' for judge in judges)}"
     yield ""
     yield f"Command: `{shlex.join(['python', *sys.argv])}`  "
     yield f"Date: {datetime.now(UTC):%Y-%m-%d}, labeler {labeler.__version__}, split: {split}  "

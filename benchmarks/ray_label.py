@@ -160,7 +160,7 @@ def on_ray_by(folder: Path, rows: int, workers: int) -> float:
         times.append(time.perf_counter())
         done.append(report.rows)
     if sum(done) != rows:
-        raise SystemExit(f"{sum(done)} of {rows} rows were labelled")
+        raise SystemExit(f"{sum(done)} of {rows} rows were labeled")
     return sum(done[workers:]) / (times[-1] - times[workers - 1])
 
 

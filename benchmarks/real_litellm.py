@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 from fault_figures import line
 from judge_dialects import COUNT, LONG_ROW, Ended, cells, label_at, write_block
 from peers.environments import quiet, version
-from wire.behaviours import error
+from wire.behaviors import error
 from wire.dialects import DIALECTS, KEY, Stand
 from wire.runs import rows
 

@@ -28,7 +28,7 @@ from reliability_serving import Ended, Labeling, short_records, write_rows
 from wire.calls import Call
 from wire.connections import Connection, Wire
 from wire.faults import dice_of
-from wire.provider import BEHAVIOURS, Behaviour, Provider, body, changes, error, says
+from wire.provider import BEHAVIOURS, Behavior, Provider, body, changes, error, says
 
 MOST_CALLS = 10
 """Requests of any kind that a refusal of every row may cost."""
@@ -42,7 +42,7 @@ class Shape:
     """One way to fail."""
 
     name: str
-    fault: Behaviour | None
+    fault: Behavior | None
     """``None``: nothing listens."""
     share: float = 1.0
     """Rows that meet it."""
@@ -80,7 +80,7 @@ class Found:
         return cheap and healed and (not self.lasting or 0 < shape.share < 1)
 
 
-def refused(name: str, fault: Behaviour, *, lookup: bool = False) -> Shape:
+def refused(name: str, fault: Behavior, *, lookup: bool = False) -> Shape:
     """A fault that refuses every row."""
     return Shape(name, fault, rows=2_000, most=MOST_CALLS, lookup=lookup)
 
@@ -109,12 +109,12 @@ _GOOGLE_BUSY = {
 }
 
 
-def stated(status: int, value: object) -> Behaviour:
+def stated(status: int, value: object) -> Behavior:
     """A body of a provider's own form."""
     return body(json.dumps(value).encode(), status)
 
 
-def used(**counters: int) -> Behaviour:
+def used(**counters: int) -> Behavior:
     """A good answer with other counters of tokens."""
     return changes(lambda value: value.update(usage=counters))
 
@@ -240,7 +240,7 @@ def _server(shape: Shape, seed: int, is_broken: Event) -> Provider:
     """The server of a shape, which is repaired once it is no longer marked as broken."""
     fault = shape.fault or BEHAVIOURS["ok"]
 
-    def pick(call: Call) -> Behaviour | None:
+    def pick(call: Call) -> Behavior | None:
         if not is_broken.is_set():
             return None
         if shape.calls is not None:

@@ -334,7 +334,7 @@ def budget(scale: Scale, folder: Path) -> Iterator[Finding]:
 
 
 def _expected(rows: Path, url: str) -> tuple[Decimal, Decimal]:
-    """What labelling would cost, as estimated, and what one record would at most."""
+    """What labeling would cost, as estimated, and what one record would at most."""
     estimate = labeler.estimate(
         rows,
         judge=labeler.OpenAIJudge(MODEL, api_key="none", base_url=url),

@@ -14,11 +14,11 @@ import sys
 import time
 
 from reliability_serving import Manner
-from wire.behaviours import BEHAVIOURS
+from wire.behaviors import BEHAVIOURS
 from wire.calls import Call, Json
 from wire.connections import Wire
 from wire.faults import faulty
-from wire.provider import Behaviour, Provider, Rates, error
+from wire.provider import Behavior, Provider, Rates, error
 
 _UNDER_WAY = 2.0
 """Seconds into an outage after which a client can know of it."""
@@ -59,7 +59,7 @@ class Visits:
             return 0.0
         return self._manner.latency
 
-    def pick(self, call: Call) -> Behaviour:
+    def pick(self, call: Call) -> Behavior:
         """What a request gets."""
         if self._manner.bad_key:
             return BEHAVIOURS["401"]

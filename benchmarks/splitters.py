@@ -26,7 +26,7 @@ OWN_TEXT = (
 )
 
 
-class Labelled(NamedTuple):
+class Labeled(NamedTuple):
     """A text with its published sentences."""
 
     text: str
@@ -37,14 +37,14 @@ class Corpus(NamedTuple):
     """What is split."""
 
     name: str
-    documents: list[Labelled]
-    responses: list[Labelled]
+    documents: list[Labeled]
+    responses: list[Labeled]
 
 
 def main() -> None:
     """Print one table line a splitter, then the agreement with hand-made boundaries."""
-    corpus = _ragbench() or Corpus("own text", [Labelled(OWN_TEXT * 4, [])] * 2000, [])
-    texts = [labelled.text for labelled in corpus.documents + corpus.responses]
+    corpus = _ragbench() or Corpus("own text", [Labeled(OWN_TEXT * 4, [])] * 2000, [])
+    texts = [labeled.text for labeled in corpus.documents + corpus.responses]
     encoded = [text.encode() for text in texts]
     megabytes = sum(map(len, encoded)) / 1e6
     reading = _fastest(lambda: [content.decode() for content in encoded])
@@ -64,14 +64,14 @@ def _ragbench() -> Corpus | None:
     """Read the real rows, where they are at hand."""
     documents, responses = [], []
     for row in ragbench_rows():
-        responses.append(_labelled(row["response"], row["response_sentences"]))
+        responses.append(_labeled(row["response"], row["response_sentences"]))
         for text, pairs in zip(row["documents"], row["documents_sentences"], strict=True):
-            documents.append(_labelled(text, pairs))
+            documents.append(_labeled(text, pairs))
     return Corpus("RAGBench", documents, responses) if responses else None
 
 
-def _labelled(text: str, pairs: list[list[str]]) -> Labelled:
-    return Labelled(text, [sentence for _, sentence in pairs])
+def _labeled(text: str, pairs: list[list[str]]) -> Labeled:
+    return Labeled(text, [sentence for _, sentence in pairs])
 
 
 def _split_all(splitter: Splitter, texts: list[str]) -> None:
@@ -104,9 +104,9 @@ def _fastest(work: Callable[[], object]) -> float:
     return min(rounds)
 
 
-def _reproduced(splitter: Splitter, part: list[Labelled]) -> str:
+def _reproduced(splitter: Splitter, part: list[Labeled]) -> str:
     """Count the texts whose sentences are the published ones; their keys follow from the order."""
-    if not any(labelled.sentences for labelled in part):
+    if not any(labeled.sentences for labeled in part):
         return "-"
     equal = sum(
         [piece.text for piece in splitter.split(text)] == sentences for text, sentences in part

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
+from labeled import claims_output, expects, record, reference_output, right, says, wrong
 from labeler.calculators import METRICS, Ratio, tally
 from labeler.calculators.scores import passes
 from labeler.calculators.similarity import mean_cosine
@@ -21,7 +22,6 @@ from labeler.labels.record import LabelRecord
 from labeler.labels.rubrics import CRITERIA
 from labeler.labels.score_record import ScoreRecord
 from labeler.sentences.keys import document_key
-from labelled import claims_output, expects, record, reference_output, right, says, wrong
 from samples import keyed_example, signature
 
 TRACE = "GPT Labeling Approach (RAG capstone, TRACe)"
@@ -192,17 +192,17 @@ THREE_SENTENCES = record(
 )
 
 
-def _ratio(labelled: LabelRecord, metric: str) -> Ratio:
-    return METRICS[metric].compute(tally(labelled))
+def _ratio(labeled: LabelRecord, metric: str) -> Ratio:
+    return METRICS[metric].compute(tally(labeled))
 
 
-def _value(labelled: LabelRecord, metric: str) -> float:
-    value = _ratio(labelled, metric).value
+def _value(labeled: LabelRecord, metric: str) -> float:
+    value = _ratio(labeled, metric).value
     return float("nan") if value is None else value
 
 
-def _numerator(labelled: LabelRecord, metric: str) -> float:
-    return float(_ratio(labelled, metric).numerator or Fraction())
+def _numerator(labeled: LabelRecord, metric: str) -> float:
+    return float(_ratio(labeled, metric).numerator or Fraction())
 
 
 def _from_labels() -> Iterator[tuple[str, str, LabelRecord, str, str]]:
@@ -227,12 +227,12 @@ def _from_labels() -> Iterator[tuple[str, str, LabelRecord, str, str]]:
     yield guide, "4 of 7 covered", SEVEN_AND_FOUR, "completeness:capstone", "0.57"
     yield guide, "three supported", GROUNDED, "adherence:capstone", "1.0"
     yield guide, "one invented", ONE_INVENTED, "adherence:capstone", "0.0"
-    for example, labelled, four in (
+    for example, labeled, four in (
         ("two sentences", TWO_SENTENCES, ("0.15", "1.0", "0.67", "0.0")),
         ("complete", THREE_SENTENCES, ("0.20", "1.0", "1.0", "0.0")),
     ):
         for name, printed in zip(_FOUR, four, strict=True):
-            yield guide, example, labelled, f"{name}:capstone", printed
+            yield guide, example, labeled, f"{name}:capstone", printed
     yield guide, "complete", THREE_SENTENCES, "trace_mean:capstone", "0.55"
 
 
@@ -353,8 +353,8 @@ def _passes(criterion: str, score: int, threshold: float) -> float:
 def figures() -> list[Figure]:
     """Every figure of every document, document by document."""
     found = [
-        Figure(source, example, metric, printed, _value(labelled, metric))
-        for source, example, labelled, metric, printed in _from_labels()
+        Figure(source, example, metric, printed, _value(labeled, metric))
+        for source, example, labeled, metric, printed in _from_labels()
     ]
     found += [*_apart(), *_of_questions(), *_of_scores()]
     return sorted(found, key=lambda figure: _SOURCES.index(figure.source))
@@ -365,4 +365,4 @@ _SOURCES = (SHORT_GUIDE, LONG_GUIDE, GENERATOR_GUIDE, TRACE, RUBRIC)
 
 def labels() -> dict[str, LabelRecord]:
     """The label of every example that has one, by the example's name."""
-    return {example: labelled for _, example, labelled, _, _ in _from_labels()}
+    return {example: labeled for _, example, labeled, _, _ in _from_labels()}

@@ -7,10 +7,7 @@ from typing import get_args
 
 from hypothesis import strategies as st
 
-from labeler.labels.answers import SPECIAL_SUPPORT, ComparedClaim, ReferenceClaim, Verdict
-from labeler.labels.record import LabelRecord
-from labeler.sentences.keys import document_key, reference_key, response_key
-from labelled import (
+from labeled import (
     claims_output,
     compared,
     expects,
@@ -19,6 +16,9 @@ from labelled import (
     says,
     verbatim,
 )
+from labeler.labels.answers import SPECIAL_SUPPORT, ComparedClaim, ReferenceClaim, Verdict
+from labeler.labels.record import LabelRecord
+from labeler.sentences.keys import document_key, reference_key, response_key
 
 VERDICTS: st.SearchStrategy[Verdict] = st.sampled_from(get_args(Verdict))
 

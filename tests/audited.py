@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from labeled import output, record
 from labeler.audit import findings_of, select_checks
 from labeler.labels.answers import SentenceSupport
 from labeler.labels.record import LabelRecord, label_key
 from labeler.sentences.example import Sentence
-from labelled import output, record
 
 DOCUMENTS = (
     ("The tower is 120 metres high.", "It was opened in 1931 by the mayor."),
@@ -33,7 +33,7 @@ def judged(
         documents: the sentences of the documents.
         explained: explanations by response key; by default each sentence has its own.
         overall_explained: the explanation of the overall verdict.
-        said: what else the label says; see :func:`labelled.output`.
+        said: what else the label says; see :func:`labeled.output`.
     """
     keys = [chr(ord("a") + place) for place in range(len(sentences))]
     support = dict(zip(keys, sentences.values(), strict=True))

@@ -13,7 +13,7 @@ from labeler.labels.criteria import ScoreAnswer, StepsAnswer
 from labeler.labels.record import ReplyFacts, Usage
 from labeler.sentences.example import Frozen
 
-Behaviour = Callable[[Task[Any]], JudgeReply[Frozen]]
+Behavior = Callable[[Task[Any]], JudgeReply[Frozen]]
 
 
 def agreeable(request: Task) -> JudgeReply:
@@ -38,7 +38,7 @@ def agreeable(request: Task) -> JudgeReply:
     return JudgeReply(answer, ReplyFacts(usage=Usage(prompt_tokens=10, completion_tokens=2)))
 
 
-def scoring(score: int = 4) -> Behaviour:
+def scoring(score: int = 4) -> Behavior:
     """Gives every record the same score, and every criterion the same two steps."""
 
     def answer(request: Task[Any]) -> JudgeReply[Frozen]:
@@ -54,20 +54,20 @@ class CountingJudge:
     """Counts what it is asked, and how much of it at once.
 
     Args:
-        behaviour: answers a request, or raises.
+        behavior: answers a request, or raises.
         model: enters the labels' key.
         seconds: how long each answer takes.
     """
 
     def __init__(
-        self, behaviour: Behaviour = agreeable, *, model: str = "fake-1", seconds: float = 0.0
+        self, behavior: Behavior = agreeable, *, model: str = "fake-1", seconds: float = 0.0
     ) -> None:
         self.spec = JudgeSpec(judge="fake", model=model)
         self.asked: list[str] = []
         self.most_at_once = 0
         self.closed = 0
         self._at_once = 0
-        self._behaviour = behaviour
+        self._behavior = behavior
         self._seconds = seconds
 
     async def label(self, request: Task[Any]) -> JudgeReply[Frozen]:
@@ -77,7 +77,7 @@ class CountingJudge:
         self.most_at_once = max(self.most_at_once, self._at_once)
         try:
             await asyncio.sleep(self._seconds)
-            return self._behaviour(request)
+            return self._behavior(request)
         finally:
             self._at_once -= 1
 

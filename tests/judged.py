@@ -18,7 +18,7 @@ def judgement(
     support: Mapping[str, Sequence[str]] | None = None,
     overall: bool = True,
 ) -> Judgement:
-    """A judgement; by default the one that :func:`labelled.record` makes the judge say."""
+    """A judgement; by default the one that :func:`labeled.record` makes the judge say."""
     support = {"a": ["0a"], "b": ["0b"]} if support is None else support
     return Judgement(
         relevant=tuple(relevant),

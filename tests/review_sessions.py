@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from labeled import record
 from labeler.calculators import Metric, select_metrics
 from labeler.data.corrections.correction import Judgement, Queue
 from labeler.data.corrections.file import CorrectionsFile
@@ -13,7 +14,6 @@ from labeler.review.corrections_log import CorrectionsLog
 from labeler.review.label_set import LabelSet
 from labeler.review.messages import ReviewAnswer
 from labeler.review.session import ReviewSession, ReviewSettings
-from labelled import record
 
 METRICS = select_metrics("relevance,adherence")
 

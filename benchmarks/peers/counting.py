@@ -26,7 +26,7 @@ from peers.answering import answer, schema_of, texts_of
 from peers.records import sentences
 from peers.results import Spent
 from peers.server import AnyAsker, said
-from wire.provider import COMPLETIONS, EMBEDDINGS, Behaviour, Call, Wire, completion, label_for
+from wire.provider import COMPLETIONS, EMBEDDINGS, Behavior, Call, Wire, completion, label_for
 
 Json = dict[str, Any]
 
@@ -69,7 +69,7 @@ class AnyEndpoint(AnyAsker):
         self._routes[f"POST {RESPONSES}"] = responds(latency)
 
 
-def responds(latency: float) -> Behaviour:
+def responds(latency: float) -> Behavior:
     """The same answer in the form of the responses endpoint."""
 
     async def behave(call: Call, wire: Wire) -> None:

@@ -68,7 +68,7 @@ def label_rows(rows: Lines, options: argparse.Namespace) -> Lines:
 
 
 def warm_up(rows: Lines) -> None:
-    """Have everything imported that labelling imports when it needs it; nothing is sent."""
+    """Have everything imported that labeling imports when it needs it; nothing is sent."""
     with tempfile.TemporaryDirectory() as folder:
         outcomes = labeler.label(rows, judge="embedded", store=folder, profile=PROFILE)
         labeler.metrics(outcomes)

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from peers.answering import Flaw, answer
-from wire.provider import Behaviour, Call, Provider, Wire, changes, completion, faulty
+from wire.provider import Behavior, Call, Provider, Wire, changes, completion, faulty
 
 OK = "ok"
 GOOD = "chatcmpl-good"
@@ -56,8 +56,8 @@ class Faults:
         """What was done to the label requests of each record, in order, by its question."""
         self._pick = faulty(share, seed, kinds)
 
-    def __call__(self, call: Call) -> str | Behaviour:
-        """Pick a behaviour."""
+    def __call__(self, call: Call) -> str | Behavior:
+        """Pick a behavior."""
         kind = self._pick(call) or OK
         self.calls += 1
         if kind != OK:
@@ -71,7 +71,7 @@ class Faults:
 _good = changes(lambda value: value.update(id=GOOD))
 
 
-def replies(flaw: Flaw | None = None) -> Behaviour:
+def replies(flaw: Flaw | None = None) -> Behavior:
     """The model answers what was asked for, as often as was asked for."""
 
     async def behave(call: Call, wire: Wire) -> None:
@@ -106,13 +106,13 @@ async def short(call: Call, wire: Wire) -> None:
     await wire.half(200, json.dumps(reply(call)).encode())
 
 
-GENERAL: dict[str, Behaviour] = {
+GENERAL: dict[str, Behavior] = {
     OK: replies(),
     "short": short,
     "unknown-key": replies("foreign-value"),
     "missing-sentence": replies("missing-item"),
 }
-"""Stand in for the behaviours that write a label where something else is asked for."""
+"""Stand in for the behaviors that write a label where something else is asked for."""
 
 
 def main() -> None:

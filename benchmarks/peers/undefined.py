@@ -21,10 +21,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from labeled import expects, record, reference_output, right, wrong
 from labeler.calculators import METRICS, Ratio, tally
 from labeler.labels.answers import ComparedClaim
 from labeler.labels.record import LabelRecord
-from labelled import expects, record, reference_output, right, wrong
 from peers.environments import ROOT, quiet, version
 
 PAGE = ROOT / "docs" / "metrics.md"

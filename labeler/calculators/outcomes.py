@@ -151,7 +151,7 @@ def _placed(outcomes: Iterable[AnyOutcome], name: str) -> Iterator[Located]:
         if not hasattr(outcome, "signature"):
             raise UsageError(
                 f"{name}outcome {number} is a {type(outcome).__name__}, not a label: rows are "
-                "labelled first, by labeler.label; labeler.load reads stored labels"
+                "labeled first, by labeler.label; labeler.load reads stored labels"
             )
         yield Located(f"{name}outcome {number}", outcome)
 

@@ -287,7 +287,7 @@ class GroupedSums(Generic[S]):
             UsageError: no row has a column that is named.
         """
         if self._groups:
-            check_column(by, self.columns, "to summarise by")
+            check_column(by, self.columns, "to summarize by")
             check_unit(intervals.group if intervals else None, self.columns)
         self._share_unsigned(present)
         self._share_failed()

@@ -259,7 +259,7 @@ def _undefined(fields: Sequence[FieldAgreement]) -> Iterator[str]:
 def _record_counts(counts: PairCounts) -> Iterator[str]:
     left_out = sum(counts.left_out.values())
     yield (
-        f"{counts.pairs + left_out} records labelled in both, {counts.only_a} labelled only in A, "
+        f"{counts.pairs + left_out} records labeled in both, {counts.only_a} labeled only in A, "
         f"{counts.only_b} only in B; failed: {counts.failed_a} in A, {counts.failed_b} in B, "
         f"{counts.failed_both} in both"
     )

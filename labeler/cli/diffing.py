@@ -106,7 +106,7 @@ def _print_diff(found: LabelDiff) -> None:
 
     out = LineWriter()
     for letter, side in (("A", found.a), ("B", found.b)):
-        print_lines([*side_lines(letter, side.name, side.labelled, side.signatures, side.failed)])
+        print_lines([*side_lines(letter, side.name, side.labeled, side.signatures, side.failed)])
     print_lines([*_records(found)])
     for group in found.groups:
         if group is not None:

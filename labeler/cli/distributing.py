@@ -124,9 +124,9 @@ def _print_totals(totals: Totals, price: Price | None, work: Work) -> None:
     reasons = ", ".join(f"{name} {count}" for name, count in total.reasons.most_common())
     counts = [
         f"{plural(totals.parts, 'part')} written to {work.output}",
-        f"{total.origins['judge']} labelled",
+        f"{total.origins['judge']} labeled",
         f"{total.origins['store']} from the store",
-        *([f"{before} labelled before"] if (before := total.origins[BEFORE]) else []),
+        *([f"{before} labeled before"] if (before := total.origins[BEFORE]) else []),
         f"{total.reasons.total()} failed{f' ({reasons})' if reasons else ''}",
     ]
     notify(", ".join(counts))

@@ -71,7 +71,7 @@ def print_profiles(found: Mapping[str, Estimate]) -> None:
     print_grids(LineWriter(), Grid([Column("profile", words=True), *map(Column, heads)], rows))
     for name, one in found.items():
         if reasons := ", ".join(f"{reason} {n}" for reason, n in one.rows.unusable.items()):
-            out.print(Text(visible(f"cannot be labelled with --profile {name}: {reasons}")))
+            out.print(Text(visible(f"cannot be labeled with --profile {name}: {reasons}")))
     one = next(iter(found.values()))
     out.print(Text(visible(f"US dollars if the provider caches nothing; {_answer_basis(found)}")))
     out.print(Text(visible(_price_note(one))))
@@ -124,7 +124,7 @@ def _row_lines(found: Estimate) -> Iterator[tuple[str, int, str]]:
     yield "rows", rows.read, ""
     yield "  repeated", rows.repeated, "repeat an earlier row in every field"
     unusable = ", ".join(f"{reason} {number}" for reason, number in rows.unusable.items())
-    yield "  cannot be labelled", sum(rows.unusable.values()), unusable
+    yield "  cannot be labeled", sum(rows.unusable.values()), unusable
     yield "  alike", rows.shared, "ask what an earlier row asks, under another id"
     yield "  stored", rows.stored, "cost nothing"
     yield "  failed before", rows.failed, "left out; --retry-failed asks again"

@@ -91,7 +91,7 @@ def summarize_columns(
     fitting: bool,
     scores: list[ScoreOutcome],
 ) -> tuple[list[SummaryRow], int] | None:
-    """Summarise labels from columns, and count their rows.
+    """Summarize labels from columns, and count their rows.
 
     Args:
         labels: label files, folders of Parquet files and patterns, or one store.

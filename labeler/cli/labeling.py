@@ -155,10 +155,10 @@ def _counts(progress: RunReport, judges: list[Judge], repeat: int) -> tuple[str,
     """Return the origins of the labels of a run."""
     judged, stored = progress.origins["judge"], progress.origins["store"]
     if len(judges) == 1 and repeat == 1:
-        return f"{judged} labelled by {judges[0].spec}", f"{stored} from the store"
+        return f"{judged} labeled by {judges[0].spec}", f"{stored} from the store"
     by = ", ".join(str(judge.spec) for judge in judges)
     times = f", {repeat} times each" if repeat > 1 else ""
-    return (f"{judged} labelled by the majority of {by}{times}",)
+    return (f"{judged} labeled by the majority of {by}{times}",)
 
 
 def _print_canaries(planted: Canaries) -> None:

@@ -196,7 +196,7 @@ class _Request:
         from labeler.calculators import summarize
 
         column = (intervals.group if intervals else None) or ""
-        labelled, served = (*self.chosen, *self._questions), None
+        labeled, served = (*self.chosen, *self._questions), None
         if self._unknown and engine and engine.name != "local":
             raise UsageError(
                 f"{next(iter(self._unknown.values()))}; --engine {engine.name} counts metrics of "
@@ -208,14 +208,14 @@ class _Request:
             measured = self._measured(column)
             first = list(islice(measured, 1))
             rows, count = chain(first, measured), len(first)
-            summary = summarize(rows, labelled, self.by, intervals=intervals) if first else []
+            summary = summarize(rows, labeled, self.by, intervals=intervals) if first else []
         else:
             summary, count = served
         of_scores = _of_scores(self.scores, self.ids)
         scored = self._scored(of_scores, intervals) if self.scores else []
         if not count:
-            missing = not scored or _asks_for_labels(self.ids, labelled, of_scores)
-            summary = summarize((), labelled, self.by) if missing else []
+            missing = not scored or _asks_for_labels(self.ids, labeled, of_scores)
+            summary = summarize((), labeled, self.by) if missing else []
         return summary, scored
 
     def _scored(self, metrics: Sequence[Metric], intervals: Intervals | None) -> list[SummaryRow]:
@@ -359,13 +359,13 @@ def _write_summaries(rows: Sequence[SummaryRow], output: str | None, *, details:
 
 
 def _asks_for_labels(
-    ids: str | None, labelled: Sequence[Metric], of_scores: Sequence[Metric]
+    ids: str | None, labeled: Sequence[Metric], of_scores: Sequence[Metric]
 ) -> bool:
     """Return True if the ids name a metric of labels that no score has."""
     from labeler.calculators.registry import ALL
 
     named = ids is not None and ids.strip() != ALL
-    return named and bool({metric.id for metric in labelled} - {m.id for m in of_scores})
+    return named and bool({metric.id for metric in labeled} - {m.id for m in of_scores})
 
 
 def _known(names: list[str] | None) -> tuple[tuple[Metric, ...], dict[str, UnknownName]]:
@@ -461,7 +461,7 @@ def show(
     others = len(found) - len(shown)
     if others:
         notify(
-            f"the first of {others + 1} records of that id, which were labelled in different ways"
+            f"the first of {others + 1} records of that id, which were labeled in different ways"
         )
     for outcome in shown:
         if as_json:

@@ -124,8 +124,8 @@ def print_summary(
     for label in dict.fromkeys(row.label for row in rows):
         part = [row for row in rows if row.label == label]
         dropped = _print_groups(out, part, intervals, by)
-        labelled = sum(row.labeled for row in part if row.metric is part[0].metric)
-        made_by = f"{labelled} records by {label}" if label else "no record has a label"
+        labeled = sum(row.labeled for row in part if row.metric is part[0].metric)
+        made_by = f"{labeled} records by {label}" if label else "no record has a label"
         notes = [*summary_notes(part, intervals), *dropped_note(dropped)]
         notes += _unavailable(part, metrics)
         notes.append(f"{made_by}|labeler:{version}")

@@ -101,7 +101,7 @@ def compare(
         A row for each group and metric: means, difference, interval, p value and verdict.
 
     Raises:
-        UsageError: the sides share no labelled record; one holds no label that fits the choice, or
+        UsageError: the sides share no labeled record; one holds no label that fits the choice, or
             labels made in several ways and none is chosen; a record has two labels; no label has
             the column; or an option is out of its range.
 

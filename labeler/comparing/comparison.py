@@ -378,7 +378,7 @@ def _side_json(side: Side[Measured]) -> dict[str, Any]:
     return {
         "name": side.name,
         "signatures": list(side.signatures),
-        "labelled": len(side.labels),
+        "labeled": len(side.labels),
         "failed": dict(Counter(side.failed.values())),
     }
 

@@ -71,11 +71,11 @@ def _divided(grid: Grid, width: int | None) -> list[Grid]:
 
 
 def side_lines(
-    letter: str, name: str, labelled: int, signatures: Sequence[str], failed: int = 0
+    letter: str, name: str, labeled: int, signatures: Sequence[str], failed: int = 0
 ) -> Iterator[str]:
     """Yield the lines about one side."""
     failures = f", {failed} failed" if failed else ""
-    yield f"{letter}: {labelled} labels of {name}{failures}"
+    yield f"{letter}: {labeled} labels of {name}{failures}"
     for signature in signatures:
         yield f"   {signature}"
 
@@ -84,7 +84,7 @@ def _records(comparison: Comparison, b: str) -> Iterator[str]:
     """Yield the numbers of records that are compared and of the others."""
     counts = comparison.counts
     yield (
-        f"{counts.pairs} records labelled in both; {counts.only_a} only in A, {counts.only_b} only "
+        f"{counts.pairs} records labeled in both; {counts.only_a} only in A, {counts.only_b} only "
         f"in {b}; failed: {counts.failed_a} in A, {counts.failed_b} in {b}, {counts.failed_both} "
         "in both"
     )
@@ -95,7 +95,7 @@ def _records(comparison: Comparison, b: str) -> Iterator[str]:
         )
     if not comparison.same_judge:
         yield (
-            f"A and {b} were labelled by different judges, prompts or thresholds: {b} is higher or "
+            f"A and {b} were labeled by different judges, prompts or thresholds: {b} is higher or "
             "lower, not better or worse; labeler diff shows where the labels differ"
         )
     if comparison.same_sentences:

@@ -114,13 +114,13 @@ class DiffSide(Brief):
     Attributes:
         name: the file or folder, or another name of the side.
         signatures: printed signatures of its labels, sorted.
-        labelled: number of labels.
+        labeled: number of labels.
         failed: number of records without a label.
     """
 
     name: str
     signatures: tuple[str, ...]
-    labelled: int
+    labeled: int
     failed: int
 
     def as_json(self) -> dict[str, Any]:

@@ -81,7 +81,7 @@ class DropVerdict(Brief):
         """The result in words."""
         parts = [self._found, *self._reasons()]
         if self.label != self.base_label:
-            parts.append(f"the base was labelled otherwise: {self.base_label or 'no label'}")
+            parts.append(f"the base was labeled otherwise: {self.base_label or 'no label'}")
         return "; ".join([*parts, *self.notes])
 
     @property

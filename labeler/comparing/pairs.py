@@ -204,15 +204,15 @@ def read_side(
     for name, some in fitting.items():
         if len(some) > 1:
             raise contents.ambiguous(name, some)
-    labelled = {name: some[0] for name, some in fitting.items() if some}
+    labeled = {name: some[0] for name, some in fitting.items() if some}
     failed = {
         name: reason
         for made_by, name, reason in failures
-        if name not in labelled and (not exact or made_by is None or made_by in chosen)
+        if name not in labeled and (not exact or made_by is None or made_by in chosen)
     }
     copies = sum(repeated[signature] for signature in chosen)
-    printed = tuple(sorted({kept.configuration for kept in labelled.values()}))
-    return Side(choice.name, printed, labelled, failed, frozenset(columns), copies)
+    printed = tuple(sorted({kept.configuration for kept in labeled.values()}))
+    return Side(choice.name, printed, labeled, failed, frozenset(columns), copies)
 
 
 def _kept(record: LabelRecord, keep: Callable[[LabelRecord], T], by: str | None) -> Kept[T]:
@@ -273,7 +273,7 @@ class _Contents:
             held = ", ".join(f"{count} of kind {kind!r}" for kind, count in self._others.items())
             return (
                 f"no labels, but records {held}; labels are what is compared: name files of "
-                "labeler label (labeler metrics summarises scores and written questions)"
+                "labeler label (labeler metrics summarizes scores and written questions)"
             )
         return f"no label: all {failed} records failed" if failed else "no label is there"
 
@@ -283,7 +283,7 @@ class _Contents:
         signatures = {one.signature for one in kept}
         if len(signatures) > 1:
             return UsageError(
-                f"{where} was labelled in {len(signatures)} ways: {self._how_to_choose()}"
+                f"{where} was labeled in {len(signatures)} ways: {self._how_to_choose()}"
             )
         same = len({one.digests for one in kept}) == 1
         return UsageError(
@@ -334,13 +334,13 @@ class PairCounts(Brief):
     """The records of both sides; each is counted once.
 
     Attributes:
-        pairs: labelled on both sides and compared.
+        pairs: labeled on both sides and compared.
         same: pairs with the same question, documents and response.
         unlike: other pairs, by the parts that differ, such as ``documents and response``.
-        left_out: labelled on both sides and not compared, by the parts that differ.
+        left_out: labeled on both sides and not compared, by the parts that differ.
         left_out_ids: the first few of these.
-        only_a: labelled in A; B does not have the record.
-        only_b: labelled in B; A does not have the record.
+        only_a: labeled in A; B does not have the record.
+        only_b: labeled in B; A does not have the record.
         failed_a: failed in A and not in B.
         failed_b: failed in B and not in A.
         failed_both: failed in both.
@@ -482,13 +482,13 @@ def _no_pairs(a: Side[T], b: Side[T], counts: PairCounts) -> str:
         more = ", …" if total > len(counts.left_out_ids) else ""
         differing = ", ".join(f"{count} in {parts}" for parts, count in counts.left_out.items())
         return (
-            f"{a.name} and {b.name} share {total} labelled ids ({_listed(counts.left_out_ids)}"
+            f"{a.name} and {b.name} share {total} labeled ids ({_listed(counts.left_out_ids)}"
             f"{more}), but under each of them the sentences differ ({differing}), or another "
             "splitter cut them: give both sides the same rows under the same ids (--id); labeler "
             "compare can compare the metrics of different documents and responses"
         )
     return (
-        f"{a.name} and {b.name} have no labelled record in common: {a.name} has {a.summary()}, "
+        f"{a.name} and {b.name} have no labeled record in common: {a.name} has {a.summary()}, "
         f"{b.name} has {b.summary()}; records are joined by id: give both sides the same ids (--id)"
     )
 

@@ -214,7 +214,7 @@ def outcome_of(line: Line) -> AnyOutcome:
         raise UsageError(str(error)) from error
     except ValidationError as error:
         raise UsageError(
-            f"{line.where}: not a label record: {_faults(error)}; rows are labelled first: label "
+            f"{line.where}: not a label record: {_faults(error)}; rows are labeled first: label "
             "files are written by 'labeler label' and 'labeler import'"
         ) from error
     fault = None if isinstance(outcome, LabelFailure) else outcome.fault()

@@ -76,7 +76,7 @@ def open_judge(
         if notice is None:
             raise UsageError("name a judge, such as judge='embedded', or a model")
         notice(
-            "no key in OPENAI_API_KEY and no --model: labelling with the embedded judge, which "
+            "no key in OPENAI_API_KEY and no --model: labeling with the embedded judge, which "
             "compares words; --judge embedded says so on purpose"
         )
     threshold = options.support_threshold

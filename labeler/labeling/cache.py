@@ -199,7 +199,7 @@ class LabelCache:
         """Wait until the run that holds a key's lease releases it."""
         if not self._waited:
             self._waited = True
-            self.notice("another run is labelling some of these rows: waiting for its labels")
+            self.notice("another run is labeling some of these rows: waiting for its labels")
         stopping, pause = current().stopping, _FIRST_PAUSE
         while (lease := self.store.lease(key)) is None:
             if stopping.is_set():

@@ -370,7 +370,7 @@ class Run:
         if read != expected:
             raise UsageError(
                 f"the rows changed while they were read: {expected} at first, then "
-                f"{read}; run it again, what was labelled is stored"
+                f"{read}; run it again, what was labeled is stored"
             )
 
     def _pending(self, future: Future[Settled], task: Task[Any], *, is_first: bool) -> Pending:

@@ -175,7 +175,7 @@ def _values(total: LabelDiff) -> dict[str, Any]:
             {
                 "letter": letter,
                 "name": visible(side.name),
-                "labelled": side.labelled,
+                "labeled": side.labeled,
                 "failed": side.failed,
                 "signatures": [visible(signature) for signature in side.signatures],
             }

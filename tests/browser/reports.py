@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from labeled import compared, expects, output, record, reference_output, says
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.report import write_report
 from labeler.sentences.keys import letters
-from labelled import compared, expects, output, record, reference_output, says
 
 SIZE = 120
-"""Labelled rows of the small report, besides the remarkable ones and :data:`FAILED`."""
+"""Labeled rows of the small report, besides the remarkable ones and :data:`FAILED`."""
 FAILED = 2
 METRICS = "relevance,completeness,adherence,hallucination_rate,faithfulness"
 """Few, so that a summary is soon drawn."""
@@ -27,7 +27,7 @@ def small_report(path: Path) -> Path:
 
 
 def large_report(path: Path, size: int) -> Path:
-    """Very many rows in one file; a fifth of them is labelled, which takes the time."""
+    """Very many rows in one file; a fifth of them is labeled, which takes the time."""
     kinds = [plain(n) for n in range(30)]
     rows = (_numbered(kinds[n % len(kinds)], n) if n % 5 == 4 else _refused(n) for n in range(size))
     [written] = write_report(

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from browser.driving import PHONE, Visits, expect, faults
+from labeled import record
 from labeler.comparing.diff import open_diff
 from labeler.labels.record import LabelRecord
 from labeler.report.diff_page import write_page
-from labelled import record
 from payloads import PAYLOADS, hostile_column, hostile_records
 
 if TYPE_CHECKING:

@@ -110,7 +110,7 @@ class Run:
 
 
 @contextmanager
-def labelling(folder: Path, *arguments: object, **variables: str) -> Iterator[Run]:
+def labeling(folder: Path, *arguments: object, **variables: str) -> Iterator[Run]:
     """Run ``labeler label --engine ray`` with two workers in a folder; ended at the latest here."""
     command = [*LABELER, "label", *ON_RAY]
     with subprocess.Popen(

@@ -18,11 +18,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from command import Command
-from distributed.ray_run import ON_RAY, SECONDS, Cluster, Gate, bucket, cluster, labelling, numbers
+from distributed.ray_run import ON_RAY, SECONDS, Cluster, Gate, bucket, cluster, labeling, numbers
+from labeled import record
 from labeler.data.label_files import write_outcomes
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from labeler.store.disk import DiskStore
-from labelled import record
 from parquet_rows import outcomes_in, row, write_rows
 from records import sample_failure
 from scored import record as score_record
@@ -72,10 +72,10 @@ def rows(tmp_path: Path) -> Path:
 
 
 def test_a_wrong_key_ends_the_run_with_its_words(tmp_path: Path, rows: Path) -> None:
-    """No row is labelled, and none is a failure; Ray is started for this run alone."""
+    """No row is labeled, and none is a failure; Ray is started for this run alone."""
     with Provider(itertools.repeat(error(401, "invalid_api_key")), record=False) as provider:
         options = ["--input", rows, "-o", "labels", *hosted(provider)]
-        with labelling(tmp_path, *options) as run:
+        with labeling(tmp_path, *options) as run:
             code, said = run.end()
     assert code == 2
     assert "key" in said
@@ -91,7 +91,7 @@ def test_a_killed_worker_costs_what_it_had_in_flight_and_no_row(
     gate = Gate(25)
     with Provider(latency=lambda _: gate.latency(), record=False) as provider:
         options = ["--input", rows, "-o", "labels", "--concurrency", IN_FLIGHT, *hosted(provider)]
-        with labelling(tmp_path, *options, **ray_cluster.variables) as run:
+        with labeling(tmp_path, *options, **ray_cluster.variables) as run:
             assert gate.reached.wait(60)
             ray_cluster.kill_a_worker()
             code, said = run.end()
@@ -126,7 +126,7 @@ def test_a_run_that_is_broken_off_says_what_it_stored_and_the_next_one_what_stan
 
     with Provider(latency=latency, record=False) as provider:
         options = ["--input", rows, "-o", "labels", "--concurrency", 1, *hosted(provider)]
-        with labelling(tmp_path, *options, **ray_cluster.variables) as run:
+        with labeling(tmp_path, *options, **ray_cluster.variables) as run:
             assert gate.reached.wait(60)
             broken_off.set()
             run.interrupt()
@@ -135,12 +135,12 @@ def test_a_run_that_is_broken_off_says_what_it_stored_and_the_next_one_what_stan
             said
         )
         for _ in range(2):
-            with labelling(tmp_path, *options, **ray_cluster.variables) as run:
+            with labeling(tmp_path, *options, **ray_cluster.variables) as run:
                 code, said = run.end()
             assert code == 1, said
             assert "1 failed (missing_field 1)" in said
     assert "0 parts written" in said
-    assert f"{ROWS - 1} labelled before" in said
+    assert f"{ROWS - 1} labeled before" in said
 
 
 def test_workers_keep_to_one_budget_and_the_next_run_goes_on(
@@ -153,7 +153,7 @@ def test_workers_keep_to_one_budget_and_the_next_run_goes_on(
             *("--price", PRICE, "--max-output-tokens", 400),
         ]
         budget = Decimal("0.90")
-        with labelling(tmp_path, *options, "--budget", budget, **ray_cluster.variables) as run:
+        with labeling(tmp_path, *options, "--budget", budget, **ray_cluster.variables) as run:
             code, said = run.end()
         assert code == 4, said
         prompt, completion = provider.tokens
@@ -161,7 +161,7 @@ def test_workers_keep_to_one_budget_and_the_next_run_goes_on(
         assert Decimal(0) < (prompt * 10 + completion * 100) / million <= budget
         assert 0 < asked(provider) < ROWS
 
-        with labelling(tmp_path, *options, **ray_cluster.variables) as run:
+        with labeling(tmp_path, *options, **ray_cluster.variables) as run:
             code, said = run.end()
         assert code == 0, said
         assert asked(provider) == ROWS
@@ -215,7 +215,7 @@ def test_rows_and_partitions_may_be_in_a_bucket(
     options = ["--input", "s3://harbour/in/*.parquet", "-o", "s3://harbour/labels"]
     for parts in (6, 0):
         variables = {**storage, **ray_cluster.variables}
-        with labelling(tmp_path, *options, "--judge", "embedded", **variables) as run:
+        with labeling(tmp_path, *options, "--judge", "embedded", **variables) as run:
             code, said = run.end()
         assert code == 0, said
         assert f"{parts} parts written" in said

@@ -51,7 +51,7 @@ def test_there_are_29_categories() -> None:
     assert [attack.number for attack in ATTACKS] == list(range(1, 30))
 
 
-def test_the_clean_record_is_labelled_by_the_rule() -> None:
+def test_the_clean_record_is_labeled_by_the_rule() -> None:
     """Nothing speaks to the judge, in our rendering and in the naive one."""
     for render in (ours, naive):
         assert heard(read(render(CLEAN))) is None

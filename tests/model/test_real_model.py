@@ -123,7 +123,7 @@ def bounded_recipe(relay: Relay) -> LabelTasks:
     )
 
 
-def labelled(how: LabelTasks, rows: Sequence[Mapping[str, Any]], folder: Path) -> list[Outcome]:
+def labeled(how: LabelTasks, rows: Sequence[Mapping[str, Any]], folder: Path) -> list[Outcome]:
     """Label rows one after the other into a store of their own."""
     with DiskStore(folder) as store, running.Run(store, concurrency=1) as begun:
         return list(records_of(run_tasks(begun, RowSequence(rows), [how]), "label"))
@@ -242,7 +242,7 @@ def published(relay: Relay, tmp_path_factory: pytest.TempPathFactory, report: li
 def bounded(relay: Relay, tmp_path_factory: pytest.TempPathFactory, report: list[str]) -> Run:
     """The same way with the bounded schema, in this process."""
     folder = tmp_path_factory.mktemp("bounded")
-    outcomes = labelled(bounded_recipe(relay), SHAPED, folder / "store")
+    outcomes = labeled(bounded_recipe(relay), SHAPED, folder / "store")
     labeler.write_labels(outcomes, folder / "labels.jsonl")
     run = finished(folder, SHAPED, outcomes, relay)
     report += run.lines("the pipeline, bounded schema")
@@ -343,7 +343,7 @@ def test_what_is_settled_is_not_asked_again(bounded: Run, relay: Relay) -> None:
     assert settled
     before = len(relay.calls)
     rows = [row for row in SHAPED if row["id"] in settled]
-    again = labelled(bounded_recipe(relay), rows, bounded.folder / "store")
+    again = labeled(bounded_recipe(relay), rows, bounded.folder / "store")
     assert len(relay.calls) == before
     assert [ending(outcome) for outcome in again] == [ending(settled[o.id]) for o in again]
     assert [o for o in again if isinstance(o, LabelRecord)] == bounded.records

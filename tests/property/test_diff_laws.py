@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from labeled import output, record, verbatim
 from labeler.calculators import METRICS, Metric, tally
 from labeler.comparing.attribution import MixedLabels
 from labeler.comparing.diff import RecordDiff, diff_labels, diff_record
@@ -15,7 +16,6 @@ from labeler.comparing.flips import DecisionFlip
 from labeler.labels.answers import GPTLabelingOutput, SentenceSupport, VerbatimLabel
 from labeler.labels.record import LabelRecord
 from labeler.sentences.keys import document_key, response_key
-from labelled import output, record, verbatim
 
 OF_TRACE: list[Metric] = [m for m in METRICS.values() if m.profile.name == "trace"]
 

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from any_labels import ANY_LABEL, random_label, wide_labels
+from labeled import record
 from labeler.calculators import (
     METRICS,
     Intervals,
@@ -34,7 +35,6 @@ from labeler.calculators.index.segments import Header, Segment, SegmentWriter
 from labeler.calculators.selection import RowDigests, select
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, ReplyFacts
-from labelled import record
 from tallied import tallied_row
 
 ALL = select_metrics("all")

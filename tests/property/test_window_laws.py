@@ -9,6 +9,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from labeled import claims_output, expects, output, reference_output, says, wrong
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.task import Task
 from labeler.judges.tokens import Approximation, request_tokens
@@ -24,7 +25,6 @@ from labeler.labels.contract import check_label
 from labeler.labels.record import LabelRecord
 from labeler.sentences.example import KeyedExample
 from labeler.sentences.keys import document_key, reference_key, response_key
-from labelled import claims_output, expects, output, reference_output, says, wrong
 from samples import keyed_example, request
 
 RESPONSE = ["a", "b"]
@@ -247,7 +247,7 @@ def test_a_merged_label_of_the_profile_claims_keeps_the_contract(
     assert check_label(found, WHOLE).violations == ()
 
 
-def labelled(windowed: Windowed) -> list[LabelRecord]:
+def labeled(windowed: Windowed) -> list[LabelRecord]:
     """Labels of all windows, by the embedded judge."""
     records = []
     for part in windowed.parts:
@@ -264,7 +264,7 @@ def test_the_order_in_which_windows_come_back_is_irrelevant(dice: random.Random)
     asked = request(long_example())
     windowed = cut(asked, ContextBudget(FRAME + 200, FRAME + 200))
     assert windowed is not None
-    records = labelled(windowed)
+    records = labeled(windowed)
     shuffled = list(records)
     dice.shuffle(shuffled)
     assert windowed.merged(shuffled) == windowed.merged(records)

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import scored
+from labeled import record
 from labeler.api import write_labels
 from labeler.cli import run
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, label_key
-from labelled import record
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -153,7 +153,7 @@ def test_records_join_by_id_and_by_sentences(agree: Run) -> None:
         "differing_ids": ["cut"],
     }
     _, out, _ = agree(a, b)
-    assert "2 records labelled in both, 1 labelled only in A, 1 only in B" in out
+    assert "2 records labeled in both, 1 labeled only in A, 1 only in B" in out
     assert "failed: 2 in A, 1 in B, 1 in both" in out
     assert "1 of both not compared ('cut'): question, documents or response differ" in out
 
@@ -186,7 +186,7 @@ def test_two_labels_of_one_record_need_a_choice(agree: Run) -> None:
     b = labels("b.jsonl", [first])
     code, _, err = agree(a, b)
     assert code == 2
-    assert "a.jsonl: record 'r1' was labelled in 2 ways" in err
+    assert "a.jsonl: record 'r1' was labeled in 2 ways" in err
     assert "(--trial)" in err
     assert field(found(agree(a, b, "--trial", 0, "--json")), "relevant")["raw"] == 1.0
     trials = found(agree(a, a, "--trial", 0, "--b-trial", 1, "--json"))
@@ -293,7 +293,7 @@ def test_means_stand_side_by_side(agree: Run) -> None:
     # 1/2 + weight·(3/4 - 7/10)
     assert means["ppi"]["value"] == pytest.approx(0.5 + means["ppi"]["weight"] * 0.05)
     assert means["ppi"]["weight"] > 0
-    assert (means["ppi"]["labelled"], means["ppi"]["unlabelled"]) == (20, 80)
+    assert (means["ppi"]["labeled"], means["ppi"]["unlabeled"]) == (20, 80)
     assert means["ppi"]["warnings"] == [
         "records with human labels: only 20; under 30 the intervals cannot be relied on"
     ]
@@ -310,7 +310,7 @@ def test_verdicts_on_every_sentence_speak_about_the_record(agree: Run) -> None:
     means = {one["metric"]: one for one in value["estimates"]}
     assert means["adherence"]["people"]["value"] == 0.0
     assert means["adherence_fraction"]["people"]["value"] == 0.5
-    assert means["adherence"]["ppi"]["labelled"] == 1
+    assert means["adherence"]["ppi"]["labeled"] == 1
     assert means["adherence"]["ppi"]["undefined"] == "too_few_human_labels"
 
 
@@ -460,11 +460,11 @@ def test_two_files_without_a_record_in_common_are_an_error(agree: Run) -> None:
     a = labels("a.jsonl", [record(id="r1", documents=[3])])
     code, _, err = agree(a, labels("b.jsonl", [record(id="q1")]))
     assert code == 2
-    assert "no labelled record in common: a.jsonl has 1 labels ('r1')" in err
+    assert "no labeled record in common: a.jsonl has 1 labels ('r1')" in err
     code, _, err = agree(a, labels("b.jsonl", [record(id="r1", documents=[2])]))
     assert code == 2
     assert (
-        "share 1 labelled ids ('r1'), but under each of them the sentences differ (1 in documents)"
+        "share 1 labeled ids ('r1'), but under each of them the sentences differ (1 in documents)"
         in err
     )
 
@@ -533,7 +533,7 @@ def test_a_disputed_record_counts_by_halves(agree: Run) -> None:
     value = found(agree(a, "--human", h, "--json"))
     people_by = {one["metric"]: one["people"] for one in value["estimates"]}
     for metric in ("adherence", "adherence_fraction"):
-        assert (people_by[metric]["labelled"], people_by[metric]["value"]) == (60, 0.75)
+        assert (people_by[metric]["labeled"], people_by[metric]["value"]) == (60, 0.75)
     adherence = field(value, "adherence")
     assert (adherence["units"], adherence["tied"], adherence["mean_b"]) == (30, 30, 1.0)
     fraction = field(value, "adherence_fraction")

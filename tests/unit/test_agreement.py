@@ -119,7 +119,7 @@ def test_two_raters_have_their_published_values(
 
 
 def test_the_paradox_shows_in_raw_agreement_and_prevalence() -> None:
-    """Where kappa is below 0 although raters agree, its neighbours say why."""
+    """Where kappa is below 0 although raters agree, its neighbors say why."""
     found = cohen_kappa(table(PARADOX))
     assert found.units == 125
     assert found.prevalence == {0: 243 / 250, 1: 7 / 250}

@@ -10,10 +10,10 @@ import jsonschema
 import pytest
 
 from export_schemas import SCHEMAS, rendered
+from labeled import output, record
 from labeler.errors import UnknownName
 from labeler.labels import resources
 from labeler.labels.profiles import PROFILES
-from labelled import output, record
 from lock_artifacts import LOCK, digests
 
 Json = dict[str, Any]

@@ -16,6 +16,7 @@ import pytest
 import audit_ragbench
 from audited import found, judged
 from judged import correction
+from labeled import claims_output, record, says
 from labeler.audit import (
     CHECKS,
     Audit,
@@ -39,7 +40,6 @@ from labeler.data.label_files import to_line
 from labeler.data.ragbench import read_ragbench
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, label_key
-from labelled import claims_output, record, says
 from real_data import needs_ragbench, ragbench_files
 from records import sample_record
 from scored import record as score_record

@@ -10,22 +10,22 @@ from pathlib import Path
 import pytest
 
 import labeler
+from labeled import record, verbatim
 from labeler.calculators import METRICS, Metric, Ratio, measure, select_metrics, summarize, tally
 from labeler.calculators.scores import score_metrics
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.sentences.keys import document_key
-from labelled import record, verbatim
 
 
-def ratio(labelled: LabelRecord, metric: str) -> Ratio:
+def ratio(labeled: LabelRecord, metric: str) -> Ratio:
     """One metric of one record."""
-    return METRICS[metric].compute(tally(labelled))
+    return METRICS[metric].compute(tally(labeled))
 
 
-def value(labelled: LabelRecord, metric: str) -> float | None:
+def value(labeled: LabelRecord, metric: str) -> float | None:
     """Its value."""
-    return ratio(labelled, metric).value
+    return ratio(labeled, metric).value
 
 
 GUIDE_SHORT = record(
@@ -94,9 +94,9 @@ def test_the_guides_chain_of_inequalities_is_false() -> None:
 def test_capstone_completeness_of_seven_and_four() -> None:
     """R of 7, U of 4, all of them relevant: 4/7."""
     relevant = ["0a", "0b", "1a", "1c", "2a", "2b", "3a"]
-    labelled = record(documents=[2, 3, 2, 1], relevant=relevant, utilized=["0a", "0b", "1c", "2a"])
-    assert ratio(labelled, "completeness") == Ratio(4, 7)
-    assert value(labelled, "completeness:capstone") == 4 / 7
+    labeled = record(documents=[2, 3, 2, 1], relevant=relevant, utilized=["0a", "0b", "1c", "2a"])
+    assert ratio(labeled, "completeness") == Ratio(4, 7)
+    assert value(labeled, "completeness:capstone") == 4 / 7
 
 
 def test_set_relevance_of_twelve_in_thirty() -> None:
@@ -131,27 +131,27 @@ def test_context_precision(pattern: str, expected: float) -> None:
 def test_context_relevancy_of_the_metric_guides() -> None:
     """Nodes of 1, 1, 3, 3, 3 statements, the last three relevant: 9/11 = 0.8182."""
     relevant = [document_key(d, s) for d in (2, 3, 4) for s in range(3)]
-    labelled = record(documents=[1, 1, 3, 3, 3], relevant=relevant)
-    assert ratio(labelled, "context_relevancy") == Ratio(9, 11)
+    labeled = record(documents=[1, 1, 3, 3, 3], relevant=relevant)
+    assert ratio(labeled, "context_relevancy") == Ratio(9, 11)
 
 
 def test_length_dialect_weighs_characters() -> None:
     """10 of 40 characters relevant, 30 of 40 used, 0 of 10 relevant ones used."""
-    labelled = record(
+    labeled = record(
         documents=[["a" * 10, "b" * 25], ["c" * 5]], relevant=["0a"], utilized=["0b", "1a"]
     )
-    assert ratio(labelled, "relevance:length") == Ratio(10, 40)
-    assert ratio(labelled, "utilization:length") == Ratio(30, 40)
-    assert ratio(labelled, "completeness:length") == Ratio(0, 10)
-    assert value(labelled, "adherence:length") == 1.0
+    assert ratio(labeled, "relevance:length") == Ratio(10, 40)
+    assert ratio(labeled, "utilization:length") == Ratio(30, 40)
+    assert ratio(labeled, "completeness:length") == Ratio(0, 10)
+    assert value(labeled, "adherence:length") == 1.0
 
 
 def test_general_sentences_can_be_left_out() -> None:
     """Two supported of three; without the greeting, one of two."""
-    labelled = record(support={"a": ["general"], "b": ["0a"], "c": []})
-    assert ratio(labelled, "faithfulness") == Ratio(2, 3)
-    assert ratio(labelled, "faithfulness:without_general") == Ratio(1, 2)
-    assert ratio(labelled, "citation_coverage") == Ratio(1, 3)
+    labeled = record(support={"a": ["general"], "b": ["0a"], "c": []})
+    assert ratio(labeled, "faithfulness") == Ratio(2, 3)
+    assert ratio(labeled, "faithfulness:without_general") == Ratio(1, 2)
+    assert ratio(labeled, "citation_coverage") == Ratio(1, 3)
     only = record(support={"a": ["general"]})
     assert ratio(only, "faithfulness:without_general").undefined == "no_claiming_sentences"
 
@@ -210,7 +210,7 @@ NOTHING_USED_EITHER = record(relevant=[], utilized=[])
 
 
 @pytest.mark.parametrize(
-    ("labelled", "metric", "reason"),
+    ("labeled", "metric", "reason"),
     [
         (NOTHING_RELEVANT, "completeness", "no_relevant_sentences"),
         (NOTHING_RELEVANT, "completeness:length", "no_relevant_sentences"),
@@ -225,14 +225,14 @@ NOTHING_USED_EITHER = record(relevant=[], utilized=[])
         (record(support={"a": ["0a"]}, response=2), "faithfulness", "unjudged_response_sentence"),
     ],
 )
-def test_undefined_says_why(labelled: LabelRecord, metric: str, reason: str) -> None:
+def test_undefined_says_why(labeled: LabelRecord, metric: str, reason: str) -> None:
     """No value is better than a made-up one, and the reason stands beside it."""
-    assert ratio(labelled, metric) == Ratio.missing(reason)
-    assert value(labelled, metric) is None
+    assert ratio(labeled, metric) == Ratio.missing(reason)
+    assert value(labeled, metric) is None
 
 
 @pytest.mark.parametrize(
-    ("labelled", "metric", "expected"),
+    ("labeled", "metric", "expected"),
     [
         (NOTHING_RELEVANT, "completeness:ragbench", 1.0),
         (NOTHING_RELEVANT, "completeness:capstone", 0.0),
@@ -243,9 +243,9 @@ def test_undefined_says_why(labelled: LabelRecord, metric: str, reason: str) -> 
         (record(support={"a": []}, response=2), "adherence", 0.0),
     ],
 )
-def test_conventions_of_the_dialects(labelled: LabelRecord, metric: str, expected: float) -> None:
+def test_conventions_of_the_dialects(labeled: LabelRecord, metric: str, expected: float) -> None:
     """Where a definition prescribes a value for an empty set, it is that value."""
-    assert value(labelled, metric) == expected
+    assert value(labeled, metric) == expected
 
 
 def test_a_convention_shows_its_empty_fraction() -> None:
@@ -260,9 +260,9 @@ def test_a_convention_shows_its_empty_fraction() -> None:
 
 def test_a_blank_document_keeps_its_rank() -> None:
     """The relevant document stands third although the first two hold no sentence."""
-    labelled = record(documents=[0, 0, 1], relevant=["2a"], utilized=[])
-    assert ratio(labelled, "document_relevance") == Ratio(1, 3)
-    assert value(labelled, "context_precision") == 1 / 3
+    labeled = record(documents=[0, 0, 1], relevant=["2a"], utilized=[])
+    assert ratio(labeled, "document_relevance") == Ratio(1, 3)
+    assert value(labeled, "context_precision") == 1 / 3
 
 
 @pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS.keys())
@@ -425,7 +425,7 @@ def test_an_unknown_column_names_the_known() -> None:
 
 
 def test_a_row_that_failed_in_two_runs_failed_once() -> None:
-    """Two runs over the same rows in one file: each way of labelling counts its own rows."""
+    """Two runs over the same rows in one file: each way of labeling counts its own rows."""
     metrics = select_metrics("adherence")
     first = record(id="1")
     other = first.signature.model_copy(update={"model": "test-2"})

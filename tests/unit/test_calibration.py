@@ -88,7 +88,7 @@ def test_order_of_pairs_does_not_matter() -> None:
     assert calibrate(TIED) == calibrate(TIED[::-1])
 
 
-def test_neighbouring_floats_are_separated() -> None:
+def test_neighboring_floats_are_separated() -> None:
     """Where no number lies between two scores, the upper one is the threshold."""
     upper = math.nextafter(0.5, 1)
     calibration = calibrate([(0.5, False), (upper, True)])

@@ -409,7 +409,7 @@ def test_a_fatal_error_of_a_twin_keeps_the_rows_before_it() -> None:
     assert len(store) == 9 + 8
 
 
-def test_rows_are_labelled_as_they_are_without_twins() -> None:
+def test_rows_are_labeled_as_they_are_without_twins() -> None:
     """The same labels under the same keys."""
     plain = run(CountingJudge(sober), None, labeler.MemoryStore())
     beside = run(CountingJudge(sober), Canaries(0.5), labeler.MemoryStore())
@@ -436,7 +436,7 @@ def test_twins_in_a_store_enter_no_number(tmp_path: Path) -> None:
 
 
 def test_the_embedded_judge_obeys_nobody() -> None:
-    """It compares words: seldom is a planted sentence as relevant as its neighbours, by chance."""
+    """It compares words: seldom is a planted sentence as relevant as its neighbors, by chance."""
     judged = fooled = 0
     for seed in range(4):
         canaries = Canaries(1, seed=seed)

@@ -11,17 +11,17 @@ import pytest
 
 import labeler
 from command import Command
+from labeled import claims_output, expects, record, reference_output, right, says
 from labeler.calculators import METRICS, Ratio, measure, select_metrics, summarize, tally
 from labeler.labels.answers import ResponseClaim
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
-from labelled import claims_output, expects, record, reference_output, right, says
 
 CLAIM_METRICS = [m.id for m in METRICS.values() if m.profile.name == "claims"]
 
 
-def ratio(labelled: LabelRecord, metric: str) -> Ratio:
+def ratio(labeled: LabelRecord, metric: str) -> Ratio:
     """One metric of one record."""
-    return METRICS[metric].compute(tally(labelled))
+    return METRICS[metric].compute(tally(labeled))
 
 
 def claimed(*claims: ResponseClaim, documents: int = 3) -> LabelRecord:
@@ -159,7 +159,7 @@ def test_a_failed_row_has_the_metrics_of_the_profile_that_was_asked() -> None:
     assert measure(unasked).metrics.keys() == measure(record()).metrics.keys()
 
 
-def test_a_summary_has_the_metrics_of_each_way_of_labelling() -> None:
+def test_a_summary_has_the_metrics_of_each_way_of_labeling() -> None:
     """Labels of two profiles in one file: each has its own, failures count in both."""
     outcomes: list[Outcome] = [
         record(id="1"),
@@ -177,7 +177,7 @@ def test_a_summary_has_the_metrics_of_each_way_of_labelling() -> None:
     assert all(row.labeled == 1 for row in rows)
 
 
-def test_a_group_of_failures_has_the_metrics_of_its_way_of_labelling() -> None:
+def test_a_group_of_failures_has_the_metrics_of_its_way_of_labeling() -> None:
     """What failed before it was asked counts for all that the labels of other groups have."""
     early = LabelFailure(id="3", reason="empty_response", message="no", metadata={"part": "x"})
     rows = [row for row in labeler.summary([MIXED, early], by="part") if row.group == "x"]

@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from command import Command
+from labeled import record
 from labeler.cli import app
 from labeler.cli.running import MACHINES
 from labeler.data.options import PANELS
@@ -28,14 +29,13 @@ from labeler.labels import resources
 from labeler.labels.profiles import DEFAULT_PROFILE
 from labeler.sentences.characters import visible
 from labeler.sentences.splitting import DEFAULT_SPLITTER, SPLITTERS
-from labelled import record
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
 
 
 @pytest.fixture
 def labels(labeler_command: Command, tmp_path: Path) -> Path:
-    """The examples, labelled by the embedded judge."""
+    """The examples, labeled by the embedded judge."""
     code, out, _ = labeler_command("label", EXAMPLES, "-o", "labels.jsonl")
     assert (code, out) == (0, "")
     return tmp_path / "labels.jsonl"
@@ -99,7 +99,7 @@ def test_labels_go_to_standard_output_and_talk_does_not(labeler_command: Command
     code, out, err = labeler_command("label", EXAMPLES, "--judge", "embedded")
     assert code == 0
     assert len(json_lines(out)) == 14
-    assert err == "14 labelled by embedded/lexical-1, 0 from the store, 0 failed\n"
+    assert err == "14 labeled by embedded/lexical-1, 0 from the store, 0 failed\n"
 
 
 def test_the_second_run_asks_nobody(labeler_command: Command, labels: Path) -> None:
@@ -107,7 +107,7 @@ def test_the_second_run_asks_nobody(labeler_command: Command, labels: Path) -> N
     first = labels.read_bytes()
     code, _, err = labeler_command("label", EXAMPLES, "-o", labels, "--judge", "embedded")
     assert code == 0
-    assert err == "0 labelled by embedded/lexical-1, 14 from the store, 0 failed\n"
+    assert err == "0 labeled by embedded/lexical-1, 14 from the store, 0 failed\n"
     assert labels.read_bytes() == first
 
 
@@ -201,7 +201,7 @@ def test_show_names_near_ids(labeler_command: Command, labels: Path) -> None:
 
 
 def test_some_rows_failed(labeler_command: Command, tmp_path: Path) -> None:
-    """The others are labelled, the failure says why in its place, and the exit code is 1."""
+    """The others are labeled, the failure says why in its place, and the exit code is 1."""
     rows = tmp_path / "rows.jsonl"
     lines = EXAMPLES.read_text().splitlines()[:2]
     rows.write_text("\n".join([lines[0], "{broken", lines[1]]) + "\n")
@@ -295,7 +295,7 @@ def test_wrong_use_names_the_help_of_its_command(
 
 
 BY_DEFAULT = (
-    "no key in OPENAI_API_KEY and no --model: labelling with the embedded judge, which compares "
+    "no key in OPENAI_API_KEY and no --model: labeling with the embedded judge, which compares "
     "words; --judge embedded says so on purpose"
 )
 
@@ -405,11 +405,11 @@ HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202egnp.exe [red]x[/red] :smile: \x00"
 
 def test_strangers_text_stays_text(labeler_command: Command, tmp_path: Path) -> None:
     """Control sequences, direction overrides and markup are shown, never obeyed."""
-    labelled = record(documents=[[HOSTILE, "x"], [HOSTILE]], metadata={"domain": HOSTILE})
+    labeled = record(documents=[[HOSTILE, "x"], [HOSTILE]], metadata={"domain": HOSTILE})
     path = tmp_path / "labels.jsonl"
     path.write_text(
-        labelled.model_copy(
-            update={"label": labelled.label.model_copy(update={"relevance_explanation": HOSTILE})}
+        labeled.model_copy(
+            update={"label": labeled.label.model_copy(update={"relevance_explanation": HOSTILE})}
         ).model_dump_json()
     )
     for arguments in (
@@ -510,7 +510,7 @@ def test_an_empty_key_is_no_key(labeler_command: Command, monkeypatch: pytest.Mo
     monkeypatch.setenv("OPENAI_API_KEY", "")
     code, _, err = labeler_command("label", EXAMPLES, "-o", "x.jsonl")
     assert (code, err.splitlines()[0]) == (0, BY_DEFAULT)
-    assert "14 labelled by embedded/lexical-1" in err
+    assert "14 labeled by embedded/lexical-1" in err
 
 
 def test_visible_keeps_ordinary_text() -> None:

@@ -85,14 +85,14 @@ def test_a_signal_lets_paid_requests_finish(
     assert running.returncode == 128 + number
     assert "requests in flight may finish" in err
     assert "interrupted; run it again to go on" in err
-    assert re.search(r"\d+ labelled by openai/m, 0 from the store, 0 failed, \d+ of 30 rows", err)
+    assert re.search(r"\d+ labeled by openai/m, 0 from the store, 0 failed, \d+ of 30 rows", err)
     assert "labels.jsonl was not written\n" in err
     assert "Traceback" not in err
     assert not list(tmp_path.glob(".labels*"))
     assert sent < 30
     code, _, err = labeler_command(*labeling(slow_provider, rows, *FEW_AT_ONCE))
     assert code == 0
-    assert f"{30 - sent} labelled by openai/m, {sent} from the store, 0 failed" in err
+    assert f"{30 - sent} labeled by openai/m, {sent} from the store, 0 failed" in err
 
 
 def test_a_closed_terminal_lets_paid_requests_finish(

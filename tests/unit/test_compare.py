@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from labeled import record, reference_output, right
 from labeler import import_labels
 from labeler.api import write_labels
 from labeler.calculators.statistics.intervals import Interval, Undefined
@@ -23,7 +24,6 @@ from labeler.data.ragbench import read_ragbench
 from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, label_key
 from labeler.sentences.display import WIDTH
-from labelled import record, reference_output, right
 from real_data import needs_ragbench, ragbench_files
 from scored import record as score_record
 
@@ -300,7 +300,7 @@ def test_every_record_is_counted_once() -> None:
     assert counts.left_out == {"question": 1}
 
 
-def test_a_record_that_failed_first_and_was_labelled_later_did_not_fail() -> None:
+def test_a_record_that_failed_first_and_was_labeled_later_did_not_fail() -> None:
     """Files of several runs may be joined."""
     a = [failure(1), row(1), row(2)]
     assert compare(a, [row(1), row(2)], "adherence", resamples=100).counts.failed_a == 0
@@ -399,7 +399,7 @@ def test_labels_made_in_several_ways_must_be_chosen_from() -> None:
     assert chosen.rows[0].mean_a == 0.0
     with pytest.raises(UsageError, match=r"(?s)no label fits --a-signature='test-3'.*test-1"):
         compare(a, [row(1)], "adherence", a_signature="test-3", resamples=100)
-    with pytest.raises(UsageError, match="'row-1' was labelled in 2 ways"):
+    with pytest.raises(UsageError, match="'row-1' was labeled in 2 ways"):
         compare(a, [row(1)], "adherence", a_signature="test/", resamples=100)
 
 
@@ -421,7 +421,7 @@ def test_a_choice_may_fit_two_ways_that_share_no_record() -> None:
     assert len(found.a.signatures) == 2
 
 
-def test_failures_of_another_way_of_labelling_are_not_counted() -> None:
+def test_failures_of_another_way_of_labeling_are_not_counted() -> None:
     """Those that failed before a judge was chosen are."""
     other = row(2, model="test-2")
     a = [row(1), failure(2, made_by=other), failure(3), other.model_copy(update={})]
@@ -594,7 +594,7 @@ def test_the_command_prints_tables_and_who_moved(command: Command) -> None:
     """Means, difference, verdict, tests, flips, and what the words mean."""
     code, out, err = command("a.jsonl", "b.jsonl", "--metrics", "adherence,relevance", "--top", "1")
     assert (code, err) == (0, "")
-    assert "7 records labelled in both" in out
+    assert "7 records labeled in both" in out
     assert "failed: 0 in A, 1 in B, 0 in both" in out
     assert "not a better system" in out
     lines = [line.split() for line in out.splitlines()]

@@ -13,8 +13,8 @@ from labeler.judges.openai.completion import parse_completion, read_completion
 from labeler.judges.openai.masking import MaskedBytes, remember_key
 from labeler.labels.contract import LONGEST_TEXT
 from labeler.labels.record import Usage
-from wire.behaviours import answers, changes, completion
-from wire.provider import Behaviour, Provider
+from wire.behaviors import answers, changes, completion
+from wire.provider import Behavior, Provider
 from wire.runs import KEY, reasons, rows, run
 
 VALUES = st.recursive(
@@ -132,7 +132,7 @@ def test_an_answer_that_repeats_itself_is_a_loop(text: str, *, is_loop: bool) ->
 def test_an_endless_explanation_is_no_label() -> None:
     """It is malformed; one of the greatest length is a label."""
 
-    def explained(length: int) -> Behaviour:
+    def explained(length: int) -> Behavior:
         return answers(lambda label: label.update(relevance_explanation="word " * (length // 5)))
 
     for length, reason in ((LONGEST_TEXT, "label"), (LONGEST_TEXT + 5, "malformed")):

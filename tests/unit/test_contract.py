@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from labeled import output, verbatim
 from labeler.labels.answers import SPECIAL_SUPPORT, GPTLabelingOutput, VerbatimLabel
 from labeler.labels.contract import check_label
-from labelled import output, verbatim
 from samples import keyed_example
 
 EXAMPLE = keyed_example()

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from labeled import claims_output, compared, expects, output, reference_output, right, says
 from labeler.labels.answers import (
     SPECIAL_SUPPORT,
     ClaimsLabelingOutput,
@@ -20,7 +21,6 @@ from labeler.labels.answers import (
 from labeler.labels.contract import check_label
 from labeler.labels.non_answers import CLAIMS, SUPPORT, USE, overrule
 from labeler.sentences.example import key_reference
-from labelled import claims_output, compared, expects, output, reference_output, right, says
 from samples import keyed_example, pieces
 
 EXAMPLE = keyed_example().model_copy(

@@ -132,7 +132,7 @@ def test_a_faultless_judge_is_not_corrected() -> None:
     ("judged", "errors", "reason"),
     [
         (10, JudgeErrors(0, 0, 0, 0), "no_human_labels"),
-        (0, JudgeErrors(5, 5, 5, 5), "no_unlabelled_records"),
+        (0, JudgeErrors(5, 5, 5, 5), "no_unlabeled_records"),
         (10, JudgeErrors(0, 0, 5, 5), "no_human_yes"),
         (10, JudgeErrors(5, 5, 0, 0), "no_human_no"),
         (10, JudgeErrors(4, 2, 4, 2), "judge_no_better_than_chance"),

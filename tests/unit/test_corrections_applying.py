@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from judged import LATE, correction, judgement
+from labeled import claims_output, record, says, verbatim
 from labeler.calculators import measure, select_metrics, summarize
 from labeler.data.corrections.applying import Applied, apply_corrections, corrected
 from labeler.data.corrections.correction import Correction, Differences, differences, judgement_of
@@ -14,7 +15,6 @@ from labeler.errors import UsageError
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.contract import check_label
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
-from labelled import claims_output, record, says, verbatim
 
 RECORD = record()
 """The judge: 0a relevant and utilized, of 0a 0b 1a; a by 0a, b by 0b, all supported."""
@@ -213,7 +213,7 @@ def test_what_was_given_is_kept_of_labels_that_nobody_judged() -> None:
 
 
 def test_all_labels_of_a_file_are_signed_alike_and_unlike_the_judges() -> None:
-    """So that they are summarised together, and apart from what the judge says alone."""
+    """So that they are summarized together, and apart from what the judge says alone."""
     records = [record(id=f"r{n}", documents=[2, n + 1]) for n in range(3)]
     _, made = applied(records, correction(records[0], judgement(relevant=[])))
     assert len({str(each.signature) for each in made}) == 1
@@ -224,7 +224,7 @@ def test_all_labels_of_a_file_are_signed_alike_and_unlike_the_judges() -> None:
     assert [row.defined for row in summarize(rows, metrics)] == [3, 3]
 
 
-def test_other_corrections_are_another_way_of_labelling() -> None:
+def test_other_corrections_are_another_way_of_labeling() -> None:
     """The fact that names them is a digest of what counted, in whatever order it came."""
     one, two = correction(RECORD, judgement()), correction(RECORD, judgement(), by="bob")
     assert applied([RECORD], one)[0].fact != applied([RECORD], two)[0].fact

@@ -11,10 +11,10 @@ import pytest
 
 from command import Command
 from judged import correction, judgement
+from labeled import record
 from labeler.api import read_records, write_labels
 from labeler.data.corrections.correction import Correction
 from labeler.data.corrections.file import CorrectionsFile
-from labelled import record
 
 RECORDS = [record(id=f"r{n}", documents=[2, n + 1]) for n in range(4)]
 BOTH = pytest.mark.parametrize("tool", ["label-studio", "argilla"])

@@ -14,6 +14,7 @@ import pytest
 from pydantic import ValidationError
 
 from judged import LATE, correction, judgement
+from labeled import record
 from labeler.data.corrections.correction import Correction
 from labeler.data.corrections.file import (
     CorrectionsFile,
@@ -23,7 +24,6 @@ from labeler.data.corrections.file import (
     read_corrections,
 )
 from labeler.errors import StoreError, UsageError
-from labelled import record
 
 RECORD = record()
 

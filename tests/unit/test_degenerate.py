@@ -95,7 +95,7 @@ def generous(request: Task) -> JudgeReply:
     return JudgeReply(GPTLabelingOutput.model_validate(answer), ReplyFacts(attempts=1))
 
 
-def labelled(*responses: str) -> Iterator[LabelRecord]:
+def labeled(*responses: str) -> Iterator[LabelRecord]:
     """Label one row for each response with the generous judge."""
     rows = [
         {
@@ -125,7 +125,7 @@ EARNED = ("faithfulness", "citation_coverage", "utilization", "adherence_fractio
 
 def test_no_judge_gives_support_to_a_response_that_says_nothing() -> None:
     """In the label and in every dialect of every metric; relevance is measured as ever."""
-    for record in labelled(*MASTER_KEYS, "Let's solve this problem step by step."):
+    for record in labeled(*MASTER_KEYS, "Let's solve this problem step by step."):
         label = record.label
         assert not label.overall_supported
         assert label.all_utilized_sentence_keys == ()
@@ -146,7 +146,7 @@ def test_no_judge_gives_support_to_a_response_that_says_nothing() -> None:
 
 def test_what_was_overruled_is_counted_and_kept() -> None:
     """The answer stands beside the label as it was given, and the record is sound."""
-    (record,) = labelled(":")
+    (record,) = labeled(":")
     assert record.normalised == {"spelling": 1, SUPPORT: 2, USE: 2}
     assert record.verbatim is not None
     assert record.verbatim.overall_supported
@@ -158,7 +158,7 @@ def test_what_was_overruled_is_counted_and_kept() -> None:
 
 def test_an_answer_keeps_what_a_judge_gave_it() -> None:
     """No verdict on a response that says something is touched."""
-    for record in labelled("42", "No.", "はい", "1820"):
+    for record in labeled("42", "No.", "はい", "1820"):
         assert record.label.overall_supported
         assert record.normalised == {"spelling": 1}
 
@@ -176,6 +176,6 @@ def test_a_judge_that_gave_nothing_is_not_corrected() -> None:
 
 def test_overruling_twice_is_overruling_once() -> None:
     """A label that has nothing to lose comes back as it is."""
-    (record,) = labelled(".")
+    (record,) = labeled(".")
     again = overrule(record.label, record.example)
     assert again == (record.label, {})

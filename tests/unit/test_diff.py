@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from command import Command
+from labeled import compared, expects, record, reference_output, right, says, verbatim, wrong
 from labeler.api import write_labels
 from labeler.calculators import METRICS, Ratio, Tally, select_metrics
 from labeler.comparing.attribution import MetricChange, MixedLabels
@@ -23,11 +24,10 @@ from labeler.errors import UsageError
 from labeler.labels.answers import ComparedClaim, ReferenceLabelingOutput, VerbatimLabel
 from labeler.labels.record import LabelFailure, LabelRecord, label_key
 from labeler.report.diff_page import write_page
-from labelled import compared, expects, record, reference_output, right, says, verbatim, wrong
 
 
 def judged(name: str = "r1", *, model: str = "test-1", trial: int = 0, **facts: Any) -> LabelRecord:
-    """A label by some model; all else as of :func:`labelled.record`."""
+    """A label by some model; all else as of :func:`labeled.record`."""
     made = record(id=name, **facts)
     signature = made.signature.model_copy(update={"model": model, "trial": trial})
     key = label_key(made.example, signature)
@@ -333,7 +333,7 @@ def test_sides_without_a_common_sentence_are_refused() -> None:
     """The message says what differs, and what can be done."""
     with pytest.raises(UsageError, match=r"1 in response.*labeler compare"):
         diff_labels([judged()], [judged(support={"a": ["0a"]})])
-    with pytest.raises(UsageError, match="no labelled record in common"):
+    with pytest.raises(UsageError, match="no labeled record in common"):
         diff_labels([judged("r1")], [judged("r2")])
 
 
@@ -347,7 +347,7 @@ def test_labels_made_in_several_ways_can_be_chosen_from() -> None:
     assert again.flipped == 3
     with pytest.raises(UsageError, match="--b-signature='nobody'"):
         diff_labels(a, b, b_signature="nobody")
-    with pytest.raises(UsageError, match="was labelled in 3 ways"):
+    with pytest.raises(UsageError, match="was labeled in 3 ways"):
         diff_labels(both, b)
 
 

@@ -15,6 +15,7 @@ import pytest
 import labeler
 from command import Command
 from engines import count_in_loop, label_in_loop
+from labeled import output, record, with_question
 from labeler.calculators import METRICS, Intervals, measure, select_metrics, summarize
 from labeler.calculators.column_summary import SummaryRequest
 from labeler.calculators.index.sidecar import write_sidecar
@@ -34,7 +35,6 @@ from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.labeling.options import LabelOptions
 from labeler.labels.record import LabelFailure, label_key, records_of
 from labeler.version import install_command
-from labelled import output, record, with_question
 from parquet_rows import write_rows
 
 ALL = select_metrics("all")

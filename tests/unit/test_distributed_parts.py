@@ -1,4 +1,4 @@
-"""Rows in parts, each labelled into its own partition, by whoever comes."""
+"""Rows in parts, each labeled into its own partition, by whoever comes."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def test_a_part_looks_into_no_more_stores_than_it_shares_rows_with(tmp_path: Pat
 
 
 def test_a_store_that_another_machine_has_is_passed_over(tmp_path: Path) -> None:
-    """Its labels are asked for again; the part is labelled."""
+    """Its labels are asked for again; the part is labeled."""
     file = write_rows(tmp_path / "rows.parquet", 4, group=4)
     label(file, work(tmp_path), part_rows=4)
     judge = CountingJudge()
@@ -257,7 +257,7 @@ def test_stores_of_a_changed_file_are_told_of_and_those_of_others_are_not(tmp_pa
 
 
 def test_a_run_that_finds_all_done_tells_of_the_failures_that_stand(tmp_path: Path) -> None:
-    """What was labelled and what failed before is counted, whatever the partition's name."""
+    """What was labeled and what failed before is counted, whatever the partition's name."""
     responses = [row(number)["response"] for number in range(8)]
     responses[6] = None
     file = write_rows(tmp_path / "rows.parquet", 8, response=responses)
@@ -293,7 +293,7 @@ def foreign(file: Path) -> Path:
 def test_a_file_without_the_columns_of_rows_is_refused_with_the_preset_that_fits(
     tmp_path: Path,
 ) -> None:
-    """Before anything is written; with the preset it is labelled."""
+    """Before anything is written; with the preset it is labeled."""
     file = foreign(tmp_path / "rows.parquet")
     with pytest.raises(UsageError, match=r"no column for 'question', 'documents'.*--preset ragas"):
         plan([str(file)], work(tmp_path))
@@ -309,7 +309,7 @@ def test_a_preset_that_fits_no_column_is_refused(tmp_path: Path) -> None:
 
 
 def test_labels_given_as_rows_are_refused(tmp_path: Path) -> None:
-    """They need no labelling."""
+    """They need no labeling."""
     label(write_rows(tmp_path / "rows.parquet", 2), work(tmp_path))
     with pytest.raises(UsageError, match="holds labels, not rows"):
         plan([str(tmp_path / "labels")], work(tmp_path, output=str(tmp_path / "again")))
@@ -369,10 +369,10 @@ def test_parts_cover_each_row_once(tmp_path: Path) -> None:
 
 
 def test_two_files_of_one_name_and_content_are_refused(tmp_path: Path) -> None:
-    """Their rows would be labelled twice."""
+    """Their rows would be labeled twice."""
     for folder in "ab":
         write_rows(tmp_path / folder / "rows.parquet", 3)
-    with pytest.raises(UsageError, match="labelled twice"):
+    with pytest.raises(UsageError, match="labeled twice"):
         plan([str(tmp_path / "a"), str(tmp_path / "b")], work(tmp_path))
 
 
@@ -503,9 +503,8 @@ def test_failures_that_stand_make_the_exit_code_of_each_run(
     assert (code, "3 rows in 1 part, 0 of them done before; 1 worker" in first) == (1, True)
     code, _, again = labeler_command("label", *options)
     assert code == 1
-    assert (
-        "0 labelled, 0 from the store, 2 labelled before, 1 failed (missing_field 1)"
-        in " ".join(again.split())
+    assert "0 labeled, 0 from the store, 2 labeled before, 1 failed (missing_field 1)" in " ".join(
+        again.split()
     )
 
 

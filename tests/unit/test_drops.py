@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from labeled import record
 from labeler.calculators import measure, select_metrics
 from labeler.cli import run
 from labeler.comparing.drops import DropVerdict, check_drops
@@ -18,7 +19,6 @@ from labeler.data.label_files import to_line
 from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, label_key
 from labeler.testing import assert_metric
-from labelled import record
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -113,7 +113,7 @@ def test_several_judges_of_one_file_are_refused() -> None:
     other = base[0].model_copy(update={"signature": signature})
     with pytest.raises(UsageError, match="2 judge configurations are checked against 1"):
         checked([*base, other], base, 0.1)
-    assert "labelled otherwise" in checked([other], base, 0.1).finding
+    assert "labeled otherwise" in checked([other], base, 0.1).finding
 
 
 @pytest.fixture

@@ -104,7 +104,7 @@ def test_rows_that_are_large_together_are_converted_in_parts(
 def test_a_row_over_the_limit_fails_alone(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its neighbours are read, and the error says where it stands."""
+    """Its neighbors are read, and the error says where it stands."""
     for module in (arrow_files, arrow_limits):
         monkeypatch.setattr(module, "LARGEST_ROW", 1 << 14)
     path, table = tmp_path / name, pa.table({"question": ["a", LONG, "c"]})

@@ -16,6 +16,7 @@ import pytest
 
 import labeler
 from command import Command
+from labeled import claims_output, record, says
 from labeler import api
 from labeler.calculators import MetricsRow, Ratio
 from labeler.calculators.export import (
@@ -29,7 +30,6 @@ from labeler.calculators.export import (
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.version import __version__
-from labelled import claims_output, record, says
 from records import sample_record
 
 HALF = MetricsRow("a", {"one": Ratio(1, 2)}, "label:x", "metrics:one.v1", metadata={"n": [3]})

@@ -112,7 +112,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
     return log
 
 
-def labelled(judge: Any) -> Any:
+def labeled(judge: Any) -> Any:
     """What becomes of the row."""
     (outcome,) = labeler.label([ROW], judge=judge, store=labeler.MemoryStore())
     return outcome
@@ -127,7 +127,7 @@ def test_a_judge_call_is_a_span_by_the_conventions(log: Log) -> None:
         facts = ReplyFacts(served_model="fake-1-b", usage=usage, attempts=3, reasks=1)
         return JudgeReply(agreeable(request).answer, facts)
 
-    record = labelled(CountingJudge(answer))
+    record = labeled(CountingJudge(answer))
     (span,) = log.spans
     assert (span.name, span.kind, span.ended, span.status) == ("chat fake-1", "client", 1, None)
     assert log.current == []
@@ -165,7 +165,7 @@ def test_a_hosted_model_is_named_with_its_server_and_sampling(
         model="m", base_url=address, temperature=0.5, top_p=0.9, seed=7, max_output_tokens=99
     )
     requests: list[Task] = []
-    labelled(CountingJudge(lambda request: requests.append(request) or agreeable(request)))  # type: ignore[func-returns-value] # keeps it on the way
+    labeled(CountingJudge(lambda request: requests.append(request) or agreeable(request)))  # type: ignore[func-returns-value] # keeps it on the way
     with tracing.judge_call(spec, requests[0]):
         found = log.spans[-1].attributes
     assert (found["server.address"], found["server.port"]) == server
@@ -180,8 +180,8 @@ def test_no_text_of_a_row_is_in_a_span(log: Log) -> None:
     def fail(request: Task) -> JudgeReply[Frozen]:
         raise JudgeError(f"cannot read {request.messages}", reason="refusal")
 
-    labelled(CountingJudge())
-    assert isinstance(labelled(CountingJudge(fail)), LabelFailure)
+    labeled(CountingJudge())
+    assert isinstance(labeled(CountingJudge(fail)), LabelFailure)
     told = repr([(span.name, span.attributes, span.status) for span in log.spans])
     assert len(log.spans) == 2
     assert "hidden" not in told
@@ -192,7 +192,7 @@ def test_ids_are_shown_where_that_is_asked_for(log: Log, monkeypatch: pytest.Mon
     """Beside the digest."""
     monkeypatch.setattr(tracing._Privacy, "ids_shown", False)
     tracing.show_record_ids()
-    labelled(CountingJudge())
+    labeled(CountingJudge())
     assert log.spans[0].attributes["labeler.record.id"] == "secret-id"
 
 
@@ -207,17 +207,17 @@ def buggy(_: Task) -> JudgeReply[Frozen]:
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "reason", "attributes"),
+    ("behavior", "reason", "attributes"),
     [
         (unusable, "contract", {"gen_ai.usage.input_tokens": 9, "labeler.attempts": 2}),
         (buggy, "KeyError", {}),
     ],
 )
 def test_a_call_that_fails_says_by_which_code(
-    behaviour: Any, reason: str, attributes: dict[str, object], log: Log
+    behavior: Any, reason: str, attributes: dict[str, object], log: Log
 ) -> None:
     """And what it cost all the same."""
-    assert isinstance(labelled(CountingJudge(behaviour)), LabelFailure)
+    assert isinstance(labeled(CountingJudge(behavior)), LabelFailure)
     (span,) = log.spans
     assert (span.status, span.ended) == (("error", reason), 1)
     assert span.attributes["error.type"] == reason
@@ -228,19 +228,19 @@ def test_a_call_that_fails_says_by_which_code(
 def test_a_broken_tracer_costs_no_label(fault: str, log: Log) -> None:
     """The label is paid for."""
     setattr(log, fault, True)
-    assert isinstance(labelled(CountingJudge()), LabelRecord)
+    assert isinstance(labeled(CountingJudge()), LabelRecord)
 
 
 def test_nobody_is_told_where_nobody_records(log: Log) -> None:
     """A process may have the package and no provider."""
     log.recording = False
-    assert isinstance(labelled(CountingJudge()), LabelRecord)
+    assert isinstance(labeled(CountingJudge()), LabelRecord)
     assert [span.ended for span in log.spans] == [0]
 
 
 def test_a_judge_in_this_process_is_called_so(log: Log) -> None:
     """As the embedded one."""
-    labelled("embedded")
+    labeled("embedded")
     assert [span.kind for span in log.spans] == ["internal"]
 
 
@@ -248,12 +248,12 @@ def test_without_a_tracer_nothing_is_imported(monkeypatch: pytest.MonkeyPatch) -
     """Not even where the package is installed."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "opentelemetry"]:
         monkeypatch.delitem(sys.modules, name)
-    assert isinstance(labelled(CountingJudge()), LabelRecord)
+    assert isinstance(labeled(CountingJudge()), LabelRecord)
     assert not [name for name in sys.modules if name.partition(".")[0] == "opentelemetry"]
 
 
 def test_the_real_package_takes_the_spans() -> None:
-    """Where it is installed: under the caller's own span, current when rows are labelled."""
+    """Where it is installed: under the caller's own span, current when rows are labeled."""
     pytest.importorskip("opentelemetry.sdk")
     from opentelemetry import trace
     from opentelemetry.sdk.trace import TracerProvider
@@ -264,7 +264,7 @@ def test_the_real_package_takes_the_spans() -> None:
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     trace.set_tracer_provider(provider)
     with trace.get_tracer("mine").start_as_current_span("mine") as mine:
-        labelled(CountingJudge())
+        labeled(CountingJudge())
     found = next(span for span in exporter.get_finished_spans() if span.name == "chat fake-1")
     assert found.parent.span_id == mine.get_span_context().span_id
     assert found.attributes["gen_ai.usage.input_tokens"] == 10

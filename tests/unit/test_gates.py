@@ -12,6 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import labeler
+from labeled import expects, record, reference_output, right
 from labeler.calculators import Intervals, MetricsRow, measure, select_metrics
 from labeler.calculators.ratio import UNDEFINED_REASONS, Ratio
 from labeler.cli import run
@@ -32,7 +33,6 @@ from labeler.labels.rubrics import CRITERIA
 from labeler.labels.score_record import ScoreRecord, score_key
 from labeler.labels.signature import Artifact, Signature
 from labeler.testing import assert_metric
-from labelled import expects, record, reference_output, right
 from records import sample_record
 from samples import keyed_example
 from scored import criterion
@@ -157,7 +157,7 @@ def test_every_group_must_pass() -> None:
     assert [v.passed for v in verdicts(found, at_least=0.8, by="topic")] == [True, False]
 
 
-def test_every_way_of_labelling_must_pass() -> None:
+def test_every_way_of_labeling_must_pass() -> None:
     """A second judge's labels are no part of the first one's mean."""
     other = outcomes(0, 1)[0]
     assert not isinstance(other, LabelFailure)

@@ -55,7 +55,7 @@ def test_an_audit_of_a_path_says_how_to_read_it() -> None:
 
 
 @pytest.mark.parametrize("given", [ROW, labeler.Example(id="1", **ROW)])  # type: ignore[arg-type]
-def test_one_row_is_labelled_without_a_list(given: Any) -> None:
+def test_one_row_is_labeled_without_a_list(given: Any) -> None:
     """A mapping is not taken for as many rows as it has columns."""
     (outcome,) = labeler.label(given, judge="embedded", store=labeler.MemoryStore())
     assert outcome.kind == "label"

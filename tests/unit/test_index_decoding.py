@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from any_labels import ANY_LABEL, wide_labels
+from labeled import claims_output, record, says
 from labeler.calculators.index import decoding
 from labeler.calculators.index.decoding import NeedsValidation, decode_label, label_row
 from labeler.calculators.index.frames import IndexFrame
@@ -23,7 +24,6 @@ from labeler.errors import UsageError
 from labeler.labels.record import LabelRecord, label_key
 from labeler.labels.signature import Signature
 from labeler.sentences.keys import document_key
-from labelled import claims_output, record, says
 from records import sample_failure
 from samples import signature
 from tallied import tallied_row

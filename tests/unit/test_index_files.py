@@ -16,6 +16,7 @@ import pytest
 import labeler
 import labeler.calculators.index
 from command import Command
+from labeled import claims_output, record, says
 from labeler import api
 from labeler.calculators.index.frames import DamagedIndex
 from labeler.calculators.index.segments import Segment
@@ -33,7 +34,6 @@ from labeler.data.lines import Line
 from labeler.errors import UsageError
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.labels.record import AnyOutcome, LabelFailure
-from labelled import claims_output, record, says
 from records import sample_failure
 from samples import signature
 from scored import record as score_record

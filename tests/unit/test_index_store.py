@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from labeled import record
 from labeler.calculators import Intervals, measure, select_metrics, summarize
 from labeler.calculators.column_summary import SummaryRequest
 from labeler.calculators.index import frames, row_batch, store_index
@@ -29,7 +30,6 @@ from labeler.labels.record import AnyOutcome, AnyRecord, LabelRecord
 from labeler.store.disk import DiskStore
 from labeler.store.merge import merge_stores
 from labeler.store.reader import FILE
-from labelled import record
 from records import sample_failure
 from scored import record as score_record
 

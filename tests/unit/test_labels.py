@@ -21,7 +21,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
 HOSTILE = "\u202e\x1b[31m<img src=x onerror=alert(1)>\n" + "x" * 5_000
 
 
-def labelled(rows: Any = EXAMPLES, **options: Any) -> labeler.Labels:
+def labeled(rows: Any = EXAMPLES, **options: Any) -> labeler.Labels:
     """Labels of the embedded judge, kept nowhere else."""
     return labeler.label(rows, judge="embedded", store=labeler.MemoryStore(), **options)
 
@@ -29,7 +29,7 @@ def labelled(rows: Any = EXAMPLES, **options: Any) -> labeler.Labels:
 @pytest.fixture(scope="module")
 def labels() -> labeler.Labels:
     """Those of the examples."""
-    return labelled()
+    return labeled()
 
 
 def rows(count: int, **changes: Any) -> list[dict[str, Any]]:
@@ -98,7 +98,7 @@ def test_the_methods_are_the_functions(labels: labeler.Labels) -> None:
     assert labels.metrics("relevance") == labeler.metrics(list(labels), "relevance")
     assert labels.summary(intervals=None) == labeler.summary(list(labels))
     assert labels.audit() == labeler.audit_labels(list(labels))
-    other = labelled(support_threshold=0.9)
+    other = labeled(support_threshold=0.9)
     options: dict[str, Any] = {"names": ("labels", "other labels"), "metrics": "adherence"}
     assert labels.compare(other, "adherence").rows == labeler.compare(labels, other, **options).rows
     assert labels.diff(other, "adherence") == labeler.diff_labels(labels, other, **options)
@@ -112,7 +112,7 @@ def test_gates_are_answered_and_not_raised(labels: labeler.Labels) -> None:
     assert [one.passed for one in missed] == [False, False]
     assert "adherence at least 0.8" in repr(missed)
     assert "hallucination_rate at most 0.1" in repr(missed)
-    failed = labels + labelled(rows(1, response=""))
+    failed = labels + labeled(rows(1, response=""))
     assert not failed.check(adherence=0.5)
     assert "1 of 15 rows failed" in repr(failed.check(adherence=0.5))
     assert failed.check(adherence=0.5, max_failed=0.1)
@@ -154,10 +154,10 @@ def test_no_value_fills_a_screen_or_escapes_it() -> None:
     """Each repr is below 3,000 characters, without markup, control or direction characters."""
     changes = {"metadata": {"group": HOSTILE}, "documents": [HOSTILE] * 9, "response": HOSTILE}
     given = [{**row, "id": f"{row['id']}{HOSTILE}"} for row in rows(60, **changes)]
-    hostile = labelled(given)
+    hostile = labeled(given)
     failure = LabelFailure(id=HOSTILE, reason=HOSTILE, message=HOSTILE)
     broken = hostile + labeler.Labels([failure])
-    diff = hostile.diff(labelled(given, support_threshold=9.0))
+    diff = hostile.diff(labeled(given, support_threshold=9.0))
     audit = broken.audit(by="group")
     shown: list[object] = [
         *(broken, hostile[0], failure, hostile[0].example, hostile[0].answer),  # type: ignore[union-attr]
@@ -189,8 +189,8 @@ def test_no_value_fills_a_screen_or_escapes_it() -> None:
 def test_labels_of_a_file_are_read_when_they_are_needed(tmp_path: Path) -> None:
     """With ``output``; a look-up reads its record alone, and a file that changed is noticed."""
     path = tmp_path / "labels.jsonl"
-    found = labelled(rows(30), output=path)
-    assert found == labelled(rows(30))
+    found = labeled(rows(30), output=path)
+    assert found == labeled(rows(30))
     assert (found[-1].id, found["r7"].id, [one.id for one in found[3:5]]) == (
         "r29",
         "r7",
@@ -215,7 +215,7 @@ def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
     path = tmp_path / "labels.jsonl"
     path.write_text("older\n")
     with pytest.raises(labeler.BadRows):
-        labelled([{"id": "1"}], output=path)
+        labeled([{"id": "1"}], output=path)
     assert path.read_text() == "older\n"
 
 
@@ -272,7 +272,7 @@ def test_large_files_are_summarized_by_columns(
 ) -> None:
     """To the same figures as record by record."""
     path = tmp_path / "labels.jsonl.gz"
-    labels = labelled(rows(40))
+    labels = labeled(rows(40))
     labels.save(path)
     assert gzip.decompress(path.read_bytes()).count(b"\n") == len(labels)
     by_row = labeler.load(path).summary()

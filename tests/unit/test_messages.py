@@ -168,7 +168,7 @@ PYTHON: dict[str, tuple[Callable[[labeler.Labels], object], str]] = {
     "a file name for rows": (lambda _: labeler.label("nothing.jsonl", judge="embedded"), "nothing"),
     "a comparison with rows": (
         lambda labels: labels.compare([{"question": "q"}]),  # type: ignore[list-item]
-        "outcome 1 is a dict, not a label: rows are labelled first",
+        "outcome 1 is a dict, not a label: rows are labeled first",
     ),
     "names for paths": (
         lambda _: labeler.compare("a.jsonl", "b.jsonl"),  # type: ignore[arg-type]

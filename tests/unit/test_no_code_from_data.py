@@ -200,7 +200,7 @@ def watched(folder: Path, *commands: list[str]) -> tuple[list[int], list[str], i
 
 
 def test_the_command_line_makes_no_code_of_what_it_reads(tmp_path: Path) -> None:
-    """Labelling, and every way to read a store and a label file, imports of their own included."""
+    """Labeling, and every way to read a store and a label file, imports of their own included."""
     rows = [
         {"id": text, "question": text, "documents": [text, *HOSTILE], "response": text, text: text}
         for text in HOSTILE

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 import labeler
+from labeled import output, record
 from labeler.calculators import Tally, measure
 from labeler.calculators.column_summary import SummaryRequest
 from labeler.calculators.index.summaries import summarize_stored
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.registry import Metric
 from labeler.errors import UsageError
-from labelled import output, record
 
 
 def own(compute: Callable[..., Any], *, vectorized: bool = False) -> Metric:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from labeled import output
 from labeler.labels.answers import SentenceSupport
 from labeler.report.views import label_view
-from labelled import output
 
 
 def test_a_sentence_that_was_judged_twice_shows_the_no() -> None:

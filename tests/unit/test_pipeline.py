@@ -18,6 +18,7 @@ import pytest
 
 import labeler
 from fakes import CountingJudge, agreeable
+from labeled import output
 from labeler.api import MemoryStore, iter_labels
 from labeler.errors import (
     FatalJudgeError,
@@ -41,7 +42,6 @@ from labeler.labels.record import (
     Usage,
 )
 from labeler.sentences.example import Frozen
-from labelled import output
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
 
@@ -187,7 +187,7 @@ def test_what_cannot_be_judged_costs_nothing(changes: dict[str, Any], reason: st
 
 
 def test_the_given_splitter_wants_given_sentences() -> None:
-    """Rows that bring theirs are labelled, others fail."""
+    """Rows that bring theirs are labeled, others fail."""
     own = {
         "documents_sentences": [["Item 0 is a lamp. It is red."], ["Chairs are made of wood."]],
         "response_sentences": ["Item 0 is a lamp. It is blue."],
@@ -259,7 +259,7 @@ def test_a_label_is_durable_before_it_is_yielded() -> None:
 
 
 def test_a_score_that_is_no_number_costs_its_record(tmp_path: Path) -> None:
-    """It could not be read back; the other records are labelled, and the store stays readable."""
+    """It could not be read back; the other records are labeled, and the store stays readable."""
 
     def doubtful(request: Task) -> JudgeReply:
         reply = agreeable(request)
@@ -462,7 +462,7 @@ def test_what_another_run_saved_meanwhile_counts() -> None:
     assert watch.notices in ([], [WAITS])
 
 
-WAITS = "another run is labelling some of these rows: waiting for its labels"
+WAITS = "another run is labeling some of these rows: waiting for its labels"
 
 
 def test_a_row_that_another_run_asks_for_is_waited_for() -> None:

@@ -87,8 +87,8 @@ def test_auto_is_what_each_row_could_be_asked_by_name() -> None:
 
 def test_a_row_without_a_reference_answer_is_told() -> None:
     """It has no key: nothing was asked."""
-    labelled, failed = run(ROWS, "reference")
-    assert isinstance(labelled, LabelRecord)
+    labeled, failed = run(ROWS, "reference")
+    assert isinstance(labeled, LabelRecord)
     assert isinstance(failed, LabelFailure)
     assert (failed.reason, failed.attempts, failed.key) == ("no_reference", 0, None)
     assert "--profile auto" in failed.message

@@ -8,11 +8,7 @@ from typing import Any
 
 import pytest
 
-from labeler.calculators import METRICS, Metric, Ratio, measure, select_metrics, summarize, tally
-from labeler.labels.answers import ComparedClaim, ReferenceClaim
-from labeler.labels.record import LabelRecord
-from labeler.sentences.keys import document_key, reference_key, response_key
-from labelled import (
+from labeled import (
     claims_output,
     compared,
     expects,
@@ -22,15 +18,19 @@ from labelled import (
     says,
     wrong,
 )
+from labeler.calculators import METRICS, Metric, Ratio, measure, select_metrics, summarize, tally
+from labeler.labels.answers import ComparedClaim, ReferenceClaim
+from labeler.labels.record import LabelRecord
+from labeler.sentences.keys import document_key, reference_key, response_key
 from peers.undefined_run import OF_RAGCHECKER
 from real_data import needs_ragchecker, ragchecker
 
 REFERENCE_METRICS = [m.id for m in METRICS.values() if m.profile.name == "reference"]
 
 
-def ratio(labelled: LabelRecord, metric: str) -> Ratio:
+def ratio(labeled: LabelRecord, metric: str) -> Ratio:
     """One metric of one record."""
-    return METRICS[metric].compute(tally(labelled))
+    return METRICS[metric].compute(tally(labeled))
 
 
 def held(

@@ -118,7 +118,7 @@ def test_times_of_a_small_scale_are_held_to_no_goal() -> None:
 
 
 def test_records_are_distinct_beyond_the_made_up_ones() -> None:
-    """A repeated question would be labelled once for two rows."""
+    """A repeated question would be labeled once for two rows."""
     rows = list(records(1_002))
     assert len({row["id"] for row in rows}) == len({row["question"] for row in rows}) == 1_002
     assert rows[1]["documents"] == rows[1_001]["documents"]

@@ -12,6 +12,7 @@ import pytest
 
 import labeler
 from command import Command
+from labeled import record, with_question
 from labeler.calculators import Intervals
 from labeler.calculators.metrics_row import REPEATED, Identities, Identity
 from labeler.calculators.statistics.intervals import bootstrap_mean
@@ -21,7 +22,6 @@ from labeler.errors import UsageError
 from labeler.labels.answers import as_given
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
 from labeler.testing import assert_metric
-from labelled import record, with_question
 from scored import record as score_record
 
 QUESTIONS, EACH = 10, 4

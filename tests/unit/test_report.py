@@ -12,17 +12,7 @@ from typing import Any
 
 import pytest
 
-from labeler.audit import findings_of
-from labeler.calculators import Intervals, measure, select_metrics, summarize
-from labeler.data.label_files import read_outcomes, write_outcomes
-from labeler.errors import UnknownName, UsageError
-from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, label_key
-from labeler.report import write_report
-from labeler.report.page import data_block, pack
-from labeler.report.report_data import ReportData
-from labeler.report.views import record_view
-from labeler.sentences.characters import visible
-from labelled import (
+from labeled import (
     claims_output,
     expects,
     output,
@@ -33,6 +23,16 @@ from labelled import (
     verbatim,
     wrong,
 )
+from labeler.audit import findings_of
+from labeler.calculators import Intervals, measure, select_metrics, summarize
+from labeler.data.label_files import read_outcomes, write_outcomes
+from labeler.errors import UnknownName, UsageError
+from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, label_key
+from labeler.report import write_report
+from labeler.report.page import data_block, pack
+from labeler.report.report_data import ReportData
+from labeler.report.views import record_view
+from labeler.sentences.characters import visible
 from pages import Page, assert_inert, read_page, records_of, unpacked
 from payloads import PAYLOADS, harmless, hostile_column, hostile_records
 
@@ -217,7 +217,7 @@ def test_failures_alone_make_a_report(path: Path) -> None:
     ]
 
 
-def test_a_judge_that_labelled_nothing_is_told(path: Path) -> None:
+def test_a_judge_that_labeled_nothing_is_told(path: Path) -> None:
     """Its failures have a signature: a judge configuration without a record."""
     made = record()
     page = _report([_failure(signature=made.signature)], path)

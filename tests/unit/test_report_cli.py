@@ -6,9 +6,9 @@ import pytest
 
 from command import Command
 from judged import correction
+from labeled import record
 from labeler.data.corrections.file import CorrectionsFile
 from labeler.data.label_files import write_outcomes
-from labelled import record
 from pages import read_page
 
 WRONG_USE = 2

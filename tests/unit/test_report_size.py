@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from labelled import record
+from labeled import record
 from pages import read_page
 from real_data import needs_ragbench
 from report_size import Written, again, row, written

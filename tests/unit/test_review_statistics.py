@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 import labeler
+from labeled import record, with_question
 from labeler.calculators import Intervals, select_metrics
 from labeler.comparing.corrected_labels import human_labels
 from labeler.comparing.human_agreement import compare_with_people
 from labeler.labels.record import label_key
 from labeler.review.session import ReviewSession
 from labeler.review.statistics import MetricMeansView, ReviewStatistics, StatisticsView
-from labelled import record, with_question
 from review_sessions import a_session, own, said
 
 RELEVANT = {"r0": ("0a",), "r1": ("0a", "0b"), "r2": (), "r3": ("0a",)}

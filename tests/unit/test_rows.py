@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from labeled import claims_output, output, record, says
 from labeler.data.label_files import read_outcomes, to_line, write_outcomes
 from labeler.data.parsing import to_example
 from labeler.data.rows import RowFile, RowSequence, count_rows, distinct
 from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure, Outcome
 from labeler.sentences.example import Example
-from labelled import claims_output, output, record, says
 
 GOOD: dict[str, Any] = {"id": "1", "question": "Q?", "documents": ["D."], "response": "R."}
 
@@ -158,7 +158,7 @@ def test_a_missing_file_is_a_clear_error(tmp_path: Path) -> None:
         count_rows(RowFile(tmp_path / "nowhere.jsonl"))
 
 
-def test_a_repeated_row_is_labelled_once(tmp_path: Path) -> None:
+def test_a_repeated_row_is_labeled_once(tmp_path: Path) -> None:
     """The same id with the same content is one record."""
     rows = row_file(tmp_path, line(), line(id="2"), line())
     assert [row.content.id for row in distinct(rows)] == ["1", "2"]

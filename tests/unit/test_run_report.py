@@ -41,7 +41,7 @@ def label(
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "LABELER_MODEL", "LABELER_STORE"):
         monkeypatch.delenv(name, raising=False)
 
-    def labelled(provider: Provider, *more: object, count: int = 4) -> Told:
+    def labeled(provider: Provider, *more: object, count: int = 4) -> Told:
         given = row_file(tmp_path, rows(count))
         asking = ["--judge", "openai", "--model", "m", "--base-url", provider.url]
         arguments = ["label", given, "-o", "labels.jsonl", *asking, "--concurrency", "1", *more]
@@ -49,7 +49,7 @@ def label(
         code = run()
         return Told(code, capsys.readouterr().err.splitlines())
 
-    return labelled
+    return labeled
 
 
 def test_requests_and_what_was_broken_are_told(label: Label) -> None:
@@ -97,8 +97,8 @@ def test_a_run_that_is_broken_off_tells_as_much_as_a_whole_one(label: Label) -> 
     with Provider(["unknown-key", "ok", "refusal", "ok", *["429-wait-long"] * 9]) as provider:
         told = label(provider, *given, count=6)
     assert told.code == 75
-    assert told.line("2 labelled by openai/m, 0 from the store, 1 failed") == (
-        "2 labelled by openai/m, 0 from the store, 1 failed (refusal 1), 3 of 6 rows not reached, "
+    assert told.line("2 labeled by openai/m, 0 from the store, 1 failed") == (
+        "2 labeled by openai/m, 0 from the store, 1 failed (refusal 1), 3 of 6 rows not reached, "
         "what came for them is stored and counted in dollars alone"
     )
     said = told.line(r"\d+ requests")
@@ -109,7 +109,7 @@ def test_a_run_that_is_broken_off_tells_as_much_as_a_whole_one(label: Label) -> 
         assert label(provider, *given, count=3).code == 1
     with Provider(["429-wait-long"] * 9) as provider:
         again = label(provider, *given, count=6)
-    assert again.line("0 labelled").startswith("0 labelled by openai/m, 2 from the store, 1 failed")
+    assert again.line("0 labeled").startswith("0 labeled by openai/m, 2 from the store, 1 failed")
     assert again.lines[-2] == "labels.jsonl keeps its older content"
 
 
@@ -138,7 +138,7 @@ def test_a_run_that_the_store_answers_reports_no_spending(label: Label) -> None:
         further = label(provider, "--price", "1,1", count=5)
     assert (again.code, len(provider.calls)) == (1, 5)
     assert not any("requests" in line or "$" in line for line in again.lines)
-    assert again.lines[0].startswith("0 labelled by openai/m, 3 from the store, 1 failed (refusal")
+    assert again.lines[0].startswith("0 labeled by openai/m, 3 from the store, 1 failed (refusal")
     assert further.line("1 requests").startswith("1 requests; 10000 prompt tokens (40 cached)")
 
 

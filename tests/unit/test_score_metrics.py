@@ -13,6 +13,7 @@ import pytest
 
 from command import Command
 from fakes import CountingJudge, scoring
+from labeled import record as label_record
 from labeler.calculators import Intervals, Ratio
 from labeler.calculators.outcomes import split_scores
 from labeler.calculators.score_agreement import compare_raters
@@ -26,7 +27,6 @@ from labeler.calculators.statistics.agreement_intervals import score_coefficient
 from labeler.data.label_files import write_outcomes
 from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.labels.score_record import ScoreOutcome, ScoreRecord
-from labelled import record as label_record
 from scored import criterion, record
 
 WORKED = {1: 0.02, 2: 0.05, 3: 0.2, 4: 0.6, 5: 0.1}
@@ -131,7 +131,7 @@ def test_a_row_that_could_not_be_read_fails_by_every_criterion() -> None:
     ]
 
 
-def test_scores_are_summarised_by_a_column_and_with_intervals() -> None:
+def test_scores_are_summarized_by_a_column_and_with_intervals() -> None:
     """The same machinery as that of labels."""
     outcomes: list[ScoreOutcome] = [
         record(score, row={"id": f"r{n}", "metadata": {"set": "ab"[n % 2]}})

@@ -15,7 +15,7 @@ import audit_explanations
 import label_batch
 import recompute
 import serve_provider
-from labelled import record, verbatim
+from labeled import record, verbatim
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
@@ -32,7 +32,7 @@ def batches(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_folder_is_labelled_and_goes_on(
+def test_a_folder_is_labeled_and_goes_on(
     batches: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One label file for each row file; a second run gives the same files from the store."""
@@ -48,7 +48,7 @@ def test_a_folder_is_labelled_and_goes_on(
 
 
 def test_a_folder_with_a_bad_row_says_so(batches: Path, tmp_path: Path) -> None:
-    """Exit code 1, and the good rows are labelled."""
+    """Exit code 1, and the good rows are labeled."""
     with (batches / "one.jsonl").open("a") as file:
         file.write("{broken\n")
     assert label_batch.main(batches, tmp_path / "labels") == 1
@@ -93,7 +93,7 @@ def test_what_does_not_agree_with_itself_is_printed(
     assert {(f["id"], f["explanation"]) for f in findings} == {("r1", "because")}
 
 
-def test_canned_answers_are_labelled_by_the_printed_command(tmp_path: Path) -> None:
+def test_canned_answers_are_labeled_by_the_printed_command(tmp_path: Path) -> None:
     """In a folder with the example rows it does what it says; the server says what it is."""
     folder = tmp_path / "examples"
     folder.mkdir()

@@ -479,7 +479,7 @@ def nested(depth: int) -> dict[str, Any]:
     ids=["no JSON", "too deep", "a lone surrogate", "a foreign key"],
 )
 def test_a_record_alone_at_fault_is_unstorable(store: DiskStore, changes: dict[str, Any]) -> None:
-    """What no store could keep has an error of its own kind, and its neighbours are saved."""
+    """What no store could keep has an error of its own kind, and its neighbors are saved."""
     broken = sample_record(1).model_copy(update=changes)
     waiting = [store.put(record) for record in (sample_record(0), broken, sample_record(2))]
     with pytest.raises(UnstorableRecord, match="'row-1'"):

@@ -259,7 +259,7 @@ def test_close_drains_what_was_put(tmp_path: Path) -> None:
     ids=["surrogate in metadata", "surrogate in the question", "no JSON"],
 )
 def test_a_record_that_is_no_json_fails_alone(tmp_path: Path, changes: dict[str, object]) -> None:
-    """What has no JSON form fails its own future and none of its neighbours'."""
+    """What has no JSON form fails its own future and none of its neighbors'."""
     example = keyed_example(1)
     broken = sample_record(1).model_copy(update={"example": example.model_copy(update=changes)})
     with DiskStore(tmp_path / "s") as store:
@@ -271,7 +271,7 @@ def test_a_record_that_is_no_json_fails_alone(tmp_path: Path, changes: dict[str,
 
 
 def test_a_failure_that_is_no_json_fails_alone(tmp_path: Path) -> None:
-    """A failure that has no JSON form fails its own future and none of its neighbours'."""
+    """A failure that has no JSON form fails its own future and none of its neighbors'."""
     broken = sample_failure(1).model_copy(update={"message": "\ud800"})
     with DiskStore(tmp_path / "s") as store:
         waiting = [store.put_failure(item) for item in (sample_failure(0), broken)]

@@ -169,4 +169,4 @@ def test_why_a_profile_cannot_label_is_said_below_the_table(
     """On one line, not in a narrow column."""
     monkeypatch.setattr("labeler.sentences.display.WIDTH", width)
     shown = labeler_command("estimate", EXAMPLES, "--model", "gpt-4o", "--each-profile")[1]
-    assert "\ncannot be labelled with --profile reference: no_reference 7\n" in shown
+    assert "\ncannot be labeled with --profile reference: no_reference 7\n" in shown

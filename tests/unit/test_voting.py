@@ -11,7 +11,8 @@ import pytest
 
 import labeler
 from command import Command
-from fakes import Behaviour, CountingJudge, agreeable
+from fakes import Behavior, CountingJudge, agreeable
+from labeled import output
 from labeler.api import MemoryStore, iter_labels
 from labeler.calculators.rater_agreement import Votes
 from labeler.errors import JudgeError, UsageError
@@ -26,7 +27,6 @@ from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.labels.schemas import load_schema
 from labeler.labels.signature import digest
 from labeler.sentences.example import Frozen
-from labelled import output
 from samples import keyed_example, request
 
 SCHEMA = load_schema("label-trace/v1").artifact
@@ -217,7 +217,7 @@ def test_a_row_needs_more_than_half_of_its_votes() -> None:
     assert TOO_FEW_VOTES not in kinds(outcomes)
 
 
-def failing(reason: str) -> Behaviour:
+def failing(reason: str) -> Behavior:
     """The second row fails on the way, as when the network or the budget ends."""
 
     def answer(asked: Task) -> JudgeReply:
@@ -325,7 +325,7 @@ def test_the_command_votes_and_tells_how_far_they_agree(
         "label", given, "--judge", "embedded", "--repeat", 2, "-o", out, "--store", tmp_path / "s"
     )
     assert code == 0
-    assert "3 labelled by the majority of embedded/lexical-1, 2 times each" in err
+    assert "3 labeled by the majority of embedded/lexical-1, 2 times each" in err
     assert "supported" in err
     assert kinds(list(labeler.read_labels(out))) == ["label"] * 3
     code, _, err = labeler_command("label", given, "--judges", "embedded,embedded")

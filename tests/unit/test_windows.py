@@ -14,6 +14,7 @@ import pytest
 import labeler
 from command import Command
 from fakes import CountingJudge, agreeable
+from labeled import claims_output, output, says
 from labeler.api import iter_labels, read_records, submit_batch
 from labeler.calculators.rater_agreement import Votes
 from labeler.data.parsing import to_example
@@ -46,7 +47,6 @@ from labeler.labels.signature import Windows
 from labeler.sentences.example import Frozen
 from labeler.store.disk import DiskStore
 from labeler.store.memory import MemoryStore
-from labelled import claims_output, output, says
 from samples import keyed_example, request
 from windows import cut_into
 from wire.clients import comes_true
@@ -674,7 +674,7 @@ def test_a_run_of_the_command_merges_windows(labeler_command: Command, tmp_path:
     )
     assert code == 0
     assert [json.loads(line)["kind"] for line in out.splitlines()] == ["label"] * 2
-    assert err.startswith("2 labelled by embedded/lexical-1")
+    assert err.startswith("2 labeled by embedded/lexical-1")
 
 
 # -- scale
@@ -699,8 +699,8 @@ def test_a_megabyte_passes_through_everything(
     rows = row_file(tmp_path, [huge_row()])
     assert rows.stat().st_size > 1_000_000
     window = () if limit is None else ("--max-input-tokens", limit)
-    labelled = labeler_command("label", rows, "--judge", "embedded", *window, "-o", "one.jsonl")
-    assert labelled[0] == 0
+    labeled = labeler_command("label", rows, "--judge", "embedded", *window, "-o", "one.jsonl")
+    assert labeled[0] == 0
     found = only_record(list(labeler.read_labels("one.jsonl")))
     assert len(found.example.document_keys()) == 2000
     assert found.example.document_keys()[-1] == "0bxx"

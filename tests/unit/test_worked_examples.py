@@ -25,11 +25,11 @@ def test_a_worked_example_comes_out(figure: Figure) -> None:
     assert figure.verdict == ("slip" if figure.slip else "equal")
 
 
-@pytest.mark.parametrize("labelled", labels().values(), ids=labels().keys())
-def test_a_worked_label_keeps_the_contract(labelled: LabelRecord) -> None:
+@pytest.mark.parametrize("labeled", labels().values(), ids=labels().keys())
+def test_a_worked_label_keeps_the_contract(labeled: LabelRecord) -> None:
     """It is one that a judge may return."""
-    assert labelled.violations == ()
-    assert labelled.normalised == {}
+    assert labeled.violations == ()
+    assert labeled.normalised == {}
 
 
 def test_a_figure_that_differs_is_told() -> None:

@@ -18,7 +18,7 @@ Answerer = Callable[[Call, "Wire"], Awaitable[None]]
 
 
 class Wire:
-    """Where an answer goes; what a behaviour can do with it."""
+    """Where an answer goes; what a behavior can do with it."""
 
     book: Book | None = "online"
     """Where answers that go here are charged, if they are."""
@@ -204,7 +204,7 @@ class Connection(Wire, asyncio.Protocol):
         path, _, query = target.partition("?")
         return Call(self._number(), method, path, headers, raw, dict(parse_qsl(query)))
 
-    # What behaviours do
+    # What behaviors do
 
     async def send(self, data: bytes) -> None:
         """Hand bytes over to the system as they are."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from labeler.judges.openai.request import MODES
-from wire.behaviours import Behaviour, changes, error, says_of
+from wire.behaviors import Behavior, changes, error, says_of
 from wire.calls import Call, label_for
 from wire.connections import Wire
 from wire.provider import Provider
@@ -31,7 +31,7 @@ class Fault(NamedTuple):
     status: int
     body: object
 
-    def behave(self) -> Behaviour:
+    def behave(self) -> Behavior:
         """The server answers with it."""
 
         async def send(_: Call, wire: Wire) -> None:
@@ -117,7 +117,7 @@ class Dialect:
     writes: Callable[[str], str] = plain
     ignored: frozenset[str] = frozenset()
     """Output modes that it takes and ignores."""
-    stumbles: Mapping[int, Behaviour] = field(default_factory=dict)
+    stumbles: Mapping[int, Behavior] = field(default_factory=dict)
     """Answers that go wrong, by their number from 1."""
     needs: Mapping[str, str] = field(default_factory=dict)
     """Parameters of the query without which nothing is found."""
@@ -338,15 +338,15 @@ class Stand(Provider):
             call = replace(call, path=f"/nowhere{call.path}")
         await super()._answer(call, wire)
 
-    def _model_step(self, call: Call) -> Behaviour | None:
+    def _model_step(self, call: Call) -> Behavior | None:
         right = call.headers["authorization"].endswith(self._key)
         return None if right else self._dialect.wrong_key.behave()
 
-    def _step(self, call: Call) -> Behaviour | None:
+    def _step(self, call: Call) -> Behavior | None:
         """What becomes of a request for a completion."""
         return self._model_step(call) or self._refusal(call) or self._reply(call)
 
-    def _refusal(self, call: Call) -> Behaviour | None:
+    def _refusal(self, call: Call) -> Behavior | None:
         dialect = self._dialect
         strange = sorted(call.body.keys() - _KNOWN - dialect.also_known - dialect.body.keys())
         if dialect.unknown is not None and strange:
@@ -357,7 +357,7 @@ class Stand(Provider):
             return _CUT_OFF if dialect.too_long is None else dialect.too_long.behave()
         return None
 
-    def _reply(self, call: Call) -> Behaviour:
+    def _reply(self, call: Call) -> Behavior:
         self._answered += 1
         writes = plain if call.mode == "tools" else self._dialect.writes
         reply = says_of(lambda call: writes(json.dumps(label_for(call))))

@@ -15,7 +15,7 @@ FAULTS = (
     *("unknown-key", "missing-sentence", "twice-sentence", "twice-name"),
     *("no-choices", "drift", "no-usage"),
 )
-"""What a server is seen to do wrong, by the names of behaviours."""
+"""What a server is seen to do wrong, by the names of behaviors."""
 
 
 def faulty(
@@ -29,7 +29,7 @@ def faulty(
     Args:
         share: of all calls, from 0 to 1.
         seed: another seed picks other calls.
-        kinds: names of behaviours, all as likely.
+        kinds: names of behaviors, all as likely.
     """
     asked: Counter[str] = Counter()
 

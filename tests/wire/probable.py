@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 
-from wire.behaviours import Behaviour, completion
+from wire.behaviors import Behavior, completion
 from wire.calls import Call, Json
 from wire.connections import Wire
 
@@ -16,7 +16,7 @@ Place = Mapping[str, float]
 
 def scored(
     places: Sequence[Place], *, reasoning: str = "it lies between", tail: str = "}"
-) -> Behaviour:
+) -> Behavior:
     """The model scores, and says how likely each token of the score was, if it is asked to.
 
     Args:

@@ -39,12 +39,12 @@ from wire.batch_endpoint import (
     fails,
     never,
 )
-from wire.behaviours import (
+from wire.behaviors import (
     BEHAVIOURS,
     DRIFTED,
     FINGERPRINT,
     Answer,
-    Behaviour,
+    Behavior,
     answers,
     body,
     changes,
@@ -75,7 +75,7 @@ __all__ = [
     "FINGERPRINT",
     "MODEL",
     "Answer",
-    "Behaviour",
+    "Behavior",
     "Call",
     "Course",
     "Json",
@@ -115,15 +115,15 @@ __all__ = [
 class DoneBut:
     """The request is carried out, and the peer is told something else."""
 
-    told: Behaviour
+    told: Behavior
 
 
-def done_but(told: str | Behaviour) -> DoneBut:
-    """The ambiguous failure: the request is carried out, but the peer sees this behaviour."""
+def done_but(told: str | Behavior) -> DoneBut:
+    """The ambiguous failure: the request is carried out, but the peer sees this behavior."""
     return DoneBut(named(told))
 
 
-Step = str | Behaviour | DoneBut
+Step = str | Behavior | DoneBut
 Script = Iterable[Step] | Callable[[Call], Step | None]
 _LIMITS = Limits()
 _NO_RATES = Rates()
@@ -134,7 +134,7 @@ class Provider:
     """The server, running on a thread of its own while its context is entered.
 
     Args:
-        script: behaviours for the first completions, by name or as such, after which it answers as
+        script: behaviors for the first completions, by name or as such, after which it answers as
             usual; or a function that picks one for each call. Lines of batches take from it too.
         port: 0 for any free one.
         at: such scripts for other routes, by name: ``{"POST /v1/files": ["500"]}``,
@@ -326,7 +326,7 @@ class Provider:
         else:
             await self._scripted(answer, call, wire)
 
-    async def _metered(self, answer: Behaviour, call: Call, wire: Wire) -> None:
+    async def _metered(self, answer: Behavior, call: Call, wire: Wire) -> None:
         """Hold a call against the rates, and let time pass before it is answered."""
         refusal = self._gate.admit(call)
         wire.extra_headers = self._gate.headers()
@@ -337,7 +337,7 @@ class Provider:
             await wire.pause(seconds)
         await self._scripted(answer, call, wire)
 
-    async def _scripted(self, answer: Behaviour, call: Call, wire: Wire) -> None:
+    async def _scripted(self, answer: Behavior, call: Call, wire: Wire) -> None:
         """Do what the script of its route says, or answer."""
         if call.path == COMPLETIONS:
             try:
@@ -372,7 +372,7 @@ class Provider:
     def _sheet(self, book: Book | None = "batch") -> Sheet:
         return Sheet(self._accounts, self._models, book)
 
-    def _all_routes(self) -> dict[str, Behaviour]:
+    def _all_routes(self) -> dict[str, Behavior]:
         files, batches, models = self.files, self.batches, self._models
         return {
             f"POST {COMPLETIONS}": BEHAVIOURS["ok"],
@@ -397,7 +397,7 @@ _METERED = {COMPLETIONS, EMBEDDINGS}
 """Routes that are held against the rates, and that take their time."""
 
 
-def _handled(handle: Handler) -> Behaviour:
+def _handled(handle: Handler) -> Behavior:
     """An endpoint: what it returns is sent, and what it refuses is refused in one form."""
 
     async def behave(call: Call, wire: Wire) -> None:
@@ -430,7 +430,7 @@ def parser() -> argparse.ArgumentParser:
     """The options of the command line."""
     options = argparse.ArgumentParser(description=main.__doc__)
     options.add_argument(
-        "script", nargs="*", help=f"behaviours, taken in turn, from: {' '.join(BEHAVIOURS)}"
+        "script", nargs="*", help=f"behaviors, taken in turn, from: {' '.join(BEHAVIOURS)}"
     )
     options.add_argument("--port", type=int, default=0, help="0 for any free one")
     options.add_argument("--latency", type=float, default=0.0, help="seconds before each answer")
@@ -442,7 +442,7 @@ def parser() -> argparse.ArgumentParser:
         "--retry-after", choices=["retry-after", "retry-after-ms", "none"], default="retry-after"
     )
     options.add_argument("--faults", type=float, default=0.0, help="share of calls, 0 to 1")
-    options.add_argument("--kinds", nargs="+", default=FAULTS, help="behaviours that are faults")
+    options.add_argument("--kinds", nargs="+", default=FAULTS, help="behaviors that are faults")
     options.add_argument("--count-tokens", action="store_true", help="usage from the real text")
     options.add_argument("--seed", type=int, default=0)
     return options
@@ -471,7 +471,7 @@ def options_from(arguments: Sequence[str]) -> argparse.Namespace:
     """Read the command line; a wrong one ends the program."""
     options = parser().parse_args(arguments)
     if unknown := sorted({*options.script, *options.kinds} - set(BEHAVIOURS)):
-        parser().error(f"unknown behaviours {unknown}")
+        parser().error(f"unknown behaviors {unknown}")
     return options
 
 

@@ -18,7 +18,7 @@ from labeler.judges.pricing import given_price
 from labeler.labeling.canaries import Canaries
 from labeler.labels.record import LabelFailure, Outcome
 from wire.connections import Sheet, Wire
-from wire.provider import Behaviour, Call, Provider, Script, completion, faulty, label_for
+from wire.provider import Behavior, Call, Provider, Script, completion, faulty, label_for
 from wire.runs import judge_of, labeling, reasons, records, row_file, rows, run
 
 PRICE = "100,400"
@@ -34,7 +34,7 @@ def books(provider: Provider) -> Decimal:
     return (prompt * Decimal(100) + answer * Decimal(400)) / 10**6
 
 
-def charged_then(lost: str) -> Behaviour:
+def charged_then(lost: str) -> Behavior:
     """The answer is made and charged for, and never arrives."""
 
     async def behave(call: Call, wire: Wire) -> None:
@@ -49,9 +49,9 @@ def charged_then(lost: str) -> Behaviour:
     return behave
 
 
-def every_third(behaviour: Behaviour) -> Script:
+def every_third(behavior: Behavior) -> Script:
     """A script that loses each third answer."""
-    return lambda call: behaviour if call.number % 3 == 0 else None
+    return lambda call: behavior if call.number % 3 == 0 else None
 
 
 def on_budget(provider: Provider, **options: Any) -> list[Outcome]:
@@ -95,7 +95,7 @@ def test_twins_with_planted_sentences_are_paid_from_the_same_budget() -> None:
 def test_what_the_budget_left_is_asked_by_the_next_run(
     tmp_path: Path, labeler_command: Command
 ) -> None:
-    """Exit code 4 until all is labelled; no run overspends, and no label is bought twice."""
+    """Exit code 4 until all is labeled; no run overspends, and no label is bought twice."""
     given, codes, spent = row_file(tmp_path, rows(24)), list[int](), [Decimal(0)]
     with Provider(count_tokens=True) as provider:
         limits = ["--budget", BUDGET / 2, "--price", PRICE, "--max-output-tokens", CAP]

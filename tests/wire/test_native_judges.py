@@ -25,7 +25,7 @@ from labeler.labels.record import LabelRecord, Outcome
 from labeler.labels.schemas import load_schema
 from labeler.store.memory import MemoryStore
 from wire import libraries
-from wire.behaviours import body, error, page
+from wire.behaviors import body, error, page
 from wire.clients import comes_true
 from wire.models import MODEL
 from wire.native import FORMS, KEY, NativeProvider

@@ -18,7 +18,7 @@ from labeler.cli import run as run_command
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.openai.request import request_body
-from wire.behaviours import Behaviour
+from wire.behaviors import Behavior
 from wire.calls import Call
 from wire.provider import Provider, error
 from wire.relays import Authority, Proxy, Relay, authority
@@ -153,7 +153,7 @@ def test_an_unusable_proxy_is_refused(proxy: str, why: str) -> None:
 # Gateways
 
 
-def gated(call: Call) -> Behaviour | None:
+def gated(call: Call) -> Behavior | None:
     """A gateway that requires a header and repeats it in its refusal of all others."""
     sent = call.headers.get("x-gateway", "")
     return None if sent == SECRET else error(400, "no_gateway", f"no x-gateway, got {call.headers}")
@@ -234,11 +234,11 @@ def test_extra_parameters_are_sent_and_part_of_the_key(tmp_path: Path) -> None:
 # Keys
 
 
-def expiring(uses: int) -> tuple[Callable[[Call], Behaviour | None], list[str]]:
+def expiring(uses: int) -> tuple[Callable[[Call], Behavior | None], list[str]]:
     """A server whose keys end after a number of uses; and the keys that were used up."""
     used: list[str] = []
 
-    def answer(call: Call) -> Behaviour | None:
+    def answer(call: Call) -> Behavior | None:
         key = call.headers["authorization"]
         if used.count(key) == uses:
             return error(401, "invalid_api_key")
@@ -312,7 +312,7 @@ def test_a_command_without_a_key_ends_the_run(command: str, why: str) -> None:
 def test_a_server_that_refuses_caching_is_asked_without() -> None:
     """One notice for the run; no row fails, and explicit marks go as well."""
 
-    def strict(call: Call) -> Behaviour | None:
+    def strict(call: Call) -> Behavior | None:
         if "prompt_cache_key" in call.body:
             return error(422, None, "Extra inputs are not permitted: prompt_cache_key")
         return None

@@ -20,9 +20,9 @@ from labeler.judges.pricing import Price
 from labeler.judges.traffic.limits import Limits
 from labeler.judges.traffic.traffic import TRAFFIC, Traffic
 from labeler.labels.record import ReplyFacts, Usage
-from wire.behaviours import body
+from wire.behaviors import body
 from wire.embeddings_endpoint import vector
-from wire.provider import Behaviour, Call, Json, ModelCard, Provider, error, page
+from wire.provider import Behavior, Call, Json, ModelCard, Provider, error, page
 
 KEY = "sk-SENTINEL-0123456789"
 ROUTE = "POST /v1/embeddings"
@@ -169,7 +169,7 @@ def test_a_list_of_numbers_is_read_as_well() -> None:
 # What a server may send instead
 
 
-def answering(vectors: list[Any], numbers: list[Any] | None = None, **more: Any) -> Behaviour:
+def answering(vectors: list[Any], numbers: list[Any] | None = None, **more: Any) -> Behavior:
     """The server sends these vectors, whatever the texts."""
     data = [
         {"object": "embedding", "index": number, "embedding": vector}
@@ -178,7 +178,7 @@ def answering(vectors: list[Any], numbers: list[Any] | None = None, **more: Any)
     return body(json.dumps({"object": "list", "model": "e", "data": data, **more}).encode())
 
 
-STRANGE: dict[str, Behaviour] = {
+STRANGE: dict[str, Behavior] = {
     "no vectors": answering([]),
     "too few": answering([[1.0]]),
     "too many": answering([[1.0], [1.0], [1.0]]),
@@ -203,7 +203,7 @@ STRANGE: dict[str, Behaviour] = {
 
 
 @pytest.mark.parametrize("strange", STRANGE.values(), ids=STRANGE.keys())
-def test_an_answer_without_a_vector_for_each_text_is_asked_for_again(strange: Behaviour) -> None:
+def test_an_answer_without_a_vector_for_each_text_is_asked_for_again(strange: Behavior) -> None:
     """Nothing of it is taken, and nothing foreign is raised."""
     with Provider(at={ROUTE: [strange]}) as provider:
         found = embed(embedder_of(provider), "one", "two")
@@ -212,7 +212,7 @@ def test_an_answer_without_a_vector_for_each_text_is_asked_for_again(strange: Be
 
 
 @pytest.mark.parametrize("strange", STRANGE.values(), ids=STRANGE.keys())
-def test_a_server_that_never_sends_vectors_is_given_up(strange: Behaviour) -> None:
+def test_a_server_that_never_sends_vectors_is_given_up(strange: Behavior) -> None:
     """Each text says why, after so many requests; the run may go on."""
     with Provider(at={ROUTE: lambda _: strange}) as provider:
         found = embed(embedder_of(provider, max_attempts=2), "one", "two")
@@ -253,7 +253,7 @@ def test_a_passing_failure_is_tried_again(failure: str) -> None:
 def test_the_text_that_the_server_does_not_take_is_found() -> None:
     """The others of its request get their vectors."""
 
-    def step(call: Call) -> Behaviour | None:
+    def step(call: Call) -> Behavior | None:
         too_long = error(400, "context_length_exceeded", "the maximum context length is 8192")
         return too_long if "LONG" in call.body["input"] else None
 
@@ -270,7 +270,7 @@ def test_the_text_that_the_server_does_not_take_is_found() -> None:
 def test_a_filter_that_dislikes_one_text_costs_that_text_alone() -> None:
     """It answers as though the key were not good enough, and has answered others before."""
 
-    def step(call: Call) -> Behaviour | None:
+    def step(call: Call) -> Behavior | None:
         return error(403, "forbidden") if "ODD" in call.body["input"] else None
 
     with Provider(at={ROUTE: step}) as provider:
@@ -287,12 +287,12 @@ def test_a_server_that_takes_no_text_ends_the_run() -> None:
         assert len([texts for texts in sent(provider) if len(texts) == 1]) == 8
 
 
-FATAL: dict[str, tuple[Behaviour, str]] = {
+FATAL: dict[str, tuple[Behavior, str]] = {
     "key": (error(401, "invalid_api_key", f"Incorrect key {KEY}"), "authentication"),
     "credit": (error(429, "insufficient_quota"), "quota"),
     "model": (error(404, "model_not_found", param="model"), "not_found"),
 }
-LATER_FATAL: dict[str, tuple[Behaviour, str]] = {
+LATER_FATAL: dict[str, tuple[Behavior, str]] = {
     "dimensions": (error(400, "unsupported_parameter", param="dimensions"), "parameter"),
     "elsewhere": (error(307, headers={"location": "http://127.0.0.1:9/"}), "redirect"),
     "not allowed": (error(403, "forbidden"), "permission"),
@@ -300,10 +300,10 @@ LATER_FATAL: dict[str, tuple[Behaviour, str]] = {
 }
 
 
-@pytest.mark.parametrize(("behaviour", "reason"), FATAL.values(), ids=FATAL.keys())
-def test_what_concerns_every_text_ends_the_run(behaviour: Behaviour, reason: str) -> None:
+@pytest.mark.parametrize(("behavior", "reason"), FATAL.values(), ids=FATAL.keys())
+def test_what_concerns_every_text_ends_the_run(behavior: Behavior, reason: str) -> None:
     """At once, in our words, without the key and without the texts."""
-    with Provider(at={ROUTE: lambda _: behaviour}) as provider:
+    with Provider(at={ROUTE: lambda _: behavior}) as provider:
         with pytest.raises(FatalJudgeError) as caught:
             embed(embedder_of(provider), "SENTINEL-TEXT", "two")
         assert len(provider.requests) == 1
@@ -323,10 +323,10 @@ def test_an_unknown_model_ends_the_run() -> None:
         embed(embedder_of(provider), "one")
 
 
-@pytest.mark.parametrize(("behaviour", "reason"), LATER_FATAL.values(), ids=LATER_FATAL.keys())
-def test_eight_texts_alike_end_the_run(behaviour: Behaviour, reason: str) -> None:
+@pytest.mark.parametrize(("behavior", "reason"), LATER_FATAL.values(), ids=LATER_FATAL.keys())
+def test_eight_texts_alike_end_the_run(behavior: Behavior, reason: str) -> None:
     """One text could be at fault, eight are not, where no text has a vector."""
-    with Provider(at={ROUTE: lambda _: behaviour}) as provider:
+    with Provider(at={ROUTE: lambda _: behavior}) as provider:
         embedder = embedder_of(provider, max_attempts=1, texts_per_request=1)
         with pytest.raises(FatalJudgeError, match="8 ended alike") as caught:
             embed(embedder, *map(str, range(100)))
@@ -356,14 +356,14 @@ def test_each_request_is_handed_over_before_the_next_is_sent() -> None:
         assert asyncio.run(go()) == [(("a", "b"), 1, 1), (("c", "d"), 1, 2)]
 
 
-ENDING: dict[str, Behaviour] = {
+ENDING: dict[str, Behavior] = {
     "no credit": error(402, "insufficient_quota"),
     "a long wait": error(429, "rate_limit_exceeded", headers={"retry-after": "600"}),
 }
 
 
 @pytest.mark.parametrize("ending", ENDING.values(), ids=ENDING.keys())
-def test_what_was_paid_is_handed_over_before_the_run_ends(ending: Behaviour) -> None:
+def test_what_was_paid_is_handed_over_before_the_run_ends(ending: Behavior) -> None:
     """The vectors of the first request, and that a second one was sent."""
     kept: list[Embedded] = []
     with Provider(
@@ -381,7 +381,7 @@ def test_what_was_paid_is_handed_over_before_the_run_ends(ending: Behaviour) -> 
 def test_halves_of_a_refused_request_are_handed_over_one_by_one() -> None:
     """Where the second half ends the run, the vectors of the first are there."""
 
-    def step(call: Call) -> Behaviour | None:
+    def step(call: Call) -> Behavior | None:
         texts = call.body["input"]
         if "LONG" in texts and len(texts) > 1:
             return error(400, "context_length_exceeded", "the maximum context length is 8192")

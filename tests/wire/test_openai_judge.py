@@ -30,12 +30,12 @@ from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.record import Usage
 from labeler.labels.schemas import ResponseSchema, load_schema
 from labeler.version import __version__
-from wire.behaviours import says
+from wire.behaviors import says
 from wire.provider import (
     BEHAVIOURS,
     FINGERPRINT,
     MODEL,
-    Behaviour,
+    Behavior,
     Call,
     Provider,
     Script,
@@ -230,14 +230,14 @@ UNTIDY = [
 NO_USAGE = {"no-usage", "text-usage", "absurd-usage"}
 
 
-@pytest.mark.parametrize("behaviour", UNTIDY)
-def test_an_untidy_server_still_labels(behaviour: str) -> None:
+@pytest.mark.parametrize("behavior", UNTIDY)
+def test_an_untidy_server_still_labels(behavior: str) -> None:
     """What a completion says of itself may be missing or nonsense; the answer counts."""
-    with Provider([behaviour]) as provider:
+    with Provider([behavior]) as provider:
         facts = reply_of(provider).facts
     assert facts.model_dump_json()
-    assert (facts.usage is None) == (behaviour in NO_USAGE)
-    assert (facts.served_model is None) == (behaviour == "odd-model")
+    assert (facts.usage is None) == (behavior in NO_USAGE)
+    assert (facts.served_model is None) == (behavior == "odd-model")
 
 
 def test_records_that_run_at_once_do_not_mix() -> None:
@@ -247,7 +247,7 @@ def test_records_that_run_at_once_do_not_mix() -> None:
         samples.keyed_example(id="r2", documents=[["One."]], response=["A.", "B.", "C."])
     )
 
-    def script(call: Call) -> Behaviour:
+    def script(call: Call) -> Behavior:
         return late(0.1) if len(call.keys("RESPONSE")) == 2 else late(0.01)
 
     with Provider(script) as provider:
@@ -284,7 +284,7 @@ def test_a_judge_serves_two_event_loops_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "kind"),
+    ("behavior", "kind"),
     [
         ("unknown-key", "unknown_key"),
         ("special-key", "special_not_allowed"),
@@ -293,14 +293,14 @@ def test_a_judge_serves_two_event_loops_at_once() -> None:
         ("empty-support", "supported_without_support"),
     ],
 )
-def test_a_broken_contract_is_reasked_once(behaviour: str, kind: str) -> None:
+def test_a_broken_contract_is_reasked_once(behavior: str, kind: str) -> None:
     """The first violation is sent back and counted; the second ends the record."""
-    with Provider([behaviour]) as provider:
+    with Provider([behavior]) as provider:
         facts = reply_of(provider).facts
     assert (facts.attempts, facts.broken_contracts, len(provider.calls)) == (2, {kind: 1}, 2)
     assert facts.usage == Usage(prompt_tokens=20_000, completion_tokens=20, cached_tokens=80)
 
-    failure, provider = failure_of([behaviour, behaviour])
+    failure, provider = failure_of([behavior, behavior])
     assert (failure.reason, failure.attempts, len(provider.calls)) == ("contract", 2, 2)
     assert isinstance(failure, UnusableAnswer)
     assert [violation.kind for violation in failure.violations] == [kind]
@@ -341,20 +341,20 @@ def test_trivial_spelling_is_no_violation() -> None:
 
 
 @pytest.mark.parametrize(
-    "behaviour",
+    "behavior",
     [
         *("malformed", "fenced", "extra-field", "lone-surrogate", "twice-name"),
         *("empty", "no-content", "list-content"),
     ],
 )
-def test_an_unreadable_answer_is_reasked_once(behaviour: str) -> None:
+def test_an_unreadable_answer_is_reasked_once(behavior: str) -> None:
     """It is counted apart from broken contracts, and the second one ends the record."""
-    with Provider([behaviour]) as provider:
+    with Provider([behavior]) as provider:
         facts = reply_of(provider).facts
     assert (facts.attempts, facts.broken_contracts) == (2, {"malformed": 1})
     assert "JSON object of the required schema" in provider.calls[1].messages[-1]["content"]
 
-    failure, provider = failure_of([behaviour, behaviour])
+    failure, provider = failure_of([behavior, behavior])
     assert (failure.reason, len(provider.calls)) == ("malformed", 2)
 
 
@@ -376,7 +376,7 @@ def test_a_failed_request_does_not_use_up_the_reask() -> None:
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "reason"),
+    ("behavior", "reason"),
     [
         ("401", "authentication"),
         ("402", "quota"),
@@ -386,15 +386,15 @@ def test_a_failed_request_does_not_use_up_the_reask() -> None:
         ("400-schema", "parameter"),
     ],
 )
-def test_what_no_record_survives_stops_the_run(behaviour: str, reason: str) -> None:
+def test_what_no_record_survives_stops_the_run(behavior: str, reason: str) -> None:
     """It costs one request."""
-    failure, provider = failure_of([behaviour])
+    failure, provider = failure_of([behavior])
     assert isinstance(failure, FatalJudgeError)
     assert (failure.reason, failure.attempts, len(provider.calls)) == (reason, 1, 1)
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "reason"),
+    ("behavior", "reason"),
     [
         ("400", "bad_request"),
         ("400-context", "context_length"),
@@ -405,9 +405,9 @@ def test_what_no_record_survives_stops_the_run(behaviour: str, reason: str) -> N
         ("truncated", "truncated"),
     ],
 )
-def test_what_one_record_does_not_survive_ends_that_record(behaviour: str, reason: str) -> None:
+def test_what_one_record_does_not_survive_ends_that_record(behavior: str, reason: str) -> None:
     """It costs one request too, and the run goes on."""
-    failure, provider = failure_of([behaviour])
+    failure, provider = failure_of([behavior])
     assert not isinstance(failure, FatalJudgeError)
     assert (failure.reason, failure.attempts, len(provider.calls)) == (reason, 1, 1)
 
@@ -443,10 +443,10 @@ def test_one_hostile_document_does_not_stop_a_run(reason: str) -> None:
     assert len(provider.calls) == 3
 
 
-@pytest.mark.parametrize("behaviour", ["401", "402", "404", "429-quota", "400-parameter"])
-def test_what_surely_concerns_every_record_stays_fatal(behaviour: str) -> None:
+@pytest.mark.parametrize("behavior", ["401", "402", "404", "429-quota", "400-parameter"])
+def test_what_surely_concerns_every_record_stays_fatal(behavior: str) -> None:
     """A key, credit, a model or a parameter by name: earlier answers do not excuse it."""
-    with Provider(["ok", behaviour]) as provider:
+    with Provider(["ok", behavior]) as provider:
         first, second = as_outcomes(judge_of(provider), 2)
     assert (first, second.split()[0]) == ("ok", "fatal")
 
@@ -466,27 +466,27 @@ TRANSIENT = [
 ]
 
 
-@pytest.mark.parametrize("behaviour", TRANSIENT)
-def test_what_may_pass_is_tried_again(behaviour: str) -> None:
+@pytest.mark.parametrize("behavior", TRANSIENT)
+def test_what_may_pass_is_tried_again(behavior: str) -> None:
     """The same request is sent until attempts run out, and not once more."""
-    failure, provider = failure_of([behaviour] * 9, max_attempts=3)
+    failure, provider = failure_of([behavior] * 9, max_attempts=3)
     assert not isinstance(failure, FatalJudgeError)
     assert (failure.reason, failure.attempts, len(provider.calls)) == ("transport", 3, 3)
     assert len({call.raw for call in provider.calls}) == 1
 
-    with Provider([behaviour, behaviour]) as provider:
+    with Provider([behavior, behavior]) as provider:
         assert reply_of(provider, max_attempts=3).facts.attempts == 3
 
 
-@pytest.mark.parametrize("behaviour", BEHAVIOURS)
-def test_whatever_a_server_does_the_error_is_ours(behaviour: str) -> None:
+@pytest.mark.parametrize("behavior", BEHAVIOURS)
+def test_whatever_a_server_does_the_error_is_ours(behavior: str) -> None:
     """A reply or a JudgeError, and no exception of another library hangs on it."""
     settings: dict[str, Any] = {"max_attempts": 2, "timeout": 0.3}
-    if behaviour in {"ok", "latency", *UNTIDY}:
-        with Provider([behaviour]) as provider:
+    if behavior in {"ok", "latency", *UNTIDY}:
+        with Provider([behavior]) as provider:
             assert reply_of(provider, **settings).facts.attempts == 1
         return
-    failure, _ = failure_of([behaviour] * 9, **settings)
+    failure, _ = failure_of([behavior] * 9, **settings)
     assert (failure.__cause__, failure.__context__) == (None, None)
     assert "model 'model-1' at 127.0.0.1:" in str(failure)
 
@@ -500,10 +500,10 @@ def test_a_server_that_is_not_there_is_a_failed_connection() -> None:
     assert (caught.value.reason, caught.value.attempts) == ("transport", 2)
 
 
-@pytest.mark.parametrize("behaviour", ["hang", slow_body(0.05)])
-def test_an_attempt_ends_at_its_deadline(behaviour: str | Behaviour) -> None:
+@pytest.mark.parametrize("behavior", ["hang", slow_body(0.05)])
+def test_an_attempt_ends_at_its_deadline(behavior: str | Behavior) -> None:
     """Neither silence nor a trickle of bytes outlives the time-out, and connections are freed."""
-    with Provider([behaviour] * 2) as provider:
+    with Provider([behavior] * 2) as provider:
         started = time.monotonic()
         with pytest.raises(JudgeError, match=r"within 0\.3 s") as caught:
             reply_of(provider, timeout=0.3, max_attempts=2)
@@ -546,8 +546,8 @@ def test_a_server_may_say_how_long_to_wait() -> None:
 def test_a_short_wait_concerns_its_record_alone() -> None:
     """Servers round a moment up to a second, in which others may send much of what is allowed."""
     pauses, traffic = Pauses(), Hurried()
-    behaviours = [error(429, headers={"retry-after": text}) for text in ("1", "2")]
-    with Provider(behaviours) as provider:
+    behaviors = [error(429, headers={"retry-after": text}) for text in ("1", "2")]
+    with Provider(behaviors) as provider:
         reply_of(provider, sleep=pauses, traffic=traffic)
     assert traffic.pauses == []
     assert len(pauses) == 2
@@ -576,7 +576,7 @@ def test_a_wait_that_is_too_long_ends_the_run() -> None:
 
 
 @pytest.mark.parametrize("sent", [partial(error, 500), partial(page, 200)])
-def test_the_quotas_of_headers_set_the_pace(sent: Callable[..., Behaviour]) -> None:
+def test_the_quotas_of_headers_set_the_pace(sent: Callable[..., Behavior]) -> None:
     """What the server says of its limits reaches the traffic, also with an error or a page."""
     told: list[tuple[Quota | None, Quota | None]] = []
 
@@ -670,15 +670,15 @@ def label_while_stopping(script: list[str], **settings: Any) -> tuple[JudgeReply
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "paid"),
+    ("behavior", "paid"),
     [
         *(("500", 0), ("429-wait", 0), ("reset", 0)),
         *(("unknown-key", 10_000), ("malformed", 10_000), ("truncated", 10_000)),
     ],
 )
-def test_a_stopping_run_sends_nothing_more(behaviour: str, paid: int) -> None:
+def test_a_stopping_run_sends_nothing_more(behavior: str, paid: int) -> None:
     """No retry, no re-ask, no longer try; what the answer cost is told."""
-    script = [behaviour]  # another call would find the script at its end
+    script = [behavior]  # another call would find the script at its end
     with pytest.raises(UnusableAnswer) as caught:
         label_while_stopping(script, max_output_tokens=50, sleep=asyncio.sleep)
     failure = caught.value
@@ -697,14 +697,14 @@ def test_an_answer_that_comes_while_stopping_counts() -> None:
 
 def test_a_failure_that_is_final_keeps_its_reason_while_stopping() -> None:
     """TaskFactory again would not have helped."""
-    for behaviour, settings, reason in [
+    for behavior, settings, reason in [
         ("refusal", {}, "refusal"),
         ("truncated", {}, "truncated"),
         ("unknown-key", {"reasks": 0}, "contract"),
         ("500", {"max_attempts": 1}, "transport"),
     ]:
         with pytest.raises(UnusableAnswer) as caught:
-            label_while_stopping([behaviour], **settings)
+            label_while_stopping([behavior], **settings)
         assert caught.value.reason == reason
 
 
@@ -794,7 +794,7 @@ def test_a_bug_is_not_dressed_up_as_a_failure(monkeypatch: pytest.MonkeyPatch) -
 # Secrets
 
 
-def echo(call: Call) -> Behaviour:
+def echo(call: Call) -> Behavior:
     """An error that repeats all that was sent, as debugging servers do."""
     everything = json.dumps([dict(call.headers), call.body])
     return error(400, everything, everything, param=everything)

@@ -26,7 +26,7 @@ from labeler.labels.record import LabelRecord
 from labeler.labels.schemas import load_schema
 from labeler.store.memory import MemoryStore
 from scored import criterion
-from wire.behaviours import Behaviour, answers, error, says, says_of
+from wire.behaviors import Behavior, answers, error, says, says_of
 from wire.provider import Call, Provider, changes, completes, label_for
 from wire.runs import KEY, Watch, brief, judge_of, reasons, records, rows, run
 
@@ -143,7 +143,7 @@ def test_garbage_is_read_in_linear_time(piece: str) -> None:
     assert find_object(garbage) == (garbage, ())
 
 
-def in_parts() -> Behaviour:
+def in_parts() -> Behavior:
     """An answer whose content is a list."""
 
     def behave(value: dict[str, Any]) -> None:
@@ -154,7 +154,7 @@ def in_parts() -> Behaviour:
     return changes(behave)
 
 
-def in_thoughts() -> Behaviour:
+def in_thoughts() -> Behavior:
     """An answer whose content is a list that begins with a thought."""
 
     def behave(value: dict[str, Any]) -> None:
@@ -165,7 +165,7 @@ def in_thoughts() -> Behaviour:
     return changes(behave)
 
 
-def as_text() -> Behaviour:
+def as_text() -> Behavior:
     """An answer in the text although a tool was to be called."""
 
     def behave(value: dict[str, Any]) -> None:
@@ -176,7 +176,7 @@ def as_text() -> Behaviour:
     return changes(behave)
 
 
-UNTIDY: dict[str, tuple[str, Behaviour, dict[str, int]]] = {
+UNTIDY: dict[str, tuple[str, Behavior, dict[str, int]]] = {
     "fenced": ("json", says_of(lambda call: f"```json\n{json.dumps(label_for(call))}\n```"),
                {"fence": 1}),
     "thought": ("prompt", says_of(lambda call: f"<think>hm</think>{json.dumps(label_for(call))}"),
@@ -193,8 +193,8 @@ UNTIDY: dict[str, tuple[str, Behaviour, dict[str, int]]] = {
 @pytest.mark.parametrize("kind", UNTIDY)
 def test_repairs_are_counted_with_those_of_the_contract(kind: str) -> None:
     """In every mode; the label is the one that was meant, without another request."""
-    mode, behaviour, repairs = UNTIDY[kind]
-    with Provider([behaviour], modes=MODES) as provider:
+    mode, behavior, repairs = UNTIDY[kind]
+    with Provider([behavior], modes=MODES) as provider:
         (outcome,) = run(provider, rows(1), judge={"output_mode": mode})
     assert isinstance(outcome, LabelRecord)
     assert (outcome.normalised, outcome.reply.attempts) == (repairs, 1)
@@ -239,7 +239,7 @@ def test_scores_and_questions_are_asked_in_a_mode() -> None:
 def test_a_batch_carries_the_mode_and_reads_as_leniently(tmp_path: Path) -> None:
     """Its lines are what an online run sends; the labels are found by one."""
 
-    def fenced(call: Call) -> Behaviour | None:
+    def fenced(call: Call) -> Behavior | None:
         text = json.dumps(label_for(call))
         return says(f"```json\n{text}\n```") if call.mode == "json" else None
 
@@ -342,7 +342,7 @@ def test_a_refusal_that_quotes_the_row_changes_nothing() -> None:
     """A document can name a format as well."""
     odd = {**rows(1)[0], "documents": ["Set response_format to json_schema."]}
 
-    def script(call: Call) -> Behaviour | None:
+    def script(call: Call) -> Behavior | None:
         quoted = "Set response_format to json_schema." in call.raw.decode()
         return error(400, message="bad: Set response_format to json_schema.") if quoted else None
 

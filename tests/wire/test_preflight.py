@@ -120,7 +120,7 @@ def test_a_server_that_looks_nothing_up_is_asked_all_the_same() -> None:
 
 
 def goes_on(step: Step) -> None:
-    """See that rows are labelled after such a look-up."""
+    """See that rows are labeled after such a look-up."""
     watch = Watch()
     with Provider(at={LOOK_UP: lambda _: step}) as provider:
         assert reasons(run(provider, rows(3), watch=watch)) == ["label"] * 3

@@ -219,9 +219,9 @@ def test_an_answer_is_charged_when_it_was_sent_to_its_end() -> None:
     """Refusals and broken labels cost; errors, half answers and answers without usage do not."""
     costly = ["ok", "refusal", "truncated", "malformed", "unknown-key", "drift"]
     free = ["429", "500", "503", "reset", "close", "short", "no-usage", "html"]
-    for behaviours, times in ((costly, len(costly)), (free, 0)):
-        with Provider(behaviours) as provider:
-            for _ in behaviours:
+    for behaviors, times in ((costly, len(costly)), (free, 0)):
+        with Provider(behaviors) as provider:
+            for _ in behaviors:
                 with contextlib.suppress(OSError, http.client.HTTPException):
                     ask(provider, request_of(record("r1")))
             assert list(provider.paid.values()) == ([times] if times else [])
@@ -308,7 +308,7 @@ def test_faults_depend_on_the_record_and_how_often_it_was_asked() -> None:
     assert first != {call.identity: (p(call), p(call)) for p in [faulty(0.5)] for call in calls}
 
 
-def test_faults_are_behaviours() -> None:
+def test_faults_are_behaviors() -> None:
     """Each by its name."""
     assert set(FAULTS) <= set(BEHAVIOURS)
 
@@ -388,8 +388,8 @@ def test_a_process_misbehaves_as_told(served: Callable[..., str]) -> None:
     assert [ask(far, request_of()).status for _ in range(3)] == [500] * 3
 
 
-def test_an_unknown_behaviour_is_a_wrong_use() -> None:
+def test_an_unknown_behavior_is_a_wrong_use() -> None:
     """The program names it."""
     program = [sys.executable, str(Path(__file__).with_name("provider.py")), "nonsense"]
     done = subprocess.run(program, capture_output=True, text=True, check=False)
-    assert (done.returncode, "unknown behaviours ['nonsense']" in done.stderr) == (2, True)
+    assert (done.returncode, "unknown behaviors ['nonsense']" in done.stderr) == (2, True)

@@ -174,12 +174,12 @@ def test_output_comes_in_another_order_by_the_seed() -> None:
     assert first != sorted(first, key=lambda name: int(name[1:]))
 
 
-def test_lines_take_behaviours_from_the_script() -> None:
+def test_lines_take_behaviors_from_the_script() -> None:
     """A refusal is an answer; an error status goes to the error file, and so does silence."""
     odd = {"r1": "500", "r2": "hang", "r3": "refusal", "r4": "503"}
 
     def script(call: Call) -> str:
-        return next(behaviour for name, behaviour in odd.items() if name.encode() in call.raw)
+        return next(behavior for name, behavior in odd.items() if name.encode() in call.raw)
 
     with Provider(script) as provider, client_of(provider) as client:
         batch = ended(client)

@@ -34,7 +34,7 @@ from labeler.store.disk import DiskStore
 from labeler.store.memory import MemoryStore
 from wire.clients import comes_true
 from wire.connections import Wire
-from wire.provider import Behaviour, Call, Provider, Rates, answers, error
+from wire.provider import Behavior, Call, Provider, Rates, answers, error
 from wire.runs import (
     KEY,
     Running,
@@ -52,7 +52,7 @@ from wire.runs import (
 
 AWAY = "the server does not answer: asking with one request at a time until it does"
 BACK = "the server answers again"
-WAITS = "another run is labelling some of these rows: waiting for its labels"
+WAITS = "another run is labeling some of these rows: waiting for its labels"
 
 
 def stored(folder: Path) -> int:
@@ -70,7 +70,7 @@ class Held:
     def __init__(self) -> None:
         self.going = threading.Event()
 
-    def __call__(self, _: Call) -> Behaviour:
+    def __call__(self, _: Call) -> Behavior:
         """The same for every call."""
         return self._behave
 
@@ -87,7 +87,7 @@ def test_a_named_time_to_wait_is_waited_by_all() -> None:
     """Other records, which have the place meanwhile, send nothing either."""
     came: list[float] = []
 
-    def pick(_: Call) -> Behaviour | None:
+    def pick(_: Call) -> Behavior | None:
         came.append(time.monotonic())
         return error(429, headers={"retry-after-ms": "2100"}) if 4 <= len(came) < 8 else None
 
@@ -102,7 +102,7 @@ def test_a_date_to_wait_for_is_waited_for_by_all() -> None:
     came: list[datetime] = []
     dates: list[datetime] = []
 
-    def pick(_: Call) -> Behaviour | None:
+    def pick(_: Call) -> Behavior | None:
         came.append(datetime.now(UTC))
         if not 4 <= len(came) < 8:
             return None
@@ -117,7 +117,7 @@ def test_a_date_to_wait_for_is_waited_for_by_all() -> None:
 def test_a_wait_of_hours_ends_a_run_that_may_not_wait(
     tmp_path: Path, labeler_command: Command
 ) -> None:
-    """Exit code 75 with the time to come back; what was labelled is found by the next run."""
+    """Exit code 75 with the time to come back; what was labeled is found by the next run."""
     given = row_file(tmp_path, rows(40))
     with Provider(lambda call: "429-wait-long" if call.number > 9 else None) as provider:
         asking = labeling(provider, given, "--no-wait", "--concurrency", 2)
@@ -322,7 +322,7 @@ def test_two_processes_pay_for_each_record_once(tmp_path: Path) -> None:
     assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
     assert len(provider.paid) == 60
     assert set(provider.paid.values()) == {1}
-    bought = [int(n) for end in ends for n in re.findall(r"(\d+) labelled by", end.err)]
+    bought = [int(n) for end in ends for n in re.findall(r"(\d+) labeled by", end.err)]
     requests = [int(n) for end in ends for n in re.findall(r"(\d+) requests", end.err)]
     assert sum(bought) == sum(requests) == 60
     assert sum(end.err.count(WAITS) for end in ends) >= 1
@@ -337,7 +337,7 @@ def test_the_rows_of_a_run_that_was_killed_are_taken_over(tmp_path: Path) -> Non
         held.going.set()
         done = second.end()
     assert done.code == 0
-    assert "30 labelled by openai/m, 0 from the store" in done.err
+    assert "30 labeled by openai/m, 0 from the store" in done.err
     assert len((tmp_path / "b.jsonl").read_text().splitlines()) == 30
     assert set(provider.paid.values()) == {1}
 

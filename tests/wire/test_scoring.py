@@ -93,7 +93,7 @@ def _odd(logprobs: object) -> Any:
 
 
 @pytest.mark.parametrize(
-    "behaviour",
+    "behavior",
     [
         "ok",
         changes(_bare),
@@ -107,9 +107,9 @@ def _odd(logprobs: object) -> Any:
         _odd({"content": [{"token": "4", "logprob": -1, "bytes": [999]}]}),
     ],
 )
-def test_without_usable_probabilities_the_answer_counts(behaviour: Any) -> None:
+def test_without_usable_probabilities_the_answer_counts(behavior: Any) -> None:
     """Whatever a server sends in their place; the record says so."""
-    with Provider([behaviour]) as provider:
+    with Provider([behavior]) as provider:
         found = only(run(provider, logprobs=True))
     assert (found.answer.score, found.method, found.distribution) == (3, "answer", None)
 

@@ -27,10 +27,10 @@ from labeler.integrations.embeddings.vectors import as_vector, cosine
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.pricing import given_price
 from labeler.labels.record import LabelFailure
-from wire.behaviours import body
+from wire.behaviors import body
 from wire.calls import Json
 from wire.embeddings_endpoint import vector
-from wire.provider import Behaviour, Call, Provider, error, format_problems, says
+from wire.provider import Behavior, Call, Provider, error, format_problems, says
 from wire.runs import KEY, Watch, brief, judge_of, process, row_file, rows, running
 
 ASKED, EMBEDDED = "POST /v1/chat/completions", "POST /v1/embeddings"
@@ -229,7 +229,7 @@ def test_a_text_that_cannot_be_embedded_fails_its_row_alone(tmp_path: Path) -> N
     too_long = error(400, "context_length_exceeded")
     awkward = {**rows(1)[0], "id": "awkward", "question": "LONG?"}
 
-    def step(call: Call) -> Behaviour | None:
+    def step(call: Call) -> Behavior | None:
         return too_long if "LONG?" in call.body["input"] else None
 
     with Provider(at={EMBEDDED: step}) as provider:
@@ -263,7 +263,7 @@ def test_a_model_that_changed_its_size_is_noticed(tmp_path: Path) -> None:
     assert reasons(found) == ["unequal_dimensions"]
 
 
-def small() -> Behaviour:
+def small() -> Behavior:
     """One vector, of two numbers."""
     return body(json.dumps({"data": [{"index": 0, "embedding": [1.0, 2.0]}]}).encode())
 

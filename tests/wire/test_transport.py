@@ -22,11 +22,11 @@ from labeler.judges.openai.client import send, server_of
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.options import ServerOptions
 from labeler.store.memory import MemoryStore
-from wire.behaviours import answers
+from wire.behaviors import answers
 from wire.calls import Call
 from wire.clients import comes_true, request_of
 from wire.connections import Connection, Wire
-from wire.provider import Behaviour, Provider
+from wire.provider import Behavior, Provider
 from wire.runs import KEY, reasons, rows, run
 
 LIMIT = 20_000
@@ -39,7 +39,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport, "LARGEST_FILE", 3 * LIMIT)
 
 
-def sends(body: bytes, **headers: str) -> Behaviour:
+def sends(body: bytes, **headers: str) -> Behavior:
     """A complete response with these headers."""
 
     async def behave(_: Call, wire: Wire) -> None:
@@ -64,7 +64,7 @@ def bomb(size: int) -> bytes:
 
 RAW = zlib.compressobj(wbits=-15)
 DEFLATED = RAW.compress(b" " * 2 * LIMIT) + RAW.flush()
-OVERSIZED: dict[str, Behaviour] = {
+OVERSIZED: dict[str, Behavior] = {
     "gzip": sends(bomb(2 * LIMIT), content_encoding="gzip"),
     "deflate": sends(DEFLATED, content_encoding="Deflate"),
     "plain": sends(b" " * 2 * LIMIT),

@@ -42,7 +42,7 @@ UNLIKE = 3.0
 NO_LABELS = "no_human_labels"
 TOO_FEW_LABELS = "too_few_human_labels"
 NO_VALUES = "no_values"
-NO_OTHERS = "no_unlabelled_records"
+NO_OTHERS = "no_unlabeled_records"
 NO_YES = "no_human_yes"
 NO_NO = "no_human_no"
 UNINFORMATIVE = "judge_no_better_than_chance"
@@ -88,8 +88,8 @@ class Corrected:
             "level": None if interval is None else interval.level,
             "small_sample": interval is not None and interval.small_sample,
             "undefined": self.undefined,
-            "labelled": self.labeled,
-            "unlabelled": self.unlabeled,
+            "labeled": self.labeled,
+            "unlabeled": self.unlabeled,
             "weight": self.weight,
             "sensitivity": self.sensitivity,
             "specificity": self.specificity,

@@ -216,7 +216,7 @@ class _Selection:
             return "in a batch"
         lease = self._store.lease(key)
         if lease is None:
-            return "being labelled by another run"
+            return "being labeled by another run"
         why = self._known(key)
         if why:
             lease.release()

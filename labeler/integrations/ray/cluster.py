@@ -149,7 +149,7 @@ def _call(method: Any, *arguments: object) -> Any:  # noqa: ANN401 - a method of
     except RayError as error:
         raise FatalJudgeError(
             f"what shares out the limits of all workers is lost ({type(error).__name__}): nothing "
-            "more is sent; run it again to go on, what was labelled is stored",
+            "more is sent; run it again to go on, what was labeled is stored",
             reason="ledger_lost",
         ) from error
 
@@ -211,7 +211,7 @@ def _translated_errors() -> Generator[None, None, None]:
         yield
     except RayError as error:
         raise FatalJudgeError(
-            f"Ray cannot go on: {_last_line(error)}; run it again to go on, what was labelled is "
+            f"Ray cannot go on: {_last_line(error)}; run it again to go on, what was labeled is "
             "stored",
             reason="ray",
         ) from error

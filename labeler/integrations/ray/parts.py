@@ -191,7 +191,7 @@ def _require_rows(file: str, schema: Any, columns: Columns | None) -> None:  # n
     if existing >= _LABEL_COLUMNS:
         raise UsageError(
             f"{file} holds labels, not rows: 'labeler metrics' reads them; name the rows that are "
-            "to be labelled"
+            "to be labeled"
         )
     hint = preset_hint({field.name: _sample(field.type) for field in schema}) if not columns else ""
     read_from = [
@@ -249,7 +249,7 @@ def _bounded(part: InputPart, batches: Iterable[Any]) -> Iterator[Any]:
         if size > LARGEST_PART:
             raise UsageError(
                 f"{part.file}: of row group {part.group} the rows {part.start + 1} to {part.stop} "
-                f"are more than {LARGEST_PART} bytes; at most that is labelled as one part: give a "
+                f"are more than {LARGEST_PART} bytes; at most that is labeled as one part: give a "
                 "smaller --part-rows"
             )
         yield batch

@@ -181,7 +181,7 @@ def _require_own_names(parts: list[InputPart]) -> None:
         if other is not part:
             raise UsageError(
                 f"{part.file} and {other.file} have the same name and the same content: their rows "
-                "would be labelled twice; name one of the two"
+                "would be labeled twice; name one of the two"
             )
 
 

@@ -118,8 +118,8 @@ class PartReport(Frozen, frozen=False):
         """
         if self.ending == LOST:
             raise FatalJudgeError(
-                f"{LOST_AFTER} workers were lost while they labelled {self.part}: look for what "
-                "ends them, such as a row too large for their memory; what was labelled is stored",
+                f"{LOST_AFTER} workers were lost while they labeled {self.part}: look for what "
+                "ends them, such as a row too large for their memory; what was labeled is stored",
                 reason=LOST,
             )
         if self.ending in _ENDINGS:

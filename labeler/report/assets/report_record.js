@@ -76,7 +76,7 @@ class RecordReader {
         "button",
         {
           type: "button",
-          disabled: this.neighbour(by) === undefined,
+          disabled: this.neighbor(by) === undefined,
           title: name === "next" ? "j" : "k",
           onclick: () => this.step(by),
         },
@@ -128,7 +128,7 @@ class RecordReader {
   }
 
   /** Return the previous or next filtered row. */
-  neighbour(by) {
+  neighbor(by) {
     const { rows } = this.browser;
     const at = rows.indexOf(this.opened);
     return at < 0 ? rows[by > 0 ? 0 : rows.length] : rows[at + by];
@@ -136,7 +136,7 @@ class RecordReader {
 
   /** Open the previous or next record. */
   step(by) {
-    const row = this.neighbour(by);
+    const row = this.neighbor(by);
     if (row !== undefined) this.browser.open(row);
   }
 

@@ -1,6 +1,6 @@
 """What the provider does with a call: well, badly, or not at all.
 
-A behaviour is a coroutine that gets the call and where its answer goes; named ones stand in
+A behavior is a coroutine that gets the call and where its answer goes; named ones stand in
 BEHAVIOURS.
 """
 
@@ -22,7 +22,7 @@ FINGERPRINT = "fp_stub"
 DRIFTED = "stub-2-2026-11-20"
 """The model that an answer states where the name has come to mean another model."""
 
-Behaviour = Callable[[Call, Wire], Awaitable[None]]
+Behavior = Callable[[Call, Wire], Awaitable[None]]
 Answer = Callable[[Call], Json]
 """Computes what the model writes; the default is :func:`label_for`."""
 
@@ -72,7 +72,7 @@ def _completed(call: Call, wire: Wire, content: str | None, **facts: Any) -> Jso
     return value
 
 
-def says(content: str | None, **facts: Any) -> Behaviour:
+def says(content: str | None, **facts: Any) -> Behavior:
     """The model writes this."""
 
     async def behave(call: Call, wire: Wire) -> None:
@@ -81,7 +81,7 @@ def says(content: str | None, **facts: Any) -> Behaviour:
     return behave
 
 
-def says_of(write: Callable[[Call], str]) -> Behaviour:
+def says_of(write: Callable[[Call], str]) -> Behavior:
     """The model writes what is made of the call."""
 
     async def behave(call: Call, wire: Wire) -> None:
@@ -92,7 +92,7 @@ def says_of(write: Callable[[Call], str]) -> Behaviour:
 
 def answers(
     change: Callable[[Json], object] = lambda _: None, *, label: Answer = label_for
-) -> Behaviour:
+) -> Behavior:
     """The model writes a label, after ``change`` was done to it."""
 
     def write(call: Call) -> str:
@@ -103,7 +103,7 @@ def answers(
     return says_of(write)
 
 
-def changes(change: Callable[[Json], object]) -> Behaviour:
+def changes(change: Callable[[Json], object]) -> Behavior:
     """The server sends a good completion object, after ``change`` was done to it."""
 
     async def behave(call: Call, wire: Wire) -> None:
@@ -114,8 +114,8 @@ def changes(change: Callable[[Json], object]) -> Behaviour:
     return behave
 
 
-def late(seconds: float, then: Behaviour | None = None) -> Behaviour:
-    """Another behaviour after a pause."""
+def late(seconds: float, then: Behavior | None = None) -> Behavior:
+    """Another behavior after a pause."""
 
     async def behave(call: Call, wire: Wire) -> None:
         await wire.pause(seconds)
@@ -141,7 +141,7 @@ def error(
     *,
     param: str | None = None,
     headers: Mapping[str, str] | None = None,
-) -> Behaviour:
+) -> Behavior:
     """An error response in the provider's form."""
     body = error_body(code, message, param=param)
 
@@ -151,7 +151,7 @@ def error(
     return behave
 
 
-def wait_until(seconds: float) -> Behaviour:
+def wait_until(seconds: float) -> Behavior:
     """A 429 whose Retry-After is the HTTP date that many seconds from now."""
 
     async def behave(call: Call, wire: Wire) -> None:
@@ -162,7 +162,7 @@ def wait_until(seconds: float) -> Behaviour:
     return behave
 
 
-def page(status: int, headers: Mapping[str, str] | None = None) -> Behaviour:
+def page(status: int, headers: Mapping[str, str] | None = None) -> Behavior:
     """An HTML page, as gateways and login portals send it."""
 
     async def behave(_: Call, wire: Wire) -> None:
@@ -190,7 +190,7 @@ async def short_body(call: Call, wire: Wire) -> None:
     await wire.half(200, json.dumps(completion(json.dumps(label_for(call)))).encode())
 
 
-def slow_body(gap: float) -> Behaviour:
+def slow_body(gap: float) -> Behavior:
     """Send a good answer a byte at a time, so that no single read takes long."""
 
     async def behave(call: Call, wire: Wire) -> None:
@@ -205,7 +205,7 @@ async def hang(_: Call, wire: Wire) -> None:
     await wire.gone()
 
 
-def body(content: bytes, status: int = 200) -> Behaviour:
+def body(content: bytes, status: int = 200) -> Behavior:
     """A response that says it is JSON, with any body."""
 
     async def behave(_: Call, wire: Wire) -> None:
@@ -219,7 +219,7 @@ def _first_support(label: Json) -> Json:
     return entry
 
 
-BEHAVIOURS: dict[str, Behaviour] = {
+BEHAVIOURS: dict[str, Behavior] = {
     "ok": answers(),
     "latency": late(0.05),
     # statuses
@@ -294,9 +294,9 @@ BEHAVIOURS: dict[str, Behaviour] = {
         lambda label: _first_support(label).update(supporting_sentence_keys=[])
     ),
 }
-"""Every behaviour that has a name."""
+"""Every behavior that has a name."""
 
 
-def named(behaviour: str | Behaviour) -> Behaviour:
-    """A behaviour by its name, or itself."""
-    return BEHAVIOURS[behaviour] if isinstance(behaviour, str) else behaviour
+def named(behavior: str | Behavior) -> Behavior:
+    """A behavior by its name, or itself."""
+    return BEHAVIOURS[behavior] if isinstance(behavior, str) else behavior
