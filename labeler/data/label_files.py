@@ -22,7 +22,7 @@ from labeler.data.lines import (
     read_lines,
     replacing,
 )
-from labeler.errors import BadRow, UsageError, describe_faults, validation_faults
+from labeler.errors import BadRow, UnknownName, UsageError, describe_faults
 from labeler.labels.record import AnyOutcome, LabelFailure, parse_outcome
 from labeler.sentences.characters import plain_json
 
@@ -212,10 +212,15 @@ def outcome_of(line: Line) -> AnyOutcome:
             parse_object(line)
     except BadRow as error:
         raise UsageError(str(error)) from error
-    except ValidationError as error:
+    except (ValidationError, UnknownName) as error:
+        faults = (
+            error
+            if isinstance(error, UnknownName)
+            else describe_faults(error, most=3, whole="line")
+        )
         raise UsageError(
-            f"{line.where}: not a label record: {_faults(error)}; rows are labeled first: label "
-            "files are written by 'labeler label' and 'labeler import'"
+            f"{line.where}: not a label record: {faults}; rows are labeled first: label files are "
+            "written by 'labeler label' and 'labeler import'"
         ) from error
     fault = None if isinstance(outcome, LabelFailure) else outcome.fault()
     if fault:
@@ -224,13 +229,6 @@ def outcome_of(line: Line) -> AnyOutcome:
             "write it anew from the store, or leave the line out"
         )
     return outcome
-
-
-def _faults(error: ValidationError) -> str:
-    """Return the first validation errors, without the invalid values."""
-    if any(fault["type"].startswith("union_tag") for fault in validation_faults(error)):
-        return "it has no 'kind' of label, score or failure"
-    return describe_faults(error, most=3, whole="line")
 
 
 def to_line(outcome: AnyOutcome) -> str:

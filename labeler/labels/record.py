@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from typing import (
     TYPE_CHECKING,
@@ -18,10 +19,11 @@ from typing import (
     overload,
 )
 
+import msgspec
 from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
 from labeler.catalog import Catalog
-from labeler.errors import UsageError
+from labeler.errors import UnknownName, UsageError
 from labeler.labels.answers import Label, Verbatim
 from labeler.labels.contract import Violation, check_label
 from labeler.labels.profiles import PROFILES
@@ -265,14 +267,30 @@ def parse_outcome(content: str | bytes) -> AnyOutcome:
     """Parse an outcome of any kind; other modules' kinds are imported when one occurs.
 
     Raises:
+        UnknownName: its kind is not that of an outcome.
         ValidationError: the content is no outcome.
     """
-    try:
+    if len(content) > _LARGE:
+        _check_kind(content)
+    with suppress(ValidationError):
         return outcome_adapter(*RECORDS.loaded()).validate_json(content)
-    except ValidationError as error:
-        if all(fault["type"] != "union_tag_invalid" for fault in error.errors()):
-            raise
+    _check_kind(content)
     return outcome_adapter().validate_json(content)
+
+
+class _Kind(msgspec.Struct):
+    kind: str = ""
+
+
+_KIND = msgspec.json.Decoder(_Kind)
+_LARGE = 1 << 20
+"""Bytes of a line whose kind is checked first: errors of pydantic hold an unknown kind."""
+
+
+def _check_kind(content: str | bytes) -> None:
+    with suppress(msgspec.MsgspecError, UnicodeError):  # left to pydantic to describe
+        if _KIND.decode(content).kind not in {*RECORDS, "failure"}:
+            raise UnknownName("it has no 'kind' of label, score or failure")
 
 
 RecordKind = Literal["label", "score", "steps", "questions"]

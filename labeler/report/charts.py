@@ -354,7 +354,7 @@ def _inline(kind: str, inner: Markup) -> Markup:
 def _drawing(name: str, title: str, description: str, height: int, inner: Markup) -> Markup:
     """Wrap a drawing, with title and description for screen readers."""
     return Markup(
-        '<svg class="drawing" viewBox="0 0 {} {}" role="group" aria-labeledby="{}-t {}-d">'
+        '<svg class="drawing" viewBox="0 0 {} {}" role="group" aria-labelledby="{}-t {}-d">'
         '<title id="{}-t">{}</title><desc id="{}-d">{}</desc>{}</svg>'
     ).format(WIDTH, height, name, name, name, title, name, description, inner)
 

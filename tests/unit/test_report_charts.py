@@ -189,7 +189,7 @@ def test_a_drawing_names_itself_and_has_no_style_of_its_own() -> None:
     chart = charts.Histogram.of('<m "x">', [0.1, 0.2])
     drawing = chart.draw("h7")
     root = _parsed(drawing)
-    assert root.get("aria-labeledby") == "h7-t h7-d"
+    assert root.get("aria-labelledby") == "h7-t h7-d"
     assert root.find(f"{SVG}title[@id='h7-t']") is not None
     assert root.find(f"{SVG}desc[@id='h7-d']") is not None
     assert not re.search(r"\sstyle=|\son\w+=|<m", drawing)

@@ -84,9 +84,11 @@ def decode_label(content: bytes, key: str | None = None) -> IndexRow | None:
         read = _common_signature if len(signature) <= _LONGEST_SIGNATURE else _signature
         signed, facts = read(signature)
         row = _row(record, signed, facts)
-    except (msgspec.MsgspecError, ValueError, KeyError, RecursionError) as error:
-        raise NeedsValidation from error
-    return row if signed.counts else None
+    except (msgspec.MsgspecError, ValueError, KeyError, RecursionError):
+        pass
+    else:
+        return row if signed.counts else None
+    raise NeedsValidation  # not from the error, whose message may hold most of the line
 
 
 def label_row(record: LabelRecord) -> IndexRow:

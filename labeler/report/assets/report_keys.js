@@ -23,7 +23,7 @@ function drawKeysHelp() {
   ]);
   const dialog = el(
     "dialog",
-    { "aria-labeledby": "help-title" },
+    { "aria-labelledby": "help-title" },
     el("h2", { id: "help-title" }, "Keyboard"),
     el("dl", { class: "keys" }, rows),
     el("form", { method: "dialog" }, el("button", {}, "Close")),
