@@ -230,7 +230,7 @@ def _print_collection(done: Collection) -> None:
 
     results = done.results
     failed, released = sum(results.failed.values()), sum(results.released.values())
-    parts = [f"{results.labeled} labels stored", f"{failed} failed{counted(results.failed)}"]
+    parts = [f"{results.labelled} labels stored", f"{failed} failed{counted(results.failed)}"]
     if results.again:
         parts.append(f"{sum(results.again.values())} asked again{counted(results.again)}")
     if released:
@@ -300,7 +300,7 @@ def _print_table(views: Sequence[BatchStatus]) -> None:
             view.state,
             str(view.done),
             str(view.failed),
-            str(view.results.labeled),
+            str(view.results.labelled),
             _age(view.age),
             view.next,
             *([view.base_url] if several else []),

@@ -76,7 +76,7 @@ def idle_defaults(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> fro
     """
     if not defaults or not (values.get("judge") or values.get("judges")):
         return frozenset()
-    from labeler.judges.opening import unheeded
+    from labeler.judges.opening import reject_foreign_server, unheeded
 
     names = [values["judge"]] if values.get("judge") else values["judges"].split(",")
     kept = {
@@ -84,6 +84,8 @@ def idle_defaults(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> fro
         for name, value in defaults.items()
         if value == values.get(name) or str(value) == str(values.get(name))  # a type of its own
     }
+    for name in names:
+        reject_foreign_server(name.strip(), defaults.get("judge"), kept)
     idle = frozenset.intersection(*(unheeded(name.strip()) for name in names)) & kept
     if idle:
         notify(f"without effect on --judge {', '.join(names)}: {', '.join(sorted(idle))}")

@@ -271,7 +271,9 @@ class Comparison(Displayed):
         metric with a value in A only, for more than 5 % of the pairs.
         """
         counts, failed = self.counts, Counter[str]()
-        failed.update(failed=self.counts.failed_b, missing=counts.only_a)
+        failed.update(
+            failed=len(self.a.labels.keys() & self.b.failed.keys()), missing=counts.only_a
+        )
         for row in self.rows:
             if row.verdict == "worse":
                 where = f" of {self.by} {row.group}" if row.group is not None else ""
@@ -359,7 +361,12 @@ class Comparisons(Displayed, tuple[Comparison, ...]):
             f"{letter}: {side.name}, {'; '.join(side.signatures)}" for letter, side in self.letters
         ]
         notes.append(f"{self[0].tests} tests, adjusted by Holm's method")
-        return Display(f"{len(self)} comparisons with A", self.grid(self.groups[0]), notes)
+        grids = [(group, self.grid(group)) for group in self.groups or [None]]
+        columns, rows = list(grids[0][1].columns), [row for _, grid in grids for row in grid.rows]
+        if self[0].by is not None:
+            columns.append(Column("group", words=True))
+            rows = [[*row, group or ""] for group, grid in grids for row in grid.rows]
+        return Display(f"{len(self)} comparisons with A", Grid(columns, rows), notes)
 
 
 def _short(row: MetricComparison) -> str:

@@ -290,9 +290,9 @@ class GateResults(Displayed, tuple[Verdict, ...]):
         return all(verdict.passed for verdict in self)
 
     @property
-    def missed(self) -> GateResults:
+    def missed(self) -> tuple[Verdict, ...]:
         """The verdicts on missed gates."""
-        return GateResults(verdict for verdict in self if not verdict.passed)
+        return tuple(verdict for verdict in self if not verdict.passed)
 
     def _display(self) -> Display:
         groups = any(one.group is not None for one in self)

@@ -260,7 +260,7 @@ class Columns:
         rest = dict(row)
         id_columns: list[str] = []
         for field, choices in self.choices.items():
-            value, paths = _first_found(field, choices, row, where)
+            value, paths = _first_found(field, choices, row, where, named=field in self.named)
             if value is None:
                 continue
             fields[field] = value
@@ -323,15 +323,32 @@ class Columns:
         return columns
 
 
+def _is_blank(value: object) -> bool:
+    return value is None or (isinstance(value, str) and not value)
+
+
 def _first_found(
-    field: str, choices: Sequence[Choice], row: Mapping[str, Any], where: str
+    field: str,
+    choices: Sequence[Choice],
+    row: Mapping[str, Any],
+    where: str,
+    *,
+    named: bool = False,
 ) -> tuple[object, Sequence[ColumnPath]]:
     """Return the value of the first choice that has one, and the columns it came from.
+
+    Args:
+        field: the field.
+        choices: where it may stand.
+        row: the row.
+        where: its place, for errors.
+        named: True if the user named the column: an object in place of a text is then an error.
 
     Raises:
         BadRow: no choice has a value, and the field is required.
     """
     complaint: _NoValue | None = None
+    unread: tuple[object, Sequence[ColumnPath]] | None = None
     for choice in choices:
         try:
             value, paths = _read(field, choice, row, where)
@@ -340,11 +357,16 @@ def _first_found(
             continue
         if value is not None and not (field in _TEXTS and _is_object(value)):
             return value, paths
+        if value is not None:
+            unread = unread or (value, paths)
+    if unread and named:
+        return unread
     if field not in REQUIRED:
         return None, ()
     read_from = " or ".join(repr(str(choice)) for choice in choices)
     raise BadRow(
-        f"{where}: no {field!r}, which is read from {read_from}; {complaint or 'that is null'}",
+        f"{where}: no {field!r}, which is read from {read_from}; "
+        f"{complaint or ('that is an object, not a text' if unread else 'that is null')}",
         reason="missing_field",
         lacks=[field],
     )
@@ -391,7 +413,7 @@ def _joined(
     displaced = {
         name: _plain_text(rest[name])
         for name in fields
-        if name not in id_columns and rest.get(name) not in (None, "")
+        if name not in id_columns and not _is_blank(rest.get(name))
     }
     if not displaced:
         return {**others, **fields}

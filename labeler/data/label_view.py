@@ -45,6 +45,7 @@ class Glance(msgspec.Struct):
     """The few fields of an outcome that counts need, under the outcome's own names."""
 
     kind: Literal["label", "failure"]
+    key: str = ""
     row: str | None = msgspec.field(default=None, name="id")
     example: _Named | None = None
     reason: str = ""

@@ -33,7 +33,7 @@ class FunctionJudge:
         Raises:
             JudgeError: the answer does not have the fields of the schema.
         """
-        found = await asyncio.to_thread(self._function, task)
+        found = await asyncio.to_thread(self._call, task)
         answer = await found if inspect.isawaitable(found) else found
         try:
             checked = task.answer_type.model_validate(answer)
@@ -44,6 +44,12 @@ class FunctionJudge:
                 reason="malformed",
             ) from None
         return JudgeReply(checked, ReplyFacts(served_model=self.spec.model))
+
+    def _call(self, task: Task) -> Any:  # noqa: ANN401 - checked by the schema
+        try:
+            return self._function(task)
+        except StopIteration as error:  # no future can carry it: the run would wait for ever
+            raise RuntimeError("the function raised StopIteration") from error
 
     async def aclose(self) -> None:
         """Nothing to release."""
@@ -62,7 +68,7 @@ def judge(name: str, *, version: str | int) -> Callable[[Function], FunctionJudg
         fields of that schema. It may be async.
 
     Raises:
-        UsageError: name or version is empty.
+        UsageError: name or version is empty, or the version has a slash.
 
     Example:
         >>> @labeler.judge("trusting", version=1)
@@ -92,4 +98,6 @@ def judge(name: str, *, version: str | int) -> Callable[[Function], FunctionJudg
     """
     if not name.strip() or not str(version).strip():
         raise UsageError("a function is a judge with a name and a version: they enter label keys")
+    if "/" in str(version):
+        raise UsageError(f"version {version!r} of judge {name!r}: take one without a slash")
     return lambda function: FunctionJudge(function, name=name, version=str(version))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import partial
+from http import HTTPStatus
 from types import ModuleType
 from typing import Any
 
 import msgspec
-from httpx2 import Client
+from httpx2 import Client, HTTPStatusError
 from httpx2 import Request as HttpRequest
 
 from labeler.judges.native import NativeWire, at, client_library, completion_of, parts_of, total
@@ -61,6 +62,7 @@ class GeminiWire(NativeWire):
             _Access(server.key, server.headers, name="x-goog-api-key", scheme=""),
             spec.timeout,
         )
+        self.http.request = _request(self.http.request)  # type: ignore[method-assign]
         self._types = types = library.types
         self.errors = (*NativeWire.errors, library.errors.APIError)
         self._client = library.Client(
@@ -95,6 +97,18 @@ class GeminiWire(NativeWire):
     async def retrieve(self, model: str) -> object:
         """Look a model up."""
         return await self._client.aio.models.get(model=model)
+
+
+def _request(send: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a client's request without the library's own limits of time and reading of errors."""
+
+    async def request(method: str, url: str, *, timeout: object = None, **rest: Any) -> Any:  # noqa: ANN401, ARG001, ASYNC109 - the library's arguments
+        response = await send(method, url, **rest)
+        if response.status_code != HTTPStatus.OK:  # the library would lose the status
+            raise HTTPStatusError("status", request=response.request, response=response)
+        return response
+
+    return request
 
 
 class _Access(Access):

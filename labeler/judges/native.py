@@ -19,9 +19,9 @@ from httpx2 import AsyncClient, Auth, Response
 
 from labeler.errors import UsageError
 from labeler.judges.openai.client import (
-    AFTER_WORK,
     WIRE_ERRORS,
     Server,
+    charged_status,
     may_be_charged,
     observed_error,
 )
@@ -33,6 +33,10 @@ from labeler.judges.openai.wire import FailedRequest, Request
 
 _NO_TEXT = "{}"
 """Stands for an empty answer in a re-ask, because the providers reject an empty text."""
+
+
+_OVERLOADED = 529
+"""Anthropic's status of a server without capacity: nothing was worked on."""
 
 
 class NativeWire(ABC):
@@ -78,7 +82,8 @@ class NativeWire(ABC):
         except (ValueError, RecursionError):
             body = response.text
         observed = stated_error(body, status, retry_after(headers))
-        return FailedRequest(observed, status in AFTER_WORK, self.quotas(headers))
+        charged = charged_status(status) and status != _OVERLOADED
+        return FailedRequest(observed, charged, self.quotas(headers))
 
     def quotas(self, headers: Mapping[str, str]) -> Mapping[str, str]:
         """Return the rate limits of a response under the names that OpenAI gives them."""
@@ -149,7 +154,9 @@ def completion_of(
     listed = at(values, *blocks)
     parts = list(enumerate(listed)) if isinstance(listed, list) else []
     texts = [text_of(at(part, "text")) for _, part in parts if not at(part, "thought")]
-    calls = [verbatim(body, *blocks, n, *call) for n, part in parts if at(part, *call) is not None]
+    called = [n for n, part in parts if at(part, *call) is not None]
+    # Only the arguments of a single call are read; each takes a pass over the body.
+    calls = [verbatim(body, *blocks, n, *call) if len(called) == 1 else "" for n in called]
     message = {
         "content": "".join(texts),
         "tool_calls": [{"function": {"arguments": arguments}} for arguments in calls],

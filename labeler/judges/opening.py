@@ -142,7 +142,29 @@ def unheeded(judge: str) -> frozenset[str]:
     kind, model = split_name(judge)
     names = {one.name for one in fields(JudgeOptions)} - {"judge"} | PACE
     others = frozenset(one for one in names if _OWNERS.get(one, "openai") != _owner(kind))
+    if kind in PROVIDERS:
+        others |= PROVIDERS[kind].lacks
     return others | {"model"} if model else others
+
+
+def reject_foreign_server(judge: str, of_file: str | None, names: Iterable[str]) -> None:
+    """Reject another provider's address and key next to a judge.
+
+    Args:
+        judge: the judge that is asked for.
+        of_file: the judge of the configuration file that sets the options.
+        names: the options that the file sets.
+
+    Raises:
+        UsageError: the file is about another provider, and names its address or key.
+    """
+    kind, other = split_name(judge)[0], split_name(of_file or "openai")[0]
+    secret = {one.name for one in fields(ServerOptions)} - _SHARED
+    if kind in PROVIDERS and kind != other and (of_one := sorted(secret.intersection(names))):
+        raise UsageError(
+            f"{_listed(of_one)} of the configuration file would send the key of one provider to "
+            f"another: the file is about {other}, and --judge names {kind}; use another file"
+        )
 
 
 def _owner(kind: str) -> str:

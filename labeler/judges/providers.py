@@ -17,6 +17,8 @@ class Provider:
     """Address of the API."""
     key_variables: tuple[str, ...]
     """Variables of the environment that may hold the key, in order; empty if it needs none."""
+    address_variable: str | None = None
+    """Variable by which the provider's own library is sent to another address."""
     modes: tuple[str, ...] = ("strict", "schema", "tools", "json", "prompt")
     """Output modes in the order in which ``auto`` tries them."""
     preset: Mapping[str, Any] = field(default_factory=dict)
@@ -35,6 +37,7 @@ PROVIDERS: Mapping[str, Provider] = {
     "openai": Provider(
         base_url="https://api.openai.com/v1",
         key_variables=("OPENAI_API_KEY",),
+        address_variable="OPENAI_BASE_URL",
     ),
     "mistral": Provider(
         base_url="https://api.mistral.ai/v1",
@@ -46,6 +49,7 @@ PROVIDERS: Mapping[str, Provider] = {
     "anthropic": Provider(
         base_url="https://api.anthropic.com",
         key_variables=("ANTHROPIC_API_KEY",),
+        address_variable="ANTHROPIC_BASE_URL",
         modes=_NATIVE,
         requires_cap=True,
         lacks=_OPENAI_ONLY | {"seed"},
@@ -53,6 +57,7 @@ PROVIDERS: Mapping[str, Provider] = {
     "gemini": Provider(
         base_url="https://generativelanguage.googleapis.com",
         key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        address_variable="GOOGLE_GEMINI_BASE_URL",
         modes=_NATIVE,
         preset={"prompt_cache": "off"},  # it caches unasked
         lacks=_OPENAI_ONLY | {"prompt_cache"},

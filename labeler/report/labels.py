@@ -51,7 +51,7 @@ class RunCost:
     source: str = ""
 
     def __str__(self) -> str:
-        if not self.usage.prompt_tokens:
+        if not self.usage.prompt_tokens and not self.dollars:
             return "no token was paid for"
         price = f"${self.dollars:.4f} by {self.source}; " if self.dollars is not None else ""
         usage = self.usage
@@ -206,6 +206,7 @@ class Labels(Displayed, Sequence[Outcome]):
         """
         from labeler.calculators import Intervals
 
+        next(iter(self._outcomes), None)  # raises if the file has changed
         drawn = (Intervals() if intervals is True else intervals) or None
         return summary(self._path or self, ids, by=by, intervals=drawn)
 
@@ -450,6 +451,7 @@ class _Facts:
         self.failed: Counter[str] = Counter()
         self.judges: dict[str, None] = {}
         requests, usage = 0, Counter[str]()
+        paid = set[str]()
         for outcome in outcomes:
             signature = outcome.signature
             if outcome.kind == "failure":
@@ -459,6 +461,9 @@ class _Facts:
                 asked, spent = outcome.reply.attempts, outcome.reply.usage
                 if signature is not None:
                     self.judges[f"{signature.judge}/{signature.model}"] = None
+                if outcome.key in paid:  # rows of equal texts share one request
+                    continue
+                paid.add(outcome.key)
             requests += asked
             for name in Usage.model_fields if spent else ():
                 usage[name] += getattr(spent, name)

@@ -39,8 +39,12 @@ class _Streamed(Sequence[Outcome]):
     def __getitem__(self, place: slice) -> Sequence[Outcome]: ...
     def __getitem__(self, place: int | slice) -> Outcome | Sequence[Outcome]:
         if isinstance(place, slice):
-            return [self[one] for one in range(len(self))[place]]
-        return next(islice(self, range(len(self))[place], None))
+            wanted = range(len(self))[place]
+            found = [one for number, one in enumerate(self) if number in wanted]
+            return found if wanted.step > 0 else found[::-1]
+        for outcome in islice(self, range(len(self))[place], None):
+            return outcome
+        raise UsageError(f"{self._path} has changed since it was opened: load it again")
 
 
 def load(path: str | Path) -> Labels:
@@ -68,7 +72,7 @@ def open_labels(path: str | Path, cost: RunCost | None = None) -> Labels:
     """Return stored labels, and the cost of the run that made them; see :func:`load`."""
     name = str(path)
     view: Sequence[Outcome]
-    if name == STDIO:
+    if name == STDIO or _is_pipe(name):
         view = list(records_of(stored_outcomes(name), "label"))
     elif _is_plain(name):
         view = LabelView(name)
@@ -78,7 +82,7 @@ def open_labels(path: str | Path, cost: RunCost | None = None) -> Labels:
         view = _Streamed(name)
         next(iter(view), None)  # a path that cannot be read is reported here
     named = Path(name).name or name
-    return Labels(view, name=named, path=None if name == STDIO else name, cost=cost)
+    return Labels(view, name=named, path=None if isinstance(view, list) else name, cost=cost)
 
 
 def _is_plain(name: str) -> bool:
@@ -86,3 +90,9 @@ def _is_plain(name: str) -> bool:
     if is_remote(name) or is_store(path) or is_table(name) or parts_of(name) or path.is_dir():
         return False
     return path.is_file() and not is_gzipped(path)
+
+
+def _is_pipe(name: str) -> bool:
+    """Return True for what can be read once, such as the output of another command."""
+    path = Path(name)
+    return not is_remote(name) and path.exists() and not path.is_file() and not path.is_dir()

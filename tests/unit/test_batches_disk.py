@@ -16,6 +16,7 @@ from labeler.integrations.batch.folder import (
     BatchInfo,
     BatchPart,
     PendingKeys,
+    Results,
     batch,
     batches,
     locked,
@@ -238,3 +239,8 @@ def test_a_lock_keeps_a_second_one_out_and_ends(tmp_path: Path) -> None:
         pytest.fail("both were let in")
     with locked(tmp_path):
         pass
+
+
+def test_counts_of_a_stored_part_keep_their_names() -> None:
+    """Parts that were collected before are read again."""
+    assert json.loads(Results(labelled=2).model_dump_json())["labelled"] == 2

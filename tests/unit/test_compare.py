@@ -532,6 +532,15 @@ def test_several_sets_are_compared_with_the_first_as_one_family_of_tests() -> No
     assert "A → D" in repr(found)
 
 
+def test_groups_of_several_sets_are_shown_by_name() -> None:
+    """Each with its own figures; without a metric there is an empty table."""
+    base = [row(n, domain="law" if n % 2 else "tax") for n in range(8)]
+    shown = repr(compare_runs([base, base], "adherence", by="domain"))
+    assert "law" in shown
+    assert "tax" in shown
+    assert repr(compare_runs([base, base], []))
+
+
 @pytest.mark.parametrize("number", [0, 1, 27])
 def test_one_set_of_labels_is_not_compared(number: int) -> None:
     """At least two, and one for each letter at most."""
@@ -546,6 +555,8 @@ def test_lost_values_are_a_regression() -> None:
     assert [*compare(base, [*base[:37], failure(37)]).regressions()] == [
         "3 of 40 rows with a label in A have none"
     ]
+    more = [failure(n) for n in range(40, 50)]
+    assert [*compare(base, [*base, *more]).regressions()] == []
     empty = [row(n, relevant=(), documents=(3, 1)) for n in range(40)]
     lost = [*compare(base, empty, "completeness").regressions()]
     assert lost == ["completeness has no value in 40 of 40 pairs, and has one in A"]

@@ -163,3 +163,16 @@ def test_quickstart_leads_to_metrics(
     code, _, err = labeler_command("quickstart")
     assert (code, "never overwritten" in err) == (2, True)
     assert Path("rows.jsonl").read_text() == before + before
+
+
+def test_a_file_about_another_provider_gives_no_address(
+    labeler_command: Command, tmp_path: Path
+) -> None:
+    """The key of one provider would be sent to the address of another."""
+    (tmp_path / "own.toml").write_text(
+        '[judge]\njudge = "openai:m"\nbase_url = "http://127.0.0.1:9/v1"\n'
+    )
+    asked = ("label", "rows.jsonl", "--config", "own.toml", "--judge", "anthropic:m")
+    code, _, err = labeler_command(*asked)
+    assert code == 2
+    assert "--base-url of the configuration file would send the key" in err

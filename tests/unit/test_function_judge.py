@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -77,3 +78,20 @@ def test_a_function_without_a_name_and_a_version_is_refused() -> None:
         labeler.label(ROWS, judge=answer, store=labeler.MemoryStore())  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="a name and a version"):
         labeler.judge("", version=1)
+
+
+def test_an_exhausted_iterator_fails_the_row() -> None:
+    """An asyncio future cannot carry it: the run would wait for ever."""
+
+    @labeler.judge("exhausted", version=1)
+    def exhausted(_: Any) -> Any:
+        return next(iter(()))
+
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        asyncio.run(exhausted.label(None))  # type: ignore[arg-type]
+
+
+def test_a_version_has_no_slash() -> None:
+    """Name and version would be cut elsewhere: two judges would share their labels."""
+    with pytest.raises(UsageError, match="without a slash"):
+        labeler.judge("strict", version="a/1")

@@ -9,6 +9,7 @@ import pytest
 import labeler
 from labeler.errors import UsageError
 from labeler.judges.judge import JUDGES
+from labeler.judges.openai.address import environment_key
 from labeler.judges.openai.spec import OpenAISpec
 from labeler.judges.opening import hosted_spec, open_judge, open_judges
 from labeler.judges.options import JudgeOptions
@@ -109,3 +110,17 @@ def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="needs a key in MISTRAL_API_KEY or from --api-key-comma"):
         open_judge(JudgeOptions(judge="mistral:m"))
     assert open_judge(JudgeOptions(judge="ollama:m")).spec.model == "m"
+
+
+@pytest.mark.parametrize(
+    ("provider", "variable"),
+    [("anthropic", "ANTHROPIC_BASE_URL"), ("gemini", "GOOGLE_GEMINI_BASE_URL")],
+)
+def test_an_address_of_the_environment_is_not_passed_by(
+    provider: str, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A gateway's key would go to the provider's own address."""
+    monkeypatch.setenv(variable, "https://gateway.test")
+    with pytest.raises(UsageError, match=f"{variable} is set"):
+        environment_key(None, provider)
+    assert environment_key("https://gateway.test", provider)

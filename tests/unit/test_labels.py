@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import threading
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,7 +15,8 @@ import pytest
 
 import labeler
 from labeler.errors import UnknownName, UsageError
-from labeler.labels.record import LabelFailure, LabelRecord
+from labeler.labels.record import LabelFailure, LabelRecord, Usage
+from labeler.report.labels import RunCost
 from labeler.sentences.characters import visible
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
@@ -278,3 +280,41 @@ def test_large_files_are_summarized_by_columns(
     by_row = labeler.load(path).summary()
     monkeypatch.setattr("labeler.data.label_files.SMALL_FILE", 0)
     assert labeler.load(path).summary() == by_row
+
+
+def test_labels_of_a_file_that_was_written_again_are_not_summarized(tmp_path: Path) -> None:
+    """Neither by themselves nor by the path that they remember."""
+    path = tmp_path / "labels.jsonl"
+    labels = labeled(output=path)
+    labeled(support_threshold=0.95, output=path)
+    with pytest.raises(UsageError, match="has changed since it was opened"):
+        labels.summary()
+
+
+def test_missed_gates_are_true_if_there_are_any(labels: labeler.Labels) -> None:
+    """As any collection is; the results are true if all gates are passed."""
+    assert labels.check(adherence=1).missed
+    assert not labels.check(adherence=0).missed
+
+
+def test_rows_of_equal_texts_cost_one_request() -> None:
+    """They share one label; answers without usage still cost what the budget counted."""
+    equal = [row | {"id": f"r{n}", "question": "Why?"} for n, row in enumerate(rows(1) * 5)]
+    assert labeler.Labels(list(labeled(equal))).cost.requests == labeled(equal[:1]).cost.requests
+    assert str(RunCost(3, Usage(), 0.5, "a list")).startswith("$0.5000 by a list")
+
+
+def test_a_slice_of_a_compressed_file_reads_it_once(tmp_path: Path) -> None:
+    """And gives what a list gives, from either end; a pipe is read once in all."""
+    kept = labeled(rows(6))
+    kept.save(tmp_path / "labels.jsonl.gz")
+    loaded = labeler.load(tmp_path / "labels.jsonl.gz")
+    assert loaded[1:5:2] == kept[1:5:2]
+    assert loaded[::-2] == kept[::-2]
+    kept.save(tmp_path / "labels.jsonl")
+    os.mkfifo(tmp_path / "pipe")
+    content = (tmp_path / "labels.jsonl").read_bytes()
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(content,))
+    writer.start()
+    assert labeler.load(tmp_path / "pipe") == kept
+    writer.join()

@@ -165,7 +165,7 @@ def test_what_failed_for_good_is_asked_again_on_request(tmp_path: Path) -> None:
     with Provider() as provider:
         assert submit(provider, tmp_path, rows(1)).left_out == {"failed before": 1}
         assert submit(provider, tmp_path, rows(1), retry_failed=True).lines == 1
-        assert collect(provider, tmp_path).results.labeled == 1
+        assert collect(provider, tmp_path).results.labelled == 1
 
 
 def test_a_row_that_another_run_is_asking_about_is_left_to_it(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_large_work_is_split(tmp_path: Path, limits: FileLimits, parts: int) -> 
         assert (done.parts, len(files), done.lines, sum(files)) == (parts, parts, 10, done.size)
         assert max(files) <= limits.size
         assert max(len(file_lines(provider, n)) for n in range(parts)) <= limits.lines
-        assert collect(provider, tmp_path).results.labeled == 10
+        assert collect(provider, tmp_path).results.labelled == 10
 
 
 def test_a_row_that_no_file_can_hold_is_reported(tmp_path: Path) -> None:
@@ -326,7 +326,7 @@ def test_a_cut_off_answer_is_asked_again_with_twice_the_cap(tmp_path: Path) -> N
     """The cap is doubled once, as online."""
     with Provider(["truncated"]) as provider:
         submit(provider, tmp_path, rows(1), judge={"max_output_tokens": 100})
-        assert collect(provider, tmp_path).results.labeled == 1
+        assert collect(provider, tmp_path).results.labelled == 1
         caps = [line.body["max_completion_tokens"] for line in provider.batch_lines]
     assert caps == [100, 200]
 
@@ -360,7 +360,7 @@ def test_what_failed_on_the_way_is_handed_in_again(tmp_path: Path, behavior: str
         submit(provider, tmp_path, rows(2))
         done = collect(provider, tmp_path)
         assert len(provider.batches.all) == 2
-    assert (done.results.labeled, sum(done.results.again.values())) == (2, 1)
+    assert (done.results.labelled, sum(done.results.again.values())) == (2, 1)
 
 
 def test_rounds_are_bounded(tmp_path: Path) -> None:
@@ -379,7 +379,7 @@ def test_what_an_expired_batch_has_done_is_kept(tmp_path: Path) -> None:
         submit(provider, tmp_path, rows(10))
         done = collect(provider, tmp_path)
         assert set(provider.paid.values()) == {1}
-    assert (done.results.labeled, done.results.again) == (10, {"expired": 4})
+    assert (done.results.labelled, done.results.again) == (10, {"expired": 4})
 
 
 def test_nothing_is_handed_in_again_where_that_is_not_wanted(tmp_path: Path) -> None:
@@ -387,7 +387,7 @@ def test_nothing_is_handed_in_again_where_that_is_not_wanted(tmp_path: Path) -> 
     with Provider(batches=[expires(0.6)]) as provider:
         submit(provider, tmp_path, rows(10))
         done = collect(provider, tmp_path, resubmit=False)
-        assert (done.results.labeled, done.results.released) == (6, {"expired": 4})
+        assert (done.results.labelled, done.results.released) == (6, {"expired": 4})
         assert len(provider.batches.all) == 1
         assert submit(provider, tmp_path, rows(10)).lines == 4
 
@@ -408,7 +408,7 @@ def test_a_batch_that_finds_the_queue_full_waits_without_siblings_too(tmp_path: 
     with Provider(batches=[fails("token_limit_exceeded")] * 2) as provider:
         submit(provider, tmp_path, rows(3))
         done = collect(provider, tmp_path)
-        assert (done.results.labeled, done.results.released) == (3, {})
+        assert (done.results.labelled, done.results.released) == (3, {})
 
 
 def test_a_batch_that_the_server_forgot_ends_the_wait(tmp_path: Path) -> None:
@@ -428,7 +428,7 @@ def test_a_part_that_finds_the_queue_full_waits_for_the_others(tmp_path: Path) -
     with Provider(batches=courses) as provider:
         submit(provider, tmp_path, rows(3), limits=FileLimits(lines=1))
         done = collect(provider, tmp_path)
-        assert (done.results.labeled, done.results.released) == (3, {})
+        assert (done.results.labelled, done.results.released) == (3, {})
         assert sorted(provider.paid.values()) == [1, 1, 1]
         names = [(batch.metadata or {})["labeler_part"] for batch in provider.batches.all.values()]
     assert [name.partition("/")[2] for name in names] == [
@@ -485,7 +485,7 @@ def test_lines_that_make_no_sense_are_told_and_left_out(
         _ended(provider, tmp_path)
         _rewritten(provider, change)
         done = collect(provider, tmp_path, notice=said.append)
-    assert done.results.labeled == 3
+    assert done.results.labelled == 3
     assert list(done.results.odd) == [odd]
     assert odd in said[0]
 
@@ -511,7 +511,7 @@ def test_no_body_breaks_the_collection(tmp_path: Path, body: object) -> None:
         _ended(provider, tmp_path)
         _rewritten(provider, change)
         done = collect(provider, tmp_path)
-    assert done.results.labeled == 1
+    assert done.results.labelled == 1
     assert sum(done.results.again.values()) == 1
 
 
@@ -527,7 +527,7 @@ def test_answers_that_are_missing_are_fetched_again_and_not_bought_again(tmp_pat
         assert (done.still_open, len(stored(tmp_path)[0]), len(said)) == (1, 1, 1)
         assert "hold 1 answers, and the provider counts 2" in said[0]
         _rewritten(provider, lambda _: whole.splitlines(keepends=True))
-        assert collect(provider, tmp_path).results.labeled == 2
+        assert collect(provider, tmp_path).results.labelled == 2
         assert sorted(provider.paid.values()) == [1, 1]
 
 
@@ -556,7 +556,7 @@ def test_lines_of_errors_do_not_stand_for_missing_answers(tmp_path: Path) -> Non
         assert (done.parts, done.still_open, len(stored(tmp_path)[0])) == (0, 1, 3)
         assert "hold 3 answers, and the provider counts 6" in said[0]
         object.__setattr__(output, "content", b"".join(whole))
-        assert collect(provider, tmp_path).results.labeled == 6
+        assert collect(provider, tmp_path).results.labelled == 6
         assert sorted(provider.paid.values()) == [1] * 6
 
 
@@ -574,7 +574,7 @@ def test_files_that_speak_of_every_request_lack_nothing(tmp_path: Path) -> None:
     with Provider(["400", "ok"]) as provider:
         submit(provider, tmp_path, rows(2))
         done = collect(provider, tmp_path, Counting)
-    assert (done.results.labeled, done.results.failed) == (1, {"bad_request": 1})
+    assert (done.results.labelled, done.results.failed) == (1, {"bad_request": 1})
 
 
 def _unnamed(times: int) -> type[OpenAIBatches]:
@@ -602,7 +602,7 @@ def test_a_file_of_answers_that_has_no_name_yet_is_waited_for(tmp_path: Path) ->
     with Provider() as provider:
         submit(provider, tmp_path, rows(3))
         done = collect(provider, tmp_path, _unnamed(2), notice=said.append)
-        assert (done.results.labeled, done.still_open) == (3, 0)
+        assert (done.results.labelled, done.still_open) == (3, 0)
         assert sorted(provider.paid.values()) == [1, 1, 1]
     assert ["does not name their file yet" in message for message in said] == [True]
 
@@ -617,7 +617,7 @@ def test_a_part_that_was_written_down_without_its_file_is_looked_at_again(tmp_pa
         assert part.batch_id is not None
         remote = RemoteBatch(id=part.batch_id, status="completed", total=2, completed=2)
         folder.save(part.model_copy(update={"state": "ended", "remote": remote}))
-        assert collect(provider, tmp_path).results.labeled == 2
+        assert collect(provider, tmp_path).results.labelled == 2
 
 
 def test_answers_that_are_fetched_again_may_have_another_name(tmp_path: Path) -> None:
@@ -630,7 +630,7 @@ def test_answers_that_are_fetched_again_may_have_another_name(tmp_path: Path) ->
         _rewritten(provider, lambda lines: lines[:1])
         labeler.collect_batches(service(provider), tmp_path)
         batch.output_file_id = provider.files.add("again.jsonl", "batch_output", whole, None).id
-        assert collect(provider, tmp_path).results.labeled == 2
+        assert collect(provider, tmp_path).results.labelled == 2
 
 
 def test_what_is_dropped_is_not_handed_in_again(tmp_path: Path) -> None:
@@ -654,7 +654,7 @@ def test_a_page_is_not_taken_for_a_file_of_answers(tmp_path: Path, page: str) ->
     """A proxy that answers for the server costs a look, not the answers."""
     with Provider(at={"GET /v1/files/{id}/content": [page] * 8}) as provider:
         submit(provider, tmp_path, rows(2))
-        assert collect(provider, tmp_path).results.labeled == 2
+        assert collect(provider, tmp_path).results.labelled == 2
         assert sorted(provider.paid.values()) == [1, 1]
 
 
@@ -707,7 +707,7 @@ def test_a_count_that_makes_no_sense_is_not_believed(tmp_path: Path, count: str)
         price = given_price("2,10,1").batched()
         done = collect(provider, tmp_path, price=lambda _: price)
     results = done.results
-    assert (results.labeled, results.answered, results.odd) == (2, 2, {})
+    assert (results.labelled, results.answered, results.odd) == (2, 2, {})
     most = 1 if count == "true" else 0
     assert results.usage.prompt_tokens <= 2 * most
     assert results.cost is not None
@@ -794,7 +794,7 @@ def test_a_submission_that_is_killed_goes_on(tmp_path: Path, fuse: Fuse, step: i
             submit(provider, tmp_path, rows(2), Mortal)
         fuse.left = 0
         submit(provider, tmp_path, rows(2))
-        assert collect(provider, tmp_path).results.labeled == 2
+        assert collect(provider, tmp_path).results.labelled == 2
         assert len(provider.batches.all) == 1
         assert sorted(provider.paid.values()) == [1, 1]
 
@@ -850,7 +850,7 @@ t.submit(At, Path(sys.argv[2]), t.rows(3), Doomed)
         done = submit(provider, tmp_path, rows(3))
         assert (done.lines, done.left_out, len(done.continued)) == (0, {"in a batch": 3}, 1)
         assert len(provider.batches.all) == 1
-        assert collect(provider, tmp_path).results.labeled == 3
+        assert collect(provider, tmp_path).results.labelled == 3
 
 
 @pytest.mark.parametrize("told", ["500", "close", "short", "503", "bad-json"])
@@ -888,7 +888,7 @@ def test_a_batch_that_is_listed_late_is_not_started_again(tmp_path: Path, late: 
         at = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=pause)
         submit_batch(open_rows(rows(3)), how(provider), at, tmp_path)
         assert provider.routes["GET /v1/batches"] == late + 1
-        assert collect(provider, tmp_path).results.labeled == 3
+        assert collect(provider, tmp_path).results.labelled == 3
         assert sorted(provider.paid.values()) == [1, 1, 1]
     assert [seconds for seconds in pauses if seconds >= 10] == [10.0, 20.0][:late]
 
@@ -928,7 +928,7 @@ def test_a_list_that_leaves_it_open_starts_nothing(tmp_path: Path, listed: Behav
         assert not isinstance(caught.value, FatalJudgeError)
         assert "labeler batch cancel" in str(caught.value)
         provider._scripts["GET /v1/batches"] = lambda _: None
-        assert collect(provider, tmp_path).results.labeled == 2
+        assert collect(provider, tmp_path).results.labelled == 2
         assert len(provider.batches.all) == 1
         assert sorted(provider.paid.values()) == [1, 1]
 
@@ -945,7 +945,7 @@ def test_a_list_that_begins_with_the_oldest_is_read_to_its_end(tmp_path: Path) -
         provider.batches.all = {"old_99": replace(ours, id="old_99", metadata=None), ours.id: ours}
         provider.batches.all["old_99"].input_file_id = "file-other"
         provider.batches.all = dict(reversed(provider.batches.all.items()))
-        assert collect(provider, tmp_path).results.labeled == 1
+        assert collect(provider, tmp_path).results.labelled == 1
         assert len(provider.batches.all) == 2
 
 
@@ -958,7 +958,7 @@ def test_a_batch_that_was_started_unheard_is_found_behind_many_others(tmp_path: 
         for number in range(130):
             other = replace(ours, id=f"other_{number}", input_file_id="file-other", metadata=None)
             provider.batches.all[other.id] = other
-        assert collect(provider, tmp_path).results.labeled == 1
+        assert collect(provider, tmp_path).results.labelled == 1
         assert provider.routes["GET /v1/batches"] == 2
         assert len(provider.batches.all) == 131
 
@@ -980,7 +980,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             patch.setattr(OpenAIBatches, "download", no_space)
             with pytest.raises(StoreError, match="No space left"):
                 collect(provider, tmp_path)
-        assert collect(provider, tmp_path).results.labeled == 2
+        assert collect(provider, tmp_path).results.labelled == 2
         assert len(provider.batches.all) == 1
 
 
@@ -997,7 +997,7 @@ def test_every_step_is_tried_again(tmp_path: Path, route: str, behaviors: list[s
     """A passing failure of any request, and then another, changes nothing."""
     with Provider(at={route: behaviors}) as provider:
         submit(provider, tmp_path, rows(2))
-        assert collect(provider, tmp_path).results.labeled == 2
+        assert collect(provider, tmp_path).results.labelled == 2
         assert len(provider.batches.all) == 1
 
 
@@ -1006,7 +1006,7 @@ def test_a_file_of_answers_that_is_cut_short_is_fetched_again(tmp_path: Path) ->
     with Provider(at={"GET /v1/files/{id}/content": ["short"]}) as provider:
         submit(provider, tmp_path, rows(2))
         done = collect(provider, tmp_path)
-        assert (done.results.labeled, done.results.odd) == (2, {})
+        assert (done.results.labelled, done.results.odd) == (2, {})
         assert provider.routes["GET /v1/files/{id}/content"] == 2
 
 
@@ -1015,7 +1015,7 @@ def test_a_server_that_is_away_for_long_loses_nothing(tmp_path: Path) -> None:
     said: list[str] = []
     with Provider(at={"GET /v1/batches/{id}": ["500"] * 100}) as provider:
         submit(provider, tmp_path, rows(2))
-        assert collect(provider, tmp_path, notice=said.append).results.labeled == 2
+        assert collect(provider, tmp_path, notice=said.append).results.labelled == 2
     assert len(said) == 1
     assert "the server failed" in said[0]
 
@@ -1103,7 +1103,7 @@ def test_a_look_changes_nothing_and_asks_once_for_each_open_batch(tmp_path: Path
         collect(provider, tmp_path)
         looks = provider.routes["GET /v1/batches/{id}"]
         view = labeler.batch_status(tmp_path, service(provider))[0]
-        assert (view.results.labeled, view.state, view.next) == (3, "2 collected", "done")
+        assert (view.results.labelled, view.state, view.next) == (3, "2 collected", "done")
         assert provider.routes["GET /v1/batches/{id}"] == looks
 
 
@@ -1125,7 +1125,7 @@ def test_a_look_from_inside_a_running_loop_works(tmp_path: Path) -> None:
         return collect(provider, tmp_path)
 
     with Provider() as provider:
-        assert asyncio.run(inside(provider)).results.labeled == 1
+        assert asyncio.run(inside(provider)).results.labelled == 1
 
 
 def test_a_cancelled_batch_gives_what_it_has_and_lets_the_rest_go(tmp_path: Path) -> None:
@@ -1137,7 +1137,7 @@ def test_a_cancelled_batch_gives_what_it_has_and_lets_the_rest_go(tmp_path: Path
         labeler.batch_status(tmp_path, service(provider))
         assert "cancelling" in labeler.cancel_batch(service(provider), tmp_path, name)[0]
         done = collect(provider, tmp_path)
-        assert (done.results.labeled, done.results.released) == (2, {"cancelled": 2})
+        assert (done.results.labelled, done.results.released) == (2, {"cancelled": 2})
         assert submit(provider, tmp_path, rows(4)).lines == 2
 
 
@@ -1160,7 +1160,7 @@ def test_a_batch_that_is_over_needs_no_cancelling(tmp_path: Path) -> None:
         _ended(provider, tmp_path)
         told = labeler.cancel_batch(service(provider), tmp_path, name)
         assert told == ["part 0001: completed; collect what was answered"]
-        assert collect(provider, tmp_path).results.labeled == 1
+        assert collect(provider, tmp_path).results.labelled == 1
         assert labeler.cancel_batch(service(provider), tmp_path, name) == []
 
 
@@ -1198,7 +1198,7 @@ def test_batches_of_another_address_do_not_keep_others_from_being_collected(
         submit(provider, tmp_path, rows(1))
         submit(other, tmp_path, rows(1, 1))
         said: list[str] = []
-        assert collect(other, tmp_path, notice=said.append).results.labeled == 1
+        assert collect(other, tmp_path, notice=said.append).results.labelled == 1
         assert len(said) == 1
         assert f"batches at {provider.url} are left alone" in said[0]
         assert f"`labeler batch collect --store {tmp_path} --base-url {provider.url}`" in said[0]

@@ -110,8 +110,12 @@ def _stated_size(data: bytes, body: Any) -> int:  # noqa: ANN401 - pyarrow has n
     size = 0
     for place in range(buffers + 4, buffers + 4 + 16 * number("<I", buffers), 16):
         start, length = struct.unpack_from("<qq", data, place)
+        if length < 0 or start < 0:
+            raise pa.ArrowInvalid("a batch is damaged")
         if length:
             (stated,) = struct.unpack_from("<q", body, start)
+            if stated < _UNCOMPRESSED:
+                raise pa.ArrowInvalid("a batch is damaged")
             size += length if stated < 0 else stated
     return size
 
@@ -126,6 +130,8 @@ def rows_in_pieces(batch: Any) -> Iterator[Any]:  # noqa: ANN401 - pyarrow has n
     yield from rows_in_pieces(batch.slice(middle))
 
 
+_UNCOMPRESSED = -1
+"""Size that a buffer states which is not compressed."""
 _OFFSET = 8
 """Bytes of a place in a list, at most."""
 _NESTED = (pa.StructArray, pa.MapArray, pa.ListArray, pa.LargeListArray, pa.FixedSizeListArray)

@@ -426,7 +426,7 @@ class _PartCollector:
             try:
                 future.result()
             except UnstorableRecord as error:
-                self.results.labeled -= 1
+                self.results.labelled -= 1
                 attempts = requests[key].history.attempts + 1
                 self._fail(
                     task_failure(
@@ -437,7 +437,7 @@ class _PartCollector:
                         lasting=True,
                     )
                 )
-        if not self.results.labeled and self.part.round == 1:
+        if not self.results.labelled and self.part.round == 1:
             return  # the batch may be at fault, rather than its rows
         for written in [self.collector.store.put_failure(failure) for failure in self._lasting]:
             with suppress(UnstorableRecord):
@@ -446,7 +446,7 @@ class _PartCollector:
     def _label(self, request: BatchRequest, reply: JudgeReply[Frozen]) -> None:
         outcome = record_or_failure(request.task, reply)
         if not isinstance(outcome, LabelFailure):
-            self.results.labeled += 1
+            self.results.labelled += 1
             self._saved.append((outcome.key, self.collector.store.put(outcome)))
         else:
             self._fail(outcome)

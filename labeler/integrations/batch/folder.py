@@ -98,7 +98,7 @@ class RemoteBatch(Frozen):
 class Results(Frozen, frozen=False):
     """Counts of the results of one part, or of several; mutable while a part is collected."""
 
-    labeled: int = 0
+    labelled: int = 0
     failed: Counter[str] = Field(default_factory=Counter)
     """Requests without a usable answer, by reason."""
     released: Counter[str] = Field(default_factory=Counter)
@@ -121,7 +121,7 @@ class Results(Frozen, frozen=False):
         """Add the counts of another part; the cost is unknown if either is."""
         for name in ("failed", "released", "again", "odd", "broken"):
             getattr(self, name).update(getattr(other, name))
-        self.labeled += other.labeled
+        self.labelled += other.labelled
         self.answered += other.answered
         self.unmetered += other.unmetered
         self.usage += other.usage

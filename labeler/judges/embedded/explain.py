@@ -55,7 +55,7 @@ def explain_relevance(
         return "There are no document sentences."
     found = (
         f"{chosen} of {len(scores)} document sentences reach {threshold:.2f} on words shared with "
-        f"the question and the response, counting their neighbors; highest: {_ranked(scores)}."
+        f"the question and the response, counting their neighbours; highest: {_ranked(scores)}."
     )
     missing = _listed("Words of the question in no document", unseen_question)
     return f"{found} {missing}".rstrip()

@@ -63,10 +63,11 @@ def environment_key(base_url: str | None, provider: str = "openai", instead: str
     Raises:
         UsageError: there is no key, or the environment names another server.
     """
-    if provider == "openai" and base_url is None and os.environ.get("OPENAI_BASE_URL"):
+    elsewhere = PROVIDERS[provider].address_variable
+    if elsewhere and base_url is None and os.environ.get(elsewhere):
         raise UsageError(
-            "OPENAI_BASE_URL is set, and labeler sends documents to addresses on the "
-            "command line only: give --base-url (base_url), or unset the variable"
+            f"{elsewhere} is set, and labeler sends documents to addresses on the command line "
+            "only: give --base-url (base_url), or unset the variable"
         )
     variables = PROVIDERS[provider].key_variables
     key = next(filter(None, map(os.environ.get, variables)), None)

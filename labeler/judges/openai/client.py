@@ -189,10 +189,15 @@ _GATEWAY_STATUSES = 520
 """First of the statuses that a gateway may send although its provider has answered."""
 
 
+def charged_status(status: int) -> bool:
+    """Return true for an error status after which the provider may have answered."""
+    return status in AFTER_WORK or status >= _GATEWAY_STATUSES
+
+
 def may_be_charged(error: Exception) -> bool:
     """Return true if the provider may have answered although no complete response arrived."""
     if isinstance(error, APIStatusError):
-        return error.status_code in AFTER_WORK or error.status_code >= _GATEWAY_STATUSES
+        return charged_status(error.status_code)
     return not is_unconnected(error) and missing_key(error) is None
 
 

@@ -152,7 +152,8 @@ _TOO_LONG = _any_of(
     "input token count", "input length",
 )  # fmt: skip
 _WRONG_KEY = _any_of(
-    "api.?key (is )?(not valid|invalid)", "invalid api.?key", "authentication failed",
+    "api.?key (is )?(not valid|invalid)", "api.?key (has )?expired",
+    "invalid api.?key", "authentication failed",
     "no_db_connection",  # LiteLLM's proxy looks an unknown key up where it has no database
 )  # fmt: skip
 _UNKNOWN_FIELD = (
