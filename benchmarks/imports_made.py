@@ -28,6 +28,8 @@ from labeler.sentences.example import Example
 
 ROWS = import_rows()
 FIELDS = ("question", "documents", "response", "reference")
+OLDER_RAGAS = ("question", "contexts", "answer", "ground_truth")
+"""Column names of ragas before 0.2."""
 
 
 class Made(NamedTuple):
@@ -42,19 +44,17 @@ class Made(NamedTuple):
     """False if the package has no place for a reference answer."""
 
 
+def renamed(*names: str) -> list[dict[str, Any]]:
+    """Return the rows with these names of question, documents, response and reference."""
+    return [dict(zip(names, row.values(), strict=True)) for row in ROWS]
+
+
 def ragas(folder: Path) -> Iterator[Made]:
     """Samples and data sets of ragas."""
     from ragas import EvaluationDataset, SingleTurnSample
 
-    samples = [
-        SingleTurnSample(
-            user_input=row["question"],
-            retrieved_contexts=row["documents"],
-            response=row["response"],
-            reference=row["reference"],
-        )
-        for row in ROWS
-    ]
+    names = ("user_input", "retrieved_contexts", "response", "reference")
+    samples = [SingleTurnSample(**row) for row in renamed(*names)]
     data = EvaluationDataset(samples=samples)
     data.to_jsonl(folder / "ragas.jsonl")
     data.to_csv(folder / "ragas.csv")
@@ -70,7 +70,7 @@ def datasets(folder: Path) -> Iterator[Made]:
     from datasets import Dataset, DatasetDict, disable_progress_bars
 
     disable_progress_bars()
-    data = Dataset.from_list(older_ragas())
+    data = Dataset.from_list(renamed(*OLDER_RAGAS))
     data.save_to_disk(folder / "saved")
     data.to_json(folder / "datasets.jsonl")
     data.to_csv(folder / "datasets.csv")
@@ -84,17 +84,11 @@ def datasets(folder: Path) -> Iterator[Made]:
     yield Made("datasets", "`to_parquet`", folder / "datasets.parquet")
 
 
-def older_ragas() -> list[dict[str, Any]]:
-    """Return the rows with the column names of ragas before 0.2."""
-    names = ("question", "contexts", "answer", "ground_truth")
-    return [dict(zip(names, row.values(), strict=True)) for row in ROWS]
-
-
 def pandas(folder: Path) -> Iterator[Made]:
     """Files that pandas writes."""
     import pandas as pd
 
-    frame = pd.DataFrame(older_ragas())
+    frame = pd.DataFrame(renamed(*OLDER_RAGAS))
     frame.to_csv(folder / "pandas.csv")
     frame.to_csv(folder / "semicolons.csv", sep=";", index=False)
     frame.to_json(folder / "columns.json")
@@ -118,7 +112,7 @@ def polars(folder: Path) -> Iterator[Made]:
     """Frames of polars and their files."""
     import polars as pl
 
-    frame = pl.DataFrame(older_ragas())
+    frame = pl.DataFrame(renamed(*OLDER_RAGAS))
     frame.write_ndjson(folder / "polars.jsonl")
     frame.write_ipc(folder / "polars.arrow")
     yield Made("polars", "`DataFrame`", frame)
@@ -132,15 +126,8 @@ def deepeval(folder: Path) -> Iterator[Made]:
     from deepeval.dataset import EvaluationDataset
     from deepeval.test_case import LLMTestCase
 
-    cases = [
-        LLMTestCase(
-            input=row["question"],
-            actual_output=row["response"],
-            expected_output=row["reference"],
-            retrieval_context=row["documents"],
-        )
-        for row in ROWS
-    ]
+    names = ("input", "retrieval_context", "actual_output", "expected_output")
+    cases = [LLMTestCase(**row) for row in renamed(*names)]
     data = EvaluationDataset()
     for case in cases:
         data.add_test_case(case)

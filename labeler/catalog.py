@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import pkgutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
@@ -50,9 +49,9 @@ class Catalog(Mapping[str, T], Generic[T]):
             try:
                 found: T = _resolve(name, self.kind)
             except UnknownName as error:
-                raise UnknownName(f"{error}{_near(name, self._entries)}") from error
+                raise UnknownName(f"{error}{near(name, self._entries)}") from error
             return found
-        raise UnknownName(self._unknown(name))
+        raise UnknownName(self.unknown(name))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)
@@ -67,11 +66,17 @@ class Catalog(Mapping[str, T], Generic[T]):
         """Return the names whose entries need no import any more."""
         return tuple(name for name, entry in self._entries.items() if not isinstance(entry, str))
 
-    def _unknown(self, name: str) -> str:
-        names = sorted((*self._entries, *self.extra))
+    def unknown(self, name: str, more: Iterable[str] = ()) -> str:
+        """Return the message about an unknown name.
+
+        Args:
+            name: the unknown name.
+            more: names to suggest besides the entries.
+        """
+        names = sorted({*self._entries, *self.extra, *more})
         if not self.shown_by:
             return unknown(self.kind, name, names)
-        asked = f"unknown {self.kind} {name[:_LONGEST]!r}{_near(name, names) or ';'}"
+        asked = f"unknown {self.kind} {name[:_LONGEST]!r}{near(name, names) or ';'}"
         return f"{asked} '{self.shown_by}' shows them"
 
 
@@ -84,15 +89,24 @@ def unknown(kind: str, name: str, names: Sequence[str], most: int | None = None)
         names: the known ones, in the order to list them.
         most: number of names to list; by default all.
     """
-    hint = _near(name, names, cutoff=0.5 if most else _CUTOFF)
+    hint = near(name, names, cutoff=0.5 if most else _CUTOFF)
     more = f", … {len(names) - most:,} more" if most and len(names) > most else ""
     have = ", ".join(one[:_LONGEST] for one in names[:most])
     return f"unknown {kind} {name[:_LONGEST]!r}{hint or ';'} have: {have or 'none'}{more}"
 
 
-def _near(name: str, names: Iterable[str], cutoff: float = _CUTOFF) -> str:
-    near = difflib.get_close_matches(name, list(names), n=3, cutoff=cutoff)
-    return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+def near(name: str, names: Iterable[str], cutoff: float = _CUTOFF) -> str:
+    """Return ``; did you mean 'this' or 'that'?``, or "" if no known name is like an unknown one.
+
+    Args:
+        name: the unknown name.
+        names: the known ones.
+        cutoff: likeness from which a name is suggested, from 0 to 1.
+    """
+    from difflib import get_close_matches  # noqa: PLC0415 - only needed for errors
+
+    found = get_close_matches(name, list(names), n=3, cutoff=cutoff)
+    return f"; did you mean {' or '.join(map(repr, found))}?" if found else ""
 
 
 Positions = Mapping[str, int | list[int]]

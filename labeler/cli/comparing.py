@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from itertools import combinations
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from labeler.cli.options import Json, expand_options
 from labeler.cli.reading import MetricIds
-from labeler.cli.running import reject_overwrite
-from labeler.cli.sides import check_sides
+from labeler.cli.sides import Html, check_page, check_sides
 from labeler.cli.terminal import (
     LineWriter,
     notify,
@@ -20,7 +20,6 @@ from labeler.cli.terminal import (
     print_lines,
 )
 from labeler.comparing.options import SideOptions
-from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 from labeler.version import __version__
 
@@ -43,7 +42,6 @@ FailOn = Annotated[
         help="Exit with 1 if a verdict is 'worse' or over 5 % of the rows lost their value."
     ),
 ]
-Html = Annotated[str | None, typer.Option(help="Write an offline HTML page to this file.")]
 
 
 @expand_options
@@ -66,7 +64,9 @@ def compare(
     from labeler import api
     from labeler.comparing.compare import compare_runs
 
-    _check(runs, sides, html, as_json=as_json)
+    for run, other in combinations(runs, 2):
+        check_sides(run, other, sides)
+    check_page(runs, html, json=as_json)
     found = compare_runs(
         [api.checked_outcomes(run) for run in runs],
         metrics,
@@ -95,23 +95,6 @@ def compare(
     else:
         _print(found)
     return _exit_code(found) if fail_on else 0
-
-
-def _check(runs: list[str], sides: SideOptions, html: str | None, *, as_json: bool) -> None:
-    """Check that the sides can be read and differ, and that one output is asked for.
-
-    Raises:
-        UsageError: one of these is not so.
-    """
-    for n, run in enumerate(runs):
-        for other in runs[n + 1 :]:
-            check_sides(run, other, sides)
-    if html is not None:
-        if as_json:
-            raise UsageError("--json and --html exclude each other: run it once for each")
-        if html == STDIO:
-            raise UsageError("--html names a file: a page is looked at in a browser")
-        reject_overwrite(runs, html)
 
 
 def _exit_code(found: Comparisons) -> int:

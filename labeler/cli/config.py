@@ -7,15 +7,15 @@ cannot redirect documents, run a program, import code or name a file to write: t
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from labeler.catalog import near
 from labeler.cli.terminal import notify
 from labeler.errors import UsageError
 
@@ -156,13 +156,13 @@ def _check(name: str, tables: Mapping[str, Any], context: typer.Context, *, expl
     known = _known(context)
     for table, settings in tables.items():
         if table not in known:
-            raise UsageError(f"{name}: unknown table [{table}]{_near(table, known)}")
+            raise UsageError(f"{name}: unknown table [{table}]{_known_as(table, known)}")
         if not isinstance(settings, Mapping):
             raise UsageError(f"{name}: {table!r} must be a table: write [{table}]")
         for key, value in settings.items():
             if key not in known[table]:
                 at = next((other for other in known if key in known[other]), "")
-                hint = f"; it belongs to [{at}]" if at else _near(key, known[table])
+                hint = f"; it belongs to [{at}]" if at else _known_as(key, known[table])
                 raise UsageError(f"{name}: unknown key {key!r} in [{table}]{hint}")
             if not explicit and (key in _EXPLICIT_ONLY or any(map(_imports, _texts(value)))):
                 file = name.partition(" ")[0]
@@ -220,6 +220,5 @@ def _imports(text: str) -> bool:
     return name.partition(":")[0] not in PROVIDERS and name not in METRICS
 
 
-def _near(name: str, names: Mapping[str, Any] | set[str]) -> str:
-    near = difflib.get_close_matches(name, names, n=1)
-    return f"; did you mean {near[0]!r}?" if near else f"; have: {', '.join(sorted(names))}"
+def _known_as(name: str, names: Iterable[str]) -> str:
+    return near(name, names) or f"; have: {', '.join(sorted(names))}"

@@ -11,8 +11,7 @@ import typer
 
 from labeler.cli.options import Json, expand_options
 from labeler.cli.reading import MetricIds
-from labeler.cli.running import reject_overwrite
-from labeler.cli.sides import A, B, check_sides
+from labeler.cli.sides import A, B, Html, check_page, check_sides
 from labeler.cli.terminal import (
     LineWriter,
     notify,
@@ -22,8 +21,6 @@ from labeler.cli.terminal import (
     print_lines,
 )
 from labeler.comparing.options import SideOptions
-from labeler.data.lines import STDIO
-from labeler.errors import UsageError
 from labeler.sentences.display import NONE, Column, Grid, arrow, number, reason_counts
 from labeler.version import __version__
 
@@ -53,9 +50,7 @@ def diff(
             "--rows", help="Print one JSON object per pair: disagreements and their effects."
         ),
     ] = False,
-    html: Annotated[
-        str | None, typer.Option(help="Write an offline HTML page to this file.")
-    ] = None,
+    html: Html = None,
 ) -> None:
     """Show which verdicts differ, and what that does to metrics.
 
@@ -66,12 +61,7 @@ def diff(
     from labeler.comparing.diff import open_diff
 
     check_sides(a, b, sides)
-    if as_json + rows + (html is not None) > 1:
-        raise UsageError("--json, --rows and --html exclude each other: run it once for each")
-    if html is not None:
-        if html == STDIO:
-            raise UsageError("--html names a file: a page is looked at in a browser")
-        reject_overwrite([a, b], html)
+    check_page([a, b], html, json=as_json, rows=rows)
     found = open_diff(
         api.checked_outcomes(a),
         api.checked_outcomes(b),

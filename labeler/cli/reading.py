@@ -6,10 +6,11 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from labeler.catalog import unknown
 from labeler.cli.running import (
     Engine,
     EngineName,
@@ -112,9 +113,9 @@ def metrics(
     request = _Request(_sources(labels, output), ids, by)
     drawn = Intervals(resamples, level, seed, group) if intervals else None
     if rows:
-        models: set[AnsweringModel] = set()
+        models: dict[AnsweringModel, None] = {}
         measured = DistinctRows(request.rows())
-        _write_rows(_note_models(measured, models), output, details=details)
+        _write_rows(_note(measured, "answered", models), output, details=details)
         notify_repeated(measured.repeated)
         _notify_models(models)
         return
@@ -132,10 +133,11 @@ def _repeated(rows: Iterable[SummaryRow]) -> int:
     return sum({(row.label, row.group): row.duplicates for row in rows}.values())
 
 
-def _note_models(rows: Iterable[MetricsRow], models: set[AnsweringModel]) -> Iterator[MetricsRow]:
-    """Yield rows, and add the models that answered to a set."""
+def _note(rows: Iterable[MetricsRow], field: str, noted: dict[Any, None]) -> Iterator[MetricsRow]:
+    """Yield rows, and add the values of a field to a dictionary, in their order."""
     for row in rows:
-        models.update([row.answered] if row.answered else [])
+        if value := getattr(row, field):
+            noted[value] = None
         yield row
 
 
@@ -321,20 +323,12 @@ def _write_rows(rows: Iterable[MetricsRow], output: str | None, *, details: bool
 
     if output is not None:
         made: dict[str, None] = {}
-        count = write_metric_rows(_note_configurations(rows, made), output, details=details)
+        count = write_metric_rows(_note(rows, "configuration", made), output, details=details)
         notify(f"{count} rows written to {output}")
         _notify_configurations(made, output, details=details)
         return
     for row in rows:
         print_json(row.as_json(__version__))
-
-
-def _note_configurations(rows: Iterable[MetricsRow], made: dict[str, None]) -> Iterator[MetricsRow]:
-    """Yield rows, and add their judge configurations."""
-    for row in rows:
-        if row.configuration:
-            made[row.configuration] = None
-        yield row
 
 
 def _notify_configurations(made: Iterable[str], output: str, *, details: bool) -> None:
@@ -472,8 +466,6 @@ def show(
 
 def _find(outcomes: Iterable[AnyOutcome], wanted: str, labels: str) -> list[AnyOutcome]:
     """Return the records of an id."""
-    import difflib
-
     ids: list[str] = []
     found: list[AnyOutcome] = []
     for outcome in outcomes:
@@ -482,6 +474,4 @@ def _find(outcomes: Iterable[AnyOutcome], wanted: str, labels: str) -> list[AnyO
             found.append(outcome)
     if found:
         return found
-    near = difflib.get_close_matches(wanted, ids, n=3, cutoff=0.5) or ids[:3]
-    hint = f"; for example {', '.join(map(repr, near))}" if near else ""
-    raise UsageError(f"no record {wanted!r} among the {len(ids)} of {labels}{hint}")
+    raise UnknownName(f"{labels}: {unknown('record id', wanted, ids, 3)}")

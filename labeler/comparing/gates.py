@@ -28,7 +28,6 @@ from labeler.calculators.scores import (
     score_metrics,
 )
 from labeler.calculators.similarity import QUESTION_METRICS
-from labeler.catalog import Catalog
 from labeler.comparing.missing import DEFAULT_ALLOWED, Allowed, definitions_with_values, listed
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.answering import mixture
@@ -130,15 +129,11 @@ def _named(name: str, criteria: Mapping[str, Scale]) -> tuple[Metric, ...]:
         return found
     try:
         return select_metrics([name])
-    except UnknownName:
-        every: Catalog[Metric] = Catalog("metric", shown_by="labeler metrics --list")
-        for known in {m.id: m for m in (*METRICS.values(), *others)}.values():
-            every.add(known.id, known)
-        try:
-            return (every[name],)
-        except UnknownName as error:
-            named = ", ".join(sorted(metric.id for metric in others))
-            raise UnknownName(f"{error}; of scores and questions: {named}") from error
+    except UnknownName as error:
+        ids = sorted(metric.id for metric in others)
+        is_module = ":" in name and name.partition(":")[0] not in ids
+        message = error if is_module else METRICS.unknown(name, ids)
+        raise UnknownName(f"{message}; of scores and questions: {', '.join(ids)}") from error
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,13 @@ of any metric. A verdict is yes or no; a metric's value is a number from 0 to 1.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from labeler.calculators import METRICS
+from labeler.catalog import near
 from labeler.data.formats.csv_files import read_csv
 from labeler.data.lines import parse_object, read_lines
 from labeler.data.parsing import id_of, reject_surrogates
@@ -150,7 +150,7 @@ def _cells(row: Mapping[str, Any], where: str) -> tuple[dict[str, Any], list[str
         field = row["field"]
         if not isinstance(field, str) or not _is_field(field):
             raise BadRow(
-                f"{where}{_of(row)}: 'field' is {_shown(field)}; "
+                f"{where}{_of(row)}: 'field' is {_shown(field)}"
                 f"{_fields_like(*[field] if isinstance(field, str) else [])}",
                 reason="unknown_field",
             )
@@ -173,7 +173,7 @@ def _cells(row: Mapping[str, Any], where: str) -> tuple[dict[str, Any], list[str
     if not judged:
         raise BadRow(
             f"{where}{_of(row)}: nothing is judged here; give 'field' and 'value', or a column "
-            f"named after a field; {_fields_like(*others)}",
+            f"named after a field{_fields_like(*others)}",
             reason="missing_field",
         )
     return {name: value for name, value in judged.items() if value is not None}, others
@@ -185,12 +185,12 @@ def _is_field(name: str) -> bool:
 
 
 def _fields_like(*names: str) -> str:
-    """Return the known fields, those most similar to some wrong names first."""
-    fields = [*SENTENCE_FIELDS, OVERALL, *METRICS]
-    near = [each for name in names for each in difflib.get_close_matches(name, fields, n=1)]
-    hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
-    verdicts = ", ".join([*SENTENCE_FIELDS, OVERALL])
-    return f"{hint}fields are {verdicts}, and the ids of metrics (labeler metrics --list)"
+    """Return fields like the first wrong name that has any, and all fields."""
+    verdicts = [*SENTENCE_FIELDS, OVERALL]
+    hint = next(filter(None, (near(name, [*verdicts, *METRICS]) for name in names)), ";")
+    return (
+        f"{hint} fields are {', '.join(verdicts)}, and the ids of metrics (labeler metrics --list)"
+    )
 
 
 def _of(row: Mapping[str, Any]) -> str:

@@ -9,12 +9,12 @@ column whose own name reads like a path takes precedence over that path.
 from __future__ import annotations
 
 import contextlib
-import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from labeler.catalog import near
 from labeler.data.cells import Cell, parse_cell
 from labeler.data.parsing import REQUIRED, SPLIT_REMEDY, joined_id, text_for_documents
 from labeler.errors import BadRow, UsageError, kind_of
@@ -145,7 +145,7 @@ def _member(value: object, name: str, where: str) -> object:
     if isinstance(value, Mapping):
         if name in value:
             return value[name]
-        raise _NoValue(lambda: f"{shown} has no {name!r}{_near(name, value)}")
+        raise _NoValue(lambda: f"{shown} has no {name!r}{_having(name, value)}")
     if value is None or isinstance(value, str | int | float | list | tuple | bytes):
         raise _NoValue(lambda: f"{shown} is {kind_of(value)}, not an object with {name!r}")
     if name.startswith("_") or not hasattr(value, name):
@@ -154,12 +154,10 @@ def _member(value: object, name: str, where: str) -> object:
     return found
 
 
-def _near(name: str, have: Iterable[object]) -> str:
+def _having(name: str, have: Iterable[object]) -> str:
     names = [str(one) for one in have]
-    close = difflib.get_close_matches(name, names, n=2)
-    hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
     shown = ", ".join(f"{one:.40}" for one in names[:_SHOWN]) or "nothing"
-    return f"{hint or ';'} it has: {shown}{', …' if len(names) > _SHOWN else ''}"
+    return f"{near(name, names) or ';'} it has: {shown}{', …' if len(names) > _SHOWN else ''}"
 
 
 def _parsed_cell(value: object) -> object:
@@ -217,8 +215,7 @@ def _parse_choice(field: str, columns: str | Sequence[str]) -> Choice:
         UsageError: the field is unknown, or cannot be combined from several columns.
     """
     if field not in _FIELDS:
-        near = difflib.get_close_matches(field, _FIELDS, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = near(field, _FIELDS) or ";"
         raise UsageError(f"rows have no field {field!r:.40}{hint} have: {', '.join(_FIELDS)}")
     several = columns.split(",") if isinstance(columns, str) else list(columns)
     names = [name.strip() for name in several if name.strip()]

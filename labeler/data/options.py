@@ -5,7 +5,6 @@ makes an option of it and a Python function a keyword. Annotations are evaluated
 made (no ``from __future__ import annotations`` here), because both read them at run time.
 """
 
-import difflib
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,6 +22,7 @@ from typing import (
     cast,
 )
 
+from labeler.catalog import near
 from labeler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -112,9 +112,8 @@ def keywords(
         def call(rows: R, /, *args: P.args, **given: P.kwargs) -> T:
             for name in given:
                 if name not in names:
-                    raise TypeError(
-                        f"{function.__name__}() has no option {_misspelled(name, names)}"
-                    )
+                    asked = f"{function.__name__}() has no option {name!r}"
+                    raise TypeError(f"{asked}{near(name, names)}")
             return function(rows, kind(*args, **given))
 
         parameters = inspect.signature(cast("Any", kind)).parameters.values()
@@ -125,11 +124,6 @@ def keywords(
         return call
 
     return decorate
-
-
-def _misspelled(name: str, names: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name, names, n=1)
-    return f"{name!r}; did you mean {near[0]!r}?" if near else f"{name!r}"
 
 
 @dataclass(frozen=True, kw_only=True)

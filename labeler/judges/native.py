@@ -30,10 +30,10 @@ from labeler.judges.openai.headers import retry_after
 from labeler.judges.openai.preflight import PATIENCE, Preflight, failed_lookup
 from labeler.judges.openai.request import mode_of, request_parts
 from labeler.judges.openai.wire import FailedRequest, Request
+from labeler.version import install_command
 
 _NO_TEXT = "{}"
 """Stands for an empty answer in a re-ask, because the providers reject an empty text."""
-
 
 _OVERLOADED = 529
 """Anthropic's status of a server without capacity: nothing was worked on."""
@@ -109,7 +109,7 @@ def client_library(module: str, extra: str) -> Any:  # noqa: ANN401 - a module
     except ImportError as error:
         raise UsageError(
             f"judge {extra} needs the package {module}, which cannot be imported ({error}): "
-            f"pip install 'rag-labeler[{extra}]'"
+            f"{install_command(extra)}"
         ) from None
 
 

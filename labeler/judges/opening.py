@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 _OWNERS = {"recorded": "replay", "support_threshold": "embedded"}
 """Judges that heed an option; every other option is for hosted models."""
-_SHARED = frozenset({"allow_http", "ca_file", "proxy"})
-"""Options of a server that may hold for several providers: they carry no secret."""
+_OF_ONE = {one.name for one in fields(ServerOptions)} - {"allow_http", "ca_file", "proxy"}
+"""Options of a server that hold for one provider only; the others carry no secret."""
 
 INSTEAD = "; --judge embedded works without one"
 
@@ -111,7 +111,7 @@ def open_judges(
         raise UsageError(
             "--price is that of one model, and --judges names several: give a file of --prices"
         )
-    of_one = sorted(given(options, ServerOptions).keys() - _SHARED)
+    of_one = sorted(given(options, ServerOptions).keys() & _OF_ONE)
     if of_one and len(set(hosted)) > 1:
         raise UsageError(
             f"{_listed(of_one)} would send the key of one provider to another, and --judges names "
@@ -159,8 +159,7 @@ def reject_foreign_server(judge: str, of_file: str | None, names: Iterable[str])
         UsageError: the file is about another provider, and names its address or key.
     """
     kind, other = split_name(judge)[0], split_name(of_file or "openai")[0]
-    secret = {one.name for one in fields(ServerOptions)} - _SHARED
-    if kind in PROVIDERS and kind != other and (of_one := sorted(secret.intersection(names))):
+    if kind in PROVIDERS and kind != other and (of_one := sorted(_OF_ONE.intersection(names))):
         raise UsageError(
             f"{_listed(of_one)} of the configuration file would send the key of one provider to "
             f"another: the file is about {other}, and --judge names {kind}; use another file"

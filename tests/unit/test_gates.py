@@ -664,6 +664,7 @@ def test_criteria_of_ones_own_are_known_by_the_file(check: Command) -> None:
         ("rubric_faithfulnes", "did you mean 'rubric_faithfulness'"),
         ("answer_relevancy_similarty", "did you mean 'answer_relevancy_similarity'"),
         ("zzz", "'labeler metrics --list' shows them"),
+        ("json:dumps", "'json:dumps' is no metric"),
     ],
 )
 def test_an_unknown_name_is_told_with_the_criteria_of_the_file(

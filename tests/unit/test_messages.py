@@ -194,9 +194,12 @@ def test_a_mistake_in_python_is_told_with_its_remedy(
     ("installed", "source"),
     [
         (None, "rag-labeler[ray]"),
-        ({"url": "file:///src/it", "dir_info": {"editable": True}}, "-e '/src/it[ray]'"),
-        ({"url": "file:///tmp/it-1.whl", "archive_info": {}}, "'/tmp/it-1.whl[ray]'"),
-        ({"url": "https://host/it.whl", "archive_info": {}}, "@ https://host/it.whl'"),
+        ({"url": "file:///a/checkout", "dir_info": {"editable": True}}, "-e '/a/checkout[ray]'"),
+        ({"url": "file:///a/it-1.whl", "archive_info": {}}, "'/a/it-1.whl[ray]'"),
+        (
+            {"url": "https://files.example/it.whl", "archive_info": {}},
+            "@ https://files.example/it.whl'",
+        ),
     ],
 )
 def test_an_extra_is_installed_from_where_the_package_came(

@@ -24,6 +24,7 @@ from labeler.judges.openai.request import FRAME
 from labeler.labels.record import LabelRecord, Outcome
 from labeler.labels.schemas import load_schema
 from labeler.store.memory import MemoryStore
+from labeler.version import install_command
 from wire import libraries
 from wire.behaviors import body, error, page
 from wire.clients import comes_true
@@ -278,7 +279,7 @@ def test_a_missing_library_is_named_before_the_run(
     """With the command that installs it."""
     monkeypatch.undo()
     monkeypatch.setitem(sys.modules, libraries.MODULES[name], None)
-    with pytest.raises(UsageError, match=rf"pip install 'rag-labeler\[{name}\]'"):
+    with pytest.raises(UsageError, match=re.escape(install_command(name))):
         JUDGES[name]("m", api_key=KEY)
 
 
