@@ -20,6 +20,9 @@ from labeler.labels.answers import SPECIAL_SUPPORT, ComparedClaim, ReferenceClai
 from labeler.labels.record import LabelRecord
 from labeler.sentences.keys import document_key, reference_key, response_key
 
+MARKERS = ("", "", " [1]", " [2, 9]", " [0]", " (Document 1)", "¹")
+"""Ends of response sentences."""
+CITING = st.one_of(st.just(()), st.lists(st.sampled_from(MARKERS), max_size=4).map(tuple))
 VERDICTS: st.SearchStrategy[Verdict] = st.sampled_from(get_args(Verdict))
 
 
@@ -43,6 +46,7 @@ def trace_labels(draw: st.DrawFn) -> LabelRecord:
         utilized=draw(subset),
         support=support,
         response=size,
+        citing=draw(CITING),
     )
     return _with_doubts(made) if draw(st.booleans()) else made
 
@@ -78,18 +82,21 @@ def reference_labels(draw: st.DrawFn) -> LabelRecord:
         expects(draw(subset), found=draw(st.booleans()), sentence=reference_key(number))
         for number in range(draw(st.integers(0, 4)))
     ]
-    return with_claims(documents, claims, reference)
+    return with_claims(documents, claims, reference, draw(CITING))
 
 
 def with_claims(
-    documents: list[int], claims: list[ComparedClaim], reference: list[ReferenceClaim]
+    documents: list[int],
+    claims: list[ComparedClaim],
+    reference: list[ReferenceClaim],
+    citing: tuple[str, ...] = (),
 ) -> LabelRecord:
     """The record of a label; sentences without claims are said to make none."""
     made = {claim.response_sentence_key for claim in claims}
     silent = [key for key in map(response_key, range(3)) if key not in made]
     unsaid = [] if reference else [reference_key(0)]
     answer = reference_output(claims, reference, silent=silent, silent_reference=unsaid)
-    found = record(documents=documents, answer=answer)
+    found = record(documents=documents, answer=answer, citing=citing)
     assert found.violations == ()
     return found
 
@@ -106,7 +113,8 @@ def claims_labels(draw: st.DrawFn) -> LabelRecord:
     ]
     made = {claim.response_sentence_key for claim in claims}
     silent = [key for key in ("a", "b") if key not in made]
-    return record(documents=(2, 1), answer=claims_output(claims, silent=silent))
+    answer = claims_output(claims, silent=silent)
+    return record(documents=(2, 1), answer=answer, citing=draw(CITING))
 
 
 @st.composite
@@ -120,7 +128,7 @@ def imported_labels(draw: st.DrawFn) -> LabelRecord:
     stored = verbatim(
         relevant=draw(keys), utilized=draw(keys), support=support, overall=draw(st.booleans())
     )
-    return record(documents=(2, 1), response=2, stored=stored)
+    return record(documents=(2, 1), response=2, stored=stored, citing=draw(CITING))
 
 
 @st.composite
@@ -139,6 +147,7 @@ def random_label(random: Random, profile: str) -> LabelRecord:
     """A label of a profile that keeps the contract, over at most four documents."""
     sizes = [random.randint(0 if profile == "trace" else 1, 4) for _ in range(random.randint(1, 4))]
     keys = [document_key(d, s) for d, size in enumerate(sizes) for s in range(size)]
+    citing = tuple(random.choices(MARKERS, k=3)) if random.random() < 0.25 else ()
 
     def some(most: int = 3) -> list[str]:
         return random.sample(keys, min(len(keys), random.randint(0, most)))
@@ -153,6 +162,7 @@ def random_label(random: Random, profile: str) -> LabelRecord:
             utilized=some(9),
             support=support,
             response=size,
+            citing=citing,
         )
     number = random.randint(0, 5)
     claims = [
@@ -165,7 +175,7 @@ def random_label(random: Random, profile: str) -> LabelRecord:
         for place in range(random.randint(0, 4))
     ]
     if profile == "reference":
-        return with_claims(sizes, list(map(compared, claims, verdicts)), reference)
+        return with_claims(sizes, list(map(compared, claims, verdicts)), reference, citing)
     made = {claim.response_sentence_key for claim in claims}
     silent = [key for key in map(response_key, range(3)) if key not in made]
-    return record(documents=sizes, answer=claims_output(claims, silent=silent))
+    return record(documents=sizes, answer=claims_output(claims, silent=silent), citing=citing)

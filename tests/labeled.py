@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 from labeler.labels.answers import (
@@ -229,6 +230,7 @@ def record(
     response: int | None = None,
     stored: VerbatimLabel | None = None,
     answer: GPTLabelingOutput | None = None,
+    citing: Sequence[str] = (),
     metadata: Mapping[str, Any] | None = None,
 ) -> LabelRecord:
     """A stored label.
@@ -242,6 +244,7 @@ def record(
         response: number of response sentences, where it is not the number of judged ones.
         stored: the answer as given, where it differs; the label is then made from it.
         answer: the whole answer, such as that of a richer profile; in place of what else it says.
+        citing: what ends the first response sentences, such as `` [1]``.
         metadata: other columns.
     """
     if answer is None:
@@ -250,7 +253,9 @@ def record(
     size = len(answer.sentence_support_information) if response is None else response
     reference = _reference_size(answer) if isinstance(answer, ReferenceLabelingOutput) else None
     sentences = tuple(part if isinstance(part, int) else tuple(part) for part in documents)
-    asked = _asked(id, sentences, size, reference, _profile_of(answer).name)
+    ends = chain(citing, repeat(""))
+    said = tuple(f"Statement {letters(place)}{next(ends)}." for place in range(size))
+    asked = _asked(id, sentences, said, reference, _profile_of(answer).name)
     example = asked.example
     if metadata:
         example = example.model_copy(update={"metadata": dict(metadata)})
@@ -278,7 +283,7 @@ class _Asked(NamedTuple):
 def _asked(
     name: str,
     documents: tuple[int | tuple[str, ...], ...],
-    response: int,
+    response: tuple[str, ...],
     reference: int | None,
     profile: str,
 ) -> _Asked:
@@ -290,7 +295,7 @@ def _asked(
             else part
             for d, part in enumerate(documents)
         ],
-        response=[f"Statement {letters(s)}." for s in range(response)],
+        response=response,
     )
     if reference is not None:
         truths = pieces([f"Truth {letters(s)}." for s in range(reference)])

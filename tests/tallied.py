@@ -23,6 +23,7 @@ from labeler.calculators.columns import (
     SUPPORTED,
     UNSUPPORTED,
     UTILIZED,
+    WELL_CITED,
 )
 from labeler.calculators.index.rows import IndexRow, metadata_text
 from labeler.calculators.metrics_row import outcome_profile
@@ -61,6 +62,7 @@ def tallied_row(record: LabelRecord) -> IndexRow:
                 (counted.unsupported, UNSUPPORTED),
                 (counted.general, GENERAL),
                 (counted.citing, CITING),
+                (counted.well_cited, WELL_CITED),
             )
         ),
         claims=ordered(_claims(counted.claims, counted.relevant_chunks)),
@@ -70,6 +72,8 @@ def tallied_row(record: LabelRecord) -> IndexRow:
             counted.stored_utilized,
             counted.stored_both,
             counted.stored_unsupported,
+            counted.citations,
+            counted.correct_citations,
             *map(marks.count, range(4)),
             *(_length(counted.lengths, marks, mark) for mark in range(4)),
         ),

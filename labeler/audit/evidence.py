@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise
 
 from labeler.audit.numerals import claimed_figures, is_known
-from labeler.audit.registry import Found, check
+from labeler.audit.registry import Found, check, name_some
 from labeler.audit.subject import Subject
 from labeler.labels.answers import SentenceSupport
+from labeler.sentences.keys import position
 from labeler.sentences.statements import Claim
 from labeler.sentences.words import SCAFFOLD, STOP_WORDS, negations
 
@@ -232,3 +233,31 @@ def _states(sequence: list[str], claim: Claim) -> bool:
     if 2 * len(pairs.intersection(pairwise(sequence))) < len(pairs):
         return False
     return _denies(sequence) == _denies(claim.sequence)
+
+
+@check(
+    "wrong_citation",
+    severity="note",
+    title="A citation of a document that does not hold the support",
+    why=(
+        "The sentence cites a document that the record lacks, or one without a sentence of its "
+        "support: the response cites wrongly, or a key is missing."
+    ),
+    applies=lambda subject: bool(subject.cited),
+)
+def wrong_citation(subject: Subject) -> Iterator[Found]:
+    """Compare the citation markers of each sentence with its support."""
+    support: dict[str, set[str]] = {}
+    for entry in subject.judged:
+        support.setdefault(entry.response_sentence_key, set()).update(subject.named(entry))
+    count = len(subject.record.example.documents)
+    for key, cited in subject.cited.items():
+        named = support.get(key, set())
+        wrong = cited.documents - {position(one).document for one in named}
+        if cited.missing:
+            numbers = name_some([f"[{number}]" for number in sorted(cited.missing)])
+            yield Found(f"Cites {numbers}, but the record has {count} documents.", (key,))
+        if wrong:
+            places = name_some([f"document {place}" for place in sorted(wrong)])
+            lacking = "none of its support" if named else "no support: none is named"
+            yield Found(f"Cites {places} with {lacking}.", (key, *subject.in_order(named)))

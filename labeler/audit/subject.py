@@ -11,6 +11,7 @@ from labeler.audit.numerals import known_figures
 from labeler.labels.answers import SPECIAL_SUPPORT, GPTLabelingOutput, SentenceSupport
 from labeler.labels.record import LabelRecord
 from labeler.labels.signature import Signature
+from labeler.sentences.citations import Cited, read_citations
 from labeler.sentences.statements import Claim, read_claim
 from labeler.sentences.words import stems, surface_words
 
@@ -147,6 +148,16 @@ class Subject:
             if claim and self.named(entry)
             if claim.words and not claim.is_meta and not claim.introduces
         )
+
+    @cached_property
+    def cited(self) -> dict[str, Cited]:
+        """What each response sentence with a citation marker cites, by key."""
+        example = self.record.example
+        texts = [sentence.text for sentence in example.response]
+        found = zip(
+            example.response_keys(), read_citations(texts, len(example.documents)), strict=True
+        )
+        return {key: cited for key, cited in found if cited != Cited()}
 
     @cached_property
     def asked_figures(self) -> set[str]:

@@ -19,7 +19,7 @@ RELEVANT, UTILIZED = 1, 2
 """Marks of a document sentence, and of a document that holds such a sentence."""
 ENTAILING, CONTRADICTING = 4, 8
 """Marks of a document: entails a claim of the reference; contradicts a claim of the response."""
-SUPPORTED, UNSUPPORTED, GENERAL, CITING = 1, 2, 4, 8
+SUPPORTED, UNSUPPORTED, GENERAL, CITING, WELL_CITED = 1, 2, 4, 8, 16
 """Marks of a response sentence."""
 ENTAILED, ON_TOPIC, COMPARED, COUNTERPART, CONTRADICTED, GROUNDED, IN_CHUNK = (
     *(1, 2, 4, 8, 16),
@@ -153,6 +153,8 @@ class TallyColumns(BaseTally[RatioColumn]):
     all_reference_claims = _read("lists", "reference_claims")
     has_claims = _read("known", "claims")
     has_reference = _read("known", "reference_claims")
+    citations = _read("numbers", "citations")
+    correct_citations = _read("numbers", "correct_citations")
     stored_relevant = _read("numbers", "stored_relevant")
     stored_utilized = _read("numbers", "stored_utilized")
     stored_both = _read("numbers", "stored_both")
@@ -167,6 +169,7 @@ class TallyColumns(BaseTally[RatioColumn]):
     unsupported = _having("response", UNSUPPORTED)
     general = _having("response", GENERAL)
     citing = _having("response", CITING)
+    well_cited = _having("response", WELL_CITED)
     entailed_claims = _having("response_claims", ENTAILED)
     contradicted_claims = _having("response_claims", CONTRADICTED)
     on_topic_claims = _having("response_claims", ON_TOPIC)

@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.registry import vectorized
-from labeler.calculators.tally import BaseTally, Q
+from labeler.calculators.tally import BaseTally, Number, Q
 from labeler.calculators.trace_ratios import RELEVANT, SUPPORT, UTILIZED
 
 _default = partial(vectorized, default=True)
@@ -51,9 +51,8 @@ def faithfulness_without_general(tally: BaseTally[Q]) -> Q:
     Counts: as ``faithfulness``, leaving out sentences whose only support is ``general``.
     Undefined when: no sentence makes a claim, or one has no verdict.
     """
-    claiming = tally.count(tally.response) - tally.count(tally.general)
     supported = tally.supported - tally.general
-    share = tally.ratio(supported, claiming, if_empty="no_claiming_sentences")
+    share = tally.ratio(supported, _in_need(tally), if_empty="no_claiming_sentences")
     made = share.unless(tally.unjudged, "unjudged_response_sentence")
     return made.unless(tally.count(tally.response) == 0, "empty_response")
 
@@ -184,6 +183,71 @@ def citation_coverage(tally: BaseTally[Q]) -> Q:
     Undefined when: the response has no sentences, or one has no verdict.
     """
     return tally.response_share(tally.citing)
+
+
+_citation = partial(_default, definition="document", needs=SUPPORT)
+
+
+@_citation(
+    "citation_precision",
+    source="modeled on ALCE citation precision; from markers and named support",
+    formula="cited documents that hold a key of the citing sentence's support / cited documents",
+)
+def citation_precision(tally: BaseTally[Q]) -> Q:
+    """Share of the citations whose document supports the citing sentence.
+
+    Counts: pairs of a sentence and a number that it cites whose document holds a key of the
+    sentence's support over such pairs. A number without a document is a wrong citation.
+    Undefined when: the response has no citation marker (``no_citations``), or a sentence has no
+    verdict.
+    """
+    return _with_citations(tally, tally.plain(tally.correct_citations, tally.citations))
+
+
+@_citation(
+    "citation_recall",
+    source="modeled on ALCE citation recall; from markers and named support",
+    formula="supported sentences that cite all documents of their support / |A| without general",
+)
+def citation_recall(tally: BaseTally[Q]) -> Q:
+    """Share of the sentences in need of support that cite all of it.
+
+    Counts: supported sentences with support that lies in cited documents only over all but those
+    whose only support is ``general``. A sentence without a marker counts as not cited.
+    Undefined when: the response has no citation marker (``no_citations``), no sentence needs
+    support, or one has no verdict.
+    """
+    share = tally.ratio(tally.well_cited, _in_need(tally), if_empty="no_claiming_sentences")
+    return _with_citations(tally, share)
+
+
+@_citation(
+    "citation_f1",
+    source="harmonic mean of citation_precision and citation_recall",
+    formula="2PR / (P + R), P = citation_precision, R = citation_recall; 0 if both are 0",
+)
+def citation_f1(tally: BaseTally[Q]) -> Q:
+    """Harmonic mean of citation precision and recall.
+
+    Counts: an exact fraction over 1, so that the pooled value is the mean.
+    Undefined when: precision or recall is undefined.
+    """
+    correct, cited = tally.correct_citations, tally.citations
+    found, needed = tally.count(tally.well_cited), _in_need(tally)
+    # With a/n and b/m for precision and recall, 2ab / (am + bn).
+    f1 = tally.plain(2 * correct * found, 1, parts=correct * needed + found * cited)
+    return _with_citations(tally, f1.unless(needed == 0, "no_claiming_sentences"))
+
+
+def _in_need(tally: BaseTally[Q]) -> Number:
+    """Return the number of sentences that need support: all but general ones."""
+    return tally.count(tally.response) - tally.count(tally.general)
+
+
+def _with_citations(tally: BaseTally[Q], ratio: Q) -> Q:
+    """Return a ratio, undefined without a citation or with a sentence that has no verdict."""
+    judged = ratio.unless(tally.unjudged, "unjudged_response_sentence")
+    return judged.unless(tally.citations == 0, "no_citations")
 
 
 @lru_cache(maxsize=1 << 14)

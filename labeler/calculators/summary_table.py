@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import SupportsIndex, overload
 
+from labeler.calculators.ratio import counts_in_gates
 from labeler.calculators.registry import Metric
 from labeler.calculators.statistics.intervals import MARK_NOTE, Interval, Intervals
 from labeler.calculators.summary import SummaryRow
@@ -78,11 +79,31 @@ class SummaryTable(Displayed, list[SummaryRow]):
             cells = {Column("group", words=True): lambda row: row.group or NONE} | cells
         if len(labels) > 1:
             cells |= {Column("labels"): lambda row: str(1 + labels.index(row.label))}
-        grid = Grid(list(cells), [[cell(row) for cell in cells.values()] for row in self])
+        shown = measured_rows(self)
+        grid = Grid(list(cells), [[cell(row) for cell in cells.values()] for row in shown])
         made_by = [f"{n}: {one or 'no label'}" for n, one in enumerate(labels, start=1)]
         first = [row for row in self if row.label == labels[0]]
         notes = [*made_by, *summary_notes(first, self.intervals if len(labels) == 1 else None)]
         return Display(f"{len(self)} summaries", grid, notes)
+
+
+def measured_rows(rows: Iterable[SummaryRow]) -> list[SummaryRow]:
+    """Return the rows of metrics that some record was measured with; all if none was.
+
+    Responses without citations, or a judge without probabilities, leave whole metrics out.
+    """
+    listed = list(rows)
+    measured = {row.metric for row in listed if not _never_measured(row.undefined, row.defined)}
+    return [row for row in listed if row.metric in measured] or listed
+
+
+def _never_measured(undefined: Mapping[str, int], defined: int) -> bool:
+    """Return True if no record was measured, for reasons that another label would share."""
+    return (
+        bool(undefined)
+        and not defined
+        and not any(counts_in_gates(one) or one.startswith("needs_") for one in undefined)
+    )
 
 
 def summary_cells(intervals: Intervals | None) -> dict[Column, Callable[[SummaryRow], str]]:
@@ -170,22 +191,30 @@ def _notes(rows: Sequence[SummaryRow]) -> Iterator[str]:
     """Yield the reasons of missing values by metric, the failures, and bounds of the means."""
     undefined: dict[Metric, Counter[str]] = {}
     failed: Counter[str] = Counter()
+    shown = {row.metric for row in measured_rows(rows)}
+    absent: dict[str, dict[str, None]] = {}
     for row in rows:
-        undefined.setdefault(row.metric, Counter()).update(row.undefined)
         if row.metric is rows[0].metric:
             failed.update(row.failed)
+        if row.metric in shown:
+            undefined.setdefault(row.metric, Counter()).update(row.undefined)
+        else:
+            absent.setdefault(", ".join(row.undefined), {})[row.metric.id] = None
     for metric, reasons in undefined.items():
         if reasons:
             yield "; ".join(
                 (f"undefined {metric.id}: {reason_counts(reasons)}", *metric.remedies(reasons))
             )
+    for why, names in absent.items():
+        yield f"no record has a value ({why}): {', '.join(names)}"
     if failed:
         yield f"failed: {reason_counts(failed)}"
     for group in dict.fromkeys(row.group for row in rows):
         bounds = [
             f"{row.metric.id} {_span(*row.bounds)}"
             for row in rows
-            if row.group == group and row.bounds and row.rows > row.defined
+            if row.group == group and row.metric in shown
+            if row.bounds and row.rows > row.defined
         ]
         if bounds:
             where = "" if group is None else f"{group}: "

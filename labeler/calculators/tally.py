@@ -7,12 +7,12 @@ A formula is written once, over :class:`BaseTally`. :class:`Tally` computes it f
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sized
+from collections.abc import Callable, Collection, Iterable, Mapping, Sized
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from operator import attrgetter
-from typing import Any, Generic, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 from labeler.calculators.ratio import Ratio
 from labeler.labels.answers import (
@@ -25,6 +25,7 @@ from labeler.labels.answers import (
 )
 from labeler.labels.non_answers import OVERRULED
 from labeler.labels.record import LabelRecord
+from labeler.sentences.characters import may_cite
 from labeler.sentences.keys import position
 
 GENERAL = "general"
@@ -81,6 +82,12 @@ class BaseTally(ABC, Generic[Q]):
     """Supported response sentences whose only support is the special string ``general``."""
     citing: Subset
     """Response sentences whose support names at least one document sentence."""
+    citations: Number
+    """Response sentences with a number that they cite, as pairs."""
+    correct_citations: Number
+    """Pairs whose document holds a key of the sentence's support."""
+    well_cited: Subset
+    """Supported response sentences that cite all documents of their support, and have some."""
     stored_relevant: Number
     """Relevant keys as given."""
     stored_utilized: Number
@@ -273,6 +280,12 @@ class Tally(BaseTally[Ratio]):
     """Response sentences whose support names at least one document sentence."""
     stored: GPTLabelingOutput | VerbatimLabel
     """The answer as given, for the definition that reproduces published columns."""
+    citations: int = 0
+    """Pairs of a response sentence and a number that it cites."""
+    correct_citations: int = 0
+    """Pairs whose document holds a key of the sentence's support."""
+    well_cited: frozenset[str] = frozenset()
+    """Supported response sentences that cite all documents of their support, and have some."""
     claims: tuple[ClaimTally, ...] | None = None
     """Claims of the response; ``None`` for labels of the profile ``trace``."""
     reference_claims: tuple[ClaimTally, ...] | None = None
@@ -364,6 +377,9 @@ def tally(record: LabelRecord) -> Tally:
     supported = frozenset(s.response_sentence_key for s in judged) - unsupported
     named = [(s.response_sentence_key, frozenset(s.supporting_sentence_keys)) for s in judged]
     general = frozenset(key for key, support in named if support == {GENERAL})
+    texts = {sentence.key: sentence.text for sentence in example.response}
+    support = ((key, _documents(keys)) for key, keys in named)
+    cited = count_citations(texts, len(example.documents), support)
     return Tally(
         documents=tuple(len(document) for document in example.documents),
         lengths={s.key: len(s.text) for s in example.document_sentences()},
@@ -376,9 +392,57 @@ def tally(record: LabelRecord) -> Tally:
         citing=frozenset(key for key, support in named if support.difference(SPECIAL_SUPPORT)),
         # An overruled verdict stays overruled in every definition.
         stored=label if OVERRULED & record.normalised.keys() else record.verbatim or label,
+        citations=cited.pairs,
+        correct_citations=cited.correct,
+        well_cited=cited.complete & supported,
         claims=_claims(label),
         reference_claims=_reference_claims(label),
     )
+
+
+class CitationCounts(NamedTuple):
+    """The citations of one response.
+
+    Attributes:
+        pairs: response sentences with a number that they cite.
+        correct: pairs whose document holds a key of the sentence's support.
+        complete: keys of sentences with support whose documents they all cite.
+    """
+
+    pairs: int = 0
+    correct: int = 0
+    complete: frozenset[str] = frozenset()
+
+
+_NO_CITATIONS = CitationCounts()
+
+
+def count_citations(
+    texts: Mapping[str, str], documents: int, support: Iterable[tuple[str, Collection[int]]]
+) -> CitationCounts:
+    """Count the citations of a response.
+
+    Args:
+        texts: the stored response sentences by key.
+        documents: number of the record's documents.
+        support: keys of sentences, and the documents of a support; read if a text may cite.
+    """
+    if not may_cite("\n".join(texts.values())):
+        return _NO_CITATIONS
+    from labeler.sentences.citations import read_citations  # noqa: PLC0415 - compiles patterns
+
+    named: dict[str, set[int]] = {}
+    for key, places in support:
+        named.setdefault(key, set()).update(places)
+    pairs = correct = 0
+    complete = set()
+    for key, cited in zip(texts, read_citations(list(texts.values()), documents), strict=True):
+        held = named.get(key, set())
+        pairs += len(cited.documents) + len(cited.missing)
+        correct += len(cited.documents & held)
+        if held and held <= cited.documents:
+            complete.add(key)
+    return CitationCounts(pairs, correct, frozenset(complete))
 
 
 def _claims(label: GPTLabelingOutput) -> tuple[ClaimTally, ...] | None:

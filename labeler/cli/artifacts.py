@@ -9,13 +9,12 @@ import typer
 
 from labeler.cli import options
 from labeler.cli.terminal import notify_read
-from labeler.data.options import ExampleOptions
+from labeler.data.options import ExampleOptions, RowsOptions
 from labeler.errors import UsageError
 
 if TYPE_CHECKING:
     from labeler.data.rows import Rows
     from labeler.judges.prompting import Message
-    from labeler.labeling.options import EstimateOptions
 
 
 def schema(
@@ -37,26 +36,17 @@ def prompt(
         str | None, options.parameter(ExampleOptions, "split_documents")
     ] = None,
     id: Annotated[str | None, typer.Option(help="Id of the row; by default the first row.")] = None,  # noqa: A002 - its name on the command line
-    splitter: Annotated[str | None, options.parameter(ExampleOptions, "splitter")] = None,
-    edition: Annotated[int | None, options.parameter(ExampleOptions, "edition")] = None,
+    splitter: Annotated[str, options.parameter(ExampleOptions, "splitter")] = "general",
 ) -> None:
     """Print a prompt, or the messages for one row."""
     if rows is None:
         _print("prompts", name, ".md")
         return
-    from labeler.labeling.options import EstimateOptions
     from labeler.sentences.characters import visible
 
-    given = EstimateOptions(
-        columns=mapped,
-        preset=preset,
-        split_documents=split_documents,
-        splitter=splitter,
-        edition=edition,
-        prompt=name,
-    )
+    given = RowsOptions(columns=mapped, preset=preset, split_documents=split_documents)
     opened = given.open(rows)
-    messages = _messages(opened, id, given)
+    messages = _messages(opened, id, name, splitter)
     notify_read(opened)
     for message in messages:
         sys.stdout.write(f"--- {message['role']}\n{visible(message['content'])}\n")
@@ -65,26 +55,24 @@ def prompt(
 def _messages(
     rows: Rows,
     id: str | None,  # noqa: A002 - as above
-    given: EstimateOptions,
+    prompt: str | None,
+    splitter: str,
 ) -> tuple[Message, ...]:
     """Return the messages for the row of an id, or for the first row.
 
     Raises:
         UsageError: no row has that id, or it is unreadable.
     """
-    from labeler.judges.prompting import load_prompt
-    from labeler.labeling.editions import prompts_of, splitter_of
-    from labeler.labels.profiles import DEFAULT_PROFILE
+    from labeler.judges.prompting import DEFAULT_PROMPT, load_prompt
     from labeler.labels.record import LabelFailure
-    from labeler.sentences.splitting import key_example
+    from labeler.sentences.splitting import SPLITTERS, key_example
 
-    splitter, prompt = splitter_of(given), prompts_of(given)
-    worded = load_prompt(prompt if "/" in prompt else f"{DEFAULT_PROFILE}/{prompt}")
     for row in rows:
         if id is None or row.content.id == id:
             if isinstance(row.content, LabelFailure):
                 raise UsageError(row.content.message)
-            return worded.render(key_example(row.content, splitter))
+            keyed = key_example(row.content, SPLITTERS[splitter])
+            return load_prompt(prompt or DEFAULT_PROMPT).render(keyed)
     raise UsageError(f"there is no row {id!r}")
 
 

@@ -136,11 +136,11 @@ def _print_groups(
     out: LineWriter, rows: Sequence[SummaryRow], intervals: Intervals | None, by: str | None
 ) -> list[str]:
     """Print a table for each group under its name; return the dropped columns."""
-    from labeler.calculators.summary_table import summary_cells
+    from labeler.calculators.summary_table import measured_rows, summary_cells
 
     cells = summary_cells(intervals)
     sections: dict[str | None, list[list[str]]] = {}
-    for row in rows:
+    for row in measured_rows(rows):
         sections.setdefault(row.group, []).append([cell(row) for cell in cells.values()])
     return print_groups(
         out,

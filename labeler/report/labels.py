@@ -424,7 +424,7 @@ class Labels(Displayed, Sequence[Outcome]):
         return self.summary()
 
     def _display(self) -> Display:
-        from labeler.calculators.summary_table import summary_cells, summary_notes
+        from labeler.calculators.summary_table import measured_rows, summary_cells, summary_notes
 
         facts, table = self._facts, self._table
         by = next(iter(facts.judges)) if len(facts.judges) == 1 else f"{len(facts.judges)} judges"
@@ -433,7 +433,8 @@ class Labels(Displayed, Sequence[Outcome]):
         several = len({row.label for row in table}) > 1
         every = summary_cells(table.intervals).items()
         cells = {column: cell for column, cell in every if column.head not in _LEFT_OUT}
-        grid = Grid(list(cells), [[cell(row) for cell in cells.values()] for row in table])
+        shown = measured_rows(table)
+        grid = Grid(list(cells), [[cell(row) for cell in cells.values()] for row in shown])
         notes = [f"failed: {reason_counts(facts.failed)}"] if facts.failed else []
         notes.append(f"cost: {self.cost}")
         if several:

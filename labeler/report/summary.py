@@ -14,6 +14,7 @@ from markupsafe import Markup
 from labeler.audit import Check
 from labeler.calculators import Intervals, Metric, SummaryRow
 from labeler.calculators.statistics.intervals import MARK_NOTE
+from labeler.calculators.summary_table import measured_rows
 from labeler.report import charts
 from labeler.report.charts import filter_text
 from labeler.report.patterns import COMPLETENESS, PATTERNS, RELEVANCE, UTILIZATION, Pattern
@@ -243,7 +244,8 @@ class ConfigurationSummary:
             entry for entry in data.entries if entry.signature == place and entry.failed is None
         ]
         self._filters = [{"signature": place}] if len(data.signatures) > 1 else []
-        self._rows = [row for row in data.overall if row.label == self._signature]
+        rows = [row for row in data.overall if row.label == self._signature]
+        self._rows = measured_rows(rows)
         self.number = place + 1
         self.filter = filter_text({"signature": place})
         parts = (part.partition(":") for part in self._signature.split("|"))
@@ -288,7 +290,8 @@ class ConfigurationSummary:
     def group_tables(self) -> list[GroupTable]:
         """The metrics by group."""
         shown = set(self._data.groups[:MAX_GROUPS])
-        rows = [row for row in self._data.grouped if row.label == self._signature]
+        own = [row for row in self._data.grouped if row.label == self._signature]
+        rows = measured_rows(own)
         tables = []
         for metric in dict.fromkeys(row.metric for row in rows):
             named = [(visible(row.group or ""), row) for row in rows if row.metric is metric]

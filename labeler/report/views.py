@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -22,7 +22,18 @@ from labeler.labels.answers import (
 )
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.sentences.characters import visible
+from labeler.sentences.citations import Cited, Marker, find_markers, first_number, read_numbers
 from labeler.sentences.example import Sentence
+
+
+class CitationView(TypedDict):
+    """A citation marker of a response sentence."""
+
+    marker: str
+    documents: list[int]
+    """Indices of the cited documents."""
+    missing: list[int]
+    """Numbers without a document, as written."""
 
 
 class SentenceView(TypedDict):
@@ -30,6 +41,8 @@ class SentenceView(TypedDict):
 
     key: str
     text: str
+    cites: NotRequired[list[CitationView]]
+    """The citation markers of a response sentence that has some, in order."""
 
 
 class SupportView(TypedDict):
@@ -134,7 +147,7 @@ def record_view(
         "signature": visible(str(record.signature)),
         "question": visible(example.question),
         "documents": [_sentence_views(document) for document in example.documents],
-        "response": _sentence_views(example.response),
+        "response": _response_views(example.response, len(example.documents)),
         "reference": None if example.reference is None else _sentence_views(example.reference),
         "label": label_view(record.label),
         "metrics": {name: _metric_view(ratio) for name, ratio in (metrics or {}).items()},
@@ -148,6 +161,30 @@ def record_view(
 def _sentence_views(sentences: Sequence[Sentence]) -> list[SentenceView]:
     """Return sentences with their keys."""
     return [{"key": sentence.key, "text": visible(sentence.text)} for sentence in sentences]
+
+
+def _response_views(sentences: Sequence[Sentence], documents: int) -> list[SentenceView]:
+    """Return response sentences with their keys and citation markers."""
+    views = _sentence_views(sentences)
+    first = first_number(sentence.text for sentence in sentences)
+    for sentence, view in zip(sentences, views, strict=True):
+        markers = find_markers(sentence.text)
+        if markers:
+            view["cites"] = [
+                _citation_view(
+                    sentence.text, marker, read_numbers(marker.numbers, first, documents)
+                )
+                for marker in markers
+            ]
+    return views
+
+
+def _citation_view(text: str, marker: Marker, cited: Cited) -> CitationView:
+    return {
+        "marker": visible(text[marker.start : marker.end]),
+        "documents": sorted(cited.documents),
+        "missing": sorted(cited.missing),
+    }
 
 
 def label_view(label: GPTLabelingOutput) -> LabelView:

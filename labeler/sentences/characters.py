@@ -1,4 +1,6 @@
-"""Escaping of characters that control a terminal or look like a model's control tokens.
+"""Escaping of unsafe characters, and a quick look for those of citation markers.
+
+Unsafe characters control a terminal or look like a model's control tokens.
 
 Untrusted text stays unchanged in files. It is escaped where it is shown on a screen or sent to a
 model.
@@ -26,6 +28,21 @@ _CONTROL_TOKEN = re.compile(
 """The start of a chat template's control token, by shape, because a list of names would age; and
 characters that show nothing, which can hide any bytes: fillers, joiners where they join nothing,
 and variation selectors except the one that emoji need."""
+
+
+SMALL_DIGITS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+_BRACKETS = ("[", "【", "<sup>")
+_NAMES = ("ocument", "Doc", "doc ", "docs ", "doc.", "assage", "Source", "Context", "Chunk", "Exc")
+_NUMBERED = re.compile(r"(?:ments?|[Dd]ocs?\.?|ges?|[rn]ces?|exts?|ks?|pts?):?\s{0,2}#?[0-9]")
+
+
+def may_cite(text: str) -> bool:
+    """Return False for most texts without a citation marker, in a microsecond."""
+    return (
+        any(sign in text for sign in _BRACKETS)
+        or (not text.isascii() and not frozenset(SMALL_DIGITS).isdisjoint(text))
+        or (any(name in text for name in _NAMES) and _NUMBERED.search(text) is not None)
+    )
 
 
 def visible(text: str) -> str:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from labeler.sentences.characters import SMALL_DIGITS, may_cite
+
 VERSION = 1
 """Increased when other markers are found, or other documents for one, in any text."""
 
@@ -26,7 +28,7 @@ _BRACKETS = (
     rf"\^?[\[【]\s?{_ITEMS}(?:†[^\]】]{{0,80}})?\s?[\]】]"
     rf"(?:\s?[\u2013\u2014-]\s?\[\s?{_NUMBER}\s?\]|\((?:https?://|#)[^()\s]{{0,500}}\))?"
 )
-_SMALL = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+_SMALL = SMALL_DIGITS
 # A small number is an exponent behind a digit or a symbol, and 2 and 3 also behind a unit: km².
 _BEHIND = (
     r"(?:(?<=[^\W\d_]{4})|(?<=[.,;:!?\"'\u201d\u2019»\]])|(?:(?<=[^\W\d_]{2})|(?<=\)))"
@@ -46,7 +48,6 @@ _MARKER = re.compile(
     rf"(?=[\[【<^`({_SMALL}DdPpSsCcE])(?:(?P<code>`[^`\n]{{1,300}}`)"
     rf"|(?:<sup>\s?)?{_BRACKETS}(?:\s?</sup>)?|\(\s?{_NAMED}{_ITEMS}\s?\)|{_SUPERSCRIPT}|{_IN_TEXT})"
 )
-_MAY_HOLD_ONE = re.compile(rf"[\[【{_SMALL}]|<sup>|[Dd]oc|assage|ource|ontext|hunk|xcerpt")
 _READ = re.compile(
     rf"(?P<first>{_NUMBER})\]?\s{{0,2}}[\u2013\u2014-]\s{{0,2}}\[?(?P<last>{_NUMBER})|{_NUMBER}"
 )
@@ -88,7 +89,7 @@ def find_markers(text: str) -> list[Marker]:
 
     Code between backticks has none. Exponents (``km²``, ``10⁶``) and years (``[2019]``) are none.
     """
-    if not _MAY_HOLD_ONE.search(text):
+    if not may_cite(text):
         return []
     found = (match for match in _MARKER.finditer(text) if match["code"] is None)
     return [Marker(match.start(), match.end(), _numbers(match[0])) for match in found]
@@ -120,12 +121,20 @@ def read_citations(texts: Sequence[str], documents: int) -> list[Cited]:
     """
     marked = [{n for marker in find_markers(text) for n in marker.numbers} for text in texts]
     first = int(not any(0 in numbers for numbers in marked))
-    return [_cited(numbers, first, documents) for numbers in marked]
+    return [read_numbers(numbers, first, documents) for numbers in marked]
 
 
-def _cited(numbers: set[int], first: int, documents: int) -> Cited:
-    known = {number for number in numbers if first <= number < first + documents}
-    return Cited(frozenset(number - first for number in known), frozenset(numbers - known))
+def read_numbers(numbers: Iterable[int], first: int, documents: int) -> Cited:
+    """Return the documents of cited numbers.
+
+    Args:
+        numbers: the numbers as written.
+        first: the number of the first document, 0 or 1; see :func:`first_number`.
+        documents: number of the record's documents.
+    """
+    cited = frozenset(numbers)
+    known = {number for number in cited if first <= number < first + documents}
+    return Cited(frozenset(number - first for number in known), cited - known)
 
 
 def _numbers(marker: str) -> tuple[int, ...]:

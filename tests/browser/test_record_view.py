@@ -107,6 +107,19 @@ def test_a_hidden_judgement_is_nowhere(page: Page) -> None:
     assert "supported" not in (text or "")
 
 
+def test_a_citation_leads_to_its_document(page: Page) -> None:
+    """To its first sentence; a number without a document leads nowhere."""
+    page.evaluate("""async () => {
+      const view = structuredClone((await unpackBlock("chunk-1"))[0]);
+      view.response[0].cites = [{ marker: "[1, 9]", documents: [0], missing: [9] }];
+      document.querySelector("#browser").replaceChildren(drawRecord(view).node);
+    }""")
+    cites = page.locator(".sentence[data-key=a] .cites")
+    expect(cites).to_have_text("[1, 9] → document 0 no document 9")
+    cites.get_by_role("button").click()
+    expect(page.locator(".sentence[data-key='0a']")).to_be_focused()
+
+
 def test_an_edited_record_draws_the_judgement_in_place_of_the_label(page: Page) -> None:
     """With a question mark where nothing is decided, and what the judge said behind each mark."""
     draw(page, edit=judgement())

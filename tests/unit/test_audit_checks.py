@@ -6,7 +6,7 @@ import pytest
 
 from audited import DOCUMENTS, found, judged, unsupported_with
 from labeled import claims_output, expects, record, reference_output, right, says
-from labeler.audit import CHECKS, Subject
+from labeler.audit import CHECKS, Subject, findings_of
 from labeler.labels.contract import Violation
 from labeler.labels.record import LabelRecord, ReplyFacts, SentenceScores
 
@@ -181,6 +181,22 @@ def test_a_number_beside_the_named_support_is_found() -> None:
     assert found(made, "number_not_in_support") == [("a", "0a")]
     assert found(made, "number_in_no_document") == []
     assert found(judged({"It was opened in 1931.": ["0a", "0b"]}), "number_not_in_support") == []
+
+
+def test_wrong_citations_are_found() -> None:
+    """Of a document without the support, of none, and behind a sentence without support."""
+    said = {
+        "The tower is 120 metres high [1].": ["0a"],
+        "It was opened in 1931 [2, 7].": ["0b"],
+        "It is red [1].": [],
+    }
+    made = judged(said)
+    assert found(made, "wrong_citation") == [("b",), ("b", "0b"), ("c",)]
+    messages = [one.message for one in findings_of(made, "wrong_citation")]
+    assert messages[:2] == [
+        "Cites [7], but the record has 2 documents.",
+        "Cites document 1 with none of its support.",
+    ]
 
 
 def test_a_calculated_number_needs_no_source() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -154,6 +155,50 @@ def test_general_sentences_can_be_left_out() -> None:
     assert ratio(labeled, "citation_coverage") == Ratio(1, 3)
     only = record(support={"a": ["general"]})
     assert ratio(only, "faithfulness:without_general").undefined == "no_claiming_sentences"
+
+
+CITING = record(
+    documents=[1, 1, 1],
+    support={"a": ["0a"], "b": ["0a", "1a"], "c": ["2a"], "d": [], "e": ["general"]},
+    citing=[" [1]", " [1, 3]", "", " [2][9]", ""],
+)
+"""Sentence a cites its support; b half of it and another document; c nothing; d, unsupported, a
+document and a number without one; e is general."""
+
+
+def test_citations_by_hand() -> None:
+    """Of 5 citations, a's and b's of document 1 are right; of a to d, a alone cites all."""
+    assert ratio(CITING, "citation_precision") == Ratio(2, 5)
+    assert ratio(CITING, "citation_recall") == Ratio(1, 4)
+    assert ratio(CITING, "citation_f1") == Ratio(Fraction(2 * 2 * 1, 2 * 4 + 1 * 5), 1)
+
+
+def test_citations_count_from_0_where_0_is_cited() -> None:
+    """The same numbers then name other documents."""
+    labeled = record(documents=[1, 1], support={"a": ["0a"], "b": ["0a"]}, citing=[" [0]", " [1]"])
+    assert ratio(labeled, "citation_precision") == Ratio(1, 2)
+    assert ratio(labeled, "citation_recall") == Ratio(1, 2)
+
+
+@pytest.mark.parametrize(
+    ("labeled", "reason"),
+    [
+        (record(), "no_citations"),
+        (record(support={"a": ["general"]}, citing=[" [1]"]), "no_claiming_sentences"),
+        (record(support={"a": ["0a"]}, response=2, citing=[" [1]"]), "unjudged_response_sentence"),
+    ],
+)
+def test_undefined_citations(labeled: LabelRecord, reason: str) -> None:
+    """Recall and F1; precision needs no sentence in need of support."""
+    assert ratio(labeled, "citation_recall").undefined == reason
+    assert ratio(labeled, "citation_f1").undefined == reason
+
+
+def test_special_support_needs_a_citation_and_has_none() -> None:
+    """A well-known fact needs support; no document holds it, so it is never cited in full."""
+    labeled = record(support={"a": ["well_known_fact"], "b": ["0a"]}, citing=[" [1]", " [1]"])
+    assert ratio(labeled, "citation_precision") == Ratio(1, 2)
+    assert ratio(labeled, "citation_recall") == Ratio(1, 2)
 
 
 def test_a_general_sentence_that_is_unsupported_claims_something() -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from labeled import output
+from labeled import output, record
 from labeler.labels.answers import SentenceSupport
-from labeler.report.views import label_view
+from labeler.report.views import label_view, record_view
 
 
 def test_a_sentence_that_was_judged_twice_shows_the_no() -> None:
@@ -24,3 +24,14 @@ def test_a_sentence_that_was_judged_twice_shows_the_no() -> None:
             "keys": [],
             "explanation": "Nowhere.",
         }
+
+
+def test_citation_markers_name_their_documents() -> None:
+    """By index; a sentence without a marker says nothing of it."""
+    made = record(documents=[1, 1], support={"a": ["0a"], "b": ["1a"]}, citing=[" [2][9]"])
+    first, second = record_view(made)["response"]
+    assert first["cites"] == [
+        {"marker": "[2]", "documents": [1], "missing": []},
+        {"marker": "[9]", "documents": [], "missing": [9]},
+    ]
+    assert "cites" not in second

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, repeat
 from typing import Any, NamedTuple
@@ -34,6 +34,7 @@ from labeler.calculators.columns import (
     SUPPORTED,
     UNSUPPORTED,
     UTILIZED,
+    WELL_CITED,
 )
 from labeler.calculators.index.rows import IndexRow, Unindexable, metadata_text
 from labeler.calculators.index.structs import (
@@ -44,7 +45,7 @@ from labeler.calculators.index.structs import (
     profile_fields,
 )
 from labeler.calculators.tally import GENERAL as GENERAL_SUPPORT
-from labeler.calculators.tally import count_stored
+from labeler.calculators.tally import CitationCounts, count_citations, count_stored
 from labeler.labels.answering import LONGEST_NAME, AnsweringModel
 from labeler.labels.answers import SPECIAL_SUPPORT
 from labeler.labels.non_answers import OVERRULED
@@ -239,6 +240,7 @@ def _row(record: Any, signed: _Signed, facts: bytes) -> IndexRow:  # noqa: ANN40
     reference = b""
     if profile == "reference":
         reference = bytes(sorted(_reference_claims(example, label, places, documents)))
+    cited = count_citations(dict(response), len(sizes), _supports(label, places))
     claims = b""
     if profile != "trace":
         claims = bytes(sorted(_claims(label, places, positions, documents)))
@@ -254,11 +256,13 @@ def _row(record: Any, signed: _Signed, facts: bytes) -> IndexRow:  # noqa: ANN40
         metadata=metadata.decode(),
         columns=_object(metadata).keys(),
         documents=bytes(documents),
-        response=bytes(sorted(_response_marks(label, places, positions))),
+        response=bytes(sorted(_response_marks(label, places, positions, cited))),
         claims=claims,
         reference_claims=reference,
         numbers=(
             *count_stored(answer),
+            cited.pairs,
+            cited.correct,
             len(lengths) - sum(counts),
             *counts,
             sum(lengths.values()) - sum(characters),
@@ -385,7 +389,19 @@ def _marked(keys: list[str], mark: int, places: _Places, documents: bytearray) -
     return found
 
 
-def _response_marks(label: Any, places: _Places, positions: _Places) -> bytes:  # noqa: ANN401 - as above
+def _supports(label: Any, places: _Places) -> Iterator[tuple[str, set[int]]]:  # noqa: ANN401 - as above
+    """Yield each judged sentence and the documents of its support."""
+    for entry in label.sentence_support_information:
+        named = {places[key] for key in entry.supporting_sentence_keys if key in places}
+        yield entry.response_sentence_key, named
+
+
+def _response_marks(
+    label: Any,  # noqa: ANN401 - as above
+    places: _Places,
+    positions: _Places,
+    cited: CitationCounts,
+) -> bytes:
     marks = bytearray(len(positions))
     for entry in label.sentence_support_information:
         mark = SUPPORTED if entry.fully_supported else UNSUPPORTED
@@ -396,6 +412,8 @@ def _response_marks(label: Any, places: _Places, positions: _Places) -> bytes:  
             else:
                 mark |= _kind_of(support, places)
         marks[positions[entry.response_sentence_key]] |= mark
+    for key in cited.complete:
+        marks[positions[key]] |= WELL_CITED
     return bytes(marks.translate(_SETTLED))
 
 
@@ -414,7 +432,7 @@ def _kind_of(support: list[str], places: _Places) -> int:
 
 def _settled(mark: int) -> int:
     """Combine the marks of several verdicts on a sentence: one that is unsupported prevails."""
-    return mark & ~(SUPPORTED | GENERAL) if mark & UNSUPPORTED else mark
+    return mark & ~(SUPPORTED | GENERAL | WELL_CITED) if mark & UNSUPPORTED else mark
 
 
 _SETTLED = bytes(map(_settled, range(256)))

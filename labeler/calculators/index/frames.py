@@ -23,11 +23,13 @@ TEXTS = ("id", "label", "answered", "failed", "profile", "question", "metadata",
 NUMBERS = (
     "place",
     *("stored_relevant", "stored_utilized", "stored_both", "stored_unsupported"),
+    *("citations", "correct_citations"),
     *SENTENCES,
     *CHARACTERS,
 )
 """Position in the file or store, counts of the answer as given (relevant keys, utilized keys,
-distinct keys in both lists, unsupported sentences as published), and document sentences."""
+distinct keys in both lists, unsupported sentences as published), citations, and document
+sentences."""
 DIGESTS = ("identity", "content", "asked")
 """Digests of a row's id and signature, of its label, and of its question."""
 TYPES = {

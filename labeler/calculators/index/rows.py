@@ -36,8 +36,8 @@ class IndexRow(NamedTuple):
         response: the sorted marks of the response sentences.
         claims: the sorted marks of the response's claims.
         reference_claims: the sorted marks of the reference answer's claims.
-        numbers: counts of the answer as given, and of document sentences, as in ``NUMBERS`` of
-            :mod:`labeler.calculators.index.frames`.
+        numbers: counts of the answer as given, of citations, and of document sentences, as in
+            ``NUMBERS`` of :mod:`labeler.calculators.index.frames`.
     """
 
     id: str
@@ -54,7 +54,7 @@ class IndexRow(NamedTuple):
     response: bytes = b""
     claims: bytes = b""
     reference_claims: bytes = b""
-    numbers: tuple[int, ...] = (0,) * 12
+    numbers: tuple[int, ...] = (0,) * 14
 
 
 def failure_row(failure: LabelFailure) -> IndexRow:

@@ -131,9 +131,9 @@ class RecordDrawing {
       el("div", { class: "response-head" }, el("h3", {}, "Response"), this.overall?.node),
       label && drawExplanation("Overall", label.overall_explanation, this.subject.edit),
       response.length === 0 && el("p", { class: "small muted" }, "No sentences."),
-      this.rows.draw("response", response, (key) => ({
+      this.rows.draw("response", response, (key, { cites }) => ({
         marks: this.marks.drawVerdict(key),
-        more: this.drawUnderResponse(key),
+        more: [citationLinks(this.view, cites), this.drawUnderResponse(key)],
       })),
     );
   }

@@ -30,3 +30,28 @@ function specialChip(key) {
   const title = ownValue(SPECIAL_SUPPORT, key) ?? "no sentence of this record";
   return el("span", { class: "chip special", title }, shownText(key));
 }
+
+/** Draw the citation markers of a sentence as links to the documents that they name. */
+function citationLinks(view, cites = []) {
+  return cites.map(({ marker, documents, missing }) => [
+    " ",
+    el(
+      "span",
+      { class: "cites small" },
+      shownText(marker),
+      " → ",
+      documents.map((index) => [documentLink(view, index), " "]),
+      missing.length > 0 &&
+        el("span", { class: "chip unsure" }, `no document ${missing.join(", ")}`),
+    ),
+  ]);
+}
+
+/** Draw a link to the first sentence of a document; its name alone if it has none. */
+function documentLink(view, index) {
+  const [first] = view.documents[index];
+  const name = `document ${index}`;
+  if (!first) return name;
+  const goto = { "data-goto": first.key, title: `Go to ${name}` };
+  return el("button", { type: "button", class: "key", ...goto }, name);
+}

@@ -14,15 +14,15 @@ class SentenceRows {
    * Draw a list of sentences. It is one tab stop; arrow keys move inside.
    * @param {"document"|"response"|"reference"} part part of the record.
    * @param {object[]} sentences the sentences.
-   * @param {function(object): {marks: Array, more: Array}} drawOne draws the rest of a row,
-   *   besides key and text.
+   * @param {function(string, object): {marks: Array, more: Array}} drawOne draws the rest of a
+   *   row, besides key and text, of a key and its sentence.
    */
   draw(part, sentences, drawOne) {
     return el(
       "ol",
       { class: "sentences", role: "list" },
       sentences.map((sentence) => {
-        const row = drawSentence(part, sentence, drawOne(sentence.key));
+        const row = drawSentence(part, sentence, drawOne(sentence.key, sentence));
         this[part].set(sentence.key, row);
         return row;
       }),
