@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from labeler.labeling.canaries import Canaries
     from labeler.labeling.estimate import Estimate
     from labeler.labeling.run import Run, RunCounts, RunListener
+    from labeler.labeling.score_tasks import ScoreTasks
+    from labeler.labeling.tasks import LabelTasks
     from labeler.labels.score_record import ScoreOutcome
     from labeler.report.labels import Labels
     from labeler.store.protocol import LabelStore
@@ -162,6 +164,7 @@ def _labels(
 ) -> Generator[Outcome, None, None]:
     """Label rows; see :func:`iter_labels`."""
     from labeler.labeling.pipeline import run_tasks
+    from labeler.labeling.stored_editions import require_edition
     from labeler.labeling.tasks import label_tasks
 
     if options.repeat < 1:
@@ -170,12 +173,17 @@ def _labels(
     voting = options.judges is not None or options.repeat > 1
     if voting and canaries.share:
         raise UsageError("--canaries test one judge: they go without --repeat and --judges")
-    tasks = [
-        label_tasks(judge, options, extra=extra)
-        for judge in judges
-        for extra in range(options.repeat)
-    ]
+
+    def tasks_of(options: LabelOptions) -> list[LabelTasks]:
+        return [
+            label_tasks(judge, options, extra=extra)
+            for judge in judges
+            for extra in range(options.repeat)
+        ]
+
+    tasks = tasks_of(options)
     with _begin(options, counts) as run:
+        require_edition(options, opened, tasks_of, run.cache)
         if voting:
             from labeler.calculators.rater_agreement import Votes
             from labeler.labeling.votes import vote_rows
@@ -220,19 +228,26 @@ def iter_scores(rows: RowSource, options: ScoreOptions) -> Generator[ScoreOutcom
         ...     print(outcome.id, outcome.score)
     """
     from labeler.data.criteria_files import choose_criteria
+    from labeler.labeling.editions import splitter_of
     from labeler.labeling.score_runs import Plan, score_rows
-    from labeler.sentences.splitting import SPLITTERS
+    from labeler.labeling.stored_editions import require_edition
 
     for name in ("samples", "repeat"):
         if (count := getattr(options, name)) < 1:
             raise UsageError(f"{name} must be 1 or more, got {count}")
     chosen = choose_criteria(options.criteria)
-    opened, splitter = options.open(rows), SPLITTERS[options.splitter]
-    plans = [
-        Plan(judge, splitter, chosen, options.samples, options.repeat, options.logprobs)
-        for judge in _judges(options, default="openai")
-    ]
+    opened, judges = options.open(rows), _judges(options, default="openai")
+
+    def plans_of(options: ScoreOptions) -> list[Plan]:
+        own = splitter_of(options), chosen, options.samples, options.repeat, options.logprobs
+        return [Plan(judge, *own) for judge in judges]
+
+    def tasks_of(options: ScoreOptions) -> list[ScoreTasks]:
+        return [task for plan in plans_of(options) for task in plan.factories()]
+
+    plans = plans_of(options)
     with _begin(options) as run:
+        require_edition(options, opened, tasks_of, run.cache)
         yield from score_rows(run, opened, plans)
 
 
@@ -285,15 +300,21 @@ def iter_similarity(
     from labeler.integrations.embeddings.questioning import QuestionsTasks
     from labeler.integrations.embeddings.similarity import compare_rows
     from labeler.integrations.embeddings.vector_store import DiskVectors
-    from labeler.sentences.splitting import SPLITTERS
+    from labeler.labeling.editions import splitter_of
+    from labeler.labeling.stored_editions import require_edition
 
     if not isinstance(options.store, str | Path):
         raise UsageError("similarity keeps vectors in a folder: give its path as the store")
     opened = options.open(rows)
     [judge] = _judges(options, default="openai")
-    task = QuestionsTasks(judge, SPLITTERS[options.splitter], options.trial)
+
+    def tasks_of(options: SimilarityOptions) -> list[QuestionsTasks]:
+        return [QuestionsTasks(judge, splitter_of(options), options.trial)]
+
+    [task] = tasks_of(options)
     embedder, work = open_embedder(options.embedder), options.work or EmbeddingWork()
     with _begin(options) as run:
+        require_edition(options, opened, tasks_of, run.cache)
         notice = run.notice if run.listener else None
         vectors = run.closing.enter_context(DiskVectors(options.store, notice=notice))
         yield from compare_rows(run, opened, task, EmbeddingCache(embedder, vectors, work))
@@ -325,13 +346,23 @@ def submit_batch(rows: RowSource, options: BatchOptions) -> Submission:
         ... )
     """
     from labeler.integrations.batch import submit
+    from labeler.labeling.cache import LabelCache
+    from labeler.labeling.stored_editions import require_edition
     from labeler.labeling.tasks import label_tasks
 
     if options.batches is None or not isinstance(options.store, str | Path):
         raise UsageError("a batch needs a service, batches=OpenAIBatches(…), and a folder as store")
     opened = options.open(rows)
     [judge] = _judges(options, default="openai")
-    task = label_tasks(judge, options)
+
+    def tasks_of(options: BatchOptions) -> list[LabelTasks]:
+        return [label_tasks(judge, options)]
+
+    notice = options.notice or (lambda _: None)
+    with _stored_labels(options) as labels:
+        cache = LabelCache(labels, batch_of=_in_batch(labels), notice=notice)
+        require_edition(options, opened, tasks_of, cache)
+    [task] = tasks_of(options)
     return submit.submit_batch(
         opened,
         task,
@@ -339,7 +370,7 @@ def submit_batch(rows: RowSource, options: BatchOptions) -> Submission:
         options.store,
         retry_failed=options.retry_failed,
         limits=options.limits,
-        notice=options.notice or (lambda _: None),
+        notice=notice,
     )
 
 
@@ -352,7 +383,8 @@ def estimate(rows: RowSource, options: EstimateOptions) -> Estimate:
         options: those of :func:`label`; a store folder that does not exist holds no labels.
 
     Returns:
-        Requests, tokens, dollars and time, for this profile.
+        Requests, tokens, dollars and time, for this profile; and those of the edition of the stored
+        labels, where a run has to name one.
 
     Raises:
         UsageError: an option is wrong, or the rows cannot be read.
@@ -362,6 +394,9 @@ def estimate(rows: RowSource, options: EstimateOptions) -> Estimate:
         14
     """
     from labeler.labeling import estimate as estimating
+    from labeler.labeling.cache import LabelCache
+    from labeler.labeling.editions import in_edition
+    from labeler.labeling.stored_editions import held_edition
     from labeler.labeling.tasks import label_tasks
 
     opened, price = options.open(rows), options.find_price()
@@ -371,9 +406,20 @@ def estimate(rows: RowSource, options: EstimateOptions) -> Estimate:
         if isinstance(given, str | None)
         else given
     )
-    task = label_tasks(judge, options, price=price)
-    with _stored_labels(options) as labels:
+
+    def tasks_of(options: EstimateOptions) -> list[LabelTasks]:
+        return [label_tasks(judge, options, price=price)]
+
+    def estimated(options: EstimateOptions) -> Estimate:
+        [task] = tasks_of(options)
         return estimating.estimate(opened, task, labels, options, price=price)
+
+    with _stored_labels(options) as labels:
+        found = estimated(options)
+        cache = LabelCache(labels, batch_of=_in_batch(labels))
+        held = held_edition(options, opened, tasks_of, cache)
+        other = None if held is None else estimated(in_edition(options, held))
+        return replace(found, other_edition=other)
 
 
 def _judges(

@@ -9,12 +9,13 @@ import typer
 
 from labeler.cli import options
 from labeler.cli.terminal import notify_read
-from labeler.data.options import ExampleOptions, RowsOptions
+from labeler.data.options import ExampleOptions
 from labeler.errors import UsageError
 
 if TYPE_CHECKING:
     from labeler.data.rows import Rows
     from labeler.judges.prompting import Message
+    from labeler.labeling.options import EstimateOptions
 
 
 def schema(
@@ -36,17 +37,26 @@ def prompt(
         str | None, options.parameter(ExampleOptions, "split_documents")
     ] = None,
     id: Annotated[str | None, typer.Option(help="Id of the row; by default the first row.")] = None,  # noqa: A002 - its name on the command line
-    splitter: Annotated[str, options.parameter(ExampleOptions, "splitter")] = "general",
+    splitter: Annotated[str | None, options.parameter(ExampleOptions, "splitter")] = None,
+    edition: Annotated[int | None, options.parameter(ExampleOptions, "edition")] = None,
 ) -> None:
     """Print a prompt, or the messages for one row."""
     if rows is None:
         _print("prompts", name, ".md")
         return
+    from labeler.labeling.options import EstimateOptions
     from labeler.sentences.characters import visible
 
-    given = RowsOptions(columns=mapped, preset=preset, split_documents=split_documents)
+    given = EstimateOptions(
+        columns=mapped,
+        preset=preset,
+        split_documents=split_documents,
+        splitter=splitter,
+        edition=edition,
+        prompt=name,
+    )
     opened = given.open(rows)
-    messages = _messages(opened, id, name, splitter)
+    messages = _messages(opened, id, given)
     notify_read(opened)
     for message in messages:
         sys.stdout.write(f"--- {message['role']}\n{visible(message['content'])}\n")
@@ -55,24 +65,26 @@ def prompt(
 def _messages(
     rows: Rows,
     id: str | None,  # noqa: A002 - as above
-    prompt: str | None,
-    splitter: str,
+    given: EstimateOptions,
 ) -> tuple[Message, ...]:
     """Return the messages for the row of an id, or for the first row.
 
     Raises:
         UsageError: no row has that id, or it is unreadable.
     """
-    from labeler.judges.prompting import DEFAULT_PROMPT, load_prompt
+    from labeler.judges.prompting import load_prompt
+    from labeler.labeling.editions import prompts_of, splitter_of
+    from labeler.labels.profiles import DEFAULT_PROFILE
     from labeler.labels.record import LabelFailure
-    from labeler.sentences.splitting import SPLITTERS, key_example
+    from labeler.sentences.splitting import key_example
 
+    splitter, prompt = splitter_of(given), prompts_of(given)
+    worded = load_prompt(prompt if "/" in prompt else f"{DEFAULT_PROFILE}/{prompt}")
     for row in rows:
         if id is None or row.content.id == id:
             if isinstance(row.content, LabelFailure):
                 raise UsageError(row.content.message)
-            keyed = key_example(row.content, SPLITTERS[splitter])
-            return load_prompt(prompt or DEFAULT_PROMPT).render(keyed)
+            return worded.render(key_example(row.content, splitter))
     raise UsageError(f"there is no row {id!r}")
 
 

@@ -232,4 +232,15 @@ def _parsed(pairs: Sequence[str] | None) -> dict[str, str]:
 class ExampleOptions(RowsOptions):
     """How rows are read and split into sentences."""
 
-    splitter: Annotated[str, Option("general, general/2, ragbench, given.")] = "general"
+    splitter: Annotated[
+        str | None,
+        Option("general, general/2, ragbench, given; by default that of the edition."),
+    ] = None
+    edition: Annotated[
+        int | None,
+        Option(
+            "Defaults of splitter and prompts; by default those of the newest edition.",
+            min=1,
+            panel=JUDGE,
+        ),
+    ] = None

@@ -61,10 +61,10 @@ class LabelCache:
     """
 
     store: LabelStore
-    retry_failed: bool
-    batch_of: Callable[[str], str | None]
-    notice: Callable[[str], None]
-    trace: CallTracer
+    retry_failed: bool = False
+    batch_of: Callable[[str], str | None] = lambda _: None
+    notice: Callable[[str], object] = lambda _: None
+    trace: CallTracer = no_tracing
     _waited: bool = field(default=False, init=False)
     _failed: set[str] = field(default_factory=set, init=False)
     """Keys with a new lasting failure: ``retry_failed`` repeats a task once in a run."""

@@ -26,6 +26,7 @@ from labeler.judges.tokens import (
     request_tokens,
     request_tokens_at_most,
 )
+from labeler.labeling.editions import edition_of
 from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.options import EstimateOptions
 from labeler.labeling.tasks import LabelTasks
@@ -162,6 +163,10 @@ class Estimate:
     """Seconds in all, unless the provider's limits slow the run."""
     max_input_tokens: int | None
     """Most tokens of a prompt; ``None`` if unknown."""
+    edition: int
+    """The edition whose defaults are used."""
+    other_edition: Estimate | None = None
+    """The same run in the edition of the stored labels, if a run has to name one of the two."""
 
     def as_json(self) -> dict[str, Any]:
         """Return a JSON value; dollars are exact texts."""
@@ -206,7 +211,7 @@ def estimate(
     for row in distinct(read):
         tally.rows += 1
         _sort_in(row, how, store, tally, retry_failed=options.retry_failed)
-    return tally.result(read.count, options.concurrency, options.latency)
+    return tally.result(read.count, options)
 
 
 def _sort_in(
@@ -443,11 +448,11 @@ class _Tally:
             windowed_ids=tuple(self._windowed_ids),
         )
 
-    def result(self, read: int, concurrency: int, latency: float | None) -> Estimate:
+    def result(self, read: int, options: EstimateOptions) -> Estimate:
         """Return the estimate."""
         costs = [bill.cost() for bill in self._bills]
-        latency = self._past.seconds if latency is None else latency
-        rounds = max(1.0, self.asked / concurrency) if self.asked else 0.0
+        latency = self._past.seconds if options.latency is None else options.latency
+        rounds = max(1.0, self.asked / options.concurrency) if self.asked else 0.0
         return Estimate(
             model=self._how.judge.spec.model,
             profiles={name: kind.asked for name, kind in self._kinds.items()},
@@ -465,8 +470,9 @@ class _Tally:
             price=self._price.source if self._price else None,
             online=costs[0] if costs else None,
             batch=costs[1] if costs else None,
-            concurrency=concurrency,
+            concurrency=options.concurrency,
             latency=latency,
             seconds=None if latency is None else rounds * latency,
             max_input_tokens=self._how.context_budget.window if self._how.context_budget else None,
+            edition=edition_of(options),
         )

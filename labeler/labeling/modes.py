@@ -23,8 +23,8 @@ from labeler.store.protocol import LabelStore
 if TYPE_CHECKING:
     from labeler.labeling.tasks import TaskFactory
 
-_ROWS, _LABELS = 20, 200
-"""Rows of a run and labels of a store at most from which a mode is read."""
+_ROWS, LABELS_READ = 20, 200
+"""Rows of a run and labels of a store at most from which a mode or an edition is read."""
 
 
 @runtime_checkable
@@ -50,7 +50,7 @@ def choose_mode(
         is_known: returns whether a key has a record or is in a batch.
     """
     if isinstance(judge, ChoosesMode) and judge.auto:
-        mode = _mode_of_rows(tasks, is_known) or _mode_in_store(judge, store)
+        mode = known_mode(tasks, is_known) or _mode_in_store(judge, store)
         judge.choose_mode(mode)
 
 
@@ -67,7 +67,7 @@ def first_tasks(factory: TaskFactory, rows: Rows) -> Iterator[Task[Any]]:
                     yield from (windowed.task, windowed.parts[0])
 
 
-def _mode_of_rows(tasks: Iterable[Task[Any]], is_known: Callable[[str], bool]) -> str | None:
+def known_mode(tasks: Iterable[Task[Any]], is_known: Callable[[str], bool]) -> str | None:
     """Return the first mode in which a task is known."""
     for task in tasks:
         for mode in MODES:
@@ -80,7 +80,7 @@ def _mode_in_store(judge: Judge, store: LabelStore) -> str | None:
     """Return the mode of most labels of a judge, of those that are read; ``None`` without any."""
     spec, modes = judge.spec, list[str]()
     with suppress(StoreError):  # a damaged label is reported when its row is needed
-        for record in islice(store, _LABELS):
+        for record in islice(store, LABELS_READ):
             if (record.signature.judge, record.signature.model) == (spec.judge, spec.model):
                 modes.append(mode_of(record.signature))
     return max(modes, key=modes.count, default=None)

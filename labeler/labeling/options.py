@@ -61,7 +61,8 @@ class TaskOptions:
         "trace"
     )
     prompt: Annotated[
-        str | None, Option("Prompt name and version; by default that of the profile.")
+        str | None,
+        Option("Prompt version, such as v1, or name; by default that of the edition."),
     ] = None
     trial: Annotated[
         int, Option("Trial number; a new number asks the judge again.", min=0, panel=REPEATS)

@@ -12,14 +12,15 @@ from labeler.judges.judge import Judge, JudgeSpec
 from labeler.judges.pricing import Price, price_of
 from labeler.judges.prompting import Prompt, load_prompt
 from labeler.judges.task import Task, label_task
+from labeler.labeling.editions import prompts_of, splitter_of, version_of
 from labeler.labeling.options import BatchOptions, EstimateOptions, LabelOptions
 from labeler.labeling.windows import ContextBudget, Windowed, context_budget_in, cut
-from labeler.labels.profiles import AUTO, PROFILES
+from labeler.labels.profiles import AUTO, PROFILES, Profile
 from labeler.labels.record import label_key
 from labeler.labels.schemas import ResponseSchema, load_schema
 from labeler.labels.signature import Artifact, Signature
 from labeler.sentences.example import Example, KeyedExample
-from labeler.sentences.splitting import SPLITTERS, Splitter, key_example
+from labeler.sentences.splitting import Splitter, key_example
 
 
 class TaskFactory(Protocol):
@@ -152,30 +153,40 @@ def label_tasks(
     Raises:
         UnknownName: there is no such splitter, profile or prompt.
         UsageError: the prompt shows a reference answer and the profile does not ask about one, or
-            the other way round; a prompt is named for ``auto``, which has two; or no prompt has as
-            few tokens as allowed.
+            the other way round; ``auto``, which has two prompts, names one in full; splitter or
+            prompt are of another edition; or no prompt has as few tokens as allowed.
     """
     budget = context_budget(judge, options.max_input_tokens, price)
-    profile, trial = options.profile, options.trial + extra
-    if profile == AUTO:
-        if options.prompt is not None:
-            raise UsageError(f"profile {AUTO!r} has a prompt for each kind of row: name none")
-        claims, reference = PROFILES["claims"], PROFILES["reference"]
-        referenced = (load_prompt(reference.prompt), load_schema(reference.schema))
-        asked = (load_prompt(claims.prompt), load_schema(claims.schema))
-        splitter = SPLITTERS[options.splitter]
-        return LabelTasks(judge, splitter, *asked, trial, referenced, budget)
-    chosen = PROFILES[profile]
-    worded = load_prompt(options.prompt or chosen.prompt)
-    if worded.shows_reference != chosen.shows_reference:
+    splitter, prompt, trial = splitter_of(options), prompts_of(options), options.trial + extra
+    if options.profile != AUTO:
+        asked = _asked(PROFILES[options.profile], prompt)
+        return LabelTasks(judge, splitter, *asked, trial, context_budget=budget)
+    if "/" in prompt:
+        raise UsageError(
+            f"profile {AUTO!r} has a prompt for each kind of row: name a version, such as "
+            f"{version_of(prompt)!r:.20}, and not {prompt!r:.80}"
+        )
+    asked, referenced = (_asked(PROFILES[name], prompt) for name in ("claims", "reference"))
+    return LabelTasks(judge, splitter, *asked, trial, referenced, budget)
+
+
+def _asked(profile: Profile, prompt: str) -> tuple[Prompt, ResponseSchema]:
+    """Return a prompt, named by its version or in full, and the schema of its version.
+
+    Raises:
+        UnknownName: there is no such prompt.
+        UsageError: the prompt shows a reference answer and the profile does not ask about one, or
+            the other way round.
+    """
+    version = version_of(prompt)
+    worded = load_prompt(prompt if "/" in prompt else f"{profile.name}/{version}")
+    if worded.shows_reference != profile.shows_reference:
         shows = "shows" if worded.shows_reference else "does not show"
         raise UsageError(
             f"prompt {worded.name!r} {shows} the reference answer, which does not fit profile "
-            f"{profile!r}; its own prompt is {chosen.prompt!r}"
+            f"{profile.name!r}; its own prompt is '{profile.name}/{version}'"
         )
-    schema = load_schema(chosen.schema)
-    splitter = SPLITTERS[options.splitter]
-    return LabelTasks(judge, splitter, worded, schema, trial, context_budget=budget)
+    return worded, load_schema(profile.schema_of(worded.name))
 
 
 def context_budget(

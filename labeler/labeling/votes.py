@@ -67,7 +67,8 @@ def vote_rows(
     for number, voter in enumerate(voters, start=1):
         if len(voters) > 1:
             run.notice(f"vote {number} of {len(voters)}: {voter.judge.spec}")
-    poll = _Poll(run, voters, votes, load_schema(PROFILES["trace"].schema).artifact)
+    schema = load_schema(PROFILES["trace"].schema_of(voters[0].prompt.name))
+    poll = _Poll(run, voters, votes, schema.artifact)
     for outcome, _ in run.in_order(rows, poll.submit, expected=total.distinct, width=len(voters)):
         if run.listener:
             run.listener.on_result(outcome, "judge")

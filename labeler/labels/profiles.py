@@ -40,6 +40,10 @@ class Profile:
         """Name of its schemas without the version."""
         return self.schema.partition("/")[0]
 
+    def schema_of(self, prompt: str) -> str:
+        """Return the schema that a prompt such as ``trace/v2`` asks for: that of its version."""
+        return f"{self.family}/{prompt.rpartition('/')[2]}"
+
 
 PROFILES: Catalog[Profile] = Catalog("profile", extra=("auto",))
 for _profile in (

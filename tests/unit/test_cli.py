@@ -28,7 +28,7 @@ from labeler.labeling.run import DEFAULT_CONCURRENCY
 from labeler.labels import resources
 from labeler.labels.profiles import DEFAULT_PROFILE
 from labeler.sentences.characters import visible
-from labeler.sentences.splitting import DEFAULT_SPLITTER, SPLITTERS
+from labeler.sentences.splitting import SPLITTERS
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
 
@@ -426,7 +426,7 @@ def test_strangers_text_stays_text(labeler_command: Command, tmp_path: Path) -> 
 def test_options_have_the_librarys_defaults() -> None:
     """They are written twice only so that --help need not import the library."""
     given = LabelOptions()
-    assert (given.splitter, given.profile) == (DEFAULT_SPLITTER, DEFAULT_PROFILE)
+    assert (given.splitter, given.profile) == (None, DEFAULT_PROFILE)
     assert given.concurrency == DEFAULT_CONCURRENCY
     assert given.limits() == Limits()
 

@@ -99,7 +99,7 @@ def test_a_prompt_must_fit_its_profile() -> None:
     for profile, prompt in [("claims", "reference/v1"), ("reference", "trace/v1")]:
         with pytest.raises(UsageError, match="does not fit profile"):
             label_tasks(EmbeddedJudge(), LabelOptions(profile=profile, prompt=prompt))
-    with pytest.raises(UsageError, match="name none"):
+    with pytest.raises(UsageError, match="name a version"):
         label_tasks(EmbeddedJudge(), LabelOptions(profile="auto", prompt="claims/v1"))
 
 

@@ -23,6 +23,7 @@ from labeler.judges.task import JudgeReply, Task
 from labeler.labels.record import ReplyFacts
 from labeler.labels.schemas import load_schema
 from labeler.sentences.example import Example, KeyedExample
+from labeler.sentences.splitting import SPLITTERS
 from labeler.store.checksums import DamagedRecord, decode_record, encode
 
 ANSWER = QuestionsAnswer(
@@ -86,12 +87,12 @@ def test_a_response_cannot_use_the_frames_variables() -> None:
 def test_the_task_names_all_that_can_change_the_questions() -> None:
     """Judge, prompt, schema, splitter and trial; another trial has another key."""
     example = Example(id="r", question="q?", documents=(), response="It is red. It is large.")
-    tasks = QuestionsTasks(CountingJudge())
+    tasks = QuestionsTasks(CountingJudge(), SPLITTERS["general"])
     request = tasks.task(example)
     assert str(request.signature.prompt).startswith("questions/v1@")
     assert str(request.signature.response_schema).startswith("questions/v1@")
     assert len(request.example.response) == 2
-    again = QuestionsTasks(CountingJudge(), trial=1).task(example)
+    again = QuestionsTasks(CountingJudge(), SPLITTERS["general"], trial=1).task(example)
     assert again.key != request.key
 
 

@@ -24,7 +24,7 @@ from labeler.labels import resources
 from labeler.labels.schemas import load_schema
 from labeler.labels.signature import Signature, digest
 from labeler.sentences.example import Example, KeyedExample
-from labeler.sentences.splitting import DEFAULT_SPLITTER, SPLITTERS, Splitter, key_example
+from labeler.sentences.splitting import Splitter, key_example
 
 PROMPT = "questions/v1"
 SCHEMA = "questions/v1"
@@ -87,7 +87,7 @@ class QuestionsTasks:
     """Builds tasks for questions."""
 
     judge: Judge
-    splitter: Splitter = SPLITTERS[DEFAULT_SPLITTER]
+    splitter: Splitter
     trial: int = 0
     kind = QuestionsKind()
     needs = frozenset[str]()

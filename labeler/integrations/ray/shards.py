@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
+from itertools import chain
 from pathlib import Path
 
 from labeler.errors import LabelerError, StoreError, UsageError
@@ -28,7 +29,48 @@ _MOST_OVERLAPPING = 64
 _LOCK_TIMEOUT = 2.0
 
 
-class ShardStore(Closing):
+class StoresRead(Closing):
+    """Several label stores as one that is only read; folders without a store are left out.
+
+    Args:
+        folders: the stores. If machines have their own disks, some may be on another one.
+        passed_over: errors of stores that are left out as well.
+    """
+
+    def __init__(
+        self, folders: Iterable[Path], *passed_over: type[Exception], lock_timeout: float = 30.0
+    ) -> None:
+        with ExitStack() as opened:
+            self._read: list[DiskStore] = []
+            for one in folders:
+                if (one / FILE).exists():
+                    with suppress(*passed_over):
+                        store = DiskStore(one, create=False, lock_timeout=lock_timeout)
+                        self._read.append(opened.enter_context(store))
+            self._opened = opened.pop_all()
+
+    def get(self, key: str) -> AnyRecord | None:
+        """Return the record of a key, or ``None``."""
+        found = (store.get(key) for store in self._read)
+        return next((record for record in found if record is not None), None)
+
+    def failure(self, key: str) -> LabelFailure | None:
+        """Return the latest failure of a key, or ``None``."""
+        found = (store.failure(key) for store in self._read)
+        return next((failure for failure in found if failure is not None), None)
+
+    def __iter__(self) -> Iterator[AnyRecord]:
+        return chain.from_iterable(self._read)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._read))
+
+    def close(self) -> None:
+        """Make everything durable and release the files; calling it again has no effect."""
+        self._opened.close()
+
+
+class ShardStore(StoresRead):
     """Saves to the store of one part, and also reads the label store and stores of other parts.
 
     The store of a part has the part's name: any worker that labels it, also after a crash, finds
@@ -47,29 +89,17 @@ class ShardStore(Closing):
     def __init__(self, store: Path, part: str, overlapping: Iterable[str] = ()) -> None:
         create_private(store)
         create_private(store / FOLDER)
-        with ExitStack() as opened:
-            self._shard = opened.enter_context(DiskStore(store / FOLDER / part))
-            # If machines have their own disks, some of these may be on another one.
-            self._read = [
-                opened.enter_context(DiskStore(one, create=False))
-                for one in (store, *(store / FOLDER / name for name in overlapping))
-                if (one / FILE).exists()
-            ]
-            self._opened = opened.pop_all()
-
-    def get(self, key: str) -> AnyRecord | None:
-        """Return the record of a key, or ``None``."""
-        found = (store.get(key) for store in (self._shard, *self._read))
-        return next((record for record in found if record is not None), None)
+        super().__init__([store, *(store / FOLDER / name for name in overlapping)])
+        try:
+            self._shard = self._opened.enter_context(DiskStore(store / FOLDER / part))
+        except BaseException:
+            self.close()
+            raise
+        self._read.insert(0, self._shard)
 
     def put(self, record: AnyRecord) -> Future[bool]:
         """Save a record to the part's store."""
         return self._shard.put(record)
-
-    def failure(self, key: str) -> LabelFailure | None:
-        """Return the latest failure of a key, or ``None``."""
-        found = (store.failure(key) for store in (self._shard, *self._read))
-        return next((failure for failure in found if failure is not None), None)
 
     def put_failure(self, failure: LabelFailure) -> Future[bool]:
         """Save a failure to the part's store."""
@@ -78,16 +108,6 @@ class ShardStore(Closing):
     def lease(self, key: str) -> Lease | None:
         """Reserve a key among the workers of this part."""
         return self._shard.lease(key)
-
-    def __iter__(self) -> Iterator[AnyRecord]:
-        return iter(self._shard)
-
-    def __len__(self) -> int:
-        return len(self._shard)
-
-    def close(self) -> None:
-        """Make everything durable and release the files; calling it again has no effect."""
-        self._opened.close()
 
 
 def record_size(store: Path, part_rows: int) -> None:
@@ -188,6 +208,13 @@ def labels_stored(store: Path, parts: Iterable[str]) -> int:
         ):
             count += len(one)
     return count
+
+
+def stores_of(store: Path, part: str) -> StoresRead:
+    """Open a label store, the store of a part, and those of some other parts for reading."""
+    others = sorted(part_stores(store) - {part})[:_MOST_OVERLAPPING]
+    folders = [store, *(store / FOLDER / name for name in (part, *others))]
+    return StoresRead(folders, LabelerError, lock_timeout=_LOCK_TIMEOUT)
 
 
 def part_stores(store: Path) -> set[str]:

@@ -200,12 +200,7 @@ def label_batch(
     Raises:
         LabelerError: as :func:`labeler.iter_labels`; labels made until then are stored.
     """
-    before = part.before + part.start
-    rows = RowPart(
-        lambda: raw_rows(part.file, table.to_batches(BATCH), before=before),
-        id_from=work.options.id_columns,
-        columns=work.columns,
-    )
+    rows = rows_of(table, part, work)
     with Run(
         store,
         concurrency=work.options.concurrency,
@@ -217,6 +212,16 @@ def label_batch(
     ) as run:
         outcomes = [row_of(outcome) for outcome in run_tasks(run, rows, [tasks])]
     return pa.Table.from_pylist(outcomes, schema=SCHEMA)
+
+
+def rows_of(table: Any, part: InputPart, work: Work) -> RowPart:  # noqa: ANN401 - as above
+    """Return the rows of a part, which a table holds."""
+    before = part.before + part.start
+    return RowPart(
+        lambda: raw_rows(part.file, table.to_batches(BATCH), before=before),
+        id_from=work.options.id_columns,
+        columns=work.columns,
+    )
 
 
 class Worker:

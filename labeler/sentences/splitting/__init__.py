@@ -49,7 +49,6 @@ def _no_given_sentences(_: str) -> list[Piece]:
     )
 
 
-DEFAULT_SPLITTER = "general"
 GIVEN = Splitter("given", 1, _no_given_sentences)
 """The splitter of rows with given sentences, whichever splitter is chosen. If it is chosen, it
 rejects rows without given sentences."""
@@ -65,7 +64,7 @@ def key_example(example: Example, splitter: Splitter) -> KeyedExample:
     """Split an example into keyed sentences: its given sentences, else those of the splitter.
 
     Rows give sentences in ``documents_sentences`` and ``response_sentences``. They give none for
-    the reference, which the default splitter splits then.
+    the reference, which ``general/1`` splits then: a version of ``given`` never changes.
 
     Raises:
         BadRow: ``given_sentences_incomplete`` if a row gives only one of the two, or not one list
@@ -77,7 +76,7 @@ def key_example(example: Example, splitter: Splitter) -> KeyedExample:
         documents = [_split(splitter, document) for document in example.documents]
         response = _split(splitter, example.response)
     else:
-        used, for_reference = GIVEN, SPLITTERS[DEFAULT_SPLITTER]
+        used, for_reference = GIVEN, SPLITTERS["general"]
         documents, response = _given_pieces(example)
     reference = example.reference
     return KeyedExample(
