@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -28,7 +28,15 @@ from labeler.calculators.similarity import (
     measure_questions,
     question_metrics,
 )
-from labeler.data.label_files import is_store, is_worthwhile, lines_of, outcome_of, parts_of
+from labeler.data.label_files import (
+    files_of,
+    is_store,
+    is_worthwhile,
+    lines_of,
+    outcome_of,
+    parts_of,
+)
+from labeler.data.lines import is_remote
 from labeler.errors import UsageError
 from labeler.labels.record import (
     AnyOutcome,
@@ -167,6 +175,18 @@ def _located(outcomes: str | Path) -> Iterator[Located]:
         return
     for part in parts or [name]:
         yield from (Located(line.where, outcome_of(line)) for line in lines_of(part))
+
+
+def source_state(name: str) -> Hashable:
+    """Return what changes when stored outcomes are written again; nothing of remote files."""
+    if is_store(Path(name)):
+        from labeler.store.disk import DiskStore  # noqa: PLC0415 - not needed for files
+
+        with DiskStore(name, create=False) as store:
+            return store.extent
+    files = [Path(part) for part in files_of([name]) if not is_remote(part)]
+    states = ((file, file.stat()) for file in files)
+    return tuple((file, one.st_ino, one.st_size, one.st_mtime_ns) for file, one in states)
 
 
 def as_outcomes(outcomes: str | Path | Iterable[AnyOutcome]) -> Iterable[AnyOutcome]:

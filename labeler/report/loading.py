@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import overload
 
-from labeler.calculators.outcomes import stored_outcomes
+from labeler.calculators.outcomes import source_state, stored_outcomes
 from labeler.data.label_files import is_store, is_table, parts_of
 from labeler.data.label_view import LabelView
 from labeler.data.lines import STDIO, is_gzipped, is_remote
@@ -20,10 +20,12 @@ from labeler.report.labels import Labels, RunCost
 class _Streamed(Sequence[Outcome]):
     """Labels that are read from the beginning each time, such as those of a store."""
 
-    def __init__(self, path: str | Path) -> None:
-        self._path = path
+    def __init__(self, path: str) -> None:
+        self._path, self._state = path, source_state(path)
 
     def __iter__(self) -> Iterator[Outcome]:
+        if source_state(self._path) != self._state:
+            raise UsageError(f"{self._path} has changed since it was opened: load it again")
         return records_of(stored_outcomes(self._path), "label")
 
     def __len__(self) -> int:
@@ -42,9 +44,7 @@ class _Streamed(Sequence[Outcome]):
             wanted = range(len(self))[place]
             found = [one for number, one in enumerate(self) if number in wanted]
             return found if wanted.step > 0 else found[::-1]
-        for outcome in islice(self, range(len(self))[place], None):
-            return outcome
-        raise UsageError(f"{self._path} has changed since it was opened: load it again")
+        return next(islice(self, range(len(self))[place], None))
 
 
 def load(path: str | Path) -> Labels:

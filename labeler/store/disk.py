@@ -121,6 +121,11 @@ class DiskFile(Closing):
     def __len__(self) -> int:
         return self._database.count()
 
+    @property
+    def extent(self) -> tuple[int, int]:
+        """Rows and the number of the last one: they change when records are added or deleted."""
+        return self._database.extent()
+
     def close(self) -> None:
         """Save everything queued and release leases and files; calling it again has no effect.
 

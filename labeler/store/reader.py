@@ -231,6 +231,11 @@ class Database:
         )
         return int(every), int(after)
 
+    def extent(self) -> tuple[int, int]:
+        """Count all rows, and return the number of the last."""
+        ((every, last),) = self._all("SELECT COUNT(*), MAX(rowid) FROM Cache")
+        return int(every), int(last or 0)
+
     def count(self) -> int:
         """Count the records' rows; diskcache's counter could have been tampered with."""
         ((every,),) = self._all("SELECT COUNT(*) FROM Cache")

@@ -82,6 +82,8 @@ SHARED: dict[str, Any] = {
     "struct": pa.StructArray.from_arrays(
         [pa.DictionaryArray.from_arrays([0] * 4, pa.array([LONG]))], ["a"]
     ),
+    "list view": pa.ListViewArray.from_arrays([3, 2, 1, 0], [1] * 4, pa.array([LONG] * 4)),
+    "overlapping list view": pa.ListViewArray.from_arrays([0] * 4, [1] * 4, pa.array([LONG])),
     "map": pa.array([[("a", LONG)]] * 4, pa.map_(pa.string(), pa.string())),
 }
 

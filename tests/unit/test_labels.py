@@ -230,16 +230,16 @@ def store_of(found: labeler.Labels, folder: Path) -> Path:
     return folder / "store"
 
 
-@pytest.mark.parametrize(
-    "save",
-    [
-        lambda found, folder: found.save(folder / "labels.jsonl"),
-        lambda found, folder: found.save(folder / "labels.jsonl.gz"),
-        lambda found, folder: found.save(folder / "labels.parquet"),
-        lambda found, folder: found.save(folder / "labels.parquet").parent,
-        store_of,
-    ],
-)
+FORMS: list[Callable[[labeler.Labels, Path], Path]] = [
+    lambda found, folder: found.save(folder / "labels.jsonl"),
+    lambda found, folder: found.save(folder / "labels.jsonl.gz"),
+    lambda found, folder: found.save(folder / "labels.parquet"),
+    lambda found, folder: found.save(folder / "labels.parquet").parent,
+    store_of,
+]
+
+
+@pytest.mark.parametrize("save", FORMS)
 def test_every_form_of_stored_labels_is_loaded(
     save: Callable[[labeler.Labels, Path], Path], labels: labeler.Labels, tmp_path: Path
 ) -> None:
@@ -252,6 +252,21 @@ def test_every_form_of_stored_labels_is_loaded(
     assert found["log-rotation"] == by_id["log-rotation"]
     assert [row.mean for row in found.summary()] == [row.mean for row in labels.summary()]
     assert "14 labels by embedded/lexical-1" in repr(found)
+
+
+@pytest.mark.parametrize("save", FORMS)
+def test_stored_labels_that_have_changed_are_not_read_on(
+    save: Callable[[labeler.Labels, Path], Path], labels: labeler.Labels, tmp_path: Path
+) -> None:
+    """Neither one by one nor summarized; they are loaded again."""
+    first, all_of_them = labels[:9], labels
+    found = labeler.load(save(first, tmp_path))
+    assert len(found) == 9
+    again = save(all_of_them, tmp_path)
+    for read in (lambda: found[3], found.summary, lambda: list(found)):
+        with pytest.raises(UsageError, match="has changed since it was opened: load it again"):
+            read()
+    assert len(labeler.load(again)) == len(labels)
 
 
 def test_a_file_of_mixed_outcomes_gives_its_labels(labels: labeler.Labels, tmp_path: Path) -> None:

@@ -135,6 +135,7 @@ _UNCOMPRESSED = -1
 _OFFSET = 8
 """Bytes of a place in a list, at most."""
 _NESTED = (pa.StructArray, pa.MapArray, pa.ListArray, pa.LargeListArray, pa.FixedSizeListArray)
+_VIEWS = (pa.ListViewArray, pa.LargeListViewArray)
 
 
 def row_bytes(batch: Any) -> int:  # noqa: ANN401 - pyarrow has no types
@@ -152,7 +153,9 @@ def _bytes(array: Any) -> int:  # noqa: ANN401 - pyarrow has no types
     if pa.types.is_string_view(kind):
         sizes = memoryview(array.buffers()[1]).cast("i")[4 * array.offset :: 4]
         return sum(abs(sizes[n]) for n in range(len(array)))
-    if isinstance(array, _NESTED):
+    # Lists of a view may overlap: then they refer to more values than there are.
+    apart = isinstance(array, _VIEWS) and (pc.sum(array.sizes).as_py() or 0) <= len(array.values)
+    if isinstance(array, _NESTED) or apart:
         return _OFFSET * len(array) + sum(map(_bytes, _inner(array)))
     shares = not (_is_text(kind) or pa.types.is_primitive(kind))
     return int(array.nbytes) * (max(1, len(array)) if shares else 1)
