@@ -68,28 +68,43 @@ def _use_file(context: typer.Context, value: str | None) -> Mapping[str, Any]:
 def idle_defaults(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> frozenset[str]:
     """Return the defaults of a file that the judges of a command do not heed, and report them.
 
-    A file serves all commands, so its ``budget`` is no contradiction to ``--judge embedded``.
+    A file serves all commands, so its ``budget`` is no contradiction to ``--judge embedded``, and
+    its ``price`` is that of its own model.
 
     Args:
         values: values of the command's options.
         defaults: those of the file.
     """
-    if not defaults or not (values.get("judge") or values.get("judges")):
+    if not defaults:
         return frozenset()
     from labeler.judges.opening import reject_foreign_server, unheeded
 
-    names = [values["judge"]] if values.get("judge") else values["judges"].split(",")
+    named = values.get("judges") or values.get("judge") or ""
+    names = [name.strip() for name in named.split(",") if name]
     kept = {
         name
         for name, value in defaults.items()
         if value == values.get(name) or str(value) == str(values.get(name))  # a type of its own
     }
     for name in names:
-        reject_foreign_server(name.strip(), defaults.get("judge"), kept)
-    idle = frozenset.intersection(*(unheeded(name.strip()) for name in names)) & kept
+        reject_foreign_server(name, defaults.get("judge"), kept)
+    idle = frozenset.intersection(*map(unheeded, names)) & kept if names else frozenset()
     if idle:
         notify(f"without effect on --judge {', '.join(names)}: {', '.join(sorted(idle))}")
+    own = _model(defaults.get("judge"), defaults)
+    asked = {_model(name, values) for name in names or ["openai"]}
+    if "price" in kept - idle and own[1] and asked != {own}:
+        notify(f"the price of the configuration file is that of {':'.join(own)}: not used")
+        idle |= {"price"}
     return idle
+
+
+def _model(judge: str | None, values: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the provider and the model of a judge; "" if it names none."""
+    from labeler.judges.providers import split_name
+
+    kind, model = split_name(judge or "openai")
+    return kind, model or values.get("model") or ""
 
 
 Config = Annotated[

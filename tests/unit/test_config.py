@@ -121,6 +121,29 @@ def test_settings_of_hosted_models_are_idle_for_another_judge(
     assert "MISTRAL_API_KEY" in mistral
 
 
+@pytest.mark.parametrize(
+    ("options", "known"),
+    [
+        ((), True),
+        (("--judge", "openai:own"), True),
+        (("--judge", "openai:other"), False),
+        (("--model", "other"), False),
+        (("--judge", "mistral:own"), False),
+        (("--judge", "openai:other", "--price", "3,4"), True),
+    ],
+)
+def test_the_price_of_a_file_is_that_of_its_model(
+    options: tuple[str, ...], known: bool, labeler_command: Command, tmp_path: Path
+) -> None:
+    """Another model of the command line has another one, or none."""
+    (tmp_path / "labeler.toml").write_text('[judge]\nmodel = "own"\n[run]\nprice = "1,2"\n')
+    code, out, err = labeler_command("estimate", EXAMPLES, *options)
+    assert code == 0, err
+    assert ("cost: unknown" not in out) == known, out
+    note = "the price of the configuration file is that of openai:own: not used"
+    assert (note in err) == (not known)
+
+
 def test_gates_of_a_file(labeler_command: Command, tmp_path: Path) -> None:
     """They are those of check; a definition of a metric is no import."""
     labeler_command("label", EXAMPLES, "--judge", "embedded", "-o", "labels.jsonl")
