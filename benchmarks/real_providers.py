@@ -21,12 +21,16 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
+import labeler
 from fault_figures import line
 from judge_dialects import write_block
+from labeler.judges.providers import PROVIDERS
 from wire.clients import comes_true
 from wire.native import FORMS, KEY, NativeProvider
 from wire.provider import faulty
+from wire.relays import Relay, authority
 from wire.runs import row_file, rows, settings
 
 ROOT = Path(__file__).parents[1]
@@ -34,8 +38,16 @@ COUNT, SECONDS = 100, 300
 MOST_UNDER_WAY = 16
 """Rows that may be asked when a command is killed."""
 PRICE, BUDGET = (100, 400), Decimal(6)
-LIBRARIES = {"anthropic": "anthropic", "gemini": "google-genai"}
-VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "gemini": "GEMINI_API_KEY"}
+LIBRARIES = ("anthropic", "google-genai", "botocore")
+VARIABLES = {name: PROVIDERS[name].key_variables[0] for name in FORMS}
+BOTOCORE = """
+import json, sys
+from botocore.session import get_session
+url, ca, body = json.load(sys.stdin)
+client = get_session().create_client("bedrock-runtime", "eu-central-1", endpoint_url=url, verify=ca)
+print(json.dumps(client.converse(modelId="m:0", **body)["output"]["message"]["content"]))
+"""
+"""Sends a body of ours by Amazon's own client, which checks it first, and prints the answer."""
 KINDS = (
     *("429", "500", "503", "reset", "close", "short", "html", "bad-json", "truncated", "refusal"),
     *("malformed", "unknown-key", "missing-sentence", "twice-name", "no-choices", "no-usage"),
@@ -131,11 +143,35 @@ def cells(name: str, case: Case, ended: Ended) -> Iterator[object]:
 
 def versions(python: str) -> str:
     """The versions of the libraries."""
-    asked = f"import importlib.metadata as m; print(*map(m.version, {[*LIBRARIES.values()]!r}))"
+    asked = f"import importlib.metadata as m; print(*map(m.version, {LIBRARIES!r}))"
     told = subprocess.run([python, "-c", asked], capture_output=True, text=True, check=True)  # noqa: S603
-    return ", ".join(
-        f"{a} {b}" for a, b in zip(LIBRARIES.values(), told.stdout.split(), strict=True)
-    )
+    return ", ".join(f"{a} {b}" for a, b in zip(LIBRARIES, told.stdout.split(), strict=True))
+
+
+def is_as_botocore_asks(python: str) -> bool:
+    """Whether Amazon's client sends what ours does for a row, and reads an answer from the server.
+
+    Args:
+        python: the interpreter that has it.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="providers-") as folder,
+        NativeProvider(FORMS["bedrock"]) as server,
+    ):
+        trusted = authority(Path(folder), "localhost")  # it sends its key by https only
+        judge = labeler.BedrockJudge("m:0", api_key=KEY, base_url=server.url, max_output_tokens=9)
+        labeler.label(rows(1), judge=judge, store=labeler.MemoryStore())
+        [ours] = server.native
+        with Relay(server.port, trusted.context) as relay:
+            given = (f"https://localhost:{relay.port}", str(trusted.ca_file), ours.body)
+            done = subprocess.run(  # noqa: S603 - our own command
+                [python, "-c", BOTOCORE], input=json.dumps(given),
+                env={**settings(), VARIABLES["bedrock"]: KEY},
+                capture_output=True, text=True, timeout=SECONDS, check=False,
+            )  # fmt: skip
+        print("botocore", done.stdout, done.stderr, sep="\n  ", file=sys.stderr)
+    sent = [(unquote(one.path), one.headers["authorization"], one.body) for one in server.native]
+    return sent == sent[:1] * 2 and '"toolUse"' in done.stdout
 
 
 def main() -> int:
@@ -149,10 +185,13 @@ def main() -> int:
     heading = ("judge", "run", "labels", "failed", "requests", "rows charged twice", "dollars")
     when = f"Measured on {datetime.now(UTC):%Y-%m-%d} with {versions(python)}:"
     lines = [when, "", line(heading), line(["---"] * 7), *(line(cells(*one)) for one in found)]
+    same = is_as_botocore_asks(python)
+    verdict = "the same" if same else "another"
+    lines += ["", f"For a row of `bedrock`, botocore sends {verdict} path, key and body."]
     print("\n".join(lines))
     if given.write is not None:
         write_block(given.write, "providers", lines)
-    return 0 if all(end.is_right(case) for _, case, end in found) else 1
+    return 0 if same and all(end.is_right(case) for _, case, end in found) else 1
 
 
 if __name__ == "__main__":

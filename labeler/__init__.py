@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from labeler.integrations.batch.collect import collect_batches
     from labeler.integrations.batch.status import batch_status, cancel_batch
     from labeler.judges.anthropic import AnthropicJudge
+    from labeler.judges.bedrock import BedrockJudge
     from labeler.judges.embedded.judge import EmbeddedJudge
     from labeler.judges.function import judge
     from labeler.judges.gemini import GeminiJudge
@@ -97,6 +98,7 @@ _HOMES = {
     "labeler.integrations.batch.collect": ("collect_batches",),
     "labeler.integrations.batch.status": ("batch_status", "cancel_batch"),
     "labeler.judges.function": ("judge",),
+    "labeler.judges.bedrock": ("BedrockJudge",),
     "labeler.judges.gemini": ("GeminiJudge",),
     "labeler.judges.openai.judge": ("MistralJudge", "OllamaJudge", "OpenAIJudge"),
     "labeler.labels.answers": (
@@ -123,6 +125,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "AnthropicJudge",
     "BadRows",
+    "BedrockJudge",
     "Canaries",
     "ClaimsLabelingOutput",
     "Comparison",

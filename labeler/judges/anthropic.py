@@ -27,6 +27,7 @@ from labeler.judges.openai.address import NO_KEY
 from labeler.judges.openai.client import Server, guard_logs
 from labeler.judges.openai.completion import Completion
 from labeler.judges.openai.hosted import HostedJudge
+from labeler.judges.openai.preflight import Preflight
 from labeler.judges.openai.request import schema_name
 from labeler.judges.openai.spec import OpenAISpec
 from labeler.judges.openai.wire import Reply, Request
@@ -61,12 +62,14 @@ class AnthropicJudge(HostedJudge):
 class AnthropicWire(NativeWire):
     """Messages through anthropic."""
 
+    version = "/v1"
+
     def __init__(self, library: ModuleType, server: Server, spec: OpenAISpec) -> None:
         super().__init__(server, Access(server.key, server.headers), spec.timeout)
         self.errors = (*NativeWire.errors, library.APIError)
         self._client = library.AsyncAnthropic(
             api_key=NO_KEY,  # the real one is added to each request
-            base_url=server.base_url,
+            base_url=self.base_url,
             max_retries=0,  # tenacity is the only retry layer
             http_client=self.http,
             open_telemetry=False,  # its spans may hold documents
@@ -82,9 +85,10 @@ class AnthropicWire(NativeWire):
         )
         return Reply(read_message(response.content), self.quotas(response.headers))
 
-    async def retrieve(self, model: str) -> object:
-        """Look a model up."""
-        return await self._client.get(f"/v1/models/{quote(model, safe='')}", cast_to=Response)
+    async def look_up(self, model: str) -> Preflight:
+        """Look the model up."""
+        path = f"/v1/models/{quote(model, safe='')}"
+        return await self.result_of(self._client.get(path, cast_to=Response))
 
     def quotas(self, headers: Mapping[str, str]) -> Mapping[str, str]:
         """Return the rate limits."""

@@ -8,6 +8,7 @@ from functools import partial
 from http import HTTPStatus
 from types import ModuleType
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 from httpx2 import Client, HTTPStatusError
@@ -19,6 +20,7 @@ from labeler.judges.openai.address import NO_KEY
 from labeler.judges.openai.client import Server, guard_logs
 from labeler.judges.openai.completion import Completion
 from labeler.judges.openai.hosted import HostedJudge
+from labeler.judges.openai.preflight import Preflight
 from labeler.judges.openai.request import schema_name
 from labeler.judges.openai.spec import OpenAISpec
 from labeler.judges.openai.wire import Reply, Request
@@ -56,6 +58,8 @@ class GeminiJudge(HostedJudge):
 class GeminiWire(NativeWire):
     """generateContent through google-genai."""
 
+    version = "/v1beta"
+
     def __init__(self, library: ModuleType, server: Server, spec: OpenAISpec) -> None:
         super().__init__(
             server,
@@ -69,8 +73,8 @@ class GeminiWire(NativeWire):
             vertexai=False,  # no variable of the environment chooses another service
             api_key=NO_KEY,  # the real one is added to each request
             http_options=types.HttpOptions(
-                base_url=server.base_url,
-                api_version="v1beta",
+                base_url=self.base_url,
+                api_version=self.version[1:],
                 httpx_async_client=self.http,
                 # Unused, but made otherwise with files and proxies of the environment.
                 httpx_client=Client(verify=server.context, trust_env=False),
@@ -94,9 +98,10 @@ class GeminiWire(NativeWire):
         sent = response.sdk_http_response
         return Reply(read_candidate((sent.body or "").encode()), sent.headers or {})
 
-    async def retrieve(self, model: str) -> object:
-        """Look a model up."""
-        return await self._client.aio.models.get(model=model)
+    async def look_up(self, model: str) -> Preflight:
+        """Look the model up, without the library: it reads an odd answer as a wrong type."""
+        path = model if "/" in model else f"models/{model}"
+        return await self.result_of(self.http.get(f"{self.base_url}{self.version}/{quote(path)}"))
 
 
 def _request(send: Callable[..., Any]) -> Callable[..., Any]:

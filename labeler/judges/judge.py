@@ -166,6 +166,7 @@ FREE_JUDGES = frozenset({"embedded", "replay"})
 
 JUDGES: Catalog[type] = Catalog("judge")
 JUDGES.add("anthropic", "labeler.judges.anthropic:AnthropicJudge")
+JUDGES.add("bedrock", "labeler.judges.bedrock:BedrockJudge")
 JUDGES.add("embedded", "labeler.judges.embedded.judge:EmbeddedJudge")
 JUDGES.add("gemini", "labeler.judges.gemini:GeminiJudge")
 JUDGES.add("mistral", "labeler.judges.openai.judge:MistralJudge")

@@ -8,11 +8,9 @@ make the schema from a class, and the published one is sent byte for byte.
 from __future__ import annotations
 
 import asyncio
-import json
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 from httpx2 import AsyncClient, Auth, Response
@@ -25,7 +23,7 @@ from labeler.judges.openai.client import (
     may_be_charged,
     observed_error,
 )
-from labeler.judges.openai.completion import Completion, read_completion, stated_error, text_of
+from labeler.judges.openai.completion import Completion, read_completion, response_error, text_of
 from labeler.judges.openai.headers import retry_after
 from labeler.judges.openai.preflight import PATIENCE, Preflight, failed_lookup
 from labeler.judges.openai.request import mode_of, request_parts
@@ -39,8 +37,8 @@ _OVERLOADED = 529
 """Anthropic's status of a server without capacity: nothing was worked on."""
 
 
-class NativeWire(ABC):
-    """A wire without its requests and answers.
+class NativeWire:
+    """What wires share.
 
     Args:
         server: address and credentials.
@@ -49,24 +47,19 @@ class NativeWire(ABC):
     """
 
     errors: tuple[type[Exception], ...] = WIRE_ERRORS
+    version: ClassVar[str] = ""
+    """Begin of all paths of the API; an address may end with it."""
 
     def __init__(self, server: Server, access: Auth, timeout: float) -> None:
+        self.base_url = server.base_url.rstrip("/").removesuffix(self.version)
         self.http: AsyncClient = server.open_http(timeout, access)
         self.http.params = self.http.params.merge(server.query)
 
-    @abstractmethod
-    async def retrieve(self, model: str) -> object:
-        """Look a model up.
-
-        Raises:
-            Exception: one of :attr:`errors`.
-        """
-
-    async def look_up(self, model: str) -> Preflight:
-        """Check key and model before the first record is sent."""
+    async def result_of(self, look_up: Awaitable[object]) -> Preflight:
+        """Return the result of a look-up of the model."""
         try:
             async with asyncio.timeout(PATIENCE):
-                await self.retrieve(model)
+                await look_up
         except self.errors as error:
             return failed_lookup(self.observe(error).observed)
         return Preflight()
@@ -77,11 +70,7 @@ class NativeWire(ABC):
         if not isinstance(response, Response):
             return FailedRequest(observed_error(error), may_be_charged(error), {})
         status, headers = response.status_code, response.headers
-        try:
-            body = json.loads(response.content)
-        except (ValueError, RecursionError):
-            body = response.text
-        observed = stated_error(body, status, retry_after(headers))
+        observed = response_error(response.content, status, retry_after(headers))
         charged = charged_status(status) and status != _OVERLOADED
         return FailedRequest(observed, charged, self.quotas(headers))
 

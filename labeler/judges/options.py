@@ -172,7 +172,8 @@ class JudgeOptions(ModelOptions):
     judge: Annotated[
         JudgeLike | None,
         Option(
-            "embedded, replay, or PROVIDER:MODEL: openai, anthropic, gemini, mistral, ollama.",
+            "embedded, replay, or PROVIDER:MODEL: openai, anthropic, bedrock, gemini, mistral or "
+            "ollama.",
             first=True,
         ),
     ] = None
@@ -226,5 +227,5 @@ class JudgeOptions(ModelOptions):
         if named.model is None:
             return None
         provider = PROVIDERS.get(str(named.judge), PROVIDERS["openai"])
-        url = self.base_url or provider.base_url
+        url = self.base_url or provider.address
         return find_price(named.model, url, given=self.price, file=self.prices)

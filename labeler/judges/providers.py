@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,11 +16,13 @@ class Provider:
     """A provider, as far as options concern it: nothing of its API."""
 
     base_url: str
-    """Address of the API."""
+    """Address of the API; ``{region}`` stands for a region."""
     key_variables: tuple[str, ...]
     """Variables of the environment that may hold the key, in order; empty if it needs none."""
     address_variable: str | None = None
     """Variable by which the provider's own library is sent to another address."""
+    region_variables: tuple[str, ...] = ()
+    """Variables that may hold the region, in order, if the address has one."""
     modes: tuple[str, ...] = ("strict", "schema", "tools", "json", "prompt")
     """Output modes in the order in which ``auto`` tries them."""
     preset: Mapping[str, Any] = field(default_factory=dict)
@@ -27,6 +31,27 @@ class Provider:
     """True if each request must have a cap on the answer."""
     lacks: frozenset[str] = frozenset()
     """Options that it does not know."""
+
+    @property
+    def address(self) -> str:
+        """The address of the API, in the region that the environment names if it has one.
+
+        Raises:
+            UsageError: no region is named, or the name is none; so the host stays the provider's.
+        """
+        if not self.region_variables:
+            return self.base_url
+        region = next(filter(None, map(os.environ.get, self.region_variables)), "")
+        if not _REGION.fullmatch(region):
+            fault = f"{region!r:.40} is no region" if region else "no region is named"
+            raise UsageError(
+                f"{fault}: give --base-url (base_url) {self.base_url.format(region='REGION')}, or "
+                f"set {self.region_variables[0]}, such as to eu-central-1"
+            )
+        return self.base_url.format(region=region)
+
+
+_REGION = re.compile(r"[a-z]{2,4}(-[a-z]{2,12}){1,3}-\d{1,2}", re.ASCII)
 
 
 _NATIVE = ("tools", "prompt")
@@ -61,6 +86,14 @@ PROVIDERS: Mapping[str, Provider] = {
         modes=_NATIVE,
         preset={"prompt_cache": "off"},  # it caches unasked
         lacks=_OPENAI_ONLY | {"prompt_cache"},
+    ),
+    "bedrock": Provider(
+        base_url="https://bedrock-runtime.{region}.amazonaws.com",
+        key_variables=("AWS_BEARER_TOKEN_BEDROCK",),
+        address_variable="AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
+        region_variables=("AWS_REGION", "AWS_DEFAULT_REGION"),
+        modes=_NATIVE,
+        lacks=_OPENAI_ONLY | {"seed"},
     ),
     "ollama": Provider(
         base_url="http://localhost:11434/v1",

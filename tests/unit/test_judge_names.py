@@ -27,6 +27,8 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, provider in PROVIDERS.items():
         for variable in provider.key_variables:
             monkeypatch.setenv(variable, KEYS[name])
+        for variable in provider.region_variables:
+            monkeypatch.setenv(variable, "eu-central-1")
 
 
 def spec_of(judge: str, **options: Any) -> OpenAISpec:
@@ -113,8 +115,37 @@ def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
+    ("region", "said"),
+    [
+        ("eu-central-1", None),
+        ("us-gov-west-1", None),
+        ("", "no region is named: give --base-url .*, or set AWS_REGION"),
+        ("evil.test/x?-1", "'evil.test/x\\?-1' is no region"),
+        ("eu-central-1.evil.test#", "is no region"),
+    ],
+)
+def test_a_region_of_the_environment_names_a_host_of_the_provider(
+    region: str, said: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And nothing else; an address on the command line needs none."""
+    monkeypatch.setenv("AWS_REGION", region)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "")
+    assert spec_of("bedrock:m", base_url="https://h.test").base_url == "https://h.test"
+    if said is None:
+        expected = f"https://bedrock-runtime.{region}.amazonaws.com"
+        assert spec_of("bedrock:m").base_url == expected
+    else:
+        with pytest.raises(UsageError, match=said):
+            spec_of("bedrock:m")
+
+
+@pytest.mark.parametrize(
     ("provider", "variable"),
-    [("anthropic", "ANTHROPIC_BASE_URL"), ("gemini", "GOOGLE_GEMINI_BASE_URL")],
+    [
+        ("anthropic", "ANTHROPIC_BASE_URL"),
+        ("gemini", "GOOGLE_GEMINI_BASE_URL"),
+        ("bedrock", "AWS_ENDPOINT_URL_BEDROCK_RUNTIME"),
+    ],
 )
 def test_an_address_of_the_environment_is_not_passed_by(
     provider: str, variable: str, monkeypatch: pytest.MonkeyPatch

@@ -96,11 +96,12 @@ LIBRARIES = {
 }
 """Stand-ins by the judge that uses them."""
 MODULES = {"anthropic": "anthropic", "gemini": "google.genai"}
+"""By the judge that needs one."""
 
 
 def is_installed(name: str) -> bool:
-    """Whether the library of a judge is installed."""
-    module = MODULES[name]
+    """Whether the library of a judge is installed, if it needs one."""
+    module = MODULES.get(name, "json")
     return all(find_spec(part) for part in (module.partition(".")[0], module))
 
 

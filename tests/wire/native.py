@@ -2,7 +2,8 @@
 
 A request in a provider's form is held against what its documentation allows, turned into a chat
 completions request, and answered by any behavior of the server; the answer is turned back. Sources:
-platform.claude.com/docs/en/api/messages and /errors; ai.google.dev/api/generate-content; both 2026.
+platform.claude.com/docs/en/api/messages and /errors; ai.google.dev/api/generate-content;
+docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html; all 2026.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
+from urllib.parse import unquote
 
 from labeler.judges.openai.headers import seconds_of
 from wire.calls import COMPLETIONS, Call, Json
@@ -33,6 +35,8 @@ class Form(Protocol):
 
     name: str
     key_header: str
+    refused_key: tuple[int, str]
+    """Status and words for a key that is wrong or has expired."""
     no_tools: str
     """Words of a model that cannot call any."""
 
@@ -79,6 +83,7 @@ class Anthropic:
 
     name = "anthropic"
     key_header = "authorization"
+    refused_key = 401, "invalid x-api-key"
     no_tools = "This model does not support tool use."
 
     def is_asked(self, call: Call) -> bool:
@@ -218,6 +223,7 @@ class Gemini:
 
     name = "gemini"
     key_header = "x-goog-api-key"
+    refused_key = 400, "API key expired. Please renew the API key."
     no_tools = "Function calling is not enabled for this model"
 
     def is_asked(self, call: Call) -> bool:
@@ -234,11 +240,11 @@ class Gemini:
             raise Strange(
                 f'Invalid JSON payload received. Unknown name "{name}": Cannot find field.'
             )
-        messages = [{"role": "system", "content": _parts(body["systemInstruction"])}]
+        messages = [{"role": "system", "content": _joined(body["systemInstruction"]["parts"])}]
         for content in body["contents"]:
             require(content["role"] in {"user", "model"}, "Please use a valid role: user, model.")
             role = "assistant" if content["role"] == "model" else "user"
-            messages.append({"role": role, "content": _parts(content)})
+            messages.append({"role": role, "content": _joined(content["parts"])})
         found = _GEMINI_PATH.fullmatch(call.path)
         chat: Json = {"model": found[1] if found else "", "messages": messages}
         for tool in body.get("tools", []):
@@ -286,10 +292,98 @@ class Gemini:
         return {}
 
 
-def _parts(content: Json) -> str:
-    text = "".join(part["text"] for part in content["parts"])
+def _joined(parts: list[Json]) -> str:
+    text = "".join(part["text"] for part in parts)
     require(text.strip(), "Unable to submit request because it must have a text parameter.")
     return text
+
+
+_BEDROCK_FIELDS = frozenset({
+    *("system", "messages", "inferenceConfig", "toolConfig", "guardrailConfig", "serviceTier"),
+    *("additionalModelRequestFields", "performanceConfig", "requestMetadata"),
+})  # fmt: skip
+_BEDROCK_CONFIG = frozenset({"maxTokens", "temperature", "topP", "stopSequences"})
+_BEDROCK_FINISH = {"stop": "end_turn", "length": "max_tokens", "content_filter": "content_filtered"}
+_BEDROCK_PATH = re.compile(r"/model/([^/]+)/converse")
+
+
+class Bedrock:
+    """The operation Converse."""
+
+    name = "bedrock"
+    key_header = "authorization"
+    refused_key = 403, "Bearer Token has expired"
+    no_tools = (
+        "This model doesn't support the toolConfig.toolChoice.tool field. "
+        "Remove toolConfig.toolChoice.tool and try again."
+    )
+
+    def is_asked(self, call: Call) -> bool:
+        """Whether a call asks for an answer."""
+        return _BEDROCK_PATH.fullmatch(call.path) is not None
+
+    def chat(self, call: Call) -> Json:
+        """The request as one for a chat completion."""
+        body, config = call.body, call.body.get("inferenceConfig", {})
+        for name in [
+            *sorted(body.keys() - _BEDROCK_FIELDS),
+            *sorted(config.keys() - _BEDROCK_CONFIG),
+        ]:
+            raise Strange(f"The model returned the following errors: {name}: not permitted")
+        texts = [block["text"] for block in body["system"] if "cachePoint" not in block]
+        messages = [{"role": "system", "content": "".join(texts)}]
+        for message in body["messages"]:
+            require(message["role"] in {"user", "assistant"}, "Member must satisfy enum value set")
+            messages.append({"role": message["role"], "content": _joined(message["content"])})
+        found = _BEDROCK_PATH.fullmatch(call.path)
+        chat: Json = {"model": unquote(found[1]) if found else "", "messages": messages}
+        for tool in body.get("toolConfig", {}).get("tools", []):
+            spec = tool["toolSpec"]
+            require(
+                body["toolConfig"]["toolChoice"] == {"tool": {"name": spec["name"]}},
+                "The tool that is chosen is not among the tools",
+            )
+            chat["tools"] = [_tool(spec["name"], spec["inputSchema"]["json"])]
+        return chat
+
+    def answer(self, completion: Json) -> str:
+        """A chat completion as a message."""
+        message, finish = _read(completion)
+        arguments = _arguments(message)
+        blocks: list[Json] | None = None if message is None else []
+        if message is not None:
+            if arguments:
+                called = {"toolUseId": "t1", "name": "n", "input": "<arguments>"}
+                blocks, finish = [{"toolUse": called}], "tool_use" if finish == "stop" else finish
+            elif text := _text(message):
+                blocks = [{"text": text}]
+            if message.get("refusal"):
+                finish = "content_filter"
+        answer: Json = {
+            "output": {"message": {"role": "assistant", "content": blocks}},
+            "stopReason": _BEDROCK_FINISH.get(finish, finish),
+            "metrics": {"latencyMs": 1},
+        }
+        usage = completion.get("usage")
+        if isinstance(usage, dict) and isinstance(usage.get("prompt_tokens"), int):
+            cached = usage["prompt_tokens_details"]["cached_tokens"]
+            answer["usage"] = {
+                "inputTokens": usage["prompt_tokens"] - cached,
+                "cacheReadInputTokens": cached,
+                "cacheWriteInputTokens": 0,
+                "outputTokens": usage["completion_tokens"],
+                "totalTokens": usage["prompt_tokens"] + usage["completion_tokens"],
+            }
+        return _written(answer, arguments)
+
+    def error(self, status: int, message: str) -> Json:
+        """An error's body; its type is in a header."""
+        return {"Message" if status == self.refused_key[0] else "message": message}
+
+    def limits(self, headers: Mapping[str, str]) -> dict[str, str]:
+        """None: it sends no such headers."""
+        del headers
+        return {}
 
 
 class Translated(Wire):
@@ -381,7 +475,8 @@ class NativeProvider(Provider):
             await super()._answer(call, wire)
         elif key != self._key(call):
             self.requests.append(call)
-            await wire.json(401, self._form.error(401, "invalid API key"))
+            status, words = self._form.refused_key
+            await wire.json(status, self._form.error(status, words))
         else:
             await self._translate(call, wire)
 
@@ -401,5 +496,5 @@ class NativeProvider(Provider):
         await super()._answer(call, Translated(wire, self._form))
 
 
-FORMS: dict[str, Form] = {"anthropic": Anthropic(), "gemini": Gemini()}
+FORMS: dict[str, Form] = {"anthropic": Anthropic(), "gemini": Gemini(), "bedrock": Bedrock()}
 """Every form, by the name of its judge."""

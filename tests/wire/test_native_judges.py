@@ -21,6 +21,7 @@ from labeler.judges.anthropic import limits_of
 from labeler.judges.judge import JUDGES
 from labeler.judges.openai.headers import quota_of
 from labeler.judges.openai.request import FRAME
+from labeler.judges.providers import PROVIDERS
 from labeler.labels.record import LabelRecord, Outcome
 from labeler.labels.schemas import load_schema
 from labeler.store.memory import MemoryStore
@@ -36,12 +37,15 @@ from wire.test_money import BOUNDED, BUDGET, books, charged_then, every_third
 
 every_provider = pytest.mark.parametrize("name", FORMS)
 PAGE = (Path(__file__).parents[2] / "docs" / "judges.md").read_text(encoding="utf-8")
-VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "gemini": "GEMINI_API_KEY"}
+VARIABLES = {name: PROVIDERS[name].key_variables[0] for name in FORMS}
+LOOKED_UP = {"anthropic": 1, "gemini": 1, "bedrock": 0}
+"""Requests before the first record."""
 
 
 @pytest.fixture(autouse=True)
 def _library(monkeypatch: pytest.MonkeyPatch) -> None:
     libraries.install(monkeypatch)
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
 
 
 def needs_library(name: str) -> None:
@@ -63,16 +67,17 @@ def label(server: Provider, name: str, count: int, **options: Any) -> list[Outco
 
 @every_provider
 def test_a_hundred_rows_are_labeled(name: str) -> None:
-    """One request each after one look-up; provider, mode, model and tokens are recorded."""
+    """One request each after the look-up; provider, mode, model and tokens are recorded."""
     with NativeProvider(FORMS[name]) as server:
         outcomes = label(server, name, 100)
     assert reasons(outcomes) == ["label"] * 100
-    assert (len(server.calls), len(server.requests)) == (100, 101)
+    assert (len(server.calls), len(server.requests)) == (100, 100 + LOOKED_UP[name])
     first = outcomes[0]
     assert isinstance(first, LabelRecord)
     assert (first.signature.judge, first.signature.model) == (name, "m")
     assert first.signature.sampling["output_mode"] == "tools"
-    assert (first.reply.served_model, first.normalised) == (MODEL, {})
+    served = None if name == "bedrock" else MODEL  # its answers name none
+    assert (first.reply.served_model, first.normalised) == (served, {})
     usage = first.reply.usage
     assert usage is not None
     assert (usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens) == (10_000, 10, 40)
@@ -108,7 +113,9 @@ def test_faults_end_as_they_do_behind_openai(name: str) -> None:
     with NativeProvider(FORMS[name], faulty(0.4, 3, kinds)) as server:
         ends.append(reasons(label(server, name, 100, judge={"max_output_tokens": 900})))
         paid.append(server.paid)
-    renamed = {"refusal": "content_filter"} if name == "gemini" else {"content_filter": "refusal"}
+    renamed = (
+        {"content_filter": "refusal"} if name == "anthropic" else {"refusal": "content_filter"}
+    )
     assert [renamed.get(end, end) for end in ends[0]] == ends[1]
     assert paid[0] == paid[1]
     assert len(set(ends[0])) > 1
@@ -164,19 +171,20 @@ def recipe(name: str) -> list[str]:
 
 
 @every_provider
-def test_a_wrong_key_ends_the_run_after_one_request(name: str) -> None:
-    """The look-up shows it."""
+def test_a_wrong_key_ends_the_run_after_few_requests(name: str) -> None:
+    """The look-up shows it, else the eight records that go first."""
     with (
         NativeProvider(FORMS[name]) as server,
         pytest.raises(FatalJudgeError, match="after 1 request: the API key was not accepted"),
     ):
-        label(server, name, 20, judge={"api_key": "sk-another-0123456789"})
+        label(server, name, 100, judge={"api_key": "sk-another-0123456789"})
     assert server.calls == []
+    assert len(server.requests) <= (LOOKED_UP[name] or 8)
 
 
 @every_provider
 def test_a_key_that_expires_is_fetched_again(name: str) -> None:
-    """Once, after a 401."""
+    """Once, after the status and the words of the provider."""
     keys = iter([KEY, KEY + "-2"])
 
     def taken(call: Call) -> str:
@@ -251,6 +259,11 @@ def test_logs_hold_neither_key_nor_documents(name: str, caplog: pytest.LogCaptur
         ({"organization": "o"}, "takes no organization"),
         ({"reasoning_effort": "low"}, "takes no reasoning_effort"),
         ({"extra_body": {"system": "x", "contents": []}}, "sets contents, system"),
+        ({"extra_body": {"inferenceConfig": {}, "n": 2}}, "sets inferenceConfig, n,"),
+        ({"extra_body": {"generationConfig": {"candidateCount": 2}}}, "sets candidateCount,"),
+        ({"extra_body": {"generation_config": {}}}, "sets generation_config,"),
+        ({"extra_body": {"generationConfig": None}}, "generationConfig must be a JSON object"),
+        ({"extra_body": {"generationConfig": [1]}}, "generationConfig must be a JSON object"),
     ],
 )
 def test_what_a_provider_cannot_do_is_wrong_use(
@@ -272,7 +285,7 @@ def test_probabilities_and_batches_are_wrong_use(name: str, tmp_path: Path) -> N
         labeler.submit_batch(rows(1), judge=judge, batches=batches, store=tmp_path)
 
 
-@every_provider
+@pytest.mark.parametrize("name", libraries.MODULES)
 def test_a_missing_library_is_named_before_the_run(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -283,7 +296,48 @@ def test_a_missing_library_is_named_before_the_run(
         JUDGES[name]("m", api_key=KEY)
 
 
+@every_provider
+@pytest.mark.parametrize("answer", [b"5", b"[]", b"null", b'"x"', b"{}", b'{"name": 5}'])
+def test_an_odd_answer_of_the_look_up_is_no_fault(name: str, answer: bytes) -> None:
+    """The records are asked for all the same."""
+    with NativeProvider(FORMS[name], at={"GET /v1/models/{id}": lambda _: body(answer)}) as server:
+        assert reasons(label(server, name, 2)) == ["label"] * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "end"), [("anthropic", "/v1"), ("gemini", "/v1beta/"), ("bedrock", "/")]
+)
+def test_an_address_may_end_with_the_version(name: str, end: str) -> None:
+    """Which is sent once all the same."""
+    with NativeProvider(FORMS[name]) as server:
+        outcomes = label(server, name, 2, judge={"base_url": server.url + end})
+    assert reasons(outcomes) == ["label"] * 2
+
+
 # Headers and answers of one provider
+
+
+def test_a_model_of_bedrock_may_be_an_arn() -> None:
+    """It is one part of the path; the run names the host that gets the documents."""
+    arn, watch = "arn:aws:bedrock:eu-central-1:1:inference-profile/eu.m-v1:0", Watch()
+    with NativeProvider(FORMS["bedrock"]) as server:
+        judge = labeler.BedrockJudge(arn, api_key=KEY, base_url=server.url)
+        outcomes = [*labeler.label(rows(1), judge=judge, store=MemoryStore(), listener=watch)]
+    assert reasons(outcomes) == ["label"]
+    assert server.calls[0].body["model"] == arn
+    assert watch.notices == [f"model {arn!r} is asked at 127.0.0.1:{server.port}"]
+
+
+def test_a_model_of_bedrock_that_caches_nothing_is_asked_without_marks() -> None:
+    """From the first refusal on, with one notice."""
+    words = "You invoked an unsupported model or your request did not allow prompt caching."
+    watch = Watch()
+    with NativeProvider(FORMS["bedrock"], [error(403, message=words)]) as server:
+        outcomes = label(server, "bedrock", 3, listener=watch, concurrency=1)
+    assert reasons(outcomes) == ["label"] * 3
+    marked = ["cachePoint" in call.raw.decode() for call in server.native]
+    assert marked == [True, False, False, False]
+    assert len([text for text in watch.notices if "prompt caching" in text]) == 1
 
 
 def test_limits_of_anthropic_are_read() -> None:

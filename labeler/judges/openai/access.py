@@ -13,13 +13,16 @@ from pydantic import SecretStr
 
 from labeler.errors import UsageError
 from labeler.judges.openai.address import NO_KEY, usable_key
-from labeler.judges.openai.error_rules import quote
+from labeler.judges.openai.completion import response_error
+from labeler.judges.openai.error_rules import find_rule, quote
 from labeler.judges.openai.masking import masked, remember_key
 
 KeySource: TypeAlias = Callable[[], str | Awaitable[str]]
 """Returns an API key: called before the first request, and again when the key has expired."""
 
 _UNAUTHORIZED = 401
+_MAYBE_UNAUTHORIZED = frozenset({400, 403})
+"""Statuses whose body says whether the key is the fault: Google's and Amazon's."""
 _SECONDS = 30.0
 """Seconds that a program may take to print a key."""
 _LARGEST = 1 << 16
@@ -134,7 +137,7 @@ class Access(Auth):
             yield request
             return
         response = yield self._with_key(request, key)
-        if response.status_code == _UNAUTHORIZED:
+        if self._source is not None and await _rejects_key(response):
             newer = await self._key_after(key)
             if newer is None:
                 return
@@ -164,6 +167,14 @@ class Access(Auth):
             remember_key(key)
             self._key, self._is_accepted = SecretStr(key), False
             return self._key
+
+
+async def _rejects_key(response: Response) -> bool:
+    """Return true if a response says that the key is wrong or has expired."""
+    status = response.status_code
+    if status not in _MAYBE_UNAUTHORIZED:
+        return status == _UNAUTHORIZED
+    return find_rule(response_error(await response.aread(), status)).reason == "authentication"
 
 
 async def _call(source: KeySource) -> str:

@@ -121,6 +121,15 @@ def _error(
     return ObservedError(kind) if kind else None
 
 
+def response_error(body: bytes, status: int, wait: float | None = None) -> ObservedError:
+    """Describe a response with an error status, whatever its body is; see :func:`stated_error`."""
+    try:
+        stated: object = json.loads(body)
+    except (ValueError, RecursionError):
+        stated = body[:_LONGEST_MESSAGE].decode(errors="replace")
+    return stated_error(stated, status, wait)
+
+
 def stated_error(
     body: object, status: int | None = None, wait: float | None = None
 ) -> ObservedError:
@@ -140,7 +149,7 @@ def stated_error(
     if status is None:
         stated = number_of(str(code)) or 0.0
         status = int(stated) if stated in _ERROR_STATUSES else _UNKNOWN_STATUS
-    words = text_of(fields.get("message")) or text_of(fields.get("detail"))
+    words = next(filter(None, (text_of(fields.get(name)) for name in _WORDS)), "")
     return ObservedError(
         "status",
         status=status,
@@ -159,6 +168,7 @@ def _word(value: object) -> str:
     return "" if text == "None" or text.isdigit() else text
 
 
+_WORDS = ("message", "Message", "detail")
 _ERROR_STATUSES = range(300, 1000)
 _UNKNOWN_STATUS = 500
 _MINIMAX = {1002: 429, 1004: 401, 1008: 402, 2013: 400, 2049: 401}

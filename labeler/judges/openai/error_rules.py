@@ -149,11 +149,11 @@ _NOT_GENERATED = _any_of("json_validate_failed", "tool_use_failed")
 _BURST = _any_of("request too large")
 _TOO_LONG = _any_of(
     "string_above_max_length", "context.?(length|size|window)", "(prompt|input) is too long",
-    "input token count", "input length",
+    "input token count", "input length", "input tokens exceeded",
 )  # fmt: skip
 _WRONG_KEY = _any_of(
-    "api.?key (is )?(not valid|invalid)", "api.?key (has )?expired",
-    "invalid api.?key", "authentication failed",
+    "api.?key (is )?(not valid|invalid)", "(api.?key|bearer token) (has )?expired",
+    "invalid api.?key", "authentication failed", "security token .{0,30}is (invalid|expired)",
     "no_db_connection",  # LiteLLM's proxy looks an unknown key up where it has no database
 )  # fmt: skip
 _UNKNOWN_FIELD = (
@@ -172,7 +172,9 @@ FORMAT_NAMES = _any_of(
     "guided.?(json|decoding)", "handle the requested parameters",
 )  # fmt: skip
 """What servers write that do not know an output mode."""
-_NO_MODEL = _any_of("model_not_found", "model .*does not exist", "invalid model name")
+_NO_MODEL = _any_of("model_not_found", "model .*does not exist", "invalid model name",
+    "model identifier is invalid", "model ID .{1,200} with on-demand throughput",
+)  # fmt: skip
 
 _P = RetryPolicy  # for the table below
 _NO_CREDIT = (
@@ -264,7 +266,8 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "not_found", _P.RECORD, "no such model or address",
-        "check the model's name and base_url (it usually ends in /v1)", status={404, 405},
+        "check the model's name and base_url (for chat completions, it ends in /v1)",
+        status={404, 405},
     ),
     Rule("context_length", _P.RECORD, *_LONG_RECORD, status={413}),
     Rule(

@@ -14,14 +14,26 @@ from labeler.labels.signature import canonical_json
 
 _LARGEST = 1 << 16
 """Bytes of the file at most: its content is kept with each label."""
-_OURS = {
+_CONFIG = "generationConfig"
+"""Gemini's object of parameters, in the only spelling that is read."""
+
+
+def _plain(name: str) -> str:
+    """Return a name as Google reads it, with or without underscores."""
+    return name.replace("_", "").lower()
+
+
+_OURS = frozenset(map(_plain, (
     *("model", "messages", "stream", "stream_options", "n"),
     *("response_format", "tools", "tool_choice", "functions", "function_call"),
     *("max_tokens", "max_completion_tokens", "logprobs", "top_logprobs"),
     *("prompt_cache_key", "prompt_cache_options"),
-    *("system", "systemInstruction", "contents", "toolConfig"),  # of other providers
+    # Of other providers:
+    *("system", "systemInstruction", "contents", "toolConfig", "inferenceConfig", "outputConfig"),
+    *(_CONFIG, "candidateCount", "maxOutputTokens", "responseLogprobs"),
+    *("responseMimeType", "responseSchema", "responseJsonSchema"),
     *(option.name for option in fields(ModelOptions) if is_in_key(option)),
-}
+)))  # fmt: skip
 """Parameters that have an option of their own, or that an answer is read by."""
 
 
@@ -49,7 +61,10 @@ def read_extra_body(given: object) -> dict[str, Any] | None:
         raise UsageError(f"{where} holds a value that is no JSON: {error}") from None
     if size > _LARGEST:
         raise UsageError(f"{where} has {size} bytes; at most {_LARGEST} are allowed")
-    if taken := sorted(_OURS & body.keys()):
+    config: object = body.get(_CONFIG, {})
+    if not isinstance(config, Mapping):
+        raise UsageError(f"{where}: {_CONFIG} must be a JSON object; got {config!r:.40}")
+    if taken := sorted(n for n in (*body, *config) if n != _CONFIG and _plain(n) in _OURS):
         raise UsageError(
             f"{where} sets {', '.join(taken)}, which labeler sets itself: use its own option if it "
             "has one, and drop it here"

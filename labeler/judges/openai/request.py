@@ -114,10 +114,10 @@ _FIRST_EXPLICIT = (5, 6)
 def rejects_caching(observed: ObservedError) -> bool:
     """Return true if an error names a field for prompt caching."""
     stated = f"{observed.param} {observed.message}"
-    return observed.status in {400, 422} and any(name in stated for name in _CACHING)
+    return observed.status in {400, 403, 422} and any(name in stated for name in _CACHING)
 
 
-_CACHING = ("prompt_cache_", "cache_control")
+_CACHING = ("prompt_cache_", "cache_control", "prompt caching")
 
 
 def _cacheable(message: Mapping[str, Any]) -> dict[str, Any]:

@@ -64,7 +64,9 @@ class OpenAISpec(JudgeSpec, ModelOptions):  # type: ignore[misc]  # JudgeSpec is
     @classmethod
     def _read_mode(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         provider = PROVIDERS[given.get("judge", "openai")]
-        settings = {"base_url": provider.base_url, **provider.preset, **given}
+        settings = {**provider.preset, **given}
+        if "base_url" not in settings:
+            settings["base_url"] = provider.address
         first = provider.modes[0]
         mode = settings.pop("output_mode", None) or first
         if mode not in {"auto", *provider.modes}:
