@@ -26,6 +26,7 @@ from peers.answering import answer, schema_of, texts_of
 from peers.records import sentences
 from peers.results import Spent
 from peers.server import AnyAsker, said
+from wire.calls import written
 from wire.provider import COMPLETIONS, EMBEDDINGS, Behavior, Call, Wire, completion, label_for
 
 Json = dict[str, Any]
@@ -100,7 +101,7 @@ def as_chat(call: Call) -> Call:
 def answers(call: Call) -> list[str]:
     """The texts of the answers to a request."""
     if "DOCUMENTS" in call.data:
-        return [json.dumps(_worded(label_for(call)))]
+        return [json.dumps(_worded(written(call, label_for(call))))]
     for sign, lines in _TEXTS.items():
         if schema_of(call.body) is None and sign in message_text(call):
             return ["\n".join(lines)]

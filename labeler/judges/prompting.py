@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, Literal, TypedDict
+from itertools import count
+from typing import Any, Literal, NamedTuple, TypedDict
 
 from labeler.errors import UsageError
 from labeler.labels import resources
@@ -22,12 +23,24 @@ from labeler.sentences.example import KeyedExample, Sentence
 
 DEFAULT_PROMPT = "trace/v1"
 
-RENDERING = 2
-"""Version of the data block layout below. It enters every prompt's digest."""
+RENDERING, SHARED_RENDERING = 2, 3
+"""Versions of the layout of a record's data; a prompt's version enters its digest.
 
-_VARIABLES = frozenset({"marker", "question", "documents", "response"})
+2 fences blocks by a marker of 16 digits that depends on all content. 3 puts the response last and
+derives a marker of 8 digits from question and documents, so that requests about several responses
+to the same question start alike. A prompt names its layout by its variables.
+"""
+
+_BLOCKS = ("documents", "tool_outputs", "history", "question", "reference", "response")
+_OPTIONAL = frozenset({"tool_outputs", "history"})
+"""Blocks that are left out when empty."""
 _REFERENCE = "reference"
-"""Variable of prompts that show the reference answer."""
+"""Block of prompts that show the reference answer."""
+_VARIABLES = {
+    RENDERING: frozenset({"marker", "question", "documents", "response"}),
+    SHARED_RENDERING: frozenset({"fence", *(f"{name}_block" for name in _BLOCKS)})
+    - {f"{_REFERENCE}_block"},
+}
 _VARIABLE = re.compile(r"\{\{([a-z_]+)\}\}")
 """A variable of a prompt, such as ``{{documents}}``."""
 _JSON = json.JSONEncoder(ensure_ascii=False)
@@ -40,6 +53,13 @@ class Message(TypedDict):
     content: str
 
 
+class Turn(NamedTuple):
+    """An earlier turn of a conversation."""
+
+    speaker: Literal["user", "assistant"]
+    sentences: Sequence[Sentence]
+
+
 @dataclass(frozen=True)
 class Prompt:
     """A prompt: static instructions and a template for one record's data."""
@@ -49,26 +69,72 @@ class Prompt:
     user: str
 
     @cached_property
+    def variables(self) -> frozenset[str]:
+        """Names of the variables in the template."""
+        return frozenset(_VARIABLE.findall(self.user))
+
+    @cached_property
+    def rendering(self) -> int:
+        """Version of the layout of the data."""
+        return SHARED_RENDERING if "fence" in self.variables else RENDERING
+
+    @cached_property
     def artifact(self) -> Artifact:
         """Name and digest, as in a label's key."""
-        content = {"system": self.system, "user": self.user, "rendering": RENDERING}
+        content = {"system": self.system, "user": self.user, "rendering": self.rendering}
         return Artifact(name=self.name, digest=digest(content))
 
     @cached_property
     def shows_reference(self) -> bool:
         """True if the data include the reference answer."""
-        return _REFERENCE in _VARIABLE.findall(self.user)
+        return not self.variables.isdisjoint({_REFERENCE, f"{_REFERENCE}_block"})
 
-    def render(self, example: KeyedExample) -> tuple[Message, ...]:
-        """Render the messages for one record: static text first, data last."""
-        values = {
-            "marker": marker(example, reference=self.shows_reference),
-            "question": data_text(example.question),
-            "documents": sentence_lines(example.document_sentences()),
-            "response": sentence_lines(example.response),
-            _REFERENCE: sentence_lines(example.reference or ()),
-        }
-        return chat(self.system, fill(self.user, values))
+    def render(
+        self,
+        example: KeyedExample,
+        *,
+        history: Iterable[Turn] = (),
+        tool_outputs: Iterable[Sentence] = (),
+    ) -> tuple[Message, ...]:
+        """Render the messages for one record: static text first, data last.
+
+        Args:
+            example: the record.
+            history: earlier turns; only :data:`SHARED_RENDERING` shows them.
+            tool_outputs: sentences of tool outputs; likewise.
+        """
+        earlier = {"history": turn_lines(history), "tool_outputs": sentence_lines(tool_outputs)}
+        data = {**data_lines(example), **earlier}
+        fence = self.fence(example, data)
+        if self.rendering == RENDERING:
+            return chat(self.system, fill(self.user, {**data, "marker": fence}))
+        blocks = {f"{name}_block": _block(name, text, fence) for name, text in data.items()}
+        paragraphs = (fill(part, {**blocks, "fence": fence}) for part in self.user.split("\n\n"))
+        return chat(self.system, "\n\n".join(filter(None, paragraphs)))
+
+    def fence(self, example: KeyedExample, data: Mapping[str, str]) -> str:
+        """Return the marker that fences a record's blocks, which no shown text contains.
+
+        Args:
+            example: the record.
+            data: the lines of each block, as :func:`data_lines` renders them.
+        """
+        if self.rendering == RENDERING:
+            return marker(example, reference=self.shows_reference)
+        shown = "\n".join(
+            text for name, text in data.items() if f"{name}_block" in self.variables
+        ).lower()
+        return next(found for found in _markers(example) if found not in shown)
+
+
+def data_lines(example: KeyedExample) -> dict[str, str]:
+    """Return the lines of each block of a record by the block's name."""
+    return {
+        "documents": sentence_lines(example.document_sentences()),
+        "question": data_text(example.question),
+        "reference": sentence_lines(example.reference or ()),
+        "response": sentence_lines(example.response),
+    }
 
 
 def chat(system: str, user: str) -> tuple[Message, ...]:
@@ -88,14 +154,16 @@ def parse_prompt(name: str, text: str) -> Prompt:
         UsageError: a part or a variable is missing, or a variable is unknown.
     """
     system, user = prompt_parts(name, text)
-    found = set(_VARIABLE.findall(user)) - {_REFERENCE}
-    if found != _VARIABLES:
-        missing, unknown = sorted(_VARIABLES - found), sorted(found - _VARIABLES)
+    prompt = Prompt(name, system, user)
+    reference = "reference_block" if prompt.rendering == SHARED_RENDERING else _REFERENCE
+    found, needed = prompt.variables - {reference}, _VARIABLES[prompt.rendering]
+    if found != needed:
+        missing, unknown = sorted(needed - found), sorted(found - needed)
         raise UsageError(
-            f"prompt {name!r}: its '# User' part must use each of {sorted(_VARIABLES)}; "
-            f"and may use {_REFERENCE!r}; missing {missing}, unknown {unknown}"
+            f"prompt {name!r}: its '# User' part must use each of {sorted(needed)}; "
+            f"and may use {reference!r}; missing {missing}, unknown {unknown}"
         )
-    return Prompt(name, system, user)
+    return prompt
 
 
 def prompt_parts(name: str, text: str) -> tuple[str, str]:
@@ -125,6 +193,31 @@ def marker(example: KeyedExample, *, reference: bool = False) -> str:
     if reference:
         content.append([s.text for s in example.reference or ()])
     return digest({"fence": content})[:16]
+
+
+def _markers(example: KeyedExample) -> Iterator[str]:
+    """Yield markers of 8 hexadecimal digits that depend on question and documents."""
+    texts: list[Any] = [[s.text for s in document] for document in example.documents]
+    for tries in count():
+        yield digest({"fence": [example.question, texts], "tries": tries})[:8]
+
+
+def _block(name: str, lines: str, fence: str) -> str:
+    """Return a fenced block; nothing for an optional one without lines."""
+    if name in _OPTIONAL and not lines:
+        return ""
+    return f"BEGIN {name.upper()} {fence}\n{lines}\nEND {name.upper()} {fence}"
+
+
+def turn_lines(turns: Iterable[Turn]) -> str:
+    """Render earlier turns: each line names the speaker after the key."""
+    return inert_json(
+        "\n".join(
+            f"{s.key} {turn.speaker} {_JSON.encode(s.text)}"
+            for turn in turns
+            for s in turn.sentences
+        )
+    )
 
 
 def sentence_lines(sentences: Iterable[Sentence]) -> str:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from labeler.errors import BadRow
-from labeler.judges.prompting import marker, sentence_line
+from labeler.judges.prompting import data_lines, sentence_line
 from labeler.judges.task import Task
 from labeler.judges.tokens import (
     Approximation,
@@ -39,9 +39,6 @@ TOO_LONG = "too_long"
 COUNTER = Approximation()
 """Counts tokens, whatever else is installed: rows are cut alike everywhere, so no window is paid
 for twice because of another tokenizer."""
-
-_MARKER_TOKENS = 16
-"""Most tokens of a fence's marker, which has 16 characters."""
 
 
 @dataclass(frozen=True)
@@ -193,13 +190,16 @@ def _line_tokens(key: str, text: str, counter: TokenCounter) -> int:
 
 
 def _frame_tokens(task: Task, schema: str, counter: TokenCounter) -> int:
-    """Count the tokens of a prompt without document sentences, for any fence marker."""
+    """Count the tokens of a prompt without document sentences, for any fence marker.
+
+    A marker counts as many tokens as it has characters, which is the most that it can take.
+    """
     example = task.example.model_copy(update={"documents": ()})
-    fence = marker(example, reference=task.prompt.shows_reference)
     messages = task.prompt.render(example)
+    fence = task.prompt.fence(example, data_lines(example))
     fences = sum(message["content"].count(fence) for message in messages)
     unfenced = [{"content": message["content"].replace(fence, "")} for message in messages]
-    return request_tokens(counter, unfenced, schema) + fences * _MARKER_TOKENS
+    return request_tokens(counter, unfenced, schema) + fences * len(fence)
 
 
 def _facts(replies: Sequence[ReplyFacts]) -> ReplyFacts:

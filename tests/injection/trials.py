@@ -59,9 +59,9 @@ class Trial(NamedTuple):
 CLEAN = keyed_example(question=QUESTION, documents=DOCUMENTS, response=RESPONSE)
 
 
-def ours(example: KeyedExample) -> tuple[Message, ...]:
-    """Render by the prompt that ships."""
-    return load_prompt().render(example)
+def by(prompt: str) -> Render:
+    """Render by a prompt that ships, such as ``trace/v2``."""
+    return load_prompt(prompt).render
 
 
 def naive(example: KeyedExample) -> tuple[Message, ...]:

@@ -9,12 +9,15 @@ from typing import Any
 import jsonschema
 import pytest
 
-from export_schemas import SCHEMAS, rendered
+from export_schemas import LABELS_V2, SCHEMAS, rendered
 from labeled import output, record
 from labeler.errors import UnknownName
+from labeler.judges.openai.request import response_format
 from labeler.labels import resources
 from labeler.labels.profiles import PROFILES
+from labeler.labels.schemas import load_schema
 from lock_artifacts import LOCK, digests
+from wire.strict_schema import format_problems
 
 Json = dict[str, Any]
 
@@ -29,7 +32,7 @@ def test_published_versions_are_never_edited() -> None:
     assert set(locked) == set(digests()), "name every file in tests/golden/digests.json"
 
 
-@pytest.mark.parametrize("name", SCHEMAS)
+@pytest.mark.parametrize("name", [*SCHEMAS, *LABELS_V2])
 def test_schemas_are_the_classes(name: str) -> None:
     """scripts/export_schemas.py writes what is in schemas/."""
     assert resources.read("schemas", name, ".json") == rendered(name)
@@ -45,50 +48,144 @@ def test_a_label_and_a_record_validate() -> None:
     jsonschema.validate(record().model_dump(mode="json"), stored)
 
 
-@pytest.mark.parametrize("profile", list(PROFILES))
-def test_the_label_schemas_are_strict_safe(profile: str) -> None:
-    """Every object closed, every property required, no defaults: what strict mode accepts."""
-    text = resources.read("schemas", PROFILES[profile].schema, ".json")
-    for part in objects(json.loads(text)):
-        assert part["additionalProperties"] is False
-        assert part["required"] == list(part["properties"])
-    assert '"default"' not in text
-    assert '"anyOf"' not in text
+WORDS = {
+    "v1": {"type", "properties", "items", "required", "additionalProperties", "enum"},
+    "v2": {
+        *("type", "properties", "items", "required", "additionalProperties", "enum"),
+        *("anyOf", "pattern", "minItems", "maxItems"),
+    },
+}
+"""Those that OpenAI lists as supported in strict mode, as far as versions use them."""
+each_label_schema = pytest.mark.parametrize(
+    "name", [f"label-{profile}/{version}" for profile in PROFILES for version in WORDS]
+)
 
 
-@pytest.mark.parametrize("profile", list(PROFILES))
-def test_the_label_schemas_say_what_binds_and_nothing_else(profile: str) -> None:
+@each_label_schema
+def test_the_label_schemas_are_what_strict_mode_accepts(name: str) -> None:
+    """Every object closed, every property required; forms of a decision differ in first names."""
+    declared = response_format(load_schema(name))
+    assert format_problems(declared) == []
+    assert depth(declared["json_schema"]["schema"]) <= 5  # the limit is 10, once 5
+
+
+@each_label_schema
+def test_the_label_schemas_say_what_binds_and_nothing_else(name: str) -> None:
     """They go with every record; what fields mean stands in the prompt, and in record/v1."""
-    schema = json.loads(resources.read("schemas", PROFILES[profile].schema, ".json"))
+    schema = json.loads(resources.read("schemas", name, ".json"))
     words = {word for part in parts(schema) for word in part}
-    assert words == {"type", "properties", "items", "required", "additionalProperties"} | (
-        {"enum"} if profile != "trace" else set()
-    )
+    used = WORDS[name[-2:]] - ({"enum"} if name == "label-trace/v1" else set())
+    assert words == used
     record = json.loads(resources.read("schemas", "record/v1", ".json"))
-    for name, field in record["$defs"]["ReferenceLabelingOutput"]["properties"].items():
-        assert field["description"], name
+    for field in record["$defs"]["ReferenceLabelingOutput"]["properties"].values():
+        assert field["description"]
+
+
+def children(schema: Json) -> list[Json]:
+    """The schemas directly within a schema."""
+    inner = [schema["items"]] if "items" in schema else schema.get("anyOf", [])
+    return [*schema.get("properties", {}).values(), *inner]
 
 
 def parts(schema: Json) -> Iterator[Json]:
     """A schema and all schemas within it."""
     yield schema
-    for part in [*schema.get("properties", {}).values(), *filter(None, [schema.get("items")])]:
-        yield from parts(part)
+    for child in children(schema):
+        yield from parts(child)
 
 
-def objects(schema: Json) -> list[Json]:
-    """Those that describe an object."""
-    return [part for part in parts(schema) if part["type"] == "object"]
+def depth(schema: Json) -> int:
+    """How deep objects are nested."""
+    return (schema.get("type") == "object") + max(map(depth, children(schema)), default=0)
 
 
-def test_explanations_come_before_verdicts() -> None:
+@each_label_schema
+def test_explanations_come_before_verdicts(name: str) -> None:
     """A model writes its reasons first: the order of fields is part of the method."""
-    schema = json.loads(resources.read("schemas", "label-trace/v1", ".json"))
+    schema = load_schema(name).json_schema
     fields = list(schema["properties"])
     assert fields.index("relevance_explanation") < fields.index("all_relevant_sentence_keys")
     assert fields.index("overall_supported_explanation") < fields.index("overall_supported")
     sentence = list(schema["properties"]["sentence_support_information"]["items"]["properties"])
-    assert sentence.index("explanation") < sentence.index("fully_supported")
+    verdict = "fully_supported" if name.endswith("v1") else "decision"
+    assert sentence.index("explanation") < sentence.index(verdict)
+
+
+def test_from_version_2_on_the_whole_is_judged_after_its_sentences() -> None:
+    """A verdict on all of them that comes first may contradict them."""
+    for profile in PROFILES:
+        fields = list(load_schema(f"label-{profile}/v2").json_schema["properties"])
+        assert fields.index("sentence_support_information") < fields.index("overall_supported")
+
+
+SUPPORT = {"supporting_sentence_keys": ["0a"], "fully_supported": True}
+ENTAILED = {
+    "supporting_sentence_keys": ["0a"],
+    "contradicting_sentence_keys": [],
+    "verdict": "entailment",
+}
+FITS: list[tuple[str, Json, bool]] = [
+    *(
+        ("sentence_support_information", SUPPORT | {"supporting_sentence_keys": keys}, fits)
+        for keys, fits in (
+            (["0a", "12bc"], True),
+            (["h0a", "t3b"], True),
+            (["general"], True),
+            ([], False),
+            (["Paris is the capital."], False),
+            (["a"], False),
+            (["ref.a"], False),
+            (["[0a]"], False),
+        )
+    ),
+    ("sentence_support_information", {"fully_supported": False}, True),
+    ("sentence_support_information", {"fully_supported": True}, False),
+    ("sentence_support_information", SUPPORT | {"fully_supported": False}, False),
+    ("response_claims", ENTAILED, True),
+    ("response_claims", ENTAILED | {"supporting_sentence_keys": []}, False),
+    ("response_claims", ENTAILED | {"verdict": "neutral"}, False),
+    ("response_claims", {"verdict": "neutral"}, True),
+    ("response_claims", {"verdict": "contradiction"}, False),
+    (
+        "response_claims",
+        {"contradicting_sentence_keys": ["h1a"], "verdict": "contradiction"},
+        True,
+    ),
+    (
+        "response_claims",
+        {"contradicting_sentence_keys": ["general"], "verdict": "contradiction"},
+        False,
+    ),
+]
+
+
+@pytest.mark.parametrize(("field", "decision", "fits"), FITS)
+def test_a_decision_has_the_keys_that_its_verdict_needs(
+    field: str, decision: Json, *, fits: bool
+) -> None:
+    """In version 2, by the schema alone."""
+    schema = load_schema("label-claims/v2").json_schema["properties"][field]["items"]
+    is_valid = jsonschema.Draft202012Validator(schema["properties"]["decision"]).is_valid
+    assert is_valid(decision) == fits
+
+
+@pytest.mark.parametrize("profile", list(PROFILES))
+def test_keys_of_version_2_stand_where_they_belong(profile: str) -> None:
+    """Documents alone are relevant or used; each text's own keys name its sentences."""
+    fields = load_schema(f"label-{profile}/v2").json_schema["properties"]
+    allowed = {
+        "all_relevant_sentence_keys": "0a",
+        "all_utilized_sentence_keys": "0a",
+        "response_sentences_without_claims": "aa",
+        "reference_sentences_without_claims": "ref.a",
+    }
+    for field in allowed.keys() & fields.keys():
+        fitting = {
+            key
+            for key in ("0a", "h0a", "t0a", "aa", "ref.a", "general", "0a 0b")
+            if jsonschema.Draft202012Validator(fields[field]).is_valid([key])
+        }
+        assert fitting == {allowed[field]}, field
 
 
 def test_an_unknown_name_lists_what_there_is() -> None:

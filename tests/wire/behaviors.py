@@ -13,7 +13,7 @@ from email.utils import format_datetime
 from typing import Any
 
 from wire.accounts import FIXED_USAGE
-from wire.calls import Call, Json, label_for
+from wire.calls import Call, Json, label_for, written
 from wire.connections import Wire
 from wire.models import MODEL
 from wire.refusals import error_body
@@ -98,7 +98,7 @@ def answers(
     def write(call: Call) -> str:
         value = label(call)
         change(value)
-        return json.dumps(value)
+        return json.dumps(written(call, value))
 
     return says_of(write)
 

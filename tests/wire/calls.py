@@ -17,6 +17,9 @@ COMPLETIONS: Final = "/v1/chat/completions"
 EMBEDDINGS: Final = "/v1/embeddings"
 
 _BLOCK = re.compile(r"^BEGIN (\w+) (\w+)\n(.*?)\n?^END \1 \2$", re.DOTALL | re.MULTILINE)
+_AFTER = {"HISTORY", "TOOL_OUTPUTS", "REFERENCE", "RESPONSE"}
+_SHORT = 8
+"""Digits of a marker of version 2."""
 _ITEM = re.compile(r"(/v1/(?:files|batches|models)/)([^/]+)(.*)")
 
 
@@ -109,10 +112,14 @@ class Call:
     def identity(self) -> str:
         """Whose record it is: the fence marker of its data, else a digest of the whole request.
 
-        A re-ask has the identity of the record that it is about.
+        A re-ask has the identity of the record that it is about. Markers of version 2 do not depend
+        on the response, so its digest follows.
         """
         if self._blocks:
-            return self._blocks[0][1]
+            marker = self._blocks[0][1]
+            rest = "".join(text for name, _, text in self._blocks if name in _AFTER)
+            own = hashlib.sha256(rest.encode()).hexdigest()[:8]
+            return f"{marker}{own}" if len(marker) == _SHORT else marker
         return hashlib.sha256(self.raw).hexdigest()[:16]
 
     @cached_property
@@ -180,6 +187,36 @@ def label_for(call: Call) -> Json:
         for claim in label["response_claims"]:
             claim["reference_verdict"] = "entailment"
     return label
+
+
+def written(call: Call, label: Json) -> Json:
+    """A label in the form that the schema of a call asks for."""
+    if '"decision"' not in call.schema_text:
+        return label
+    lists = ("sentence_support_information", "response_claims")
+    return label | {
+        name: [_decided(entry) for entry in label[name]] for name in lists if name in label
+    }
+
+
+def _decided(entry: Json) -> Json:
+    verdict = entry.get("verdict", "entailment" if entry.get("fully_supported") else "neutral")
+    names = {
+        "entailment": ("supporting_sentence_keys", "contradicting_sentence_keys"),
+        "contradiction": ("contradicting_sentence_keys",),
+        "neutral": (),
+    }[verdict]
+    taken = [name for name in (*names, "fully_supported", "verdict") if name in entry]
+    left = {name: value for name, value in entry.items() if name not in _DECIDED}
+    return left | {"decision": {name: entry[name] for name in taken}}
+
+
+_DECIDED = {
+    "supporting_sentence_keys",
+    "contradicting_sentence_keys",
+    "fully_supported",
+    "verdict",
+}
 
 
 def _claims(call: Call, first: list[str]) -> Json:

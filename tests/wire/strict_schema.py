@@ -45,7 +45,11 @@ def schema_problems(schema: Any, where: str) -> Iterator[str]:
     for name, child in children.items():
         yield from schema_problems(child, f"{where}.{name}")
     yield from schema_problems(schema.get("items"), f"{where}.items")
-    for child in schema.get("anyOf", []):
+    branches = schema.get("anyOf", [])
+    firsts = [next(iter(branch["properties"])) for branch in branches if "properties" in branch]
+    if len(set(firsts)) < len(firsts):
+        yield f"{where}: objects provided via 'anyOf' must not share identical first keys"
+    for child in branches:
         yield from schema_problems(child, f"{where}.anyOf")
 
 

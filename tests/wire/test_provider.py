@@ -78,6 +78,9 @@ SPOILS: dict[str, Callable[[Json], Any]] = {
     "'default'": lambda value: _schema(value)["properties"]["a"].update(default=""),
     "'minLength'": lambda value: _schema(value)["properties"]["a"].update(minLength=1),
     "siblings": lambda value: _schema(value)["properties"]["b"]["items"].update(title="B"),
+    "identical first keys": lambda value: _schema(value)["properties"]["b"].update(
+        anyOf=[{"properties": {"x": {}}}, {"properties": {"x": {}, "y": {}}}]
+    ),
     "root": lambda value: value["json_schema"].update(schema={"type": "array"}),
 }
 

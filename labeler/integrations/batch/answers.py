@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from labeler.integrations.batch.request_files import BatchRequest, History
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.address import host_of
-from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog, reader_of
+from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog
 from labeler.judges.openai.completion import Completion, read_completion, stated_error, text_of
 from labeler.judges.openai.error_rules import (
     RETRIED,
@@ -123,7 +123,7 @@ class _Reader:
         text, usage = completion.content, completion.usage
         token = ATTEMPT_LOG.set(self._log)
         try:
-            answer = reader_of(self._request.task.answer_type).validate_json(text, strict=True)
+            answer = self._log.read(text, strict=True)
         except ValidationError as error:
             observed, detail = self._log.rejection(error)
         else:

@@ -16,6 +16,7 @@ from pydantic import AfterValidator, TypeAdapter, ValidationError
 from labeler.errors import validation_faults
 from labeler.judges.openai.completion import TOOL_CALL, Completion
 from labeler.judges.openai.error_rules import ObservedError
+from labeler.judges.openai.reading import flat
 from labeler.judges.openai.reask import NO_ANSWER, NOT_A_LABEL, brief, complaint, rules_again
 from labeler.judges.openai.request import mode_of
 from labeler.judges.task import Task
@@ -106,6 +107,15 @@ class AttemptLog:
         self.cap, self.cap_raised = self.cap * 2, True
         return True
 
+    def read(self, text: str, *, strict: bool | None = None) -> Frozen:
+        """Read an answer and check it. This log must be that of the current record.
+
+        Raises:
+            ValidationError: it breaks the schema or a rule of its task.
+        """
+        plain = flat(text) if self.task.schema.has_decisions else text
+        return _reader_of(self.task.answer_type).validate_json(plain, strict=strict)
+
     def check(self, answer: Frozen) -> None:
         """Check an answer against the rules of its task.
 
@@ -179,7 +189,7 @@ every message, documents included, through a template engine."""
 
 
 @cache
-def reader_of(output: type[Frozen]) -> TypeAdapter[Frozen]:
+def _reader_of(output: type[Frozen]) -> TypeAdapter[Frozen]:
     """Return a reader that checks answers of a class against the rules of the current record."""
     checked: Any = Annotated[output, AfterValidator(_check)]
     return TypeAdapter(checked)

@@ -13,7 +13,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import cache
 from types import SimpleNamespace
 from typing import Any, ClassVar, NamedTuple, cast
 
@@ -27,7 +26,7 @@ from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.judge import ModeRejected, UnusableAnswer
 from labeler.judges.openai.access import KeySource
 from labeler.judges.openai.address import environment_key
-from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog, reader_of
+from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog
 from labeler.judges.openai.client import Server, server_of
 from labeler.judges.openai.completion import Completion
 from labeler.judges.openai.error_rules import (
@@ -184,7 +183,7 @@ class HostedJudge(ABC):
     async def _ask(self, log: AttemptLog) -> Frozen:
         try:
             read: Any = await self._instructor.create(
-                response_model=_readable(log.task.answer_type),
+                response_model=_Answer,
                 messages=cast("list[ChatCompletionMessageParam]", list(log.task.messages)),
                 max_retries=self.spec.reasks,
             )
@@ -402,25 +401,18 @@ class _Read(NamedTuple):
     answer: Frozen
 
 
-@cache
-def _readable(output: type[Frozen]) -> type[OpenAISchema]:
-    """Return the response model for instructor, built once per answer class.
+class _Answer(OpenAISchema):
+    """The response model for instructor, which walks through all fields of one: it has none."""
 
-    It has no fields: instructor walks through all fields of a response model several times a call.
-    """
+    @classmethod
+    def model_json_schema(cls, *_: Any, **__: Any) -> dict[str, Any]:  # noqa: ANN401 - as above it
+        """Return nothing: the published schema is sent instead."""
+        return {}
 
-    class Answer(OpenAISchema):
-        @classmethod
-        def model_json_schema(cls, *_: Any, **__: Any) -> dict[str, Any]:  # noqa: ANN401 - as above it
-            """Return nothing: the published schema is sent instead."""
-            return {}
-
-        @classmethod
-        def model_validate_json(cls, *text: Any, **how: Any) -> Any:  # noqa: ANN401 - the same
-            """Read the answer and check it against the contract."""
-            return _Read(reader_of(output).validate_json(*text, **how))
-
-    return Answer
+    @classmethod
+    def model_validate_json(cls, text: str, **how: Any) -> Any:  # type: ignore[override]  # noqa: ANN401 - the same
+        """Read the answer and check it against the contract."""
+        return _Read(ATTEMPT_LOG.get().read(text, strict=how.get("strict")))
 
 
 class _NotWhileJudging(logging.Filter):

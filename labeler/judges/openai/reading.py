@@ -8,6 +8,7 @@ so that time grows with the length of the text alone.
 
 from __future__ import annotations
 
+import json
 import re
 
 _THOUGHTS = tuple(
@@ -48,6 +49,32 @@ def find_object(text: str) -> tuple[str, tuple[str, ...]]:
         repairs.append("fence")
     repairs += [name for name, word in zip(("preface", "postscript"), words, strict=True) if word]
     return answer[start:end], tuple(repairs)
+
+
+def flat(text: str) -> str:
+    """Return an answer of a version 2 schema as the fields of its class.
+
+    Each entry's ``decision`` gives way to its fields, and those that its verdict leaves out are
+    empty. What is no such answer stays as it is, for the reader to reject.
+    """
+    try:
+        answer = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    if not isinstance(answer, dict):
+        return text
+    lists = (value for value in answer.values() if isinstance(value, list))
+    for entry in (one for each in lists for one in each if isinstance(one, dict)):
+        decision = entry.get("decision")
+        if isinstance(decision, dict) and not entry.keys() & decision.keys():
+            del entry["decision"]
+            empty = _CLAIM_KEYS if "verdict" in decision else _SUPPORT_KEYS
+            entry.update({**dict.fromkeys(empty, ()), **decision})
+    return json.dumps(answer)
+
+
+_SUPPORT_KEYS = ("supporting_sentence_keys",)
+_CLAIM_KEYS = (*_SUPPORT_KEYS, "contradicting_sentence_keys")
 
 
 def _without_thought(text: str) -> str:
