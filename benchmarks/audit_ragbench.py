@@ -4,7 +4,7 @@
 
 The folder holds RAGBench rows as gzipped JSON Lines, one file a subset; by default it is the one
 of ``ragbench_data.py``. Three things are printed as Markdown: how often each check flags the
-published labels, the most doubtful of them by id, and how well doubt about the embedded judge's
+published labels, the most suspicious of them by id, and how well suspicion of the embedded judge's
 labels finds the records in which its verdict on the whole response differs from the published one.
 With ``--write`` they replace the parts of that name in a page, which stand between
 ``<!-- begin NAME -->`` and ``<!-- end NAME -->``.
@@ -32,7 +32,7 @@ from ragbench_data import ragbench_files, ragbench_folder
 
 EXAMPLES = 3
 DEEP = (50, 200)
-"""How many of the most doubtful records a person might read."""
+"""How many of the most suspicious records a person might read."""
 
 
 # -- the published labels -------------------------------------------------------------------------
@@ -76,12 +76,12 @@ def percent(part: int, whole: int) -> str:
 
 
 def examples(found: Audit) -> Iterator[str]:
-    """The most doubtful records, one of each subset, by id: keys and counts alone."""
+    """The most suspicious records, one of each subset, by id: keys and counts alone."""
     seen: set[str | None] = set()
     for record in found.ranked():
         if record.group not in seen and len(seen) < EXAMPLES:
             seen.add(record.group)
-            yield f"- `{record.id}`, doubt {record.suspicion:.2f}:"
+            yield f"- `{record.id}`, suspicion score {record.suspicion:.2f}:"
             for finding in record.findings:
                 keys = f" ({', '.join(finding.keys)})" if finding.keys else ""
                 yield f"  - `{finding.check}`{keys}"
@@ -114,12 +114,12 @@ def share_among(rows: Sequence[Ranked], deep: int) -> float | None:
 
 def suspicion_table(pairs: Sequence[tuple[LabelRecord, LabelRecord]]) -> Iterator[str]:
     """The suspicion score's power to find wrong verdicts, next to the lowest support score."""
-    among = [f"wrong among {deep} most doubtful" for deep in DEEP]
+    among = [f"wrong among {deep} most suspicious" for deep in DEEP]
     yield line(["rows", "records", "ranked by", "AUROC", "wrong on average", *among])
     yield line(["---", "--:", "---", *["--:"] * (2 + len(DEEP))])
     for split in ("development", "test"):
         part = [(truth, judged) for truth, judged in pairs if split_of(truth) == split]
-        for name, score in (("doubt", _suspicion), ("lowest support score", _lowest)):
+        for name, score in (("suspicion score", _suspicion), ("lowest support score", _lowest)):
             rows = [Ranked(score(judged), _differs(truth, judged)) for truth, judged in part]
             wrong = fmean(row.wrong for row in rows) if rows else None
             cells = [shown(area(rows)), *(shown(v) for v in (wrong, *_among(rows)))]
@@ -157,8 +157,8 @@ def report(truth: Sequence[LabelRecord]) -> dict[str, list[str]]:
         "rates": [
             (
                 f"{len(records):,} records: {found.worst['contradiction']:,} with a contradiction, "
-                f"{found.worst['suspicion']:,} more with a suspicion, {found.worst['note']:,} with "
-                f"notes alone; {each * 1000:.1f} ms of processor time a record."
+                f"{found.worst['suspicion']:,} suspicious, {found.worst['note']:,} with "
+                f"notes only; {each * 1000:.1f} ms of processor time a record."
             ),
             "",
             *rates_table(found),

@@ -2,7 +2,7 @@
 
     python benchmarks/fault_run.py [--records 2000] [--concurrency 16 64] [--without-peers]
 
-Beside labeler's, the table has the figures of ragas and of deepeval on the same server with the
+Next to labeler's, the table has the figures of ragas and of deepeval on the same server with the
 same share, mix and seed, each in a virtual environment of its own, which is made on the first run
 under ``--cache``. They ask many times a record, so they get fewer records. Every tool runs on a
 clean server first, and its clean values are what those of the faulty run are compared with.
@@ -154,7 +154,7 @@ def label_run(work: Work, weather: Weather) -> Run:
         stored = {one.key for one in labeler.read_labels(folder) if isinstance(one, LabelRecord)}
     failures = [outcome for outcome in outcomes if isinstance(outcome, LabelFailure)]
     labels = [outcome for outcome in outcomes if isinstance(outcome, LabelRecord)]
-    told = sum(is_true(failure, work.rows, server.given) for failure in failures)
+    true = sum(is_true(failure, work.rows, server.given) for failure in failures)
     return Run(
         values={
             **{label.id: {"label": label.label.model_dump(mode="json")} for label in labels},
@@ -162,8 +162,8 @@ def label_run(work: Work, weather: Weather) -> Run:
         },
         calls=server.calls,
         seconds=seconds,
-        true_failures=told,
-        false_failures=len(failures) - told,
+        true_failures=true,
+        false_failures=len(failures) - true,
         asked_again=received.asked_again,
         ideal_seconds=ideal(server.given.values(), work, weather.latency),
         unsaved=sum(label.key not in stored for label in labels),

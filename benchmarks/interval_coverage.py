@@ -213,7 +213,7 @@ class Contradictions(NamedTuple):
     """Share of the intervals that held the true mean difference."""
     verdicts: Counter[str]
     contradictions: int
-    """Verdicts of a difference beside an interval that holds 0, or of none beside another."""
+    """Verdicts of a difference with an interval that holds 0, or of none with another."""
 
 
 def contradictions(differences: Differences, size: int, *, comparisons: int) -> Contradictions:

@@ -280,7 +280,7 @@ def _f1(found: int, predicted: int, true: int) -> float | None:
     return _share(2 * found, predicted + true)
 
 
-# -- over subsets, and beside other judges --------------------------------------------------------
+# -- over subsets, and next to other judges --------------------------------------------------------
 
 
 def by_subset(rows: Rows) -> dict[str, list[Row]]:
@@ -305,7 +305,7 @@ class Both(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Another judge beside this one, on the very rows where the other has a value.
+    """Another judge next to this one, on the very rows where the other has a value.
 
     Attributes:
         used: number of those rows.

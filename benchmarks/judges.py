@@ -118,7 +118,7 @@ def table(rows: Rows, columns: Sequence[Column]) -> Iterator[str]:
 
 
 def comparisons(names: Iterable[str], compare: Callable[[str], Comparison]) -> Iterator[str]:
-    """Published columns beside the judge on the very rows where each has a value."""
+    """Published columns next to the judge on the very rows where each has a value."""
     pairs = ["mean over subsets", "this judge there", "pooled", "this judge there"]
     yield line(["published column", "rows used", "without value", "subsets", *pairs])
     yield line(["---", *["--:"] * 7])

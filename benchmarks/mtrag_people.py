@@ -5,7 +5,7 @@
 MTRAG (Katsis and others 2025, arXiv 2501.03468): answers of two models and of people to questions
 in conversations, with the passages that were retrieved, each rated by two or three people on a
 scale of 1 (no) to 4 (yes) for faithfulness. FILE is its ``human_evaluations.json.gz``; by default
-it lies in ``mtrag`` beside the RAGBench rows, or in the folder that ``LABELER_TEST_DATA`` names.
+it lies in ``mtrag`` next to the RAGBench rows, or in the folder that ``LABELER_TEST_DATA`` names.
 
 The judge labels every answer in memory, with the whole conversation as the question. People's word
 on an answer is the median of their ratings. Two cuts make a yes or no of it: only a full yes is

@@ -16,7 +16,7 @@ def ragbench_folder() -> Path:
     """Name the folder of the subsets.
 
     That is ``ragbench`` in the folder that ``LABELER_TEST_DATA`` names, or that folder itself if
-    it has none; where the variable is not set, in ``../shared/data`` beside the checkout.
+    it has none; where the variable is not set, in ``../shared/data`` next to the checkout.
     """
     base = Path(os.environ.get("LABELER_TEST_DATA") or _BESIDE_THE_CHECKOUT)
     return base / "ragbench" if (base / "ragbench").is_dir() else base

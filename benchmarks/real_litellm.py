@@ -44,7 +44,7 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "glm-dropping": ("plain", {"model": "zai/glm-4.5", "drop_params": True}),
     "limited": ("limiting", {"model": "openai/m", "num_retries": 0}),
 }
-"""Models of the proxy: the server behind each, and what LiteLLM is told about it."""
+"""Models of the proxy: the server behind each, and its parameters in LiteLLM."""
 
 
 class Case(NamedTuple):
@@ -78,8 +78,11 @@ def proxy(python: str, servers: dict[str, str]) -> Iterator[str]:
         servers: base URLs of the servers behind it, by name.
     """
     models = [
-        {"model_name": name, "litellm_params": {**told, "api_base": servers[at], "api_key": KEY}}
-        for name, (at, told) in MODELS.items()
+        {
+            "model_name": name,
+            "litellm_params": {**parameters, "api_base": servers[at], "api_key": KEY},
+        }
+        for name, (at, parameters) in MODELS.items()
     ]
     config = {"model_list": models, "general_settings": {"master_key": PROXY_KEY}}
     with tempfile.TemporaryDirectory(prefix="litellm-") as name, socket.socket() as free:

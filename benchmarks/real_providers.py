@@ -144,8 +144,8 @@ def cells(name: str, case: Case, ended: Ended) -> Iterator[object]:
 def versions(python: str) -> str:
     """The versions of the libraries."""
     asked = f"import importlib.metadata as m; print(*map(m.version, {LIBRARIES!r}))"
-    told = subprocess.run([python, "-c", asked], capture_output=True, text=True, check=True)  # noqa: S603
-    return ", ".join(f"{a} {b}" for a, b in zip(LIBRARIES, told.stdout.split(), strict=True))
+    found = subprocess.run([python, "-c", asked], capture_output=True, text=True, check=True)  # noqa: S603
+    return ", ".join(f"{a} {b}" for a, b in zip(LIBRARIES, found.stdout.split(), strict=True))
 
 
 def is_as_botocore_asks(python: str) -> bool:

@@ -50,7 +50,7 @@ RUNS: dict[str, Callable[[Scale, Path], Iterator[Finding]]] = {
 }
 """Every run, by the name that ``--only`` takes."""
 ALONE = ("throughput", "unrelated", "unrelated-many", "mixed")
-"""Runs beside which nothing goes on."""
+"""Runs that have the machine to themselves."""
 SHAPES, PEERS = "faults", "peers"
 """Runs that have tables of their own."""
 TITLES: Mapping[str, str] = {
@@ -58,7 +58,7 @@ TITLES: Mapping[str, str] = {
     "unrelated-many": "Rate limits that others cause, with many requests in flight",
     SHAPES: "Servers that fail in one way each",
     "mixed": "10 % of all calls go wrong",
-    PEERS: "10 % of all calls go wrong, beside other tools",
+    PEERS: "10 % of all calls go wrong, next to other tools",
     "memory": "Memory for hostile files and answers",
     "kills": "A process that is killed",
     "budget": "A budget for a part of the rows",
@@ -104,15 +104,15 @@ def run_one(name: str, scale: Scale) -> list[Finding]:
 
 
 def run_all(names: Iterable[str], scale: Scale) -> Mapping[str, list[Finding]]:
-    """Carry out runs; those that mostly wait for a limit go on beside the others."""
+    """Carry out runs; those that mostly wait for a limit go on next to the others."""
     names = list(names)
     with ThreadPoolExecutor() as pool:
         found = {name: run_one(name, scale) for name in names if name in ALONE}
         waiting = [name for name in names if name in {"large", "rate"}]
-        beside = {name: pool.submit(run_one, name, scale) for name in waiting}
-        rest = (name for name in names if name not in {*beside, *found})
+        side_runs = {name: pool.submit(run_one, name, scale) for name in waiting}
+        rest = (name for name in names if name not in {*side_runs, *found})
         found |= {name: run_one(name, scale) for name in rest}
-    return found | {name: job.result() for name, job in beside.items()}
+    return found | {name: job.result() for name, job in side_runs.items()}
 
 
 def without_verdict(finding: Finding) -> Finding:
@@ -163,7 +163,7 @@ def about(name: str, scale: Scale) -> str:
 
 
 def table(findings: Iterable[Finding]) -> Iterator[str]:
-    """Every figure beside its goal."""
+    """Every figure with its goal."""
     yield line(("what", "figure", "goal", "met"))
     yield line(["---"] * 4)
     for finding in findings:
@@ -173,7 +173,7 @@ def table(findings: Iterable[Finding]) -> Iterator[str]:
 
 
 def peers(cache: Path) -> Iterator[str]:
-    """The fault run beside other tools, as ``fault_run.py`` prints it."""
+    """The fault run next to other tools, as ``fault_run.py`` prints it."""
     options = fault_run.arguments().parse_args(["--cache", str(cache)])
     weather = fault_run.Weather(options.share, options.seed, options.latency)
     notes: list[str] = []

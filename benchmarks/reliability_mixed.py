@@ -24,17 +24,17 @@ def mixed(scale: Scale, _: Path) -> Iterator[Finding]:
         began = time.process_time()
         run = label_run(work, Weather(_SHARE, scale.seed, latency))
         cpu = time.process_time() - began
-        told = f"{latency:g} s before each answer, {scale.concurrency} in flight"
+        case = f"{latency:g} s before each answer, {scale.concurrency} in flight"
         ended = len(run.valid) + run.true_failures
         yield Finding(
-            f"{told}: rows that end as a label or with the true reason",
+            f"{case}: rows that end as a label or with the true reason",
             f"{len(run.valid):,} + {run.true_failures:,} of {scale.some:,}",
             "all",
             ended == scale.some and not run.unsaved,
         )
-        yield exactly(f"{told}: requests after a good answer had come", run.asked_again or 0, 0)
+        yield exactly(f"{case}: requests after a good answer had come", run.asked_again or 0, 0)
         wall = at_most(
-            f"{told}: wall time for {run.calls:,} calls, ideally {run.ideal_seconds:.1f} s",
+            f"{case}: wall time for {run.calls:,} calls, ideally {run.ideal_seconds:.1f} s",
             run.seconds,
             _TIMES_IDEAL * (run.ideal_seconds or 0),
             " s",
@@ -44,4 +44,4 @@ def mixed(scale: Scale, _: Path) -> Iterator[Finding]:
             wall = wall._replace(goal="none set: processors are the bound", met=None)
         yield wall
         each = 1_000 * cpu / scale.some
-        yield Finding(f"{told}: CPU a record", f"{each:.1f} ms", timing=True)
+        yield Finding(f"{case}: CPU a record", f"{each:.1f} ms", timing=True)

@@ -14,9 +14,9 @@ _AT_ONCE = 3
 """Runs that mostly wait, side by side."""
 
 TELLINGS: Mapping[str, Mapping[str, Any]] = {
-    "told in `x-ratelimit` headers": {"headers": True, "retry_after": False},
-    "told by `Retry-After` alone": {"headers": False, "retry_after": True},
-    "not told": {"headers": False, "retry_after": False},
+    "stated in `x-ratelimit` headers": {"headers": True, "retry_after": False},
+    "stated by `Retry-After` only": {"headers": False, "retry_after": True},
+    "not stated": {"headers": False, "retry_after": False},
 }
 """How a server can let its limit be known."""
 
@@ -62,12 +62,12 @@ def rate(scale: Scale, folder: Path) -> Iterator[Finding]:
         for name, telling in TELLINGS.items()
     }
     found = _side_by_side(cases.values(), scale.many, scale.concurrency, folder)
-    for told, run in zip(cases, found, strict=True):
+    for case, run in zip(cases, found, strict=True):
         allowed = scale.rate * run.stats["seconds"] + (run.manner.burst or 0)
-        done = at_least(f"{told}: achieved / allowed", run.labeled / allowed, 0.9, timing=True)
+        done = at_least(f"{case}: achieved / allowed", run.labeled / allowed, 0.9, timing=True)
         yield done._replace(figure=f"{done.figure} in {run.stats['seconds']:.0f} s")
-        yield at_most(f"{told}: answered with 429", run.refused, 2, " %", timing=True)
-        yield complete(read(run.out), run.labeled, run.ended, f"{told}: labeled, each once")
+        yield at_most(f"{case}: answered with 429", run.refused, 2, " %", timing=True)
+        yield complete(read(run.out), run.labeled, run.ended, f"{case}: labeled, each once")
 
 
 def unrelated(scale: Scale, folder: Path) -> Iterator[Finding]:
@@ -89,16 +89,16 @@ def _unrelated(
         middle = range(scale.many // 2, scale.many // 2 + 3)
         manners.append(calm._replace(refused=tuple(middle), wait=_WAIT))
     alone, *others = _side_by_side(manners, scale.many, concurrency, folder)
-    told = f"{concurrency} in flight, {latency:g} s each"
-    yield Finding(f"{told}: records/s", f"{alone.throughput:.0f}", timing=True)
+    case = f"{concurrency} in flight, {latency:g} s each"
+    yield Finding(f"{case}: records/s", f"{alone.throughput:.0f}", timing=True)
     for run in others:
         share = run.manner.unrelated
         fault = f"{share:.1%} unrelated 429s" if share else f"`Retry-After: {_WAIT:g}` three times"
-        what = f"{told}: {fault}, part of that"
+        what = f"{case}: {fault}, part of that"
         part = run.throughput / alone.throughput
         yield at_least(what, part, UNRELATED.get(share, _LEAST_WITH_WAITS), timing=True)
         yield complete(
-            read(run.out), run.labeled, run.ended, f"{told}: {fault}: labeled, each once"
+            read(run.out), run.labeled, run.ended, f"{case}: {fault}: labeled, each once"
         )
 
 

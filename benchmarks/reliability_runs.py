@@ -248,7 +248,7 @@ def throughput(scale: Scale, folder: Path) -> Iterator[Finding]:
     ideal = scale.concurrency / scale.latency
     full, bare = (_median(taken[name]) for name in ("labeler", "bare"))
     yield at_least(
-        "records/s, median, beside those of the bare client",
+        "records/s, median, next to those of the bare client",
         full.rate / bare.rate,
         0.9,
         timing=True,
@@ -257,7 +257,7 @@ def throughput(scale: Scale, folder: Path) -> Iterator[Finding]:
         goal=f"≥ 90 %; without any overhead {ideal:.0f}",
     )
     yield Finding(
-        "CPU a record, median, beside that of the bare client",
+        "CPU a record, median, next to that of the bare client",
         f"{full.cpu:.1f} ms and {bare.cpu:.1f} ms (server: {full.server_cpu:.1f} ms)",
     )
 
@@ -381,7 +381,7 @@ def two(scale: Scale, folder: Path) -> Iterator[Finding]:
     differing = sum(one.labels.get(id_) != label for id_, label in other.labels.items())
     yield exactly("labels in which the two files differ", differing, 0)
     yield Finding(
-        "seconds of both, beside those of one process alone",
+        "seconds of both, next to those of one process alone",
         f"{max(ended.seconds for ended in ends):.1f} and {single.seconds:.1f}",
         timing=True,
     )
@@ -407,7 +407,7 @@ def large(scale: Scale, folder: Path) -> Iterator[Finding]:
     size = f"{scale.large / 1e6:g} MB among {count:,} at {limit:,} tokens/min"
     yield complete(read(command.out), count, ended, f"{size}: labeled, each once")
     yield at_most(
-        f"{size}: seconds, beside {least:.0f} that {used:,} tokens take at that rate",
+        f"{size}: seconds, next to {least:.0f} that {used:,} tokens take at that rate",
         ended.seconds,
         least * 1.1 + 10,
         " s",

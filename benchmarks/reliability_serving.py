@@ -105,7 +105,7 @@ class Labeling:
     concurrency: int
 
     def start(self, *options: object) -> subprocess.Popen[str]:
-        """Start it; what it says goes to a file beside its output."""
+        """Start it; what it says goes to a file next to its output."""
         with self._said.open("w") as said:
             return subprocess.Popen(  # noqa: S603 - our own program
                 [

@@ -3,7 +3,7 @@
 Run from the repository: ``python benchmarks/report_browser.py [RECORDS ...] [--write FILE]``; by
 default 100, 1,000 and 10,000 records, those of ``report_size.py``. It needs what the tests in a
 browser need: see ``tests/browser/requirements.txt``. Each figure is the median of several rounds,
-from what a person does until the page is drawn anew; the time until a typed word is searched for,
+from what a person does until the page is drawn again; the time until a typed word is searched for,
 which waits for the next letter, is in it.
 """
 
@@ -61,7 +61,7 @@ def page_of(lines: list[str], chromium: str) -> str:
 
 Reports of RAGBench's own rows with their published labels, repeated under new ids, with a summary
 by subset. Milliseconds in Chromium {chromium}, each the median of {ROUNDS} rounds, from what a
-person does until the page is drawn anew; beside them the time to write the report, audit and
+person does until the page is drawn again; also the time to write the report, audit and
 intervals included. A search waits 80 ms for the next letter. A file holds 10,000 records at most;
 what is beyond is split into files that lead to each other.
 

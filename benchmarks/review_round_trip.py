@@ -2,9 +2,9 @@
 
     python benchmarks/review_round_trip.py [--records 30] [--seed 7] [--write docs/review.md]
 
-The embedded judge labels the RAGBench rows. A browser opens the desk on a random sample of these
-labels and marks, click by click, what the published label of the same record says: it plays a
-person who agrees with GPT-4. Then the same commands run that a person would type: agreement and
+The embedded judge labels the RAGBench rows. A browser opens the review app on a random sample of
+them and marks, click by click, the published label of the same record: it plays a person who
+agrees with GPT-4. Then the same commands run that a person would type: agreement and
 corrected means, the corrected labels, and their diff against the judge's.
 
 Needs the rows (see ragbench_data.py) and what tests/browser/requirements.txt lists.
@@ -172,11 +172,11 @@ def _told(folder: Path, labels: int, records: int, seed: int, marks: int) -> str
         ["diff", "judge.jsonl", "corrected.jsonl", "--metrics", "relevance,utilization,adherence"],
     ]
     parts = [
-        f"""# A round trip through the review desk
+        f"""# A round trip through the review app
 
 {records} of the embedded judge's {labels:,} labels of RAGBench rows, drawn at random (seed {seed}),
-were judged in the desk by a browser that marks, click by click, what the published label of the
-same record says: {marks} marks turned. Then, with the commands that a person would type:
+were judged in the review app by a browser that marks, click by click, the published label of the
+same record: {marks} marks turned. Then, with the commands that a person would type:
 """
     ]
     for command in commands:

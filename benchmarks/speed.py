@@ -63,7 +63,7 @@ def run(task: str, *arguments: object) -> Run:
 
 
 def _environment() -> dict[str, str]:
-    # Where byte code may not be kept, every start would compile the program anew.
+    # Where byte code may not be kept, every start would compile the program again.
     return {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 
 

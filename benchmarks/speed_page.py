@@ -101,7 +101,7 @@ class Figures:
     found: dict[str, Run] = field(default_factory=dict)
 
     def measure(self, name: str, once: Callable[[], Run], rounds: int | None = None) -> Run:
-        """Measure a task, as many times as all unless told otherwise."""
+        """Measure a task, as many times as all by default."""
         return self._keep(name, [once() for _ in range(rounds or self.rounds)])
 
     def measure_in_turn(self, tasks: Mapping[str, Callable[[], Run]]) -> None:

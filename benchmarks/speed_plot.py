@@ -90,8 +90,8 @@ def _drawn(number: int, name: str, points: Points, across: _Scale, up: _Scale) -
     yield from (f'<circle cx="{x}" cy="{y}" r="4" fill="{colour}"/>' for x, y in dots)
     row = 24 + 20 * number
     yield f'<line x1="{_LEFT}" y1="{row - 4}" x2="{_LEFT + 34}" y2="{row - 4}" {style}/>'
-    told = f"{name}; slope {slope_of(points):.2f}" if len(points) > 1 else name
-    yield _text(_LEFT + 42, row, told, "start")
+    legend = f"{name}; slope {slope_of(points):.2f}" if len(points) > 1 else name
+    yield _text(_LEFT + 42, row, legend, "start")
 
 
 def _line(start: tuple[float, float], end: tuple[float, float]) -> str:

@@ -284,7 +284,7 @@ def scan_unpacked(folder: str) -> int:
 
 
 def index_store(folder: str) -> int:
-    """Index a store anew: read, check, decompress, decode, count and write."""
+    """Index a store from nothing: read, check, decompress, decode, count and write."""
     from labeler.calculators.index.store_index import update_index  # noqa: PLC0415 - as above
 
     made = update_index(Path(folder), print, rebuild=True)
@@ -364,7 +364,7 @@ def main() -> None:
     """Run one task."""
     name, *arguments = sys.argv[1:]
     if name not in BARE:
-        # What a task alone takes is told without the loading of the program.
+        # What a task alone takes is measured without the loading of the program.
         importlib.import_module(_module(name))
     begin, busy = time.perf_counter(), time.process_time()
     count = TASKS[name](*arguments)

@@ -53,7 +53,7 @@ def build(folder: Path) -> Path:
 
 
 def check_contents(wheel: Path) -> None:
-    """The wheel brings one package and its metadata, and installs nothing beside them."""
+    """The wheel brings one package and its metadata, and installs nothing else."""
     with zipfile.ZipFile(wheel) as archive:
         tops = {name.split("/")[0] for name in archive.namelist()}
     packages = {top for top in tops if not top.endswith(".dist-info")}

@@ -2,7 +2,7 @@
 
 Each label is the one that a careful person would give to the document's example; only counts and
 keys matter, so the sentences are placeholders. Where a document's own arithmetic slips, the slip
-is named and the right figure stands beside it. To add an example, write its label down and a line
+is named and the right figure stands next to it. To add an example, write its label down and a line
 in ``_from_labels``; figures that come from no label stand in ``_of_questions`` and ``_of_scores``.
 """
 

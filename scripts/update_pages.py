@@ -125,12 +125,12 @@ _TOLD = (
 def peer_table() -> str:
     """Some lines of the measured comparison with other tools, and when and how it was measured."""
     page = PEERS.read_text(encoding="utf-8").splitlines()
-    told = [line.rstrip() for line in page if line.startswith(("Date: ", "Times: "))]
+    dates = [line.rstrip() for line in page if line.startswith(("Date: ", "Times: "))]
     heading, rule, *rows = (_cells(line) for line in page if line.startswith("|"))
     shown = [row for row in rows if row[0].startswith(_TOLD)]
     left_out = {place for place, name in enumerate(heading) if name in ("goal", "met")}
     table = ([c for n, c in enumerate(row) if n not in left_out] for row in (heading, rule, *shown))
-    return "\n".join([*(f"| {' | '.join(row)} |" for row in table), "", "; ".join(told)])
+    return "\n".join([*(f"| {' | '.join(row)} |" for row in table), "", "; ".join(dates)])
 
 
 def _cells(line: str) -> list[str]:
@@ -149,7 +149,7 @@ GENERATED: dict[Path, dict[str, Part]] = {
 
 
 def updated(page: Path) -> str:
-    """A page with every generated part made anew."""
+    """A page with every generated part replaced."""
     text = page.read_text(encoding="utf-8")
     for name, make in GENERATED[page].items():
         begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"

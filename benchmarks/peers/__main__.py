@@ -2,7 +2,7 @@
 
     python benchmarks/peers [--write docs/peers.md] [--cache FOLDER] [--with ragchecker]
 
-ragas, deepeval and trulens run beside labeler, each in a virtual environment of its own, which is
+ragas, deepeval and trulens run next to labeler, each in a virtual environment of its own, which is
 made on the first run under ``--cache``. The server is a made-up one on this machine: figures say
 what the tools ask and what it takes, and nothing of the quality of what they find. Where labeler
 misses a goal, the exit code is 1.
@@ -88,7 +88,7 @@ def arguments() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     peers = [*dict.fromkeys(one.peer for one in TOOLS if one.peer != "labeler")]
-    add("--only", choices=peers, action="append", help="beside labeler; may be given again")
+    add("--only", choices=peers, action="append", help="besides labeler; may be given again")
     extras = [one.peer for one in EXTRAS]
     add("--with", choices=extras, action="append", default=[], dest="extra", help="as well")
     add("--quick", action="store_true", help="at a small scale, to see that everything runs")

@@ -146,11 +146,11 @@ def spent(calls: Iterable[Call], rows: Sequence[Json], counter: TokenCounter) ->
 
 
 def schema_text(call: Call) -> str:
-    """The schemas that travel beside the messages; nothing where they stand in the text."""
-    beside = [call.body.get("response_format", {}).get("json_schema", {}).get("schema")]
-    beside += [tool["function"]["parameters"] for tool in call.body.get("tools") or ()]
+    """The schemas that are sent next to the messages; nothing where they stand in the text."""
+    schemas = [call.body.get("response_format", {}).get("json_schema", {}).get("schema")]
+    schemas += [tool["function"]["parameters"] for tool in call.body.get("tools") or ()]
     packed = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
-    return "".join(packed.encode(schema) for schema in beside if schema)
+    return "".join(packed.encode(schema) for schema in schemas if schema)
 
 
 def message_text(call: Call) -> str:
@@ -168,7 +168,7 @@ def cached_tokens(calls: Iterable[Call], counter: TokenCounter) -> int:
     """Tokens that a provider's prompt cache could read: those of a prefix that came before.
 
     The schema counts as the beginning of the request. A prefix counts from 1,024 tokens on and is
-    told apart every 512 characters; nothing is forgotten.
+    distinguished every 512 characters; nothing is forgotten.
     """
     seen: set[tuple[object, ...]] = set()
     total = 0

@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 
 _NEEDED_BYTES = 2 * 10**9
-"""Free space to begin with: most take less than 1 GB, pip's own files beside it."""
+"""Free space to begin with: most take less than 1 GB, pip's own files not counted."""
 _LARGE = {"ragchecker": 14 * 10**9}
 """Free space for those that take more."""
 _DISTRIBUTIONS = {"trulens": "trulens-core", "ragchecker_formulas": "ragchecker"}
@@ -36,7 +36,7 @@ def interpreter(peer: str, cache: Path) -> Path:
     """The Python that has a peer, which is installed if need be; takes minutes the first time.
 
     Args:
-        peer: ``ragas`` or ``deepeval``, say; ``peer.txt`` beside this file pins what is installed.
+        peer: ``ragas`` or ``deepeval``, say; ``peer.txt`` next to this file pins what is installed.
         cache: a folder outside the repository.
 
     Raises:

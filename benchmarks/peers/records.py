@@ -23,7 +23,7 @@ def made_up(count: int, seed: int = 1) -> list[dict[str, Any]]:
 
 
 def with_references(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The same rows with a ``reference``: what their response says first, and a sentence beside."""
+    """The same rows with a ``reference``: what their response says first, and one more sentence."""
     return [{**row, "reference": _reference(row)} for row in rows]
 
 

@@ -50,7 +50,7 @@ class Spent(NamedTuple):
     prompt: int
     """Tokens, those of schemas included."""
     schema: int
-    """Tokens of schemas that travel beside the messages."""
+    """Tokens of schemas that are sent next to the messages."""
     cached: int
     """Tokens of prompts that a provider's prompt cache could have read."""
     completion: int
@@ -77,7 +77,7 @@ class Run(NamedTuple):
 
 
 class Reuse(NamedTuple):
-    """Runs one after the other, with what the tool keeps; each is told by its calls."""
+    """Runs one after the other, with what the tool keeps; each is recognized by its calls."""
 
     records: int
     metrics: int

@@ -27,7 +27,7 @@ class Subject:
     reuses: bool = True
     """Whether it keeps anything."""
     own_column: bool = True
-    """Whether its environment is told; of two forms of one tool, only the first's."""
+    """True if its environment is listed; of two forms of one tool, only the first's."""
 
     @property
     def fewer(self) -> Sequence[str]:

@@ -22,7 +22,7 @@ def at_most(most: float, unit: str = "") -> Goal:
 
 
 class Figure(NamedTuple):
-    """One line of the table: how a figure is taken and told."""
+    """One line of the table: how a figure is taken and shown."""
 
     name: str
     value: Callable[[Tool], float | str | None]
@@ -90,7 +90,7 @@ def _asked() -> Iterator[Figure]:
         ",.0f",
         at_most(2_500),
     )
-    yield Figure("… of these, schemas beside the messages", _each(lambda s: s.schema), ",.0f")
+    yield Figure("… of these, schemas next to the messages", _each(lambda s: s.schema), ",.0f")
     yield Figure("… of these, not in a prefix sent before", _each(_fresh), ",.0f")
     yield Figure("completion tokens a record", _each(lambda s: s.completion), ",.0f")
     yield Figure(
@@ -192,7 +192,7 @@ def rows_of(tools: Sequence[Tool], listed: Iterable[Figure]) -> Iterator[str]:
 
 
 def _doubts(tool: Tool) -> str:
-    """What makes a tool's figures doubtful."""
+    """Reasons to doubt a tool's figures."""
     missing = sum(run.missing for run in tool.rounds)
     ended = {run.ended_by for run in tool.rounds if run.ended_by}
     said = [f"{missing} values are missing"] if missing else []

@@ -151,8 +151,8 @@ def relevant_nothing(subject: Subject) -> Iterator[Found]:
     severity="note",
     title="Every document sentence relevant",
     why=(
-        "Retrieved texts of some length seldom hold nothing beside the point: look whether the "
-        "judge told the sentences apart at all."
+        "Long documents rarely hold relevant sentences only: check that the judge "
+        "distinguished between sentences."
     ),
     applies=lambda subject: len(subject.documents) >= FEWEST_SENTENCES,
 )

@@ -117,7 +117,7 @@ def _explains_by_keys(subject: Subject) -> bool:
     severity="suspicion",
     title="Explanation names none of the listed sentences",
     why=(
-        "The explanation rests on other document sentences than the list beside it; metrics count "
+        "The explanation rests on other document sentences than the list next to it; metrics count "
         "the list."
     ),
     applies=_explains_by_keys,
@@ -180,7 +180,7 @@ def explanation_names_unknown_key(subject: Subject) -> Iterator[Found]:
     severity="suspicion",
     title="One explanation for several sentences",
     why=(
-        "The same words beside three sentences or more that rest on different support were not "
+        "The same words for three or more sentences with different support were not "
         "written by looking at each."
     ),
     applies=lambda subject: len(subject.judged) >= FEWEST_COPIES,
@@ -201,7 +201,7 @@ def explanation_copied(subject: Subject) -> Iterator[Found]:
     "explanation_for_both_verdicts",
     severity="contradiction",
     title="One explanation for yes and no",
-    why="The same words stand beside a supported sentence and an unsupported one.",
+    why="The same words explain a supported sentence and an unsupported one.",
     applies=lambda subject: bool(subject.supported and subject.unsupported),
     weight=0.3,
 )
@@ -210,7 +210,7 @@ def explanation_for_both_verdicts(subject: Subject) -> Iterator[Found]:
     for entries in _by_words(subject).values():
         if len({entry.fully_supported for entry in entries}) > 1:
             yield Found(
-                "The same explanation stands beside a supported and an unsupported sentence.",
+                "A supported and an unsupported sentence have the same explanation.",
                 tuple(entry.response_sentence_key for entry in entries),
             )
 
@@ -299,7 +299,7 @@ _ADDRESS = re.compile(r"\b(?:https?|ftp)://[^\s<>\"'()\[\]]{3,200}", re.IGNORECA
     title="Explanation speaks of instructions, or holds mark-up or an address",
     why=(
         "A judge that repeats orders, mark-up or links may have followed what a document or an "
-        "answer told it: read the texts before trusting the label."
+        "answer ordered: read the texts before trusting the label."
     ),
     weight=0.4,
 )
@@ -323,7 +323,7 @@ def explanation_obeys(subject: Subject) -> Iterator[Found]:
     title="Explanation with control, direction or invisible characters",
     why=(
         "No judge writes such characters by itself: they come from a text that it read, or hide "
-        "something from whoever reads the explanation."
+        "something from readers of the explanation."
     ),
 )
 def explanation_unsafe_characters(subject: Subject) -> Iterator[Found]:

@@ -59,7 +59,7 @@ def answer_repaired(subject: Subject) -> Iterator[Found]:
     title="Verdicts that were left open",
     why=(
         "The source holds no verdict on these sentences; they count as supported because keys "
-        "stand beside them, which also partial support has."
+        "are listed for them, as for partial support."
     ),
 )
 def verdict_left_open(subject: Subject) -> Iterator[Found]:

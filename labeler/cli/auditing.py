@@ -270,12 +270,12 @@ def _print_suspicious(found: Audit, top: int) -> None:
     shown, worst = found.ranked(top), found.worst
     out.print(
         f"{len(found.records)} records: {worst['contradiction']} with a contradiction, "
-        f"{worst['suspicion']} more with a suspicion, {worst['note']} with notes alone, "
+        f"{worst['suspicion']} suspicious, {worst['note']} with notes only, "
         f"{len(found.records) - found.flagged} without a finding"
     )
     if shown:
         out.print(
-            f"the most doubtful {len(shown)} of {found.flagged} (--top); of equal ones, more "
+            f"the {len(shown)} most suspicious of {found.flagged} (--top); of equal ones, more "
             "contradictions first, then as in the file:",
             soft_wrap=True,
         )

@@ -101,7 +101,7 @@ def export(
     if top is not None and sample is not None:
         raise UsageError("--top and --sample choose in two ways: give one of them")
     if output == STDIO:
-        raise UsageError("--output: name a file: the tool's settings are written beside it")
+        raise UsageError("--output: name a file: the tool's settings are written next to it")
     chosen_tool = TOOLS[tool]
     settings_file = settings_path(output, chosen_tool)
     for path in (output, str(settings_file)):

@@ -140,7 +140,7 @@ def _session(
 def _describe(session: ReviewSession, known: int) -> None:
     """Print the number and order of the labels to review, and warnings."""
     size, labels = len(session.places), len(session.labels)
-    drawn = {"random": "drawn at random", "doubtful": "the most doubtful first"}
+    drawn = {"random": "drawn at random", "doubtful": "the most suspicious first"}
     how = drawn.get(session.settings.queue, "in the order of the file")
     failed = f", {session.labels.failed} rows failed" if session.labels.failed else ""
     repeated = len(session.labels.rows) - labels
@@ -162,7 +162,7 @@ def _serve(session: ReviewSession, port: int, *, open_browser: bool) -> None:
 
     with listening(port) as (taken, address):
         notify(f"open {address}")
-        notify("this address is for you alone; Ctrl-C ends the desk")
+        notify("this address is for you alone; Ctrl-C ends the review app")
         if open_browser and not webbrowser.open(str(address)):
             notify("no browser could be opened: open the address yourself")
         review_server(session, address=address, on_error=notify).run(sockets=[taken])

@@ -233,7 +233,7 @@ def _parse_choice(field: str, columns: str | Sequence[str]) -> Choice:
 class Columns:
     """The columns that the fields of an example are read from.
 
-    A value that is read is moved: its siblings, such as the scores beside the texts of retrieved
+    A value that is read is moved: its siblings, such as the scores next to the texts of retrieved
     documents, stay among the row's other columns. A column with the name of a field that is read
     from elsewhere stays there too.
     """

@@ -226,7 +226,7 @@ def outcome_of(line: Line) -> AnyOutcome:
     if fault:
         raise UsageError(
             f"{line.where}: record {outcome.id!r} was damaged or edited: {fault}; "
-            "write it anew from the store, or leave the line out"
+            "write it again from the store, or leave the line out"
         )
     return outcome
 
@@ -239,7 +239,7 @@ def to_line(outcome: AnyOutcome) -> str:
 def write_outcomes(outcomes: Iterable[T], path: str | Path) -> Iterator[T]:
     """Write outcomes as JSON Lines, or as Parquet by the file's name, and yield each.
 
-    The file appears under its name once it is complete; until then a temporary file beside it
+    The file appears under its name once it is complete; until then a temporary file next to it
     holds the lines. ``-`` writes to standard output, line by line.
 
     Raises:

@@ -33,7 +33,7 @@ PRESETS: Catalog[Preset] = Catalog("preset")
 PRESETS.add(
     "ragbench",
     Preset(
-        "RAGBench, to be labeled anew",
+        "RAGBench, to be labeled again",
         {
             "id": ("dataset_name,id,generation_model_name",),
             "question": ("question",),

@@ -56,9 +56,9 @@ def judge_call(spec: JudgeSpec, request: Task) -> Iterator[Callable[[ReplyFacts]
         request: what it is asked.
 
     Yields:
-        What is to be told the facts of the reply.
+        A function to call with the facts of the reply.
     """
-    trace = sys.modules.get("opentelemetry.trace")  # whoever set a provider has imported it
+    trace = sys.modules.get("opentelemetry.trace")  # loaded if a provider is set
     span = None if trace is None else _begun(trace, spec, request)
     if span is None:
         yield lambda _: None
@@ -128,7 +128,7 @@ def _server(address: str) -> dict[str, str | int | float]:
 def digest_of_id(id: str) -> str:  # noqa: A002 - the row's field
     """How a span names a row: the first 16 hexadecimal digits of the SHA-256 of its id.
 
-    Whoever knows the ids can tell which row it is; short ids can be guessed.
+    Readers who know the ids can name the row; short ids can be guessed.
     """
     return hashlib.sha256(id.encode()).hexdigest()[:_ID_DIGITS]
 

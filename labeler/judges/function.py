@@ -48,7 +48,7 @@ class FunctionJudge:
     def _call(self, task: Task) -> Any:  # noqa: ANN401 - checked by the schema
         try:
             return self._function(task)
-        except StopIteration as error:  # no future can carry it: the run would wait for ever
+        except StopIteration as error:  # no future can carry it: the run would never end
             raise RuntimeError("the function raised StopIteration") from error
 
     async def aclose(self) -> None:

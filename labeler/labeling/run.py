@@ -363,7 +363,7 @@ class Run:
             while buffer:
                 yield buffer.popleft().settle()
         except FatalJudgeError:
-            # Earlier outcomes are paid for and passed on, whoever noticed the error first.
+            # Earlier outcomes are paid for and passed on, whichever worker noticed the error first.
             while buffer and buffer[0].succeeded:
                 yield buffer.popleft().settle()
             raise

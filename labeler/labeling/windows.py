@@ -147,7 +147,7 @@ def _require_cuttable(example: KeyedExample, frame: int, costs: Sequence[int], l
     if long is None:
         return
     what = (
-        f"document sentence {long!r} alone takes about {max(costs):,} tokens, and beside the "
+        f"document sentence {long!r} alone takes about {max(costs):,} tokens, and next to the "
         f"response and the instructions there is room for {free:,}"
         if free > 0
         else f"its response and the instructions alone take about {frame:,} tokens"

@@ -22,7 +22,7 @@ def folder(kind: str) -> Path:
         if place.is_dir():
             return place
     raise UnknownName(
-        f"no {kind} folder in {_PACKAGE} or beside it: "
+        f"no {kind} folder in {_PACKAGE} or next to it: "
         "reinstall the package, its wheel carries them"
     )
 

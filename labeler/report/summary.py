@@ -185,7 +185,7 @@ class Summary:
         failed: reason, count and filter of failed rows, the most frequent first.
         more_reasons: number of reasons not listed.
         contradicted: records with a contradiction.
-        suspected: further records with a suspicion.
+        suspected: suspicious records without a contradiction.
         configurations: figures of each judge configuration.
         more_configurations: number of configurations without figures.
         faults: mixtures of answering models, and others than those that were asked for.

@@ -426,8 +426,8 @@ def test_the_command_shows_rates_and_the_most_doubtful(
     auditing.audit(labels)
     out = capsys.readouterr().out
     assert "overall_against_sentences  contradiction           2        1  50.00 %" in out
-    assert "2 records: 1 with a contradiction, 0 more with a suspicion, 0 with notes" in out
-    assert "the most doubtful 1 of 1 (--top)" in out
+    assert "2 records: 1 with a contradiction, 0 suspicious, 0 with notes" in out
+    assert "the 1 most suspicious of 1 (--top)" in out
     assert f"labeler report {labels} -o report.html" in out
     assert "0.50  odd<U+001B>[31m" in out
     assert "[b]" in out

@@ -274,7 +274,7 @@ def test_no_values_have_no_mean() -> None:
 
 def test_wrong_use_is_refused() -> None:
     """Each with what it got and what is allowed."""
-    with pytest.raises(UsageError, match="2 human values beside 1"):
+    with pytest.raises(UsageError, match="2 human values and 1"):
         ppi_mean((1, 0), (1,), ())
     with pytest.raises(UsageError, match="between 0 and 1, got 2"):
         ppi_mean((1, 0), (1, 0), (), weight=2)

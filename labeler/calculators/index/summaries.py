@@ -227,8 +227,8 @@ def _from_index(
             return FileCounts(counts, [], digests, selection)
     except DamagedIndex as error:
         path = Path(file)
-        beside = sidecar_of(path).exists() or old_sidecar_of(path).exists()
-        named = path if beside else path.parent
+        has_index = sidecar_of(path).exists() or old_sidecar_of(path).exists()
+        named = path if has_index else path.parent
         notice(f"the index of {file} is ignored: {error}; labeler index {named} rebuilds it")
         return None
 

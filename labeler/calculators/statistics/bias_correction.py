@@ -150,7 +150,7 @@ def ppi_mean(
     _check([*people, *judge, *judge_alone], level)
     if len(people) != len(judge):
         raise UsageError(
-            f"{len(people)} human values beside {len(judge)} of the judge; give both for each "
+            f"{len(people)} human values and {len(judge)} of the judge; give both for each "
             "record of the sample, in one order"
         )
     if weight is not None and not 0 <= weight <= 1:

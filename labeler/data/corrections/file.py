@@ -50,7 +50,9 @@ def corrections_path(labels: str | Path) -> Path:
     """
     path = Path(labels)
     if str(labels) == STDIO:
-        raise UsageError("labels from standard input have no file beside them: name the other file")
+        raise UsageError(
+            "labels from standard input have no file next to them: name the other file"
+        )
     if path.is_dir():
         return path / IN_STORE
     name = path.name.removesuffix(".gz").removesuffix(".jsonl")
@@ -226,7 +228,7 @@ def keep_corrections(path: str | Path) -> None:
     """
     if is_corrections_file(path):
         raise UsageError(
-            f"{path} holds what people said of labels, which writing it anew would lose: write to "
+            f"{path} holds what people said of labels, which overwriting it would lose: write to "
             "another file"
         )
 

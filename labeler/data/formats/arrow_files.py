@@ -203,7 +203,7 @@ def _unreadable(where: str, error: Exception) -> BadRow:
     if isinstance(error, UnicodeDecodeError):
         return BadRow(
             f"{where}: a text has byte {error.object[error.start]:#04x}, which is not UTF-8; write "
-            "the file anew from texts",
+            "the file again from texts",
             reason="not_utf8",
         )
     return BadRow(f"{where}: its values cannot be read: {str(error)[:200]}", reason="wrong_type")

@@ -57,7 +57,7 @@ class LimitedMessages(io.RawIOBase):
             if size > LARGEST_MESSAGE:
                 raise UsageError(
                     f"{name}: a batch has {size} bytes, packed into {message.body.size}; at most "
-                    f"{LARGEST_MESSAGE} are read; write the file anew with fewer rows in a batch, "
+                    f"{LARGEST_MESSAGE} are read; write the file again with fewer rows in a batch, "
                     "such as chunksize=1000 of pyarrow.feather.write_feather, or uncompressed"
                 )
             yield message.serialize().to_pybytes()

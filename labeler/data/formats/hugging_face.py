@@ -46,7 +46,7 @@ def _data_files(folder: Path) -> list[str]:
     files = [entry.get("filename") for entry in given if isinstance(entry, dict)]
     for file in files:
         if not isinstance(file, str) or Path(file).name != file or file in {"", ".", ".."}:
-            raise UsageError(f"{folder / _STATE} names {file!r:.80}, which is no file beside it")
+            raise UsageError(f"{folder / _STATE} names {file!r:.80}, which is no file next to it")
     return [str(folder / str(file)) for file in files]
 
 
@@ -61,9 +61,9 @@ def _object(path: Path) -> dict[str, Any]:
     try:
         value: object = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(f"cannot read {path}: {error}; save the data set anew") from error
+        raise UsageError(f"cannot read {path}: {error}; save the data set again") from error
     if not isinstance(value, dict):
-        raise UsageError(f"{path} holds no object; save the data set anew")
+        raise UsageError(f"{path} holds no object; save the data set again")
     return value
 
 

@@ -132,7 +132,7 @@ def _entries(name: str, file: IO[bytes]) -> Iterator[bytes]:
                 entry.clear()
                 start, several = position + 1, True
         _extend(entry, piece[start:])
-    raise UsageError(f"{name} ends before its array does: it may be cut off; write it anew")
+    raise UsageError(f"{name} ends before its array does: it may be cut off; write it again")
 
 
 def _extend(entry: bytearray, part: bytes) -> None:

@@ -50,8 +50,8 @@ def _is_record(value: object) -> bool:
 def row_of(row: Any, where: str) -> Any:  # noqa: ANN401 - of any package
     """Return a row with mappings instead of objects, so far as their fields are known.
 
-    Of an object, null fields, vectors and what is no data, such as a client, are left out. The
-    fields of a mapping all stay.
+    Of an object, null fields, vectors and values other than data, such as a client, are left
+    out. The fields of a mapping all stay.
 
     Raises:
         BadRow: an object cannot be converted, or the row has too many parts.

@@ -168,6 +168,6 @@ def check_row_groups(name: str, metadata: Any, file_size: int) -> None:  # noqa:
         if size > limit or min(group.total_byte_size, group.num_rows) < 0:
             raise UsageError(
                 f"{name}: row group {number} has {size} bytes, packed into {file_size}; of so many "
-                f"at most {limit} are read; write the file anew with fewer rows in a group, such "
+                f"at most {limit} are read; write the file again with fewer rows in a group, such "
                 "as row_group_size=1000 of pyarrow, if what it holds is in order"
             )

@@ -227,7 +227,7 @@ def _content(correction: Correction) -> Correction:
 
 
 def settings_path(output: str | Path, tool: Tool) -> Path:
-    """Return the path of a tool's settings, beside the tasks."""
+    """Return the path of a tool's settings, next to the tasks."""
     path = Path(output)
     return path.with_name(path.name.removesuffix(".json") + tool.settings_suffix)
 

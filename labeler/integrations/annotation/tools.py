@@ -114,7 +114,7 @@ class Tool(ABC):
         name: the tool's name, also the source of its corrections.
         settings_file: file in this package with the settings that the tool needs once. They hold
             nothing of any record.
-        settings_suffix: suffix of the settings file that is written beside the tasks.
+        settings_suffix: suffix of the settings file that is written next to the tasks.
     """
 
     name: ClassVar[str]

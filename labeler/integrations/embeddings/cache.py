@@ -174,7 +174,7 @@ class EmbeddingCache:
         try:
             return as_vector(vector)
         except (TypeError, ValueError):
-            return self._fault("gave what is no list of finite numbers")
+            return self._fault("returned something other than lists of finite numbers")
 
     def _fault(self, bug: str) -> JudgeError:
         return JudgeError(

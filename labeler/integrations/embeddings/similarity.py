@@ -124,7 +124,7 @@ def _with_similarity(
             record,
             "unequal_dimensions",
             f"embedder {cache.embedder.spec} gave vectors of several sizes for its texts: it is "
-            "another model by now, under the same name; remove the folder of vectors to begin anew",
+            "another model by now, under the same name; remove the folder of vectors",
         )
     cosines = tuple(cosine(asked, vector) for vector in written)
     similarity = Similarity(embedder=cache.embedder.spec, cosines=cosines)

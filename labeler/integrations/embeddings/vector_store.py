@@ -42,7 +42,7 @@ class _VectorFile(Database):
         return StoreError(
             f"vector store {self.directory}: key {name}: the stored vector was damaged or tampered "
             f"with: {reason}; remove the folder {self.directory}, and run again to have its "
-            "vectors made anew; labels are not in it"
+            "vectors computed again; labels are not in it"
         )
 
 

@@ -118,7 +118,9 @@ def as_vector(numbers: Sequence[object]) -> Vector:
     try:
         return decoded_bytes(struct.pack(f"<{len(numbers)}f", *numbers))
     except (struct.error, OverflowError) as error:
-        raise ValueError("it holds what is no finite number in single precision") from error
+        raise ValueError(
+            "it holds values that are not finite numbers in single precision"
+        ) from error
 
 
 def encoded(vector: Vector) -> str:

@@ -69,7 +69,7 @@ class DiffBrowser {
     return el("div", { class: "control" }, el("label", { for: input.id }, name), input);
   }
 
-  /** Choose and order the records anew, by what the controls say. */
+  /** Choose and order the records by the controls. */
   sort() {
     const words = this.words.value.toLowerCase().split(/\s+/).filter(Boolean);
     const all = this.records.id.map((_, place) => place);
@@ -277,7 +277,7 @@ class DiffBrowser {
     );
   }
 
-  /** What B's judge wrote about what it decides otherwise; A's words stand beside the sentences. */
+  /** B's explanations of its other decisions; A's are next to the sentences. */
   drawReasons({ flips, other, made }, drawn) {
     const has = (field) => flips.some((flip) => flip.field === field);
     const judged = flips.filter(({ field }) => field === "supported" || field === "supporting_keys");

@@ -32,7 +32,7 @@ class SentenceKeys {
 
   /** Go to another sentence of the same part, or to the other side with left and right. */
   move(pressed, row) {
-    const rows = [...this.rows.beside(row).values()];
+    const rows = [...this.rows.adjacent(row).values()];
     const at = rows.indexOf(row);
     const to = { ArrowDown: rows[at + 1], ArrowUp: rows[at - 1], Home: rows[0], End: rows.at(-1) }[
       pressed

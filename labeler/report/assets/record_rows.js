@@ -35,7 +35,7 @@ class SentenceRows {
   }
 
   /** Return the rows of the same part. */
-  beside(row) {
+  adjacent(row) {
     return this[row.dataset.part];
   }
 
