@@ -142,6 +142,15 @@ class Task(Generic[AnswerT]):
         """The chat messages, rendered on first use."""
         return self.kind.messages(self.prompt, self.example)
 
+    @cached_property
+    def sent_schema(self) -> ResponseSchema:
+        """The schema that is sent: the published one, or with the record's own keys in it."""
+        if "keys_in_schema" not in self.signature.sampling:
+            return self.schema
+        from labeler.judges.record_schema import with_own_keys  # noqa: PLC0415 - an option only
+
+        return with_own_keys(self.schema, self.example)
+
     @property
     def answer_type(self) -> type[AnswerT]:
         """Class of the answer."""

@@ -160,6 +160,7 @@ def label_tasks(
     splitter, prompt, trial = splitter_of(options), prompts_of(options), options.trial + extra
     if options.profile != AUTO:
         asked = _asked(PROFILES[options.profile], prompt)
+        _require_patterns(judge.spec, asked[1])
         return LabelTasks(judge, splitter, *asked, trial, context_budget=budget)
     if "/" in prompt:
         raise UsageError(
@@ -167,6 +168,7 @@ def label_tasks(
             f"{version_of(prompt)!r:.20}, and not {prompt!r:.80}"
         )
     asked, referenced = (_asked(PROFILES[name], prompt) for name in ("claims", "reference"))
+    _require_patterns(judge.spec, asked[1])
     return LabelTasks(judge, splitter, *asked, trial, referenced, budget)
 
 
@@ -187,6 +189,15 @@ def _asked(profile: Profile, prompt: str) -> tuple[Prompt, ResponseSchema]:
             f"{profile.name!r}; its own prompt is '{profile.name}/{version}'"
         )
     return worded, load_schema(profile.schema_of(worded.name))
+
+
+def _require_patterns(spec: JudgeSpec, schema: ResponseSchema) -> None:
+    """Reject lists of keys in a schema that has no places for them."""
+    if getattr(spec, "keys_in_schema", None) and not schema.has_decisions:
+        raise UsageError(
+            f"--keys-in-schema needs a schema of version 2, and {schema.name} is asked for: name "
+            "its prompts with --prompt v2"
+        )
 
 
 def context_budget(

@@ -121,7 +121,7 @@ def cut(task: Task, budget: ContextBudget, counter: TokenCounter = COUNTER) -> W
     Raises:
         BadRow: a sentence, or the rest of every window, exceeds the budget (``too_long``).
     """
-    schema = task.schema.compact
+    schema = task.sent_schema.compact
     texts = [{"content": message["content"]} for message in task.messages]
     if request_tokens_at_most(counter, texts, schema) <= budget.whole:
         return None  # without counting

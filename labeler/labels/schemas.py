@@ -34,7 +34,10 @@ class ResponseSchema:
 
     @cached_property
     def has_decisions(self) -> bool:
-        """True if verdicts and the keys that they need stand together in a ``decision``."""
+        """True if verdicts and the keys that they need stand together in a ``decision``.
+
+        So it is from version 2 of the label schemas on, which also say what a key looks like.
+        """
         return '"decision"' in self.text
 
     @cached_property

@@ -66,7 +66,7 @@ def request_body(
         **spec.parameters(),
         **task.parameters,
         "messages": asked,
-        **_output_format(mode_of(task.signature), task.schema),
+        **_output_format(mode_of(task.signature), task.sent_schema),
     }
     if cap is not None:
         body[spec.cap_field] = cap
@@ -84,9 +84,12 @@ def request_parts(
     """Return the messages that are sent, and the schema's JSON if it is sent apart from them."""
     asked = list(task.messages if messages is None else messages)
     if mode_of(task.signature) not in FRAMED:
-        return asked, task.schema.compact
+        return asked, task.sent_schema.compact
     last = len(task.messages) - 1  # a re-ask follows the messages of the task
-    asked[last] = {**asked[last], "content": asked[last]["content"] + FRAME + task.schema.compact}
+    asked[last] = {
+        **asked[last],
+        "content": asked[last]["content"] + FRAME + task.sent_schema.compact,
+    }
     return asked, ""
 
 
