@@ -477,6 +477,33 @@ def test_one_record_that_always_fails_opens_no_breaker() -> None:
     assert served(work) == []
 
 
+def test_records_that_fail_while_others_are_answered_are_no_outage() -> None:
+    """Where they alone remain, their attempts run out, and the run ends within seconds."""
+
+    async def work() -> tuple[list[str], float]:
+        notices: list[str] = []
+        traffic = Traffic(32, notice=notices.append, clock=now)
+
+        async def label(record: int) -> None:
+            async with traffic.slot():
+                for _ in range(6 if record % 10 == 0 else 1):
+                    async with traffic.request(record, Size()) as sent:
+                        await asyncio.sleep(0.1)
+                        if record % 10:
+                            sent.answered()
+                            traffic.labeled()
+                        else:
+                            sent.failed(charged=False)
+                    await traffic.sleep(1)
+
+        await asyncio.gather(*map(label, range(100)))
+        return notices, now()
+
+    notices, seconds = served(work)
+    assert notices == []
+    assert seconds < 20
+
+
 def test_a_server_that_never_answered_opens_no_breaker() -> None:
     """That is a wrong address more likely than an outage: records are given up, and soon all."""
 

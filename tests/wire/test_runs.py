@@ -513,8 +513,8 @@ def test_a_wall_clock_that_jumps_changes_no_pause(
     monkeypatch.setattr(Traffic, "_wait_for_change", nap)
     with Provider(lambda call: "429-wait-ms" if call.number % 4 == 0 else None) as provider:
         limits: dict[str, Any] = {"requests_per_minute": 600, "tokens_per_minute": 10**6}
-        outcomes = run(provider, rows(12), **limits)
-    assert reasons(outcomes) == ["label"] * 12
+        outcomes = run(provider, rows(30), **limits)
+    assert reasons(outcomes) == ["label"] * 30
     assert naps
 
 

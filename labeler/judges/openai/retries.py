@@ -129,8 +129,10 @@ def report_failure(
     if policy is RetryPolicy.RATE:
         sent.limited()
     elif policy is RetryPolicy.RETRY:
-        wrote = failed.rule.reason == "malformed"  # the model has worked, though for nothing
-        sent.failed(charged=charged or wrote)
+        if failed.rule.reason == "malformed":  # the model has worked, though for nothing
+            sent.answered()
+        else:
+            sent.failed(charged=charged)
     elif sent.end is None:
         # A rejected request costs nothing; of an unread answer, the charge is unknown.
         if charged:

@@ -46,9 +46,13 @@ class Health:
         """Return the tokens that an answer may have: more than its cap if others had more."""
         return max(cap, math.ceil(_MARGIN * self._longest))
 
-    def doubt(self) -> None:
-        """Have one request at a time in flight until the first label."""
-        self._most = FIRST_ROWS
+    def doubt(self, requests: int = FIRST_ROWS) -> None:
+        """Send fewer requests until the first label, by default one at a time.
+
+        Args:
+            requests: how many fewer, such as the output modes that may have to be tried yet.
+        """
+        self._most = max(self._most, requests)
 
     def labeled(self) -> None:
         """Record a usable answer."""

@@ -100,6 +100,8 @@ class _HeldSlot:
     held: bool = True
     clean: bool = True
     begun: bool = False
+    failed_at: float = math.inf
+    """When a request of its record failed first."""
 
 
 _SLOT: ContextVar[_HeldSlot | None] = ContextVar("slot", default=None)
@@ -148,6 +150,8 @@ class Traffic:
         self._reported_level_at = -math.inf
         self._last_answer: float | None = None
         self._answer_missing = False
+        self._answered = -math.inf
+        """When the latest of the answered requests was sent."""
         self._begun = self._in_flight = 0
 
     def for_server(self, concurrency: int | None = None, budget: Budget | None = None) -> Traffic:
@@ -360,13 +364,13 @@ class Traffic:
         if slot is not None and sent.end in {"limited", "failed"}:
             slot.clean = False
         if sent.end == "answered":
-            self._on_answer()
+            self._on_answer(sent)
         elif sent.end == "limited":
             self._in_vain += 1
             self._on_rate_limit(sent)
         elif sent.end == "failed":
             self._in_vain += 1
-            self._on_failure(sent)
+            self._on_failure(sent, slot or _HeldSlot())
         else:
             self._breaker.dropped(probe=sent.probe)
         self.budget.settle(sent.size.worst_cost, sent.cost)
@@ -376,7 +380,8 @@ class Traffic:
                     buckets["tokens"].take(sent.tokens - sent.size.tokens)
         self._changed.set()
 
-    def _on_answer(self) -> None:
+    def _on_answer(self, sent: SentRequest) -> None:
+        self._answered = max(self._answered, sent.began)
         if self._breaker.open:
             self.notice("the server answers again")
         self._in_vain = 0
@@ -393,7 +398,10 @@ class Traffic:
         if self._slots.limited(sent.number):
             self._notice_level()
 
-    def _on_failure(self, sent: SentRequest) -> None:
+    def _on_failure(self, sent: SentRequest, slot: _HeldSlot) -> None:
+        slot.failed_at = min(slot.failed_at, self.clock())
+        if slot.failed_at < self._answered and not self._breaker.open:
+            return  # others were answered since: it is the record, no outage
         if self._last_answer is not None and not self._answer_missing:
             # Not silent before: while others judged, this server may have been asked nothing.
             self._last_answer = max(self._last_answer, sent.began)
