@@ -350,7 +350,8 @@ def _first_found(
         try:
             value, paths = _read(field, choice, row, where)
         except _NoValue as error:
-            complaint = complaint or error
+            # Its traceback holds this frame, and so the row until the garbage collector comes.
+            complaint = complaint or error.with_traceback(None)
             continue
         if value is not None and not (field in _TEXTS and _is_object(value)):
             return value, paths
@@ -390,7 +391,7 @@ def _read(
         try:
             value = path.find(row)
         except _NoValue as error:
-            complaint = complaint or error
+            complaint = complaint or error.with_traceback(None)
             continue
         there.append(path)
         if isinstance(value, list | tuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 from pathlib import Path
@@ -501,3 +502,13 @@ def test_a_row_of_a_preset_is_named_by_the_option_all_the_same(rows: Path) -> No
     columns = columns_of({"question": "query", "documents": "docs", "response": "said"})
     (row,) = RowFile(rows, id_from=["n"], columns=columns)
     assert row.content.id == "1"
+
+
+def test_rows_without_a_field_leave_no_garbage(tmp_path: Path) -> None:
+    """A cycle of errors and frames would keep large rows in memory until the collector comes."""
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"id": "1"}\n' * 50)
+    list(RowFile(path))
+    gc.collect()
+    list(RowFile(path))
+    assert gc.collect() < 50
