@@ -41,7 +41,7 @@ SCHEMAS: dict[str, type] = {
     "score/v1": FivePointAnswer,
     "steps/v1": StepsAnswer,
     "questions/v1": QuestionsAnswer,
-    "record/v1": LabelRecord,
+    "record/v2": LabelRecord,
     "score-record/v2": ScoreRecord,
     "steps-record/v1": StepsRecord,
     "failure/v1": LabelFailure,

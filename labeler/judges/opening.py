@@ -168,7 +168,7 @@ def reject_foreign_server(judge: str, of_file: str | None, names: Iterable[str])
 
 def _owner(kind: str) -> str:
     """Return the name under which :data:`_OWNERS` has the options of a kind of judge."""
-    return "openai" if kind in PROVIDERS else kind
+    return "openai" if kind in PROVIDERS else kind.partition(":")[0]
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -193,6 +193,9 @@ def _require_applicable(chosen: str, names: Iterable[str]) -> None:
 def _named_judge(name: str, settings: dict[str, Any]) -> Judge:
     from labeler.judges.judge import JUDGES  # noqa: PLC0415 - loads pydantic
 
+    first, _, version = name.partition(":")
+    if first == "embedded" and version:
+        name, settings = first, {"model": version, **settings}
     try:
         kind: Callable[..., Judge] = JUDGES[name]
     except UnknownName as error:

@@ -63,7 +63,8 @@ class ReplayJudge:
                 attempts=0,
             )
         facts = ReplyFacts(served_model=record.reply.served_model, attempts=0)
-        return JudgeReply(lowered(_recorded_answer(record), task.answer_type), facts, record.scores)
+        answer = lowered(_recorded_answer(record), task.answer_type)
+        return JudgeReply(answer, facts, record.scores, not_measured=record.not_measured)
 
     async def aclose(self) -> None:
         """Nothing to release."""

@@ -57,6 +57,8 @@ class JudgeReply(Generic[Answer_co]):
     facts: ReplyFacts = field(default_factory=ReplyFacts)
     scores: SentenceScores | None = None
     """A scoring judge's numbers behind its verdicts."""
+    not_measured: tuple[str, ...] = ()
+    """Metrics that the answer says nothing about."""
     tokens: tuple[Token, ...] = ()
     """Tokens of the answer, if their probabilities were requested and returned."""
     repairs: Mapping[str, int] = field(default_factory=dict)
@@ -265,6 +267,7 @@ class LabelKind(TaskKind[GPTLabelingOutput]):
             signature=task.signature,
             reply=reply.facts,
             scores=reply.scores,
+            not_measured=reply.not_measured,
         )
 
 

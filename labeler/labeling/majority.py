@@ -72,6 +72,9 @@ def majority(votes: Sequence[LabelRecord], signature: Signature, voters: int) ->
             relevance=relevant,
             utilization=utilized,
         ),
+        not_measured=tuple(
+            name for name in votes[0].not_measured if all(name in v.not_measured for v in votes)
+        ),
     )
 
 

@@ -103,6 +103,7 @@ class Windowed:
             signature=task.signature,
             reply=_facts([record.reply for record in ordered]),
             scores=_scores([record.scores for record in ordered]),
+            not_measured=ordered[0].not_measured,  # all windows have one judge
         )
 
     def place(self, part: int) -> str:

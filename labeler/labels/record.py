@@ -80,6 +80,9 @@ class SentenceScores(Frozen):
     support: dict[str, FiniteFloat] = Field(default_factory=dict)
     relevance: dict[str, FiniteFloat] = Field(default_factory=dict)
     utilization: dict[str, FiniteFloat] = Field(default_factory=dict)
+    adherence: FiniteFloat | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Probability that every response sentence is supported. Set if the numbers above are
+    calibrated probabilities; ``None`` for scores of another scale."""
 
 
 class Record(Frozen, Generic[AnswerT]):
@@ -149,6 +152,8 @@ class LabelRecord(Displayed, Record[Label]):
     signature: Signature
     reply: ReplyFacts = ReplyFacts()
     scores: SentenceScores | None = None
+    not_measured: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """Metrics that the judge's answers say nothing about; calculators leave them undefined."""
 
     @property
     def id(self) -> str:

@@ -390,6 +390,7 @@ def test_schemas_and_prompts_are_printed(labeler_command: Command) -> None:
         "label-trace/v1",
         "metrics-row/v1",
         "record/v1",
+        "record/v2",
         "summary-row/v1",
     }
     schema = json.loads(labeler_command("schema", "label-trace/v1")[1])

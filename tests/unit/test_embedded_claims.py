@@ -54,7 +54,7 @@ def judged(
     """The label of an example."""
     chosen = PROFILES[profile]
     asked = request(example, prompt=chosen.prompt, schema=chosen.schema)
-    return asyncio.run((judge or EmbeddedJudge()).label(asked)).answer
+    return asyncio.run((judge or EmbeddedJudge(model="lexical-1")).label(asked)).answer
 
 
 def claims_of(*response: str) -> ClaimsLabelingOutput:

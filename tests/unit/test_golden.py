@@ -5,8 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 import labeler
 from labeler.judges.prompting import load_prompt
+from labeler.labels.profiles import PROFILES
+from labeler.labels.record import LabelRecord
+from labeler.labels.signature import digest
 from samples import keyed_example
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -41,10 +46,25 @@ def test_the_layout_of_the_data_blocks_is_part_of_the_prompt() -> None:
     assert load_prompt().render(odd)[1]["content"] + "\n" == expected
 
 
-def test_the_embedded_judge_scores_as_it_did() -> None:
-    """Where this fails on purpose, name the next model, lexical-2: stored labels say lexical-1."""
-    expected = json.loads((GOLDEN / "lexical-1.scores.json").read_text(encoding="utf-8"))
-    outcomes = labeler.label(EXAMPLES, judge="embedded", store=labeler.MemoryStore())
-    scores = {o.id: o.scores.model_dump() for o in outcomes if o.kind == "label" and o.scores}
-    assert scores == expected
-    assert labeler.EmbeddedJudge().spec.model == "lexical-1"
+@pytest.mark.parametrize("model", ["lexical-1", "lexical-2"])
+def test_the_embedded_judge_labels_as_it_did(model: str) -> None:
+    """Where this fails on purpose, name the next model: stored labels say this one."""
+    expected = json.loads((GOLDEN / f"{model}.labels.json").read_text(encoding="utf-8"))
+    labels = {
+        f"{profile} {outcome.id}": {
+            "scores": outcome.scores.model_dump(mode="json", exclude_none=True),
+            "label": digest(outcome.label.model_dump(mode="json")),
+            "key": outcome.key,
+        }
+        for profile in PROFILES
+        for outcome in labeler.label(
+            EXAMPLES,
+            judge=f"embedded:{model}",
+            profile=profile,
+            prompt=f"{profile}/v1",
+            splitter="general",
+            store=labeler.MemoryStore(),
+        )
+        if isinstance(outcome, LabelRecord) and outcome.scores
+    }
+    assert labels == expected

@@ -61,7 +61,7 @@ def keyed(
 
 def judged(example: KeyedExample, judge: EmbeddedJudge | None = None) -> JudgeReply:
     """Label one example."""
-    judge = judge or EmbeddedJudge()
+    judge = judge or EmbeddedJudge(model="lexical-1")
     signature = Signature(
         judge=judge.spec.judge,
         model=judge.spec.model,
@@ -360,7 +360,7 @@ def test_scores_do_not_depend_on_the_hash_seed() -> None:
 
 def test_spec_puts_every_threshold_into_the_key() -> None:
     """A threshold changes the label, so it is part of the sampling settings."""
-    judge = EmbeddedJudge(support_threshold=1)
+    judge = EmbeddedJudge(support_threshold=1, model="lexical-1")
     assert judge.spec.sampling() == {
         "support_threshold": 1.0,
         "relevance_threshold": 1.05,
@@ -376,8 +376,10 @@ def test_threshold_moves_the_verdict() -> None:
     scores = judged(example).scores
     assert scores is not None
     score = scores.support["a"]
-    at = judged(example, EmbeddedJudge(support_threshold=score)).answer
-    above = judged(example, EmbeddedJudge(support_threshold=score + 0.0001)).answer
+    at = judged(example, EmbeddedJudge(support_threshold=score, model="lexical-1")).answer
+    above = judged(
+        example, EmbeddedJudge(support_threshold=score + 0.0001, model="lexical-1")
+    ).answer
     assert at.overall_supported
     assert not above.overall_supported
 
@@ -420,6 +422,7 @@ def test_any_text_keeps_the_contract(
         support_threshold=threshold,
         relevance_threshold=threshold,
         utilization_threshold=threshold,
+        model="lexical-1",
     )
     reply = judged(example, judge)
     checked = check_label(reply.answer, example)

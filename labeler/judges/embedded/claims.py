@@ -11,7 +11,7 @@ another number. A claim that is neither supported nor contradicted is neutral.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -41,6 +41,9 @@ from labeler.sentences.words import (
     surface_words,
 )
 
+Plain = Callable[[str], str]
+"""Returns a text as it is compared."""
+
 MIN_WORDS = 3
 """Content words of a clause at least; a shorter one joins the previous clause."""
 MOST_CLAUSES = 8
@@ -55,6 +58,8 @@ def with_claims(
     example: KeyedExample,
     scores: Scores,
     threshold: float,
+    *,
+    plain: Plain = str,
 ) -> GPTLabelingOutput:
     """Return the label in the requested profile; its existing fields stay unchanged.
 
@@ -63,11 +68,12 @@ def with_claims(
         output: the class of the requested label.
         example: the record.
         scores: the scores behind the label.
-        threshold: lowest support of an entailed claim.
+        threshold: lowest lexical score of an entailed claim.
+        plain: text as it is compared; claims keep theirs.
     """
     if not issubclass(output, ClaimsLabelingOutput):
         return label
-    claims = _ClaimLabeler(label, example, scores, threshold)
+    claims = _ClaimLabeler(label, example, scores, threshold, plain)
     if not issubclass(output, ReferenceLabelingOutput):
         return ClaimsLabelingOutput(
             **vars(label),
@@ -90,7 +96,7 @@ class Clause(NamedTuple):
     claim: Claim
 
 
-def clauses(sentence: Sentence) -> list[Clause]:
+def clauses(sentence: Sentence, plain: Plain = str) -> list[Clause]:
     """Split a sentence into clauses, in order.
 
     Only punctuation splits: a semicolon, or a comma with a conjunction. Without a parser, "Paris,
@@ -102,23 +108,24 @@ def clauses(sentence: Sentence) -> list[Clause]:
     spans: list[tuple[int, int]] = []
     words = 0
     for (_, start), (end, _) in pairwise(joints):
-        more = len(_part(sentence, start, end).claim.words)
+        more = len(_part(sentence, start, end, plain).claim.words)
         if spans and (min(words, more) < MIN_WORDS or len(spans) == MOST_CLAUSES):
             spans[-1] = (spans[-1][0], end)
             words += more
         else:
             spans.append((start, end))
             words = more
-    parts = [_part(sentence, start, end) for start, end in spans]
-    return parts if all(part.claim.words for part in parts) else [_whole(sentence)]
+    parts = [_part(sentence, start, end, plain) for start, end in spans]
+    return parts if all(part.claim.words for part in parts) else [_whole(sentence, plain)]
 
 
-def _whole(sentence: Sentence) -> Clause:
-    return Clause(sentence.text.strip(), read_claim(sentence))
+def _whole(sentence: Sentence, plain: Plain) -> Clause:
+    compared = replace(sentence, text=plain(sentence.text))
+    return Clause(sentence.text.strip(), read_claim(compared))
 
 
-def _part(sentence: Sentence, start: int, end: int) -> Clause:
-    return _whole(replace(sentence, text=sentence.text[start:end]))
+def _part(sentence: Sentence, start: int, end: int, plain: Plain) -> Clause:
+    return _whole(replace(sentence, text=sentence.text[start:end]), plain)
 
 
 class _ClaimVerdict(NamedTuple):
@@ -145,6 +152,7 @@ class _ClaimLabeler:
     example: KeyedExample
     scores: Scores
     threshold: float
+    plain: Plain
 
     @cached_property
     def response_without_claims(self) -> tuple[str, ...]:
@@ -194,16 +202,17 @@ class _ClaimLabeler:
         }
 
     def _parts(self, sentence: Sentence, evidence: Evidence) -> list[Clause]:
-        return [_whole(sentence)] if evidence.kind == "meta" else clauses(sentence)
+        whole = evidence.kind == "meta"
+        return [_whole(sentence, self.plain)] if whole else clauses(sentence, self.plain)
 
     @cached_property
     def _reference(self) -> dict[str, list[Clause]]:
         """The clauses of each reference sentence that makes a claim, by its key."""
-        read = [read_claim(sentence) for sentence in self._reference_sentences]
+        read = [_whole(sentence, self.plain).claim for sentence in self._reference_sentences]
         if all(claim.words <= EMPTY_TALK for claim in read):
             return {}
         return {
-            sentence.key: clauses(sentence)
+            sentence.key: clauses(sentence, self.plain)
             for sentence, claim in zip(self._reference_sentences, read, strict=True)
             if claim.words
         }
@@ -223,16 +232,16 @@ class _ClaimLabeler:
 
     @cached_property
     def _documents(self) -> DocumentIndex:
-        return DocumentIndex(self.example, self._words)
+        return DocumentIndex(self.example, self._words, self.plain)
 
     def _index_of(self, text: tuple[Sentence, ...]) -> DocumentIndex:
         """Index a text of the record other than its documents."""
         alone = self.example.model_copy(update={"documents": (text,)})
-        return DocumentIndex(alone, self._words)
+        return DocumentIndex(alone, self._words, self.plain)
 
     @cached_property
     def _question(self) -> set[str]:
-        asked = set(stems(surface_words(self.example.question)))
+        asked = set(stems(surface_words(self.plain(self.example.question))))
         return asked - STOP_WORDS - SCAFFOLD
 
     @cached_property

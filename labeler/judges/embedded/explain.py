@@ -7,6 +7,7 @@ truncated, so they cannot carry markup, an instruction or a whole sentence.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from labeler.judges.embedded.support import Evidence
 
@@ -15,7 +16,34 @@ QUOTED_LETTERS = 24
 NAMED_KEYS = 3
 
 
-def explain_support(evidence: Evidence, threshold: float) -> str:
+class Measure(NamedTuple):
+    """The words for the numbers of one version of the judge.
+
+    Attributes:
+        one: the number of one response sentence.
+        several: several of them.
+        reach: what relevant document sentences reach, with a place for the threshold.
+    """
+
+    one: str
+    several: str
+    reach: str
+
+
+SCORE = Measure(
+    "Lexical score",
+    "lexical scores",
+    # Stored labels have this spelling.
+    "{:.2f} on words shared with the question and the response, counting their neighbours",
+)
+PROBABILITY = Measure(
+    "Probability of support",
+    "probabilities of support",
+    "probability {:.2f} by words shared with the question and the response",
+)
+
+
+def explain_support(evidence: Evidence, threshold: float, measure: Measure = SCORE) -> str:
     """Explain the support score of one response sentence."""
     if evidence.kind == "empty":
         return "Not supported: the response claims nothing that documents could support."
@@ -30,12 +58,14 @@ def explain_support(evidence: Evidence, threshold: float) -> str:
         _listed("Names not in any document", evidence.names),
         _listed("Numbers without a match in the closest sentences", evidence.numbers),
         "The closest sentence says the same but for a negation." if evidence.flipped else "",
-        f"Lexical score {evidence.support:.2f}, {relation} the threshold {threshold:.2f}.",
+        f"{measure.one} {evidence.support:.2f}, {relation} the threshold {threshold:.2f}.",
     ]
     return " ".join(filter(None, parts))
 
 
-def explain_overall(evidence: Mapping[str, Evidence], supported: Sequence[str]) -> str:
+def explain_overall(
+    evidence: Mapping[str, Evidence], supported: Sequence[str], measure: Measure = SCORE
+) -> str:
     """Explain the overall verdict by the number of supported sentences and the weakest others."""
     if all(found.kind == "empty" for found in evidence.values()):
         return "The response claims nothing that documents could support."
@@ -43,19 +73,23 @@ def explain_overall(evidence: Mapping[str, Evidence], supported: Sequence[str]) 
     weak = {key: found.support for key, found in evidence.items() if key not in supported}
     if not weak:
         return counted
-    return f"{counted} Lowest lexical scores: {_ranked({k: -v for k, v in weak.items()}, -1)}."
+    lowest = _ranked({key: -value for key, value in weak.items()}, -1)
+    return f"{counted} Lowest {measure.several}: {lowest}."
 
 
 def explain_relevance(
-    scores: Mapping[str, float], threshold: float, unseen_question: Sequence[str]
+    scores: Mapping[str, float],
+    threshold: float,
+    unseen_question: Sequence[str],
+    measure: Measure = SCORE,
 ) -> str:
     """Explain the choice of relevant document sentences."""
     chosen = sum(value >= threshold for value in scores.values())
     if not scores:
         return "There are no document sentences."
     found = (
-        f"{chosen} of {len(scores)} document sentences reach {threshold:.2f} on words shared with "
-        f"the question and the response, counting their neighbours; highest: {_ranked(scores)}."
+        f"{chosen} of {len(scores)} document sentences reach {measure.reach.format(threshold)}; "
+        f"highest: {_ranked(scores)}."
     )
     missing = _listed("Words of the question in no document", unseen_question)
     return f"{found} {missing}".rstrip()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import chain, pairwise
 from typing import NamedTuple
@@ -32,12 +32,19 @@ class DocumentIndex:
 
     The weight of a word is its rarity among the document sentences. Weights are whole thousandths:
     a sum then does not depend on the iteration order of a set.
+
+    Args:
+        example: the record.
+        wanted: the words that are searched for.
+        plain: returns a text as it is compared.
     """
 
-    def __init__(self, example: KeyedExample, wanted: set[str]) -> None:
+    def __init__(
+        self, example: KeyedExample, wanted: set[str], plain: Callable[[str], str] = str
+    ) -> None:
         self.keys = example.document_keys()
         self.lengths = [len(document) for document in example.documents]
-        self.sequences = [stems(surface_words(s.text)) for s in example.document_sentences()]
+        self.sequences = [stems(surface_words(plain(s.text))) for s in example.document_sentences()]
         self.contents = [set(sequence) - STOP_WORDS for sequence in self.sequences]
         size = len(self.contents)
         counts = Counter(chain.from_iterable(self.contents))

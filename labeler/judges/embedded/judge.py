@@ -1,28 +1,44 @@
-"""The embedded judge: a lexical baseline without API key, network or model.
+"""The embedded judge: a lexical baseline without API key, network or language model.
 
 It compares words. It cannot distinguish a paraphrase from a fabrication, nor a true sentence from
 one that rearranges the words of the documents, and it does not replace a language model. It is
 deterministic, fast and free: a baseline for other judges, and a way to run everything downstream
 without cost. Claims are clauses, see ``labeler.judges.embedded.claims``.
 
-The thresholds come from the 2,032 development rows of RAGBench that
+Two versions label: ``lexical-1`` by a rule whose scores are no probabilities, and ``lexical-2`` by
+calibrated probabilities. ``python benchmarks/judges.py`` prints the quality of both.
+
+The thresholds of ``lexical-1`` come from the 2,032 development rows of RAGBench that
 ``labeler.judges.embedded.scoring`` describes. At the support threshold, the F1 of unsupported
 sentences and the F1 of non-adherent records are both within .015 of their best. The relevance
 threshold gives the right mean share of relevant sentences, the utilization threshold the best
-sentence F1. They do not suit every data set; ``labeler.judges.embedded.calibration`` finds the
-support threshold for your own labels. ``python benchmarks/judges.py`` prints the judge's quality.
+sentence F1. Those of ``lexical-2`` stand in its weights. Neither suits every data set;
+``labeler.judges.embedded.calibration`` finds the support threshold for your own labels.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
+from labeler.catalog import Catalog
 from labeler.errors import UsageError
-from labeler.judges.embedded.claims import with_claims
-from labeler.judges.embedded.explain import explain_overall, explain_relevance, explain_support
+from labeler.judges.embedded.claims import Plain, with_claims
+from labeler.judges.embedded.explain import (
+    PROBABILITY,
+    SCORE,
+    Measure,
+    explain_overall,
+    explain_relevance,
+    explain_support,
+)
+from labeler.judges.embedded.plain_text import plain
+from labeler.judges.embedded.probabilities import probabilities
 from labeler.judges.embedded.scoring import Scores, score
 from labeler.judges.embedded.support import Evidence
+from labeler.judges.embedded.weights import load_weights
 from labeler.judges.judge import JudgeSpec
 from labeler.judges.options import InKey
 from labeler.judges.task import LABEL_KINDS, JudgeReply, Task
@@ -35,14 +51,47 @@ RELEVANCE_THRESHOLD = 1.05
 UTILIZATION_THRESHOLD = 1.15
 
 
+@dataclass(frozen=True)
+class Version:
+    """One version of the embedded judge.
+
+    Attributes:
+        score: scores a record.
+        thresholds: support, relevance and utilization from which a score is positive.
+        plain: text as it is compared.
+        measure: words for its numbers in explanations.
+        not_measured: metrics that its labels say nothing about.
+    """
+
+    score: Callable[[KeyedExample], Scores]
+    thresholds: Callable[[], Sequence[float]]
+    plain: Plain = str
+    measure: Measure = SCORE
+    not_measured: tuple[str, ...] = ()
+
+
+VERSIONS: Catalog[Version] = Catalog("version of the embedded judge")
+VERSIONS.add(
+    "lexical-1",
+    Version(score, lambda: (SUPPORT_THRESHOLD, RELEVANCE_THRESHOLD, UTILIZATION_THRESHOLD)),
+)
+VERSIONS.add(
+    "lexical-2",
+    Version(
+        probabilities, lambda: load_weights().thresholds, plain, PROBABILITY, ("completeness",)
+    ),
+)
+NEWEST = "lexical-1"
+
+
 class EmbeddedSpec(JudgeSpec):
     """Identity of the embedded judge; a score at or above its threshold is positive."""
 
     judge: Annotated[str, InKey] = "embedded"
-    model: Annotated[str, InKey] = "lexical-1"
-    support_threshold: Annotated[float, InKey] = SUPPORT_THRESHOLD
-    relevance_threshold: Annotated[float, InKey] = RELEVANCE_THRESHOLD
-    utilization_threshold: Annotated[float, InKey] = UTILIZATION_THRESHOLD
+    model: Annotated[str, InKey] = NEWEST
+    support_threshold: Annotated[float, InKey]
+    relevance_threshold: Annotated[float, InKey]
+    utilization_threshold: Annotated[float, InKey]
 
 
 class EmbeddedJudge:
@@ -51,9 +100,11 @@ class EmbeddedJudge:
     The module's docstring describes its limits.
 
     Args:
-        support_threshold: score from which a response sentence counts as supported.
+        support_threshold: score from which a response sentence counts as supported; by default that
+            of the version, as for the others.
         relevance_threshold: score from which a document sentence counts as relevant.
         utilization_threshold: score from which a document sentence counts as utilized.
+        model: version, ``lexical-1`` or ``lexical-2``.
 
     Example:
         >>> strict = labeler.EmbeddedJudge(support_threshold=0.9)
@@ -67,44 +118,55 @@ class EmbeddedJudge:
     def __init__(
         self,
         *,
-        support_threshold: float = SUPPORT_THRESHOLD,
-        relevance_threshold: float = RELEVANCE_THRESHOLD,
-        utilization_threshold: float = UTILIZATION_THRESHOLD,
+        support_threshold: float | None = None,
+        relevance_threshold: float | None = None,
+        utilization_threshold: float | None = None,
+        model: str = NEWEST,
     ) -> None:
-        thresholds = {
-            "support_threshold": support_threshold,
-            "relevance_threshold": relevance_threshold,
-            "utilization_threshold": utilization_threshold,
+        self._version = VERSIONS[model]
+        names = ("support_threshold", "relevance_threshold", "utilization_threshold")
+        given = (support_threshold, relevance_threshold, utilization_threshold)
+        chosen = {
+            name: float(default if value is None else value)
+            for name, value, default in zip(names, given, self._version.thresholds(), strict=True)
         }
-        for name, value in thresholds.items():
+        for name, value in chosen.items():
             if not math.isfinite(value):
                 raise UsageError(f"{name} must be a finite number, got {value}")
-        self.spec = EmbeddedSpec(
-            support_threshold=float(support_threshold),
-            relevance_threshold=float(relevance_threshold),
-            utilization_threshold=float(utilization_threshold),
-        )
+        self.spec = EmbeddedSpec.model_validate({"model": model, **chosen})
 
     async def label(self, task: Task) -> JudgeReply:
         """Judge one record, without errors or waits."""
-        example, threshold = task.example, self.spec.support_threshold
-        scores = score(example)
-        label = decide(example, scores, self.spec)
+        example, version = task.example, self._version
+        scores = version.score(example)
+        label = decide(example, scores, self.spec, version.measure)
+        threshold = (
+            SUPPORT_THRESHOLD if scores.adherence is not None else self.spec.support_threshold
+        )
         return JudgeReply(
-            answer=with_claims(label, task.answer_type, example, scores, threshold),
+            answer=with_claims(
+                label, task.answer_type, example, scores, threshold, plain=version.plain
+            ),
             facts=ReplyFacts(served_model=self.spec.model, attempts=1),
             scores=SentenceScores(
                 support={key: found.support for key, found in scores.evidence.items()},
                 relevance=scores.relevance,
                 utilization=scores.utilization,
+                adherence=scores.adherence,
             ),
+            not_measured=version.not_measured,
         )
 
     async def aclose(self) -> None:
         """Nothing to release."""
 
 
-def decide(example: KeyedExample, scores: Scores, spec: EmbeddedSpec) -> GPTLabelingOutput:
+def decide(
+    example: KeyedExample,
+    scores: Scores,
+    spec: EmbeddedSpec,
+    measure: Measure,
+) -> GPTLabelingOutput:
     """Turn scores into a label that meets the contract."""
     support = {
         key: _supporting_keys(found, spec.support_threshold)
@@ -114,18 +176,18 @@ def decide(example: KeyedExample, scores: Scores, spec: EmbeddedSpec) -> GPTLabe
     named = {key for keys in support.values() for key in keys}
     return GPTLabelingOutput(
         relevance_explanation=explain_relevance(
-            scores.relevance, spec.relevance_threshold, scores.unseen_question
+            scores.relevance, spec.relevance_threshold, scores.unseen_question, measure
         ),
         all_relevant_sentence_keys=tuple(
             key for key, value in scores.relevance.items() if value >= spec.relevance_threshold
         ),
-        overall_supported_explanation=explain_overall(scores.evidence, supported),
+        overall_supported_explanation=explain_overall(scores.evidence, supported, measure),
         # A response without sentences makes no claim, so it is not supported.
         overall_supported=bool(supported) and len(supported) == len(example.response),
         sentence_support_information=tuple(
             SentenceSupport(
                 response_sentence_key=key,
-                explanation=explain_support(scores.evidence[key], spec.support_threshold),
+                explanation=explain_support(scores.evidence[key], spec.support_threshold, measure),
                 supporting_sentence_keys=keys,
                 fully_supported=bool(keys),
             )

@@ -37,12 +37,15 @@ class Scores(NamedTuple):
         relevance: by key of the document sentence, in reading order.
         utilization: by key of the document sentence, in reading order.
         unseen_question: words of the question that no document contains, as written.
+        adherence: probability that every response sentence is supported; ``None`` if the scores are
+            no probabilities.
     """
 
     evidence: dict[str, Evidence]
     relevance: dict[str, float]
     utilization: dict[str, float]
     unseen_question: tuple[str, ...]
+    adherence: float | None = None
 
 
 def score(example: KeyedExample) -> Scores:
@@ -90,7 +93,7 @@ def _ranks(
     columns = zip(
         index.keys,
         overlaps,
-        _neighbor_means(index, overlaps),
+        neighbor_means(index, overlaps),
         index.contents,
         question,
         strict=False,
@@ -119,7 +122,7 @@ def _shares(index: DocumentIndex, targets: Sequence[set[str]]) -> list[float]:
     ]
 
 
-def _neighbor_means(index: DocumentIndex, overlaps: Sequence[float]) -> list[float]:
+def neighbor_means(index: DocumentIndex, overlaps: Sequence[float]) -> list[float]:
     """Return the mean overlap of each sentence's two neighbors; 0 beyond its document."""
     means: list[float] = []
     start = 0
