@@ -29,6 +29,10 @@ from labeler.sentences.characters import may_cite
 from labeler.sentences.keys import position
 
 GENERAL = "general"
+COMPLETENESS = "completeness"
+"""Name by which a record says that its judge does not measure completeness."""
+TEN_THOUSAND = 10_000
+"""Parts of a probability: metrics read four decimal places."""
 
 Countable: TypeAlias = Any
 """Sentences or documents that are only counted: one record's, or many records'."""
@@ -96,6 +100,16 @@ class BaseTally(ABC, Generic[Q]):
     """Distinct keys in both lists as given."""
     stored_unsupported: Number
     """Unsupported sentences as published."""
+    has_probabilities: Flag
+    """True if the judge gave calibrated probabilities of everything."""
+    relevance_mass: Number
+    """Sum of the probabilities that a document sentence is relevant, in ten-thousandths."""
+    utilization_mass: Number
+    """Sum of the probabilities that a document sentence is utilized, in ten-thousandths."""
+    adherence_mass: Number
+    """Probability that every response sentence is supported, in ten-thousandths."""
+    measures_completeness: Flag
+    """False if the judge says nothing about completeness."""
     has_claims: Flag
     """True if the label has claims of the response."""
     response_claims: Subset
@@ -201,6 +215,21 @@ class BaseTally(ABC, Generic[Q]):
         """Return the given claims of the reference answer over all of them."""
         return self.with_reference(self.plain(claims, self.all_reference_claims))
 
+    def expected(self, mass: Number, whole: Number) -> Q:
+        """Return a sum of probabilities over a number, undefined without probabilities.
+
+        Args:
+            mass: the sum in ten-thousandths.
+            whole: the number.
+        """
+        mean = self.plain(mass, whole, parts=TEN_THOUSAND * self.has_probabilities)
+        found = mean.unless(mean.denominator == 0, "no_document_sentences")
+        return found.unless(self.has_probabilities == 0, "no_probabilities")
+
+    def if_completeness(self, ratio: Q) -> Q:
+        """Return a ratio, undefined where the judge says nothing about completeness."""
+        return ratio.unless(self.measures_completeness == 0, "not_measured_by_judge")
+
     def with_claims(self, ratio: Q) -> Q:
         """Return a ratio, undefined without claims of the response."""
         made = ratio.unless(self.count(self.response_claims) == 0, "no_claims")
@@ -210,6 +239,23 @@ class BaseTally(ABC, Generic[Q]):
         """Return a ratio, undefined without claims of a reference answer."""
         made = ratio.unless(self.count(self.all_reference_claims) == 0, "no_reference_claims")
         return made.unless(self.has_reference == 0, "needs_reference")
+
+
+class Probabilities(NamedTuple):
+    """Sums of a record's probabilities, in ten-thousandths.
+
+    Attributes:
+        relevance: of all document sentences.
+        utilization: of all document sentences.
+        adherence: that every response sentence is supported.
+    """
+
+    relevance: int
+    utilization: int
+    adherence: int
+
+
+_NONE = Probabilities(0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +332,10 @@ class Tally(BaseTally[Ratio]):
     """Pairs whose document holds a key of the sentence's support."""
     well_cited: frozenset[str] = frozenset()
     """Supported response sentences that cite all documents of their support, and have some."""
+    probabilities: Probabilities | None = None
+    """The judge's probabilities; ``None`` if it gave none."""
+    not_measured: tuple[str, ...] = ()
+    """Metrics that the judge says nothing about."""
     claims: tuple[ClaimTally, ...] | None = None
     """Claims of the response; ``None`` for labels of the profile ``trace``."""
     reference_claims: tuple[ClaimTally, ...] | None = None
@@ -311,6 +361,11 @@ class Tally(BaseTally[Ratio]):
     stored_utilized = property(lambda tally: tally.stored_counts[1])
     stored_both = property(lambda tally: tally.stored_counts[2])
     stored_unsupported = property(lambda tally: tally.stored_counts[3])
+    has_probabilities = property(lambda tally: tally.probabilities is not None)
+    relevance_mass = property(lambda tally: (tally.probabilities or _NONE).relevance)
+    utilization_mass = property(lambda tally: (tally.probabilities or _NONE).utilization)
+    adherence_mass = property(lambda tally: (tally.probabilities or _NONE).adherence)
+    measures_completeness = property(lambda tally: COMPLETENESS not in tally.not_measured)
     has_claims = property(lambda tally: tally.claims is not None)
     response_claims = _claims_that("claims", lambda _: True)
     entailed_claims = _claims_that("claims", attrgetter("entailed"))
@@ -395,6 +450,8 @@ def tally(record: LabelRecord) -> Tally:
         citations=cited.pairs,
         correct_citations=cited.correct,
         well_cited=cited.complete & supported,
+        probabilities=sum_probabilities(record.scores, example.document_keys()),
+        not_measured=record.not_measured,
         claims=_claims(label),
         reference_claims=_reference_claims(label),
     )
@@ -443,6 +500,26 @@ def count_citations(
         if held and held <= cited.documents:
             complete.add(key)
     return CitationCounts(pairs, correct, frozenset(complete))
+
+
+def sum_probabilities(scores: Any, keys: Iterable[str]) -> Probabilities | None:  # noqa: ANN401 - or a decoded struct
+    """Return the sums of probabilities; ``None`` without one for each of the document sentences.
+
+    Args:
+        scores: the judge's scores, if any; probabilities only with one of adherence.
+        keys: keys of the document sentences.
+    """
+    adherence = getattr(scores, "adherence", None)
+    if not isinstance(adherence, float):
+        return None
+    columns = (scores.relevance, scores.utilization)
+    wanted = set(keys)
+    if not all(isinstance(one, dict) and one.keys() == wanted for one in columns):
+        return None
+    values = [[*columns[0].values()], [*columns[1].values()], [adherence]]
+    if not all(0 <= value <= 1 for part in values for value in part):
+        return None
+    return Probabilities(*(sum(round(TEN_THOUSAND * value) for value in part) for part in values))
 
 
 def _claims(label: GPTLabelingOutput) -> tuple[ClaimTally, ...] | None:

@@ -59,11 +59,11 @@ def completeness(tally: BaseTally[Q]) -> Q:
     """Share of the relevant sentences that the response uses.
 
     Counts: sentences both relevant and utilized over relevant sentences.
-    Undefined when: no sentence is relevant.
+    Undefined when: no sentence is relevant, or the judge does not measure completeness.
     """
-    return tally.ratio(
-        tally.relevant & tally.utilized, tally.relevant, if_empty="no_relevant_sentences"
-    )
+    both = tally.relevant & tally.utilized
+    share = tally.ratio(both, tally.relevant, if_empty="no_relevant_sentences")
+    return tally.if_completeness(share)
 
 
 @_by_count(
@@ -96,6 +96,49 @@ def adherence_fraction(tally: BaseTally[Q]) -> Q:
     return tally.response_share(tally.supported)
 
 
+_PROBABILITIES = ("scores.relevance", "scores.utilization", "scores.adherence")
+_by_probability = partial(
+    vectorized, needs=_PROBABILITIES, source="calibrated probabilities of the judge"
+)
+
+
+@_by_probability(
+    "adherence_score",
+    definition="probability",
+    default=True,
+    formula="P(every response sentence is supported)",
+)
+def adherence_score(tally: BaseTally[Q]) -> Q:
+    """Calibrated probability that the documents support the whole response.
+
+    Counts: the stored probability, to four decimal places, over 1.
+    Undefined when: the judge gave no probabilities (``no_probabilities``).
+    """
+    return tally.expected(tally.adherence_mass, 1)
+
+
+@_by_probability("relevance", definition="expected", formula="Σ P(relevant) / N")
+def relevance_expected(tally: BaseTally[Q]) -> Q:
+    """Expected share of the retrieved sentences that help to answer the question.
+
+    Counts: sum of the document sentences' probabilities, each to four decimal places, over them.
+    Undefined when: the judge gave no probabilities (``no_probabilities``), or there are no document
+    sentences.
+    """
+    return tally.expected(tally.relevance_mass, tally.sentences)
+
+
+@_by_probability("utilization", definition="expected", formula="Σ P(utilized) / N")
+def utilization_expected(tally: BaseTally[Q]) -> Q:
+    """Expected share of the retrieved sentences that the response uses.
+
+    Counts: sum of the document sentences' probabilities, each to four decimal places, over them.
+    Undefined when: the judge gave no probabilities (``no_probabilities``), or there are no document
+    sentences.
+    """
+    return tally.expected(tally.utilization_mass, tally.sentences)
+
+
 @_as_published("relevance", needs=RELEVANT, formula="len(R as stored) / N", bounded=False)
 def relevance_ragbench(tally: BaseTally[Q]) -> Q:
     """Published ``relevance_score``: duplicates and unknown keys count.
@@ -126,9 +169,10 @@ def completeness_ragbench(tally: BaseTally[Q]) -> Q:
     """Published ``completeness_score``.
 
     Counts: distinct stored keys in both lists over the length of the stored relevant list.
-    Undefined when: never; 1 by convention if nothing is relevant.
+    Undefined when: the judge does not measure completeness; 1 by convention if nothing is relevant.
     """
-    return tally.plain(tally.stored_both, tally.stored_relevant, convention=1.0)
+    share = tally.plain(tally.stored_both, tally.stored_relevant, convention=1.0)
+    return tally.if_completeness(share)
 
 
 @_as_published(
@@ -171,10 +215,11 @@ def completeness_length(tally: BaseTally[Q]) -> Q:
     """Share of the relevant characters that belong to utilized sentences.
 
     Counts: characters of sentences both relevant and utilized over characters of relevant ones.
-    Undefined when: no sentence is relevant.
+    Undefined when: no sentence is relevant, or the judge does not measure completeness.
     """
     both, relevant = tally.relevant & tally.utilized, tally.length(tally.relevant)
-    return tally.ratio(tally.length(both), relevant, if_empty="no_relevant_sentences")
+    share = tally.ratio(tally.length(both), relevant, if_empty="no_relevant_sentences")
+    return tally.if_completeness(share)
 
 
 @_by_length(
@@ -221,10 +266,11 @@ def completeness_capstone(tally: BaseTally[Q]) -> Q:
     """Share of the relevant sentences that the response uses.
 
     Counts: sentences both relevant and utilized over relevant sentences.
-    Undefined when: never; if nothing is relevant, 1 by convention if nothing is used, else 0.
+    Undefined when: the judge does not measure completeness; if nothing is relevant, 1 by
+    convention if nothing is used, else 0.
     """
     both, unused = tally.relevant & tally.utilized, tally.count(tally.utilized) == 0
-    return tally.plain(both, tally.relevant, convention=unused)
+    return tally.if_completeness(tally.plain(both, tally.relevant, convention=unused))
 
 
 @_by_guide(
@@ -252,7 +298,7 @@ def trace_mean_capstone(tally: BaseTally[Q]) -> Q:
     """Mean of the four values of the guide.
 
     Counts: their sum over 4.
-    Undefined when: adherence is undefined.
+    Undefined when: adherence is undefined, or the judge does not measure completeness.
     """
     relevant, utilized = tally.count(tally.relevant), tally.count(tally.utilized)
     both = tally.count(tally.relevant & tally.utilized)
@@ -263,4 +309,4 @@ def trace_mean_capstone(tally: BaseTally[Q]) -> Q:
     capped = tally.smaller(relevant, _CAPSTONE_SENTENCES)
     total = capped * some + _CAPSTONE_SENTENCES * (of_relevant + holds * some)
     mean = tally.plain(total, 4, parts=_CAPSTONE_SENTENCES * some)
-    return mean.unless(tally.unjudged & holds, "unjudged_response_sentence")
+    return tally.if_completeness(mean.unless(tally.unjudged & holds, "unjudged_response_sentence"))

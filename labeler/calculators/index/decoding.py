@@ -44,8 +44,14 @@ from labeler.calculators.index.structs import (
     SIGNATURE,
     profile_fields,
 )
+from labeler.calculators.tally import (
+    COMPLETENESS,
+    CitationCounts,
+    count_citations,
+    count_stored,
+    sum_probabilities,
+)
 from labeler.calculators.tally import GENERAL as GENERAL_SUPPORT
-from labeler.calculators.tally import CitationCounts, count_citations, count_stored
 from labeler.labels.answering import LONGEST_NAME, AnsweringModel
 from labeler.labels.answers import SPECIAL_SUPPORT
 from labeler.labels.non_answers import OVERRULED
@@ -263,12 +269,20 @@ def _row(record: Any, signed: _Signed, facts: bytes) -> IndexRow:  # noqa: ANN40
             *count_stored(answer),
             cited.pairs,
             cited.correct,
+            *_probabilities(record, lengths),
             len(lengths) - sum(counts),
             *counts,
             sum(lengths.values()) - sum(characters),
             *characters,
         ),
     )
+
+
+def _probabilities(record: Any, keys: Iterable[str]) -> tuple[int, ...]:  # noqa: ANN401 - as above
+    """Return whether there are probabilities, their sums, and whether completeness is measured."""
+    found = sum_probabilities(_or(record.scores, None), keys)
+    measured = COMPLETENESS not in _or(record.not_measured, ())
+    return (found is not None, *(found or (0, 0, 0)), measured)
 
 
 def _answered(reply: Any, signed: _Signed) -> bytes:  # noqa: ANN401 - as above

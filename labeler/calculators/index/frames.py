@@ -24,12 +24,14 @@ NUMBERS = (
     "place",
     *("stored_relevant", "stored_utilized", "stored_both", "stored_unsupported"),
     *("citations", "correct_citations"),
+    *("has_probabilities", "relevance_mass", "utilization_mass", "adherence_mass"),
+    "measures_completeness",
     *SENTENCES,
     *CHARACTERS,
 )
 """Position in the file or store, counts of the answer as given (relevant keys, utilized keys,
-distinct keys in both lists, unsupported sentences as published), citations, and document
-sentences."""
+distinct keys in both lists, unsupported sentences as published), citations, sums of
+probabilities, and document sentences."""
 DIGESTS = ("identity", "content", "asked")
 """Digests of a row's id and signature, of its label, and of its question."""
 TYPES = {

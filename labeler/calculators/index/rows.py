@@ -36,7 +36,8 @@ class IndexRow(NamedTuple):
         response: the sorted marks of the response sentences.
         claims: the sorted marks of the response's claims.
         reference_claims: the sorted marks of the reference answer's claims.
-        numbers: counts of the answer as given, of citations, and of document sentences, as in
+        numbers: counts of the answer as given, of citations, of probabilities and of document
+            sentences, as in
             ``NUMBERS`` of :mod:`labeler.calculators.index.frames`.
     """
 
@@ -54,7 +55,7 @@ class IndexRow(NamedTuple):
     response: bytes = b""
     claims: bytes = b""
     reference_claims: bytes = b""
-    numbers: tuple[int, ...] = (0,) * 14
+    numbers: tuple[int, ...] = (0,) * 19
 
 
 def failure_row(failure: LabelFailure) -> IndexRow:
