@@ -51,6 +51,8 @@ class AttemptLog:
     violations: tuple[Violation, ...] = ()
     """Violations of the latest answer."""
     broken: Counter[str] = field(default_factory=Counter)
+    rejected: ValidationError | None = None
+    """Why the first answer was rejected, until instructor takes it up."""
     content: str = ""
     """The latest answer: its JSON object, else all of it."""
     repairs: dict[str, int] = field(default_factory=dict)
@@ -91,8 +93,10 @@ class AttemptLog:
 
     def _cut_prompt(self, reported: int) -> ObservedError | None:
         """Return an error if the server reports far fewer input tokens than were sent."""
+        if reported < SMALLEST_CONTEXT:
+            return None
         sent = request_tokens_at_least(message["content"] for message in self.task.messages)
-        if not SMALLEST_CONTEXT <= reported < sent / 2:
+        if reported >= sent / 2:
             return None
         facts = f"it reports {reported} input tokens of at least {sent}"
         return ObservedError("cut_prompt", facts=facts)
@@ -108,11 +112,14 @@ class AttemptLog:
         return True
 
     def read(self, text: str, *, strict: bool | None = None) -> Frozen:
-        """Read an answer and check it. This log must be that of the current record.
+        """Read an answer and check it, once. This log must be that of the current record.
 
         Raises:
             ValidationError: it breaks the schema or a rule of its task.
         """
+        if self.rejected is not None:
+            rejected, self.rejected = self.rejected, None
+            raise rejected
         plain = flat(text) if self.task.schema.has_decisions else text
         return _reader_of(self.task.answer_type).validate_json(plain, strict=strict)
 

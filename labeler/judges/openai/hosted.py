@@ -53,9 +53,8 @@ from labeler.judges.traffic.limits import Size
 from labeler.judges.traffic.traffic import SentRequest, Stopped, current
 from labeler.sentences.example import Frozen
 
-# Otherwise instructor imports its reader while the first answer is under way, and all other
-# requests of the run wait for that.
-mode_registry.get_handlers(Provider.OPENAI, Mode.JSON_SCHEMA)
+_HANDLERS = mode_registry.get_handlers(Provider.OPENAI, Mode.JSON_SCHEMA)
+"""instructor's reader of answers, among others."""
 
 
 class HostedJudge(ABC):
@@ -184,25 +183,41 @@ class HostedJudge(ABC):
                 opened.checked = True
 
     async def _ask(self, log: AttemptLog) -> Frozen:
+        """Ask once, and let instructor ask again only if the answer cannot be used.
+
+        Its loop would otherwise cost as much time a record as the request itself.
+        """
+        messages = list(log.task.messages)
         try:
+            completion = await self._complete(messages=messages)
+            try:
+                found: _Read = _HANDLERS.response_parser(completion, _Answer)
+                return found.answer
+            except ValidationError as error:
+                if not self.spec.reasks:
+                    raise
+                log.rejected = error
             read: Any = await self._instructor.create(
                 response_model=_Answer,
-                messages=cast("list[ChatCompletionMessageParam]", list(log.task.messages)),
+                messages=cast("list[ChatCompletionMessageParam]", messages),
                 max_retries=self.spec.reasks,
             )
-        except InstructorRetryException as error:
-            cause = error.__cause__ or error
-        else:
-            found: _Read = read
+            found = read
             return found.answer
+        except InstructorRetryException as error:
+            cause: BaseException = error.__cause__ or error
+        except Exception as error:  # noqa: BLE001 - raised again below
+            cause = error
         # Raised here, so that no exception that holds the key or documents is chained to ours.
         raise self._failure(log, cause)
 
     async def _complete(
-        self, *, messages: list[ChatCompletionMessageParam], **_: object
+        self, *, messages: Sequence[Mapping[str, Any]], **_: object
     ) -> SimpleNamespace:
-        """Return one completion for instructor, which calls this for each ask."""
+        """Return one completion; instructor calls this for each ask, the first included."""
         log = ATTEMPT_LOG.get()
+        if log.rejected is not None:
+            return _for_instructor(log.content)
         if log.answers:
             # instructor's own re-ask names its classes and pydantic's version.
             messages = [*messages[:-1], {"role": "user", "content": log.reask_message()}]
@@ -213,10 +228,10 @@ class HostedJudge(ABC):
             if failed.observed.kind != "truncated" or not log.raise_cap():
                 raise
             completion = await self._complete_with_retries(log, messages)
-        return _for_instructor(completion)
+        return _for_instructor(completion.content)
 
     async def _complete_with_retries(
-        self, log: AttemptLog, messages: list[ChatCompletionMessageParam]
+        self, log: AttemptLog, messages: Sequence[Mapping[str, Any]]
     ) -> Completion:
         async def attempt() -> Completion:
             async with accepted(log.traffic, log.task.key, self._size(log, messages)) as sent:
@@ -227,7 +242,7 @@ class HostedJudge(ABC):
         return await self._retries.run(log.traffic, attempt)
 
     async def _send(
-        self, log: AttemptLog, messages: list[ChatCompletionMessageParam], sent: SentRequest
+        self, log: AttemptLog, messages: Sequence[Mapping[str, Any]], sent: SentRequest
     ) -> Completion:
         """Send one request and return its completion.
 
@@ -257,7 +272,7 @@ class HostedJudge(ABC):
         raise report_failure(log.traffic, sent, observed, charged=charged)
 
     async def _respond(
-        self, wire: Wire, log: AttemptLog, messages: Sequence[ChatCompletionMessageParam]
+        self, wire: Wire, log: AttemptLog, messages: Sequence[Mapping[str, Any]]
     ) -> Reply:
         """Return the reply to a request, which is repeated if only its caching is rejected.
 
@@ -382,9 +397,9 @@ class _OpenClient:
     """True once the model has been looked up."""
 
 
-def _for_instructor(completion: Completion) -> SimpleNamespace:
-    """Return what instructor reads of a completion."""
-    message = SimpleNamespace(role="assistant", content=completion.content)
+def _for_instructor(content: str) -> SimpleNamespace:
+    """Return what instructor reads of a completion with this answer."""
+    message = SimpleNamespace(role="assistant", content=content)
     return SimpleNamespace(choices=[SimpleNamespace(finish_reason="stop", message=message)])
 
 

@@ -59,10 +59,26 @@ class Retries:
     async def run(self, traffic: Traffic, attempt: Callable[[], Awaitable[T]]) -> T:
         """Repeat an attempt until it succeeds, cannot succeed, or attempts run out.
 
+        tenacity begins with the first failure: its loop costs time, and few attempts fail.
+
         Raises:
             AttemptFailed: the last attempt's error.
         """
+        try:
+            return await attempt()
+        except AttemptFailed as error:
+            if not is_retried(error):
+                raise
+            failed: AttemptFailed | None = error
         uncounted = 0
+
+        async def again() -> T:
+            """Fail as the first attempt did, then attempt again."""
+            nonlocal failed
+            if failed is not None:
+                first, failed = failed, None
+                raise first
+            return await attempt()
 
         def exhausted(state: RetryCallState) -> bool:
             nonlocal uncounted
@@ -77,7 +93,7 @@ class Retries:
             sleep=lambda seconds: traffic.sleep(seconds, self.sleep),
             reraise=True,
         )
-        return await retrying(attempt)
+        return await retrying(again)
 
 
 @asynccontextmanager
