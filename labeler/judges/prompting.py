@@ -12,12 +12,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from hashlib import sha256
 from itertools import count
 from typing import Any, Literal, NamedTuple, TypedDict
 
 from labeler.errors import UsageError
 from labeler.labels import resources
-from labeler.labels.signature import Artifact, digest
+from labeler.labels.signature import Artifact, digest, texts_json
 from labeler.sentences.characters import inert_json
 from labeler.sentences.example import KeyedExample, Sentence
 
@@ -192,14 +193,15 @@ def marker(example: KeyedExample, *, reference: bool = False) -> str:
     content: list[Any] = [example.question, texts, [s.text for s in example.response]]
     if reference:
         content.append([s.text for s in example.reference or ()])
-    return digest({"fence": content})[:16]
+    return sha256(texts_json({"fence": content})).hexdigest()[:16]
 
 
 def _markers(example: KeyedExample) -> Iterator[str]:
     """Yield markers of 8 hexadecimal digits that depend on question and documents."""
     texts: list[Any] = [[s.text for s in document] for document in example.documents]
     for tries in count():
-        yield digest({"fence": [example.question, texts], "tries": tries})[:8]
+        content = {"fence": [example.question, texts], "tries": tries}
+        yield sha256(texts_json(content)).hexdigest()[:8]
 
 
 def _block(name: str, lines: str, fence: str) -> str:

@@ -237,7 +237,7 @@ def request_tokens_at_least(texts: Iterable[str]) -> int:
 
 
 def _fewest_tokens(text: str) -> int:
-    unspaced = sum(map(len, _UNSPACED.findall(text)))
+    unspaced = 0 if text.isascii() else sum(map(len, _UNSPACED.findall(text)))
     return max(len(text.split()), unspaced // _CHARACTERS)
 
 

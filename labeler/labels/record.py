@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
+from hashlib import sha256
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -27,7 +28,7 @@ from labeler.errors import UnknownName, UsageError
 from labeler.labels.answers import Label, Verbatim
 from labeler.labels.contract import Violation, check_label
 from labeler.labels.profiles import PROFILES
-from labeler.labels.signature import Signature, digest
+from labeler.labels.signature import Signature, canonical_json, texts_json
 from labeler.sentences.display import Column, Display, Displayed, Grid
 from labeler.sentences.example import Frozen, KeyedExample
 from labeler.sentences.keys import is_key
@@ -374,7 +375,8 @@ def label_key(example: KeyedExample, signature: Signature) -> str:
         64 hexadecimal digits.
     """
     referenced = shows_reference(signature)
-    return digest({"shown": shown(example, reference=referenced), "signature": signature.facts()})
+    parts = texts_json(shown(example, reference=referenced)), canonical_json(signature.facts())
+    return sha256(b'{"shown":%b,"signature":%b}' % parts).hexdigest()
 
 
 def shows_reference(signature: Signature) -> bool:

@@ -6,6 +6,7 @@ import hashlib
 import json
 from typing import Any
 
+import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 
@@ -19,6 +20,18 @@ def canonical_json(value: object) -> bytes:
         value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     )
     return text.encode("utf-8")
+
+
+def texts_json(value: object) -> bytes:
+    """Encode texts and integers, in lists and objects, like :func:`canonical_json`, but faster.
+
+    Raises:
+        ValueError: a text has a lone surrogate.
+    """
+    return _TEXTS.encode(value)
+
+
+_TEXTS = msgspec.json.Encoder(order="sorted")
 
 
 def digest(value: object) -> str:
