@@ -120,7 +120,8 @@ _MARKERS = (
         re.IGNORECASE,
     ),
 )
-_ITEM = re.compile(r"(?P<number>\d{1,2})\.(?=\s+[^\s\d])|[•‣◦●■▪►▶](?=\s)")
+_BULLET = re.compile("[•‣◦●■▪►▶]")
+_ITEM = re.compile(rf"(?P<number>\d{{1,2}})\.(?=\s+[^\s\d])|{_BULLET.pattern}(?=\s)")
 
 _NICE_IN_PROSE = (
     re.compile(r"\n+"),
@@ -188,6 +189,8 @@ def _behind_space(flat: str, cut: int) -> int:
 
 def _list_numbers(flat: str, unit: Block) -> list[int]:
     """Find where the items of a list inside a line begin: with 1., 2., … or a bullet."""
+    if flat.find("1.", unit.start, unit.end) < 0 and not _BULLET.search(flat, unit.start, unit.end):
+        return []
     numbers: list[int] = []
     bullets: list[int] = []
     for item in _ITEM.finditer(flat, unit.start, unit.end):
