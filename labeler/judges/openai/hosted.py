@@ -183,33 +183,35 @@ class HostedJudge(ABC):
                 opened.checked = True
 
     async def _ask(self, log: AttemptLog) -> Frozen:
-        """Ask once, and let instructor ask again only if the answer cannot be used.
-
-        Its loop would otherwise cost as much time a record as the request itself.
-        """
-        messages = list(log.task.messages)
         try:
-            completion = await self._complete(messages=messages)
-            try:
-                found: _Read = _HANDLERS.response_parser(completion, _Answer)
-                return found.answer
-            except ValidationError as error:
-                if not self.spec.reasks:
-                    raise
-                log.rejected = error
-            read: Any = await self._instructor.create(
-                response_model=_Answer,
-                messages=cast("list[ChatCompletionMessageParam]", messages),
-                max_retries=self.spec.reasks,
-            )
-            found = read
-            return found.answer
+            return await self._answer(log)
         except InstructorRetryException as error:
             cause: BaseException = error.__cause__ or error
         except Exception as error:  # noqa: BLE001 - raised again below
             cause = error
         # Raised here, so that no exception that holds the key or documents is chained to ours.
         raise self._failure(log, cause)
+
+    async def _answer(self, log: AttemptLog) -> Frozen:
+        """Ask once, and let instructor ask again only if the answer cannot be used.
+
+        Its loop would otherwise cost as much time a record as the request itself.
+        """
+        messages = list(log.task.messages)
+        completion = await self._complete(messages=messages)
+        try:
+            read: Any = _HANDLERS.response_parser(completion, _Answer)
+        except ValidationError as error:
+            if not self.spec.reasks:
+                raise
+            log.rejected = error
+            read = await self._instructor.create(
+                response_model=_Answer,
+                messages=cast("list[ChatCompletionMessageParam]", messages),
+                max_retries=self.spec.reasks,
+            )
+        found: _Read = read
+        return found.answer
 
     async def _complete(
         self, *, messages: Sequence[Mapping[str, Any]], **_: object
