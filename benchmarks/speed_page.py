@@ -321,7 +321,7 @@ def page(
             ),
             "![Growth of recomputing](speed.svg)\n",
             *_table(
-                ["all TRACe dialects and sentence ratios", "s", "MB of memory"],
+                ["all TRACe definitions and sentence ratios", "s", "MB of memory"],
                 (
                     [name, f"{run.seconds:.2f}", f"{run.megabytes:.0f}"]
                     for name, run in found.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import SupportsIndex, overload
+from typing import Protocol, SupportsIndex, TypeVar, overload
 
 from labeler.calculators.ratio import counts_in_gates
 from labeler.calculators.registry import Metric
@@ -22,6 +22,42 @@ from labeler.sentences.display import (
     number,
     reason_counts,
 )
+
+
+class _OfMetric(Protocol):
+    """A row about one metric, and one group if rows are grouped."""
+
+    @property
+    def metric(self) -> Metric: ...
+    @property
+    def group(self) -> str | None: ...
+
+
+R = TypeVar("R", bound=_OfMetric)
+
+
+def find_row(rows: Iterable[R], key: str | tuple[str, str]) -> R:
+    """Return the row of a metric, or of a metric and group.
+
+    Raises:
+        UnknownName: there is no such metric or group; the message has near spellings.
+        UsageError: several rows are of them.
+    """
+    rows = list(rows)
+    name, *groups = (key,) if isinstance(key, str) else key
+    named = [row for row in rows if name in row.metric.spellings]
+    if not named:
+        raise UnknownName(unknown("metric", name, [row.metric.id for row in rows]))
+    found = [row for row in named if not groups or row.group in groups]
+    if not found:
+        raise UnknownName(unknown("group", groups[0], [row.group or "(all)" for row in named]))
+    if len(found) > 1:
+        several = len({row.group for row in found})
+        raise UsageError(
+            f"{len(found)} rows have {name!r}, of {several} groups: take a group by "
+            f"[{name!r}, GROUP], or a judge configuration among the rows"
+        )
+    return found[0]
 
 
 class SummaryTable(Displayed, list[SummaryRow]):
@@ -49,28 +85,7 @@ class SummaryTable(Displayed, list[SummaryRow]):
             UnknownName: there is no such metric or group; the message has near spellings.
             UsageError: several groups or judge configurations have the metric.
         """
-        if isinstance(key, str):
-            return self._only(key, [row for row in self if key in row.metric.spellings])
-        if isinstance(key, tuple):
-            name, group = key
-            rows = [row for row in self if name in row.metric.spellings] or [self[name]]
-            if not (found := [row for row in rows if row.group == group]):
-                groups = [row.group or "(all)" for row in rows]
-                raise UnknownName(unknown("group", group, groups))
-            return self._only(name, found)
-        return super().__getitem__(key)
-
-    def _only(self, name: str, found: Sequence[SummaryRow]) -> SummaryRow:
-        if not found:
-            raise UnknownName(unknown("metric", name, [row.metric.id for row in self]))
-        if len(found) > 1:
-            groups = len({row.group for row in found})
-            raise UsageError(
-                f"{len(found)} rows have {name!r}, of {groups} groups and "
-                f"{len({row.label for row in found})} judge configurations: take a group by "
-                f"table[{name!r}, GROUP], or choose among the rows"
-            )
-        return found[0]
+        return find_row(self, key) if isinstance(key, str | tuple) else super().__getitem__(key)
 
     def _display(self) -> Display:
         labels = list(dict.fromkeys(row.label for row in self))

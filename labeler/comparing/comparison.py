@@ -11,6 +11,7 @@ from typing import Any, Literal
 from labeler.calculators import Metric
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.statistics.paired import PValue
+from labeler.calculators.summary_table import find_row
 from labeler.comparing.measured import Flip, JudgeInconsistency, Measured
 from labeler.comparing.missing import DEFAULT_ALLOWED
 from labeler.comparing.pairs import PairCounts, Side
@@ -212,8 +213,8 @@ class Comparison(Displayed):
 
     Example:
         >>> found = labeler.compare(labels, labels)
-        >>> found.counts.pairs, found.rows[0].metric.id
-        (14, 'relevance')
+        >>> found.counts.pairs, found["adherence"].difference
+        (14, 0.0)
     """
 
     a: Side[Measured]
@@ -225,6 +226,15 @@ class Comparison(Displayed):
     level: float
     resamples: int
     seed: int
+
+    def __getitem__(self, key: str | tuple[str, str]) -> MetricComparison:
+        """Return the row of a metric, or of a metric and group.
+
+        Raises:
+            UnknownName: there is no such metric or group; the message has near spellings.
+            UsageError: several groups have the metric.
+        """
+        return find_row(self.rows, key)
 
     @property
     def same_sentences(self) -> bool:

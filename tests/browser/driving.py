@@ -143,6 +143,12 @@ class Visits:
 
 DESKTOP = {"width": 1280, "height": 900}
 PHONE = {"width": 360, "height": 740}
+VIEWS = [
+    {"viewport": DESKTOP, "color_scheme": "light"},
+    {"viewport": DESKTOP, "color_scheme": "dark"},
+    {"viewport": {"width": 320, "height": 640}, "color_scheme": "light"},
+]
+"""In which axe looks at pages; at 320 pixels a desktop is also zoomed to 400 %."""
 
 
 def faults(page: Page, part: str | None = None) -> list[str]:

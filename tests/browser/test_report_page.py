@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from browser import reports
-from browser.driving import DESKTOP, PHONE, Visits, expect, faults, need_browser
+from browser.driving import DESKTOP, PHONE, VIEWS, Visits, expect, faults, need_browser
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from labeler.report import write_report
 from labeler.sentences.characters import visible
@@ -575,12 +575,12 @@ def test_contents_stay_in_sight(page: Page) -> None:
     assert heading["y"] >= above["y"] + above["height"]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("view", VIEWS)
 def test_nothing_in_summary_and_list_shuts_people_out(
-    visits: Visits, small: str, scheme: str
+    visits: Visits, small: str, view: dict[str, Any]
 ) -> None:
     """Axe finds nothing in the page, folded and unfolded."""
-    page = visits.open(small, color_scheme=scheme, reduced_motion="reduce")
+    page = visits.open(small, **view, reduced_motion="reduce")
     expect(page.locator(LIST)).to_have_count(50)
     assert faults(page) == []
     page.locator("details").evaluate_all("all => all.forEach(one => one.open = true)")
@@ -588,10 +588,12 @@ def test_nothing_in_summary_and_list_shuts_people_out(
     assert faults(page) == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_in_a_record_shuts_people_out(visits: Visits, small: str, scheme: str) -> None:
+@pytest.mark.parametrize("view", VIEWS)
+def test_nothing_in_a_record_shuts_people_out(
+    visits: Visits, small: str, view: dict[str, Any]
+) -> None:
     """Axe finds nothing in the pages of two records with all that a record can have."""
-    page = visits.open(small, color_scheme=scheme, reduced_motion="reduce")
+    page = visits.open(small, **view, reduced_motion="reduce")
     for name in ("contradicted", "compared"):
         page.evaluate("name => { location.hash = `record=${name}&sentence=a`; }", name)
         expect(page.locator(".record-id code")).to_have_text(name)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from browser.driving import PHONE, Visits, expect, faults, need_browser
+from browser.driving import PHONE, VIEWS, Visits, expect, faults, need_browser
 from labeler.data.corrections.correction import Correction
 from labeler.labels.record import LabelRecord
 from labeler.review.serving import Address, listening, review_server
@@ -117,7 +117,7 @@ def test_marks_are_turned_by_click_and_by_key(open_page: Opener) -> None:
     expect(page.locator(".overall-button")).to_contain_text("not supported")
     sentence(page, "0b").get_by_role("button", name="relevant").click()
     sentence(page, "0a").click()
-    page.keyboard.press("u")
+    page.keyboard.press("n")
     expect(page.locator("#differences")).to_contain_text("4 differences from the judge")
     page.locator("#comment").fill("b goes too far")
     page.keyboard.press("Control+Enter")
@@ -253,15 +253,15 @@ def test_hostile_texts_stay_texts(open_page: Opener) -> None:
     expect(page.locator("#figures table").first).to_be_visible()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_no_serious_fault(open_page: Opener, scheme: str) -> None:
+@pytest.mark.parametrize("view", VIEWS)
+def test_axe_finds_no_serious_fault(open_page: Opener, view: dict[str, Any]) -> None:
     """With figures and changes in sight, and in the help."""
-    page = open_page({"color_scheme": scheme, "reduced_motion": "reduce"}, queue="random")
-    page.keyboard.press("a")
-    place(page, 2)
-    sentence(page, "b").click()
-    page.keyboard.press("s")
-    page.keyboard.press("f")
+    page = open_page({**view, "reduced_motion": "reduce"}, queue="random")
+    for number in (1, 2):
+        place(page, number)
+        sentence(page, "b").click()
+        page.keyboard.press("s")
+        page.keyboard.press("d" if number == 1 else "f")
     expect(page.locator("#figures table").first).to_be_visible()
     assert faults(page) == []
     page.keyboard.press("?")

@@ -76,7 +76,7 @@ def test_an_id_gives_one_outcome(labels: labeler.Labels) -> None:
 
 
 def test_a_metric_is_found_by_its_name(labels: labeler.Labels) -> None:
-    """In summaries, groups and rows; also by another name of the same quantity."""
+    """In summaries, groups, rows and comparisons; also by another name of the same quantity."""
     summary, table = labels.summary(), labels.metrics()
     row = summary["adherence"]
     assert (row.metric.id, row.defined, row.interval is not None) == ("adherence", 14, True)
@@ -84,10 +84,14 @@ def test_a_metric_is_found_by_its_name(labels: labeler.Labels) -> None:
     assert table["dome-timeout"]["adherence"].value == 1
     grouped = labels.summary("adherence", by="domain", intervals=False)
     assert grouped["adherence", "clinic"].mean == 0.75
+    compared = labels.compare(labeled(support_threshold=0.9))
+    assert compared["adherence"] in compared.rows
+    assert compared["adherence"].mean_a == row.mean
     for wrong, says in (
         (lambda: summary["adherance"], "did you mean 'adherence'"),
         (lambda: table[0]["relevanze"], "did you mean 'relevance'"),
         (lambda: grouped["adherence", "clinics"], "did you mean 'clinic'"),
+        (lambda: compared["adherance"], "did you mean 'adherence'"),
     ):
         with pytest.raises(UnknownName, match=says):
             wrong()
