@@ -163,13 +163,17 @@ def _costs(found: Estimate, online: Cost, batch: Cost) -> Table:
     cap = f"one answer of {cap} tokens each; cut off, one more of twice that"
     for name, one, other, remark in [
         ("expected", online.expected, batch.expected, "if the provider caches nothing"),
-        ("  cached", online.cached, batch.cached, "if it caches what is the same in each prompt"),
+        ("  cached", online.cached, batch.cached, _cached_remark(found)),
         ("  written", online.written, batch.written, "if it charges for caching and never reads"),
         ("at most", online.at_most, batch.at_most, cap),
     ]:
         if one is not None:
             table.add_row(name, _dollars(one), _dollars(other), remark)
     return table
+
+
+def _cached_remark(found: Estimate) -> str:
+    return f"if it caches the first {found.prompt.cacheable:,} tokens of each prompt"
 
 
 def _dollars(amount: Decimal | None) -> str:
@@ -202,6 +206,7 @@ def _notes(found: Estimate) -> Iterator[str]:
     if not found.answers.labels and set(found.profiles) - {"trace"}:
         lengths += f", and {CLAIMS_PER_SENTENCE} claims a sentence assumed"
     yield f"tokens: prompts counted by {found.prompt.counted_by}; answers {lengths}"
+    yield from _cache_notes(found)
     yield _price_note(found)
     if found.latency is None or found.seconds is None:
         yield "time: unknown; --latency SECONDS says how long one answer takes"
@@ -209,6 +214,24 @@ def _notes(found: Estimate) -> Iterator[str]:
         yield (
             f"time: {_duration(found.seconds)} with {found.concurrency} requests at once of "
             f"{found.latency:.3g} s each, if no rate limit slows them"
+        )
+
+
+def _cache_notes(found: Estimate) -> Iterator[str]:
+    """Report a common start that no cache holds."""
+    from labeler.labeling.cache_rules import SHORTEST_CACHED
+
+    if found.prompt.cacheable:
+        return
+    if found.prompt.same < SHORTEST_CACHED:
+        yield (
+            f"caching: none, the first {found.prompt.same:,} tokens are the same and providers "
+            f"cache {SHORTEST_CACHED:,} or more; the prompts of --prompt v2 are long enough"
+        )
+    else:
+        yield (
+            "caching: none; --keys-in-schema gives each prompt a start of its own, and "
+            "--prompt-cache key or off leaves it unmarked for models that charge for every write"
         )
 
 

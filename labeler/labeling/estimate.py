@@ -26,6 +26,7 @@ from labeler.judges.tokens import (
     request_tokens,
     request_tokens_at_most,
 )
+from labeler.labeling.cache_rules import cache_rules
 from labeler.labeling.editions import edition_of
 from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.options import EstimateOptions
@@ -40,8 +41,6 @@ ENOUGH_LABELS = 20
 LABELS_READ = 1000
 """Labels of the store that are read at most."""
 
-SHORTEST_CACHED, CACHED_STEP = 1024, 128
-"""Tokens of the shortest prefix that OpenAI caches, and its step size."""
 _NAMED = 3
 _ABSURD = 10**9
 
@@ -107,6 +106,8 @@ class PromptTokens:
     number if there are two profiles."""
     same_total: int
     """These tokens, summed over the prompts."""
+    cacheable: int
+    """Tokens of that start that the provider's cache can hold; 0 if the start is too short."""
     counted_by: str
 
 
@@ -130,11 +131,11 @@ class Cost:
     expected: Decimal
     """Cost if the provider caches nothing."""
     cached: Decimal | None
-    """Cost if it serves the :func:`cacheable` prefix from its cache, from the second request on;
-    ``None`` if that saves nothing."""
+    """Cost if it serves the cacheable prefix from its cache, from the second request on, by the
+    provider's :class:`~labeler.labeling.cache_rules.CacheRules`; ``None`` if that saves nothing."""
     written: Decimal | None
-    """Cost if it charges every prompt as written to its cache and serves nothing from it; ``None``
-    if that costs no more."""
+    """Cost if it charges all that it writes to its cache and serves nothing from it; ``None`` if
+    that costs no more."""
     at_most: Decimal
     """Upper bound for one answer each, under a cap that was given or comes with a budget
     (:func:`~labeler.judges.tokens.answer_cap`). A re-ask is one more answer."""
@@ -172,11 +173,6 @@ class Estimate:
         """Return a JSON value; dollars are exact texts."""
         value: dict[str, Any] = json.loads(json.dumps(asdict(self), default=str))
         return value
-
-
-def cacheable(same: int) -> int:
-    """Return how many tokens of a common prefix a provider's cache can hold."""
-    return 0 if same < SHORTEST_CACHED else same // CACHED_STEP * CACHED_STEP
 
 
 def estimate(
@@ -326,12 +322,18 @@ class _Bill:
         self._price = price
         self._expected = self._cached = self._written = self._at_most = Decimal(0)
 
-    def add(self, usage: Usage, cached: int) -> None:
-        """Add one request; a cache may serve so many of its tokens."""
+    def add(self, usage: Usage, cached: Mapping[str, int], written: int) -> None:
+        """Add one request.
+
+        Args:
+            usage: its tokens.
+            cached: usage of a cache that works as it should.
+            written: most tokens that are charged as written.
+        """
         self._expected += self._price.cost(usage)
-        self._cached += self._price.cost(usage.model_copy(update={"cached_tokens": cached}))
-        written = {"cache_write_tokens": usage.prompt_tokens}
-        self._written += self._price.cost(usage.model_copy(update=written))
+        self._cached += self._price.cost(usage.model_copy(update=cached))
+        wasted = {"cache_write_tokens": written}
+        self._written += self._price.cost(usage.model_copy(update=wasted))
 
     def add_worst(self, prompt_tokens: int, output_tokens: int) -> None:
         """Add the upper bound of one request."""
@@ -353,7 +355,16 @@ class _Kind:
 
     same: int
     same_at_most: int
+    cacheable: int
+    first_written: int
+    """Tokens that the first request writes to a cache that works as it should."""
     asked: int = 0
+
+    def cached(self) -> dict[str, int]:
+        """Return the usage of the cache by the next request."""
+        if self.asked:
+            return {"cached_tokens": self.cacheable}
+        return {"cache_write_tokens": self.first_written}
 
 
 class _Tally:
@@ -383,6 +394,7 @@ class _Tally:
         self._keys: set[bytes] = set()
         self._bills = [_Bill(price), _Bill(price.batched())] if price else []
         self._kinds: dict[str, _Kind] = {}
+        self._rules = cache_rules(how.judge.spec)
 
     def is_new(self, key: str) -> bool:
         """Return whether no earlier row has the same key."""
@@ -392,12 +404,13 @@ class _Tally:
 
     def ask(self, request: Task) -> None:
         """Add one request."""
-        asked, _ = request_parts(request)
+        asked, schema = request_parts(request)
         own = "".join(m["content"] for m in asked if m["role"] != "system")
+        own += "" if request.sent_schema is request.schema else schema
         kind = self._kind(request)
         prompt = kind.same + self._counter.count(own) + MESSAGE_FRAME
         answer = self._past.factor * request.expected_tokens
-        cached = cacheable(kind.same) if kind.asked else 0
+        cached, written = kind.cached(), self._rules.most_written(prompt, kind.same)
         self.asked += 1
         kind.asked += 1
         self._document_sentences += sum(map(len, request.example.documents))
@@ -407,7 +420,7 @@ class _Tally:
         self._answers += answer
         usage = Usage(prompt_tokens=prompt, completion_tokens=round(answer))
         for bill in self._bills:
-            bill.add(usage, cached)
+            bill.add(usage, cached, written)
         if self._bills:
             at_most = kind.same_at_most + self._counter.at_most(own) + MESSAGE_FRAME
             cap = answer_cap(self._cap, request.expected_tokens)
@@ -419,10 +432,16 @@ class _Tally:
         name = request.kind.name
         if name not in self._kinds:
             _, schema = request_parts(request)
-            same = [{"content": request.prompt.system}]
+            is_common = not schema or request.sent_schema is request.schema
+            common = schema if is_common else ""
+            system = [{"content": request.prompt.system}]
+            same = request_tokens(self._counter, system, common)
             self._kinds[name] = _Kind(
-                request_tokens(self._counter, same, schema),
-                request_tokens_at_most(self._counter, same, schema),
+                same,
+                request_tokens_at_most(self._counter, system, common),
+                # A schema stands before the instructions, so one of a record's own spoils them.
+                self._rules.cacheable(same) if is_common else 0,
+                self._rules.first_written(same) if is_common else 0,
             )
         return self._kinds[name]
 
@@ -464,6 +483,7 @@ class _Tally:
                 largest=self._largest,
                 same=min((kind.same for kind in self._kinds.values()), default=0),
                 same_total=sum(kind.same * kind.asked for kind in self._kinds.values()),
+                cacheable=min((kind.cacheable for kind in self._kinds.values()), default=0),
                 counted_by=self._counter.name,
             ),
             answers=AnswerTokens(round(self._answers), self._past.labels, self._cap),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -35,7 +36,8 @@ from labeler.judges.tokens import (
     Approximation,
     answer_tokens,
 )
-from labeler.labeling.estimate import ENOUGH_LABELS, Estimate, Unasked, cacheable, estimate
+from labeler.labeling.cache_rules import cache_rules
+from labeler.labeling.estimate import ENOUGH_LABELS, Estimate, Unasked, estimate
 from labeler.labeling.options import EstimateOptions, LabelOptions
 from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.profiles import PROFILES
@@ -220,8 +222,44 @@ def test_what_a_cache_can_cost_is_told() -> None:
     ("same", "expected"), [(0, 0), (1023, 0), (1024, 1024), (1151, 1024), (1152, 1152)]
 )
 def test_a_prefix_is_cached_in_steps(same: int, expected: int) -> None:
-    """From 1,024 tokens on, 128 by 128."""
-    assert cacheable(same) == expected
+    """From 1,024 tokens on, 128 by 128; exactly where its end is marked."""
+    assert cache_rules(spec_of("gpt-5.5", {})).cacheable(same) == expected
+    assert cache_rules(spec_of("gpt-5.6", {})).cacheable(same) == (same if expected else 0)
+
+
+def with_spec(model: str, **settings: Any) -> LabelTasks:
+    """How a hosted model is asked."""
+    return label_tasks(Unasked(spec_of(model, settings)), LabelOptions(prompt="v2"))
+
+
+def test_from_gpt_5_6_on_the_first_prompt_pays_for_the_cache() -> None:
+    """2,007 tokens a quarter dearer once; the second prompt reads all of them at a tenth."""
+    found = reckon([row(1), row(2)], how=with_spec("gpt-5.6"), price="1,10,0.1,1.25")
+    assert found.online is not None
+    saved = Decimal("0.0018063") - Decimal("0.00050175")
+    assert found.online.cached == found.online.expected - saved
+    assert found.online.written == found.online.expected + 2 * Decimal("0.00050175")
+    assert found.prompt.cacheable == SAME
+
+
+@pytest.mark.parametrize("setting", ["off", "key"])
+def test_from_gpt_5_6_on_unmarked_prompts_are_written_and_never_read(setting: str) -> None:
+    """All 6,022 tokens a quarter dearer."""
+    how = with_spec("gpt-5.6", prompt_cache=setting)
+    found = reckon([row(1), row(2)], how=how, price="1,10,0.1,1.25")
+    assert found.online is not None
+    assert (found.online.cached, found.prompt.cacheable) == (None, 0)
+    assert found.online.written == found.online.expected + Decimal("0.0015055")
+
+
+def test_keys_of_its_own_in_the_schema_take_a_prompt_out_of_the_cache() -> None:
+    """The schema stands first; in words after the documents it spoils nothing."""
+    rows = [row(1), row(2)]
+    strict, framed = (
+        reckon(rows, how=with_spec("gpt-5.5", keys_in_schema=True, output_mode=mode))
+        for mode in ("strict", "json")
+    )
+    assert (strict.prompt.cacheable, framed.prompt.cacheable) == (0, 1920)
 
 
 def test_a_cap_gives_a_worst_case() -> None:
@@ -514,6 +552,15 @@ def test_the_table_tells_what_is_asked_and_what_it_costs(command: Command) -> No
     assert "US dollars online in a batch" in lines
     assert any(line.startswith("at most ") for line in lines)
     assert "time: 8 s with 16 requests at once of 8 s each, if no rate limit slows them" in lines
+
+
+def test_a_start_that_is_too_short_for_any_cache_is_named(command: Command) -> None:
+    """With the prompts that are long enough."""
+    _, short, _ = command(EXAMPLES, "--model", "gpt-4o", "--prompt", "v1")
+    _, long, _ = command(EXAMPLES, "--model", "gpt-4o", "--prompt", "v2")
+    assert re.search(r"caching: none, the first \d{3} tokens.*--prompt v2", " ".join(short.split()))
+    assert "caching: none" not in long
+    assert re.search(r"cached .* if it caches the first 1,\d{3} tokens", " ".join(long.split()))
 
 
 def test_scripts_read_the_estimate_as_json(command: Command) -> None:

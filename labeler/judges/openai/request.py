@@ -72,7 +72,7 @@ def request_body(
         body[spec.cap_field] = cap
     if cached and spec.prompt_cache != "off":
         body["prompt_cache_key"] = _cache_key(task)
-        if spec.prompt_cache == "explicit" or (spec.prompt_cache == "auto" and _is_explicit(spec)):
+        if marks_prefix(spec):
             body["messages"] = [_cacheable(asked[0]), *asked[1:]]
             body["prompt_cache_options"] = {"mode": "explicit"}
     return body
@@ -99,7 +99,18 @@ def _cache_key(task: Task) -> str:
     return f"labeler-{digest([task.signature.model, prompt.digest, schema.digest])[:32]}"
 
 
-def _is_explicit(spec: OpenAISpec) -> bool:
+def marks_prefix(spec: OpenAISpec) -> bool:
+    """Return true if requests mark the end of what all of them share."""
+    if spec.prompt_cache == "auto":
+        return spec.judge in _MARKED or charges_writes(spec)
+    return spec.prompt_cache == "explicit" or (spec.prompt_cache == "key" and spec.judge in _MARKED)
+
+
+_MARKED = frozenset({"anthropic", "bedrock"})
+"""Providers whose API caches only what is marked; the mark is sent unless caching is off."""
+
+
+def charges_writes(spec: OpenAISpec) -> bool:
     """Return true if a model caches no prefix but one whose end is marked, and charges for others.
 
     OpenAI's models do from gpt-5.6 on; other servers need not know how to mark it.
