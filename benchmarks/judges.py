@@ -71,7 +71,7 @@ def judged_labels(file: str | None, truth: Iterable[Outcome]) -> Judged:
     """Read the judge's labels; without a file, let the embedded judge label the true records."""
     if file is not None:
         return Judged(labeler.read_labels(file), None)
-    judge = labeler.EmbeddedJudge()
+    judge = labeler.EmbeddedJudge(model="lexical-1")
     how = label_tasks(judge, LabelOptions())
     requests = [how.keyed_task(t.example) for t in truth if isinstance(t, LabelRecord)]
     replies, cpu_seconds = asyncio.run(ask(judge, requests))

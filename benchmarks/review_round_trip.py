@@ -57,7 +57,9 @@ def main() -> None:
         folder = Path(scratch)
         truth = _published(files)
         judged = iter_labels(
-            RowFile(*files, id_from=_ID), judge=EmbeddedJudge(), store=MemoryStore()
+            RowFile(*files, id_from=_ID),
+            judge=EmbeddedJudge(model="lexical-1"),
+            store=MemoryStore(),
         )
         count = write_labels(judged, folder / "judge.jsonl")
         marks = _review(folder, truth, wanted.records, wanted.seed)

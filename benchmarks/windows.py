@@ -47,6 +47,8 @@ from labeler.labels.record import LabelRecord, ReplyFacts
 from labeler.sentences.example import KeyedExample
 from ragbench_data import ragbench_files, ragbench_folder
 
+JUDGE = EmbeddedJudge(model="lexical-1")
+
 WINDOWS = (2, 3, 5)
 METRICS = ("relevance", "utilization", "completeness", "adherence", "adherence_fraction")
 STEPS = 5
@@ -69,7 +71,7 @@ class Pair(NamedTuple):
 
 def embedded(request: Task) -> JudgeReply:
     """The answer of the embedded judge."""
-    return asyncio.run(EmbeddedJudge().label(request))
+    return asyncio.run(JUDGE.label(request))
 
 
 class Published:
@@ -226,7 +228,7 @@ def report(
     )
     yield (
         f"Rows: {rows[0]:,} of RAGBench, {len(files)} subsets, without the {rows[0] - rows[1]} "
-        f"whose published labels break the contract; judge {EmbeddedJudge().spec}"
+        f"whose published labels break the contract; judge {JUDGE.spec}"
     )
     for title, found in sides.items():
         yield from ("", f"### {title}", "", *agreement_table(found), "", *metric_table(found))
@@ -244,9 +246,7 @@ def main() -> None:
     sides: dict[str, dict[int, list[Pair]]] = {
         title: {number: [] for number in WINDOWS} for title in (LEXICAL, CLAIMS, RIGHT)
     }
-    trace, claims = (
-        label_tasks(EmbeddedJudge(), LabelOptions(profile=name)) for name in ("trace", "claims")
-    )
+    trace, claims = (label_tasks(JUDGE, LabelOptions(profile=name)) for name in ("trace", "claims"))
     read = used = 0
     for record in records(files):
         read += 1

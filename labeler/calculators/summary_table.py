@@ -170,9 +170,26 @@ def summary_notes(rows: Sequence[SummaryRow], intervals: Intervals | None = None
     if intervals:
         yield _interval_methods(rows, intervals)
         yield from _clusters(rows, intervals)
+    yield from floor_note(row.label for row in rows)
     yield from small_sample_note(row.interval for row in rows)
     yield from alias_note(row.metric for row in rows)
     yield from _notes(rows)
+
+
+FLOOR = (
+    "the embedded judge compares words: a floor for other judges, not a measure of quality; it "
+    "fails at paraphrases, inferences, calculations, and errors in the documents' own words"
+)
+
+
+def floor_note(labels: Iterable[str | None]) -> Iterator[str]:
+    """Yield a warning if a label is of the embedded judge.
+
+    Args:
+        labels: printed signatures, or judges as ``KIND/MODEL``.
+    """
+    if any(label and label.removeprefix("judge:").startswith("embedded/") for label in labels):
+        yield FLOOR
 
 
 def alias_note(metrics: Iterable[Metric]) -> Iterator[str]:

@@ -25,11 +25,6 @@ if TYPE_CHECKING:
     from labeler.comparing.gates import GateResults, On
     from labeler.data.label_view import Glance
 
-FLOOR = (
-    "the embedded judge compares words: a floor for other judges, not a measure of quality; ask a "
-    "model for numbers to rely on"
-)
-_EMBEDDED = "embedded"
 _LEFT_OUT = ("v", "pooled")
 """Columns of summaries that the short table does without."""
 
@@ -424,7 +419,12 @@ class Labels(Displayed, Sequence[Outcome]):
         return self.summary()
 
     def _display(self) -> Display:
-        from labeler.calculators.summary_table import measured_rows, summary_cells, summary_notes
+        from labeler.calculators.summary_table import (
+            floor_note,
+            measured_rows,
+            summary_cells,
+            summary_notes,
+        )
 
         facts, table = self._facts, self._table
         by = next(iter(facts.judges)) if len(facts.judges) == 1 else f"{len(facts.judges)} judges"
@@ -437,11 +437,13 @@ class Labels(Displayed, Sequence[Outcome]):
         grid = Grid(list(cells), [[cell(row) for cell in cells.values()] for row in shown])
         notes = [f"failed: {reason_counts(facts.failed)}"] if facts.failed else []
         notes.append(f"cost: {self.cost}")
+        warning = next(floor_note(facts.judges), "")
         if several:
             notes.append("several judge configurations, each with rows of its own: .summary()")
         else:
-            notes += [one for one in summary_notes(table, table.intervals) if one not in notes]
-        warning = FLOOR if any(one.startswith(f"{_EMBEDDED}/") for one in facts.judges) else ""
+            notes += [
+                one for one in summary_notes(table, table.intervals) if one not in {*notes, warning}
+            ]
         return Display(f"{title}, {facts.failed.total():,} failed", grid, notes, warning)
 
 
