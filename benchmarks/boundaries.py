@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -106,6 +106,24 @@ def print_report() -> None:
             print(f"| {name} | {counts.cells()} |")
         for name, split in versions.items():
             _print_groups(name, texts, {gold.name: split(gold) for gold in texts})
+
+
+def error_lines() -> Iterator[str]:
+    """Yield a table of all texts, with the wrong boundaries of each version."""
+    yield "| text | language | kind | `general/1` | `general/2` |"
+    yield "|---|---|---|---|---|"
+    for path in FILES:
+        for gold in read_gold(path):
+            held_out = "" if path.stem == "development" else ", held out"
+            errors = (_errors(gold, _own(name, gold)) for name in ("general", "general/2"))
+            cells = (gold.name, gold.language, gold.kind + held_out, *errors)
+            yield f"| {' | '.join(cells)} |"
+
+
+def _errors(gold: Gold, found: list[str]) -> str:
+    counts = count(gold, found)
+    wrong = (counts.found - counts.right, "cut"), (counts.wanted - counts.right, "not cut")
+    return ", ".join(f"{number} {kind}" for number, kind in wrong if number) or "right"
 
 
 def _own(name: str, gold: Gold) -> list[str]:

@@ -4,21 +4,26 @@ Run it as ``python benchmarks/splitters.py``. It takes the real rows where they 
 ``ragbench_data.py``), else a text of its own. Processor speed cancels out in the third column:
 how many times longer splitting takes than decoding the same bytes. Then it prints the agreement
 with hand-made boundaries (``boundaries.py``) and every error; ``pysbd`` and nltk's punkt are
-compared if they are installed.
+compared if they are installed. With ``--write docs/splitters.md`` it only puts the wrong boundaries
+of each text, and the growth of time on pathological ones, into the page.
 """
 
 from __future__ import annotations
 
+import argparse
+import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
-from boundaries import print_report
+from boundaries import error_lines, print_report
+from judge_dialects import write_block
 from labeler.sentences.splitting import SPLITTERS, Splitter
 from ragbench_data import ragbench_rows
 
-ROUNDS = 3
+ROUNDS, LENGTH = 3, 80_000
 OWN_TEXT = (
     "Retrieval puts passages before a model (Smith et al., 2020). Dr. Brown found that 3.5 of 10 "
     "answers, e.g. those on the U.S. market, went beyond them [12]. Is that much? It is!\n\n"
@@ -42,6 +47,34 @@ class Corpus(NamedTuple):
 
 
 def main() -> None:
+    """Print the figures, or write those of the page."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--write", type=Path, help="the page to write tables into")
+    page = options.parse_args().write
+    if page is None:
+        print_figures()
+    else:
+        write_block(page, "errors", list(error_lines()))
+        write_block(page, "growth", list(growth_lines()))
+
+
+def growth_lines() -> Iterator[str]:
+    """Yield a table of how time grows with the length of pathological texts."""
+    from unit.test_splitting_adversarial import UNITS, shape  # noqa: PLC0415 - of the tests
+
+    yield f"| splitter | texts | time at {LENGTH:,} letters by that at a quarter: median | most |"
+    yield "|---|--:|--:|--:|"
+    for name in ("general", "general/2"):
+        split, growth = SPLITTERS[name].split, []
+        for unit in UNITS.values():
+            texts = (shape(unit, "x", length) for length in (LENGTH // 4, LENGTH))
+            quarter, whole = (_fastest(partial(split, text)) for text in texts)
+            growth.append(whole / quarter)
+        cells = f"{statistics.median(growth):.1f} | {max(growth):.1f}"
+        yield f"| `{SPLITTERS[name]}` | {len(growth)} | {cells} |"
+
+
+def print_figures() -> None:
     """Print one table line a splitter, then the agreement with hand-made boundaries."""
     corpus = _ragbench() or Corpus("own text", [Labeled(OWN_TEXT * 4, [])] * 2000, [])
     texts = [labeled.text for labeled in corpus.documents + corpus.responses]

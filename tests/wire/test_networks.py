@@ -292,7 +292,7 @@ def test_a_key_that_never_worked_ends_the_run() -> None:
 @pytest.mark.parametrize(
     ("command", "why"),
     [
-        ("no-such-program-here", "cannot be started"),
+        ("no-such-program-here", "cannot be started: No such file or directory"),
         (f"{sys.executable} -c \"import sys; sys.exit('log in first')\"", 'code 1: "log in first"'),
         (f"{sys.executable} -c pass", "the API key is empty"),
         (f"{sys.executable} -c \"print('x' * 100_000)\"", "printed more than"),
@@ -300,7 +300,10 @@ def test_a_key_that_never_worked_ends_the_run() -> None:
 )
 def test_a_command_without_a_key_ends_the_run(command: str, why: str) -> None:
     """Its failure is shown, and nothing is sent."""
-    with Provider() as provider, pytest.raises(FatalJudgeError, match="no API key") as caught:
+    with (
+        Provider() as provider,
+        pytest.raises(FatalJudgeError, match="after 0 requests: there is no API key") as caught,
+    ):
         label(provider.url, api_key=None, api_key_command=command)
     assert why in str(caught.value)
     assert provider.requests == []

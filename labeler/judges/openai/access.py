@@ -63,7 +63,8 @@ class KeyCommand:
                 *self._words, stdin=DEVNULL, stdout=PIPE, stderr=PIPE
             )
         except (OSError, ValueError) as error:
-            raise NoKey(f"{name} cannot be started: {type(error).__name__}") from None
+            why = getattr(error, "strerror", None) or type(error).__name__
+            raise NoKey(f"{name} cannot be started: {why}") from None
         try:
             async with asyncio.timeout(_SECONDS):
                 output, errors = await asyncio.gather(_read(program.stdout), _read(program.stderr))

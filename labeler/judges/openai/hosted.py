@@ -329,6 +329,8 @@ class HostedJudge(ABC):
             cause = AttemptFailed(*log.rejection(cause))
         if not isinstance(cause, AttemptFailed):
             return cause
+        if cause.observed.kind == "no_key":
+            sent = 0
         rejected = self._rejected_mode(log, cause)
         if rejected is not None:
             return rejected
