@@ -9,11 +9,14 @@ from labeler.audit import explanations  # noqa: F401 - registers its checks # is
 from labeler.audit import claims  # noqa: F401 - registers its checks # isort: skip
 from labeler.audit import provenance  # noqa: F401 - registers its checks # isort: skip
 from labeler.audit import disagreements  # noqa: F401 - registers its checks # isort: skip
+from labeler.audit import second_opinion  # noqa: F401 - registers its checks # isort: skip
 from labeler.audit.auditing import (
     Audit,
     AuditedRecord,
     CheckRow,
+    WitnessSource,
     audit_labels,
+    examine,
     findings_of,
     suspicion_score,
 )
@@ -42,8 +45,10 @@ __all__ = [
     "Judgment",
     "Severity",
     "Subject",
+    "WitnessSource",
     "audit_labels",
     "check",
+    "examine",
     "findings_of",
     "repeat_check",
     "select_checks",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -32,8 +32,11 @@ from labeler.labels.record import (
     shown,
 )
 from labeler.labels.signature import digest
+from labeler.labels.witness import Witness
 from labeler.sentences.display import Brief, Column, Display, Displayed, Grid, number, reason_counts
 
+WitnessSource = Callable[[LabelRecord], Witness | None]
+"""Returns what a second judge says about a record's sentences; ``None`` for nothing."""
 _SHOWN = 3
 """Records that a display names."""
 NO_GROUP = "(none)"
@@ -85,19 +88,28 @@ class AuditJSON(TypedDict):
     """The most suspicious first."""
 
 
-def suspicion_score(findings: Iterable[Finding]) -> float:
+WITNESS_WEIGHT = 0.4
+"""Weight of a witness that is certain of the contrary; it falls with the square of certainty."""
+
+
+def suspicion_score(findings: Iterable[Finding], disagreement: float = 0.0) -> float:
     """Return the suspicion score of a record, a number to rank by; it is not a probability.
 
     Each check with a finding counts once, as independent evidence with the check's weight:
     1 - (1 - w1)(1 - w2)... The order of findings does not matter, and another finding never lowers
-    the score.
+    the score. A witness adds evidence also where it finds nothing: the more it disagrees, the more.
+
+    Args:
+        findings: the findings in the record.
+        disagreement: that of the witness, see :attr:`Subject.disagreement`.
 
     Returns:
         0 without findings, at most 1; rounded to 6 digits, since the last ones depend on the
         machine.
     """
     weights = {finding.check: _weight(finding) for finding in findings}
-    rest = math.prod(1 - weight for weight in sorted(weights.values()))
+    strengths = sorted((*weights.values(), WITNESS_WEIGHT * disagreement**2))
+    rest = math.prod(1 - weight for weight in strengths)
     return round(1 - rest, _SCORE_DIGITS)
 
 
@@ -105,6 +117,8 @@ _SCORE_DIGITS = 6
 
 
 def _weight(finding: Finding) -> float:
+    if finding.weight is not None:
+        return finding.weight
     # A stored finding may come from a third party's check that is not imported here.
     known = finding.check in CHECKS
     return CHECKS[finding.check].weight if known else WEIGHTS[finding.severity]
@@ -276,7 +290,9 @@ class Audit(Displayed):
 
 
 def findings_of(
-    record: LabelRecord, checks: str | Iterable[str | Check] | None = None
+    record: LabelRecord,
+    checks: str | Iterable[str | Check] | None = None,
+    witness: Witness | None = None,
 ) -> tuple[Finding, ...]:
     """Return the findings in one record, in the order of the checks.
 
@@ -284,6 +300,7 @@ def findings_of(
         record: the record.
         checks: ids or checks, see :func:`labeler.audit.select_checks`; by default all. Checks of
             repeated judgments find nothing in a single one.
+        witness: what a second judge says about its sentences, for the checks that read it.
 
     Returns:
         The findings; mostly none.
@@ -296,13 +313,21 @@ def findings_of(
         >>> [finding.check for finding in labeler.findings_of(labels["pilot-boat-half"])]
         ['verdict_hangs_on_one']
     """
-    subject = Subject(record)
-    return tuple(
-        finding
-        for check in select_checks(checks)
-        if check.applies(subject)
-        for finding in check.findings(subject)
-    )
+    return _findings(Subject(record, witness), select_checks(checks))
+
+
+def _findings(subject: Subject, checks: Iterable[Check]) -> tuple[Finding, ...]:
+    applying = (check for check in checks if check.applies(subject))
+    return tuple(finding for check in applying for finding in check.findings(subject))
+
+
+def examine(
+    record: LabelRecord, witness: Witness | None = None
+) -> tuple[tuple[Finding, ...], float]:
+    """Return the findings of all checks in one record, and its suspicion score."""
+    subject = Subject(record, witness)
+    findings = _findings(subject, select_checks())
+    return findings, suspicion_score(findings, subject.disagreement)
 
 
 def audit_labels(
@@ -310,6 +335,7 @@ def audit_labels(
     *,
     checks: str | Iterable[str | Check] | None = None,
     by: str | None = None,
+    witness: WitnessSource | None = None,
 ) -> Audit:
     """Audit the labels among outcomes; no text is kept.
 
@@ -321,6 +347,8 @@ def audit_labels(
         outcomes: outcomes of any kind; consumed once.
         checks: ids or checks, see :func:`labeler.audit.select_checks`; by default all.
         by: name of a metadata column to group by; records without it form the group ``(none)``.
+        witness: returns what a second judge says about a record's sentences. By default there is
+            no witness, and the checks that read one are left out.
 
     Returns:
         Rates by check, and the findings of each record.
@@ -335,7 +363,10 @@ def audit_labels(
         >>> found.ranked(1)[0].id
         'pilot-boat-half'
     """
-    running = _RunningAudit(select_checks(checks), by)
+    chosen = select_checks(checks)
+    if witness is None:
+        chosen = tuple(check for check in chosen if not check.needs_witness)
+    running = _RunningAudit(chosen, by, witness)
     labels = records_of(checked(outcomes), "label")
     distinct = DistinctRows(_Judged.of(one) for one in labels if not is_uncounted(one))
     for judged in distinct:
@@ -371,9 +402,13 @@ class _GroupKey(NamedTuple):
 class _RunningAudit:
     """The counts of an audit over the records so far."""
 
-    def __init__(self, checks: tuple[Check, ...], by: str | None) -> None:
+    def __init__(
+        self, checks: tuple[Check, ...], by: str | None, witness: WitnessSource | None
+    ) -> None:
         self.checks = checks
         self.by = by
+        self.witness = witness
+        self.disagreements: list[float] = []
         self.columns: set[str] = set()
         self.failed: Counter[str] = Counter()
         self.records: list[AuditedRecord] = []
@@ -385,7 +420,7 @@ class _RunningAudit:
             self.failed[outcome.reason] += 1
             return
         self.columns.update(outcome.example.metadata)
-        subject = Subject(outcome)
+        subject = Subject(outcome, self.witness(outcome) if self.witness else None)
         key = _GroupKey(configuration(outcome), self._group(outcome))
         counts = self._counts(key)
         findings: list[Finding] = []
@@ -395,7 +430,8 @@ class _RunningAudit:
                 counts[check.id].add(found)
                 findings += found
         self.repeats.add(len(self.records), outcome)
-        score = suspicion_score(findings)
+        self.disagreements.append(subject.disagreement)
+        score = suspicion_score(findings, subject.disagreement)
         self.records.append(AuditedRecord(outcome.id, outcome.key, *key, tuple(findings), score))
 
     def audit(self, duplicates: int) -> Audit:
@@ -408,7 +444,7 @@ class _RunningAudit:
             self._counts(_GroupKey(record.label, record.group))[check.id].add(found)
             if found:
                 findings = sorted((*record.findings, *found), key=lambda f: order[f.check])
-                score = suspicion_score(findings)
+                score = suspicion_score(findings, self.disagreements[place])
                 self.records[place] = replace(record, findings=tuple(findings), suspicion=score)
         rows, records = tuple(self._rows()), tuple(self.records)
         return Audit(self.checks, rows, records, dict(self.failed), duplicates)

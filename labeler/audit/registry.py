@@ -26,6 +26,7 @@ class Found(Brief):
     Attributes:
         message: the problem in one sentence for a person; may quote keys, never whole texts.
         keys: the sentences concerned, of documents, response or reference, in reading order.
+        weight: evidence that the record is wrong, if not the check's, from 0 to 1.
 
     Example:
         >>> labeler.Found("The response repeats itself.", ("a", "b")).keys
@@ -34,6 +35,7 @@ class Found(Brief):
 
     message: str
     keys: tuple[str, ...] = ()
+    weight: float | None = None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -45,6 +47,7 @@ class Finding(Brief):
         severity: the check's severity.
         message: the problem in one sentence.
         keys: the sentences concerned, in reading order.
+        weight: its weight in the suspicion score, if not the check's.
 
     Example:
         >>> findings = labeler.findings_of(labels["pilot-boat-half"])
@@ -56,6 +59,7 @@ class Finding(Brief):
     severity: Severity
     message: str
     keys: tuple[str, ...] = ()
+    weight: float | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""
@@ -100,6 +104,7 @@ class Check(Brief):
         applies: returns True for records that it can examine: the base of its rate.
         compare: yields what is wrong with one of several judgments of the same sentences; ``None``
             if it examines single records.
+        needs_witness: true if it reads a witness; without witnesses it is left out.
     """
 
     id: str
@@ -111,6 +116,7 @@ class Check(Brief):
     find: FindFunction = _nothing
     applies: AppliesFunction = _never
     compare: CompareFunction | None = None
+    needs_witness: bool = False
 
     def findings(self, subject: Subject) -> list[Finding]:
         """Return the findings in a record that the check applies to.
@@ -152,7 +158,7 @@ class Check(Brief):
                 f"check {self.id!r} gave a Found for {where} with a message that is no text, or "
                 "keys that are no tuple of texts: write labeler.Found('What is odd.', ('0a', 'b'))"
             )
-        return Finding(self.id, self.severity, found.message, tuple(found.keys))
+        return Finding(self.id, self.severity, found.message, tuple(found.keys), found.weight)
 
 
 def _are_keys(keys: object) -> bool:
@@ -219,6 +225,23 @@ def repeat_check(
         return compare
 
     return register
+
+
+def witness_check(
+    name: str, *, severity: Severity, title: str, why: str, weight: float
+) -> Callable[[FindFunction], FindFunction]:
+    """Register the decorated function as a check of a label against its witness."""
+
+    def register(find: FindFunction) -> FindFunction:
+        made = Check(name, 1, severity, title, why, weight, find, _has_witness, needs_witness=True)
+        CHECKS.add(name, made)
+        return find
+
+    return register
+
+
+def _has_witness(subject: Subject) -> bool:
+    return subject.witness is not None
 
 
 def name_some(names: Sequence[str], most: int = 6) -> str:

@@ -11,6 +11,7 @@ from labeler.audit.numerals import known_figures
 from labeler.labels.answers import SPECIAL_SUPPORT, GPTLabelingOutput, SentenceSupport
 from labeler.labels.record import LabelRecord
 from labeler.labels.signature import Signature
+from labeler.labels.witness import Witness
 from labeler.sentences.citations import Cited, read_citations
 from labeler.sentences.statements import Claim, read_claim
 from labeler.sentences.words import stems, surface_words
@@ -61,6 +62,7 @@ class Subject:
 
     Args:
         record: the label record.
+        witness: what a second judge says about its sentences, if there is one.
 
     Example:
         >>> subject = labeler.Subject(labels["pilot-boat-half"])
@@ -68,8 +70,8 @@ class Subject:
         ('All fishing boats are exempt.', ['0a', '1b'])
     """
 
-    def __init__(self, record: LabelRecord) -> None:
-        self.record = record
+    def __init__(self, record: LabelRecord, witness: Witness | None = None) -> None:
+        self.record, self.witness = record, witness
         self._words: dict[str, list[str]] = {}
         self._figures: dict[str, set[str]] = {}
 
@@ -77,6 +79,16 @@ class Subject:
     def label(self) -> GPTLabelingOutput:
         """The label."""
         return self.record.label
+
+    @cached_property
+    def disagreements(self) -> dict[str, float]:
+        """Probability that a verdict is wrong by the witness, by response sentence."""
+        return self.witness.disagreements(self.label) if self.witness else {}
+
+    @property
+    def disagreement(self) -> float:
+        """The greatest of the disagreements; 0 without any."""
+        return max(self.disagreements.values(), default=0.0)
 
     @cached_property
     def texts(self) -> dict[str, str]:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labeler.cli.options import Json
-from labeler.cli.running import outcomes_at, reject_overwrite, watching
+from labeler.cli.options import Json, Witness
+from labeler.cli.running import outcomes_at, reject_overwrite, watching, witnesses_of
 from labeler.cli.terminal import (
     LineWriter,
     dropped_note,
@@ -76,6 +76,7 @@ def audit(
         ),
     ] = None,
     listing: Annotated[bool, typer.Option("--list", help="List the checks.")] = False,
+    witness: Witness = True,
 ) -> None:
     """Find labels that contradict themselves or the texts."""
     from labeler.audit import select_checks
@@ -90,7 +91,7 @@ def audit(
     if labels is None:
         raise UsageError("name a label file or a store folder; --list shows the checks")
     _check_output(output, labels)
-    found = _audit(labels, chosen, by)
+    found = _audit(labels, chosen, by, witness=witness)
     shown = _SHOWN_RECORDS if top is None else top
     if output:
         _write(Path(output), finding_rows(found, top))
@@ -106,7 +107,7 @@ def audit(
             print_lines([f"to read them with their texts: {page}"])
 
 
-def _audit(labels: str, checks: Sequence[Check], by: str | None) -> Audit:
+def _audit(labels: str, checks: Sequence[Check], by: str | None, *, witness: bool) -> Audit:
     """Audit stored labels while showing how many records were read.
 
     Raises:
@@ -117,10 +118,10 @@ def _audit(labels: str, checks: Sequence[Check], by: str | None) -> Audit:
 
     kinds: Counter[str] = Counter()
     models = AnsweringModels()
-    with watching("auditing") as watched:
+    with watching("auditing") as watched, witnesses_of(labels, wanted=witness) as second:
         counted = partial(_count_kinds, kinds=kinds)
         outcomes = outcomes_at(labels).through(watched, models.watch, counted)
-        found = audit_labels(outcomes, checks=checks, by=by)
+        found = audit_labels(outcomes, checks=checks, by=by, witness=second)
     if not found.records and not found.failed:
         raise UsageError(f"{labels}: {_no_labels(kinds)}")
     notify_repeated(found.duplicates)

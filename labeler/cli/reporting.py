@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 
 import typer
 
+from labeler.cli.options import Witness
 from labeler.cli.reading import Group, Labels, Level, Resamples, Seed
-from labeler.cli.running import outcomes_at, reject_overwrite, watching
+from labeler.cli.running import outcomes_at, reject_overwrite, watching, witnesses_of
 from labeler.cli.terminal import notify
 from labeler.errors import UsageError
 
@@ -37,6 +38,7 @@ def report(
     records_per_file: Annotated[
         int, typer.Option(help="Maximum records per file, a multiple of 100.")
     ] = 10_000,
+    witness: Witness = True,
 ) -> None:
     """Write an HTML report: metrics, findings, records."""
     from labeler.calculators import Intervals
@@ -49,7 +51,7 @@ def report(
     reject_overwrite([labels], output)
     if not output.lower().endswith((".html", ".htm")):
         raise UsageError(f"{output}: a report is a page: name a file such as report.html")
-    with watching("reporting") as watched:
+    with watching("reporting") as watched, witnesses_of(labels, wanted=witness) as second:
         written = write_report(
             outcomes_at(labels).through(watched),
             target,
@@ -60,6 +62,7 @@ def report(
             title=title,
             order=sort,
             records_per_file=records_per_file,
+            witness=second,
         )
     for path in written:
         notify(f"{path}: {path.stat().st_size / 1e6:.1f} MB")

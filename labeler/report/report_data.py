@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import IO, Any, Literal
 
-from labeler.audit import audit_labels
+from labeler.audit import WitnessSource, audit_labels
 from labeler.calculators import (
     Intervals,
     Metric,
@@ -87,6 +87,7 @@ class ReportData:
         metrics: by default one per quantity that a row's label has the fields for, in its default
             definition, and the metrics of the patterns.
         intervals: settings of the confidence intervals; ``None`` for none.
+        witness: as of :func:`labeler.audit_labels`.
 
     Attributes:
         entries: the records, in the order of the outcomes; copies have none.
@@ -113,6 +114,7 @@ class ReportData:
         by: str | None = None,
         metrics: Sequence[Metric] | None = None,
         intervals: Intervals | None = None,
+        witness: WitnessSource | None = None,
     ) -> None:
         self.by, self.intervals = by, intervals
         self.entries: list[Entry] = []
@@ -129,7 +131,8 @@ class ReportData:
         self._ratios: dict[Ratio, Ratio] = {}
         """Shared instances: there are few distinct ratios and many records."""
         self._columns: set[str] = set()
-        self.audit = audit_labels(checked(outcomes).through(self._added), by=by)
+        added = checked(outcomes).through(self._added)
+        self.audit = audit_labels(added, by=by, witness=witness)
         self._check_columns()
         self._add_findings()
         self._sign_failed()

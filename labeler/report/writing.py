@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 
+from labeler.audit import WitnessSource
 from labeler.calculators import Intervals, select_metrics
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError
@@ -61,6 +62,7 @@ def write_report(
     title: str | None = None,
     order: Order = "doubt",
     records_per_file: int = RECORDS_PER_FILE,
+    witness: WitnessSource | None = None,
 ) -> list[Path]:
     """Write labels as an offline page: figures, and every record.
 
@@ -78,6 +80,7 @@ def write_report(
         title: title of the page.
         order: initial order of the list of records.
         records_per_file: maximum records per file, a multiple of 100.
+        witness: as of :func:`labeler.audit_labels`.
 
     Returns:
         The files, in the order of their records.
@@ -104,7 +107,9 @@ def write_report(
             raise UsageError(
                 f"cannot write in {path.parent}: {error.strerror}; check the folder"
             ) from error
-        data = ReportData(outcomes, texts, by=by, metrics=chosen, intervals=intervals)
+        data = ReportData(
+            outcomes, texts, by=by, metrics=chosen, intervals=intervals, witness=witness
+        )
         if not data.entries:
             raise UsageError(
                 f"no labels in {name}: label rows first, with 'labeler label', "

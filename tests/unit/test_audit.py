@@ -376,7 +376,7 @@ def test_rows_of_findings_are_lossless_in_json(tmp_path: Path) -> None:
     """Each with its record, judgement and doubt."""
     labels, out = tmp_path / "labels.jsonl", tmp_path / "found.jsonl"
     labels.write_text(named(ODD, "=r").model_dump_json() + "\n")
-    auditing.audit(str(labels), output=str(out), as_json=True)
+    auditing.audit(str(labels), output=str(out), as_json=True, witness=False)
     (row,) = [json.loads(line) for line in out.read_text().splitlines()]
     assert row == {
         "id": "=r",
@@ -471,7 +471,7 @@ def test_a_record_takes_two_lines_of_the_list(
     file = tmp_path / "labels.jsonl"
     worst = judged({"It is 7 red.": ["1a"], "It is blue.": []}, overall=True, utilized=["0a"])
     file.write_text(f"{worst.model_dump_json()}\n")
-    auditing.audit(str(file))
+    auditing.audit(str(file), witness=False)
     listed = capsys.readouterr().out.partition("as in the file:\n")[2].splitlines()
     count = len(findings_of(worst))
     assert count > 1
