@@ -300,6 +300,10 @@ def split(count: str) -> int:
     A line is a mix of all documents, the same million characters over and over: lines of two sizes
     differ in nothing but that, else one may have more sentences a megabyte than the other.
     """
+    from labeler.labeling.editions import (  # noqa: PLC0415 - as above
+        DEFAULT_EDITION,
+        EDITIONS,
+    )
     from labeler.sentences.splitting import SPLITTERS  # noqa: PLC0415 - as above
     from ragbench_data import ragbench_rows  # noqa: PLC0415 - as above
 
@@ -311,7 +315,7 @@ def split(count: str) -> int:
         random.Random(0).shuffle(texts)  # noqa: S311 - no secret
         line = " ".join(" ".join(texts).split())[:_LINE]
         texts = [(line * (int(count) // len(line) + 1))[: int(count)]]
-    cutter = SPLITTERS["general"]
+    cutter = SPLITTERS[EDITIONS[DEFAULT_EDITION].splitter]
     cutter.split("It loads what it needs. Now.")
     begin = time.process_time()
     for text in texts:

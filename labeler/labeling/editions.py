@@ -28,8 +28,11 @@ class Edition:
     """Version of the prompts of all profiles; a prompt's version is also that of its schema."""
 
 
-EDITIONS: Mapping[int, Edition] = {1: Edition("general", "v1")}
-DEFAULT_EDITION = 1
+EDITIONS: Mapping[int, Edition] = {
+    1: Edition("general", "v1"),
+    2: Edition("general/2", "v2"),
+}
+DEFAULT_EDITION = max(EDITIONS)
 
 
 def edition_of(options: ExampleOptions) -> int:

@@ -345,7 +345,7 @@ def test_without_any_time_the_run_takes_nobody_knows_how_long() -> None:
 
 def test_rows_that_go_in_windows_are_named() -> None:
     """The first three of them, and how many windows they are asked in."""
-    how = label_tasks(HOW.judge, LabelOptions(max_input_tokens=1450))
+    how = label_tasks(HOW.judge, LabelOptions(max_input_tokens=2300))
     rows = [row(n, documents=["It is a high and red tower. " * 150]) for n in range(5)]
     counts = reckon([*rows, row(9)], how=how).rows
     assert counts.windowed == 5

@@ -178,7 +178,7 @@ def test_a_splitter_that_fails_fails_its_row_alone(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setitem(SPLITTERS._entries, "general", Splitter("general", 1, split))
     given = [{**GOOD, "id": str(n), "documents": ["bad." if n == 2 else "good."]} for n in range(4)]
-    outcomes = labeler.label(given, judge="embedded", store=MemoryStore())
+    outcomes = labeler.label(given, judge="embedded", store=MemoryStore(), splitter="general")
     failed = [one for one in outcomes if isinstance(one, LabelFailure)]
     assert [(one.id, one.reason) for one in failed] == [("2", "splitter")]
     assert "general/1 failed on a text of 4 characters: TimeoutError" in failed[0].message

@@ -82,7 +82,7 @@ class Call:
         raw = self.raw.decode()
         if self.mode in {"json", "prompt"}:
             raw = next(m["content"] for m in reversed(self.messages[:2]) if m["role"] == "user")
-        found = re.search(r'(?:"schema":|"parameters":|JSON Schema:\n)(?={)', raw)
+        found = re.search(r'(?:"schema": ?|"parameters": ?|JSON Schema:\n)(?={)', raw)
         if found is None:
             return ""
         _, end = json.JSONDecoder().raw_decode(raw, found.end())

@@ -180,7 +180,7 @@ def test_a_row_that_another_run_is_asking_about_is_left_to_it(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("limits", "parts"), [(FileLimits(lines=4), 3), (FileLimits(size=15_000), 4)]
+    ("limits", "parts"), [(FileLimits(lines=4), 3), (FileLimits(size=15_000), 5)]
 )
 def test_large_work_is_split(tmp_path: Path, limits: FileLimits, parts: int) -> None:
     """No file has more lines or bytes than allowed, and every row comes back."""

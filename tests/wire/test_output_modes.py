@@ -20,6 +20,7 @@ from labeler.judges.openai.reading import find_object
 from labeler.judges.openai.request import FRAME, FRAME_VERSION, MODES, request_body
 from labeler.judges.openai.spec import OpenAISpec, spec_of
 from labeler.judges.pricing import given_price
+from labeler.judges.prompting import load_prompt
 from labeler.judges.task import Task
 from labeler.labeling.run import RunCounts
 from labeler.labels.record import LabelRecord
@@ -71,12 +72,11 @@ def test_every_mode_sends_the_published_schema(mode: str) -> None:
         (outcome,) = run(provider, rows(1), judge={"output_mode": mode})
     (call,) = provider.calls
     assert isinstance(outcome, LabelRecord)
-    assert (call.mode, call.schema_text) == (mode, load_schema().compact)
+    assert (call.mode, call.schema_text) == (mode, load_schema("label-trace/v2").compact)
     extra = set(call.body) - {"model", "messages", "prompt_cache_key"}
     tools = {"tools", "tool_choice"}
     assert extra == {"tools": tools, "prompt": set()}.get(mode, {"response_format"})
-    prompt = samples.request().messages[0]["content"]
-    assert call.messages[0]["content"] == prompt
+    assert call.messages[0]["content"] == load_prompt("trace/v2").system
     assert (FRAME in call.messages[1]["content"]) == (mode in {"json", "prompt"})
     assert outcome.normalised == {}
 
@@ -88,7 +88,7 @@ def test_a_reask_is_asked_in_the_same_mode(mode: str) -> None:
         outcomes = run(provider, rows(1), judge={"output_mode": mode})
     first, second = provider.calls
     assert (reasons(outcomes), second.mode) == (["label"], mode)
-    assert second.schema_text == load_schema().compact
+    assert second.schema_text == load_schema("label-trace/v2").compact
     assert second.messages[:2] == first.messages
     assert [message["role"] for message in second.messages[2:]] == ["assistant", "user"]
     assert json.loads(second.messages[2]["content"])["all_relevant_sentence_keys"] == ["0a", "9z"]
@@ -251,7 +251,9 @@ def test_a_batch_carries_the_mode_and_reads_as_leniently(tmp_path: Path) -> None
         labeler.collect_batches(service, store, waiting=Waiting(sleep=brief))
         found = records(run(provider, rows(2), store=store, judge=judge))
         assert len(provider.calls) == 0
-        assert [call.schema_text for call in provider.batch_lines] == [load_schema().compact] * 2
+        assert [call.schema_text for call in provider.batch_lines] == [
+            load_schema("label-trace/v2").compact
+        ] * 2
     assert [record.normalised for record in found] == [{"fence": 1}] * 2
 
 
