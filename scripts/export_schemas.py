@@ -14,10 +14,11 @@ from labeler.calculators.metrics_row import MetricsRowJSON
 from labeler.calculators.summary import SummaryRowJSON
 from labeler.data.corrections.correction import Correction
 from labeler.integrations.embeddings.records import QuestionsAnswer
-from labeler.labels.answers import SPECIAL_SUPPORT, Verdict
+from labeler.labels.answers import SPECIAL_SUPPORT, RetrievalLabel, Verdict, without_relevance
 from labeler.labels.criteria import ScoreAnswer, StepsAnswer
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelFailure, LabelRecord
+from labeler.labels.retrieval_record import RetrievalRecord
 from labeler.labels.score_record import ScoreRecord, StepsRecord
 
 Json = dict[str, Any]
@@ -34,14 +35,19 @@ class FivePointAnswer(ScoreAnswer):
     )
 
 
-LABELS: dict[str, type] = {f"{profile.family}/v1": profile.output for profile in PROFILES.values()}
+LABELS: dict[str, type] = {
+    **{f"{p.families[0]}/v1": p.output for p in PROFILES.values()},
+    **{f"{p.families[1]}/v1": without_relevance(p.output) for p in PROFILES.values()},
+    "retrieval/v1": RetrievalLabel,
+}
 """Sent to a judge with every record: prompts explain the fields, so these do not."""
 SCHEMAS: dict[str, type] = {
     **LABELS,
     "score/v1": FivePointAnswer,
     "steps/v1": StepsAnswer,
     "questions/v1": QuestionsAnswer,
-    "record/v2": LabelRecord,
+    "record/v3": LabelRecord,
+    "retrieval-record/v1": RetrievalRecord,
     "score-record/v2": ScoreRecord,
     "steps-record/v1": StepsRecord,
     "failure/v1": LabelFailure,
@@ -126,6 +132,9 @@ def _verdict(*allowed: str) -> Json:
 _ANY_VERDICT = _verdict(*get_args(Verdict))
 
 
+_RELEVANCE = {"relevance_explanation": _TEXT, "all_relevant_sentence_keys": _keys(_DOCUMENT)}
+
+
 def _labels_v2(profile: str) -> Json:
     """A schema that no answer fits whose verdict and keys exclude each other."""
     supported = _object(
@@ -138,8 +147,7 @@ def _labels_v2(profile: str) -> Json:
         decision={"anyOf": [supported, unsupported]},
     )
     fields: dict[str, Json] = {
-        "relevance_explanation": _TEXT,
-        "all_relevant_sentence_keys": _keys(_DOCUMENT),
+        **_RELEVANCE,
         "sentence_support_information": {"type": "array", "items": sentence, "minItems": 1},
         "overall_supported_explanation": _TEXT,
         "overall_supported": _FLAG,
@@ -192,7 +200,17 @@ def _reference_v2() -> dict[str, Json]:
     }
 
 
-LABELS_V2 = {f"{each.family}/v2": _labels_v2(each.name) for each in PROFILES.values()}
+def _support_v2(profile: str) -> Json:
+    """A schema of version 2 without relevance."""
+    fields: Json = _labels_v2(profile)["properties"]
+    return _object(**{name: field for name, field in fields.items() if name not in _RELEVANCE})
+
+
+LABELS_V2 = {
+    **{f"{each.families[0]}/v2": _labels_v2(each.name) for each in PROFILES.values()},
+    **{f"{each.families[1]}/v2": _support_v2(each.name) for each in PROFILES.values()},
+    "retrieval/v2": _object(**_RELEVANCE),
+}
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from labeler.judges.judge import JudgeSpec
 from labeler.judges.task import JudgeReply, Task
-from labeler.labels.answers import GPTLabelingOutput, SentenceSupport
+from labeler.labels.answers import GPTLabelingOutput, SentenceSupport, lowered
 from labeler.labels.criteria import ScoreAnswer, StepsAnswer
 from labeler.labels.record import ReplyFacts, Usage
 from labeler.sentences.example import Frozen
@@ -84,3 +84,16 @@ class CountingJudge:
     async def aclose(self) -> None:
         """Count the farewell."""
         self.closed += 1
+
+
+def peeking(request: Task[Any]) -> JudgeReply[Frozen]:
+    """Calls relevant what the response says, or else what has a word of the question."""
+    example = request.example
+    seen = " ".join(s.text for s in example.response) or example.question
+    relevant = tuple(s.key for s in example.document_sentences() if _words(s.text) & _words(seen))
+    answer = agreeable(request).answer.model_copy(update={"all_relevant_sentence_keys": relevant})
+    return JudgeReply(lowered(answer, request.answer_type))
+
+
+def _words(text: str) -> set[str]:
+    return {word.strip(".?").casefold() for word in text.split()}

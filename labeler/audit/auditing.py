@@ -18,7 +18,9 @@ from labeler.audit.registry import (
     Severity,
     select_checks,
 )
-from labeler.audit.subject import Judgment, Subject
+from labeler.audit.repeats import Repeats
+from labeler.audit.same_documents import RetrievalComparison, SameDocuments, SameDocumentsJSON
+from labeler.audit.subject import Subject
 from labeler.calculators.metrics_row import DistinctRows, Identity
 from labeler.calculators.outcomes import checked
 from labeler.errors import UsageError
@@ -29,9 +31,7 @@ from labeler.labels.record import (
     Outcome,
     is_uncounted,
     records_of,
-    shown,
 )
-from labeler.labels.signature import digest
 from labeler.labels.witness import Witness
 from labeler.sentences.display import Brief, Column, Display, Displayed, Grid, number, reason_counts
 
@@ -84,6 +84,8 @@ class AuditJSON(TypedDict):
     duplicates: int
     """Records left out because their id and label key repeat."""
     checks: list[CheckRowJSON]
+    same_documents: list[SameDocumentsJSON]
+    """Relevance in labels of several responses over the same documents."""
     doubtful: list[AuditedJSON]
     """The most suspicious first."""
 
@@ -211,6 +213,8 @@ class Audit(Displayed):
         records: the records in order of appearance, without their texts; each is there once.
         failed: rows without a label, by reason.
         duplicates: records left out because their id and label key repeat.
+        same_documents: relevance in labels of several responses over the same documents, by judge
+            configuration.
     """
 
     checks: tuple[Check, ...]
@@ -218,6 +222,7 @@ class Audit(Displayed):
     records: tuple[AuditedRecord, ...]
     failed: dict[str, int]
     duplicates: int
+    same_documents: tuple[SameDocuments, ...] = ()
 
     @property
     def flagged(self) -> int:
@@ -264,6 +269,7 @@ class Audit(Displayed):
             for row in flagged
         ]
         notes = [f"failed: {reason_counts(self.failed)}"] if self.failed else []
+        notes += map(str, self.same_documents)
         notes += [
             f"suspicion {one.suspicion:.2f}: {one.id!r}, findings: {len(one.findings)}"
             for one in self.ranked(_SHOWN)
@@ -285,6 +291,7 @@ class Audit(Displayed):
             "failed": self.failed,
             "duplicates": self.duplicates,
             "checks": [row.as_json() for row in self.rows],
+            "same_documents": [one.as_json() for one in self.same_documents],
             "doubtful": [record.as_json() for record in self.ranked(top)],
         }
 
@@ -413,7 +420,8 @@ class _RunningAudit:
         self.failed: Counter[str] = Counter()
         self.records: list[AuditedRecord] = []
         self.groups: dict[_GroupKey, dict[str, _Count]] = {}
-        self.repeats = _Repeats([check for check in checks if check.compare])
+        self.retrievals = RetrievalComparison()
+        self.repeats = Repeats([check for check in checks if check.compare])
 
     def add(self, outcome: Outcome) -> None:
         if not isinstance(outcome, LabelRecord):
@@ -432,6 +440,7 @@ class _RunningAudit:
         self.repeats.add(len(self.records), outcome)
         self.disagreements.append(subject.disagreement)
         score = suspicion_score(findings, subject.disagreement)
+        self.retrievals.add(key.label, outcome)
         self.records.append(AuditedRecord(outcome.id, outcome.key, *key, tuple(findings), score))
 
     def audit(self, duplicates: int) -> Audit:
@@ -447,7 +456,8 @@ class _RunningAudit:
                 score = suspicion_score(findings, self.disagreements[place])
                 self.records[place] = replace(record, findings=tuple(findings), suspicion=score)
         rows, records = tuple(self._rows()), tuple(self.records)
-        return Audit(self.checks, rows, records, dict(self.failed), duplicates)
+        same = tuple(self.retrievals.results())
+        return Audit(self.checks, rows, records, dict(self.failed), duplicates, same)
 
     def _group(self, record: LabelRecord) -> str | None:
         if self.by is None:
@@ -480,29 +490,3 @@ class _Count:
         self.records += 1
         self.flagged += bool(found)
         self.findings += len(found)
-
-
-class _Repeats:
-    """Judgments of the same sentences, which are known only after the last record."""
-
-    def __init__(self, checks: Sequence[Check]) -> None:
-        self._checks = checks
-        self._same: dict[str, list[tuple[int, str, Judgment]]] = {}
-        """Position, label key and verdicts of records, by their id and sentences."""
-
-    def add(self, place: int, record: LabelRecord) -> None:
-        if self._checks:
-            same = digest({"id": record.id, "shown": shown(record.example)})
-            kept = (place, record.key, Judgment.of(record))
-            self._same.setdefault(same, []).append(kept)
-
-    def findings(self) -> Iterator[tuple[int, Check, list[Finding]]]:
-        """Yield the findings in each judgment that has others, by the record's position."""
-        for same in self._same.values():
-            # Records with equal label keys are copies of one judgment.
-            if len({key for _, key, _ in same}) == 1:
-                continue
-            for place, key, judgment in same:
-                others = list({k: other for _, k, other in same if k != key}.values())
-                for check in self._checks:
-                    yield place, check, check.findings_across(judgment, others)

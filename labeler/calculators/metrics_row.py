@@ -17,7 +17,7 @@ from labeler.calculators.tally import Tally, tally
 from labeler.catalog import position_of, positions_of, unknown
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.answering import AnsweringModel, answered_by
-from labeler.labels.profiles import DEFAULT_PROFILE, PROFILES, Profile
+from labeler.labels.profiles import BY_FAMILY, DEFAULT_PROFILE, PROFILES, Profile, family_of
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.sentences.display import NONE, Column, Display, Displayed, Grid, number
 
@@ -234,9 +234,7 @@ def outcome_profile(outcome: Outcome) -> Profile:
     if isinstance(outcome, LabelRecord):
         return next(p for p in PROFILES.values() if type(outcome.label) is p.output)
     schema = outcome.signature.response_schema.name if outcome.signature else ""
-    family = schema.partition("/")[0]
-    found = (profile for profile in PROFILES.values() if profile.family == family)
-    return next(found, PROFILES[DEFAULT_PROFILE])
+    return BY_FAMILY.get(family_of(schema), PROFILES[DEFAULT_PROFILE])
 
 
 def printed_versions(metrics: Sequence[Metric]) -> str:

@@ -72,10 +72,10 @@ def _messages(
     Raises:
         UsageError: no row has that id, or it is unreadable.
     """
-    from labeler.judges.prompting import load_prompt
+    from labeler.judges.prompting import is_retrieval_prompt, load_prompt
     from labeler.labeling.editions import prompts_of, splitter_of
     from labeler.labels.profiles import DEFAULT_PROFILE
-    from labeler.labels.record import LabelFailure
+    from labeler.labels.record import LabelFailure, retrieval_example
     from labeler.sentences.splitting import key_example
 
     splitter, prompt = splitter_of(given), prompts_of(given)
@@ -84,7 +84,9 @@ def _messages(
         if id is None or row.content.id == id:
             if isinstance(row.content, LabelFailure):
                 raise UsageError(row.content.message)
-            return worded.render(key_example(row.content, splitter))
+            keyed = key_example(row.content, splitter)
+            shown = retrieval_example(keyed) if is_retrieval_prompt(worded.name) else keyed
+            return worded.render(shown)
     raise UsageError(f"there is no row {id!r}")
 
 

@@ -188,6 +188,9 @@ def _print_audit(found: Audit, by: str | None, top: int) -> None:
     for label in dict.fromkeys(row.label for row in found.rows):
         made = [record for record in found.records if record.label == label]
         _print_rates(out, [row for row in found.rows if row.label == label], made, by)
+        for same in found.same_documents:
+            if same.label == label:
+                out.write(str(same))
         out.write(f"{len(made)} records by {label}|labeler:{__version__}\n")
     if not found.records:
         out.write(f"no label: all {sum(found.failed.values())} records failed")

@@ -197,6 +197,8 @@ def _print_submission(done: Submission, look: str, fetch: str) -> None:
     for name in done.continued:
         notify(f"{name}: parts that were left over are handed in now")
     left_out = counted(done.left_out)
+    if done.waiting:
+        notify(f"{plural(done.waiting, 'row')} to hand in by the same command after the collection")
     if done.batch is None:
         notify(f"nothing to hand in{left_out}")
     else:

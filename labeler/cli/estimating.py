@@ -20,7 +20,8 @@ from labeler.sentences.display import Column, Grid, console
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from labeler.labeling.estimate import Cost, Estimate
+    from labeler.labeling.bills import Cost
+    from labeler.labeling.estimate import Estimate
 
 _LONGEST_ID = 40
 _CAP_OF_BUDGET = f"{CAP_BASE:,} + {CAP_TIMES} times the expected"
@@ -132,7 +133,7 @@ def _row_lines(found: Estimate) -> Iterator[tuple[str, int, str]]:
     yield "  failed before", rows.failed, "left out; --retry-failed asks again"
     yield "requests", rows.asked, f"to {found.model}"
     for name, number in found.profiles.items():
-        yield f"  profile {name}", number, ""
+        yield "  retrieval labels" if name == "retrieval" else f"  profile {name}", number, ""
     parts = f"of at most {found.max_input_tokens or 0:,} tokens, of too long rows: "
     yield "  in windows", rows.windows, parts + _named(rows.windowed_ids, rows.windowed)
 
@@ -203,7 +204,7 @@ def _notes(found: Estimate) -> Iterator[str]:
         if found.answers.labels
         else "as in published labels of GPT-4, without reasoning tokens"
     )
-    if not found.answers.labels and set(found.profiles) - {"trace"}:
+    if not found.answers.labels and set(found.profiles) - {"trace", "retrieval"}:
         lengths += f", and {CLAIMS_PER_SENTENCE} claims a sentence assumed"
     yield f"tokens: prompts counted by {found.prompt.counted_by}; answers {lengths}"
     yield from _cache_notes(found)

@@ -473,5 +473,6 @@ def _find(outcomes: Iterable[AnyOutcome], wanted: str, labels: str) -> list[AnyO
         if outcome.id == wanted:
             found.append(outcome)
     if found:
-        return found
+        # A retrieval label has the id of the first row that rests on it.
+        return sorted(found, key=lambda one: one.kind == "retrieval")
     raise UnknownName(f"{labels}: {unknown('record id', wanted, ids, 3)}")

@@ -123,6 +123,8 @@ class _RecordView:
         self._print(grid)
         self._heading("relevance")
         self._text(record.label.relevance_explanation)
+        if record.retrieval:
+            self._text(str(record.retrieval))
 
     def _response(self, record: LabelRecord) -> None:
         judged: dict[str, list[SentenceSupport]] = {}

@@ -36,6 +36,8 @@ _NESTED = (
     "signature",
     "reply",
     "scores",
+    "not_measured",
+    "retrieval",
     "criterion",
     "answer",
     "distribution",

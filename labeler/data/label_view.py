@@ -16,7 +16,9 @@ from labeler.errors import UsageError
 from labeler.labels.record import Outcome, requested_kind
 
 _LABEL = b'{"kind":"label",'
-_OTHERS = (b'{"kind":"score",', b'{"kind":"steps",', b'{"kind":"questions",')
+_OTHERS = tuple(
+    b'{"kind":"%b",' % kind for kind in (b"score", b"steps", b"questions", b"retrieval")
+)
 """Beginnings of lines whose kind is known without parsing them."""
 
 

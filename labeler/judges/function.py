@@ -21,7 +21,7 @@ Function = Callable[[Task], Mapping[str, Any] | Awaitable[Mapping[str, Any]]]
 class FunctionJudge:
     """A judge that calls a function for each label; see :func:`judge`."""
 
-    answers = LABEL_KINDS
+    answers = LABEL_KINDS | {"retrieval"}
 
     def __init__(self, function: Function, *, name: str, version: str) -> None:
         self.spec = JudgeSpec(judge="function", model=f"{name}/{version}")

@@ -42,6 +42,8 @@ _VARIABLES = {
     SHARED_RENDERING: frozenset({"fence", *(f"{name}_block" for name in _BLOCKS)})
     - {f"{_REFERENCE}_block"},
 }
+_NOT_OF_RETRIEVALS = frozenset({"response", "response_block", "tool_outputs_block"})
+"""Variables that prompts about relevance alone do without."""
 _VARIABLE = re.compile(r"\{\{([a-z_]+)\}\}")
 """A variable of a prompt, such as ``{{documents}}``."""
 _JSON = json.JSONEncoder(ensure_ascii=False)
@@ -157,7 +159,7 @@ def parse_prompt(name: str, text: str) -> Prompt:
     system, user = prompt_parts(name, text)
     prompt = Prompt(name, system, user)
     reference = "reference_block" if prompt.rendering == SHARED_RENDERING else _REFERENCE
-    found, needed = prompt.variables - {reference}, _VARIABLES[prompt.rendering]
+    found, needed = prompt.variables - {reference}, _needed(prompt)
     if found != needed:
         missing, unknown = sorted(needed - found), sorted(found - needed)
         raise UsageError(
@@ -165,6 +167,17 @@ def parse_prompt(name: str, text: str) -> Prompt:
             f"and may use {reference!r}; missing {missing}, unknown {unknown}"
         )
     return prompt
+
+
+def _needed(prompt: Prompt) -> frozenset[str]:
+    """Return the variables that a prompt must use."""
+    hidden = _NOT_OF_RETRIEVALS if is_retrieval_prompt(prompt.name) else frozenset[str]()
+    return _VARIABLES[prompt.rendering] - hidden
+
+
+def is_retrieval_prompt(name: str) -> bool:
+    """Return True for a prompt about relevance that shows no response."""
+    return name.partition("/")[0] == "retrieval"
 
 
 def prompt_parts(name: str, text: str) -> tuple[str, str]:

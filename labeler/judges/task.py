@@ -16,13 +16,20 @@ from typing_extensions import TypeVar
 
 from labeler.catalog import Catalog
 from labeler.judges.prompting import Message, Prompt
-from labeler.judges.tokens import answer_tokens
-from labeler.labels.answers import GPTLabelingOutput, as_given
+from labeler.judges.tokens import RELEVANCE_TOKENS, answer_tokens
+from labeler.labels.answers import GPTLabelingOutput, as_given, without_relevance
 from labeler.labels.contract import Violation, check_label
 from labeler.labels.logprobs import Token
 from labeler.labels.non_answers import overrule
-from labeler.labels.profiles import PROFILES, Profile, profile_of
-from labeler.labels.record import AnyRecord, LabelRecord, ReplyFacts, SentenceScores, label_key
+from labeler.labels.profiles import PROFILES, Profile, family_of, lacks_relevance, profile_of
+from labeler.labels.record import (
+    AnyRecord,
+    LabelRecord,
+    ReplyFacts,
+    RetrievalBasis,
+    SentenceScores,
+    label_key,
+)
 from labeler.labels.schemas import ResponseSchema
 from labeler.labels.signature import Signature
 from labeler.sentences.example import Frozen, KeyedExample
@@ -118,6 +125,10 @@ class TaskKind(ABC, Generic[AnswerT]):
     def renamed(self, task: Task[AnswerT], record: AnyRecord) -> AnyRecord:
         """Return a stored record of the task's key with this row's id and metadata."""
         return record.model_copy(update={"example": task.example})
+
+    def of_window(self) -> TaskKind[AnswerT]:
+        """Return the kind of a task about a part of the documents."""
+        return self
 
     def unsupported(self, judge: str) -> str:
         """Return the error message for a judge that does not answer tasks of this kind."""
@@ -252,17 +263,23 @@ class LabelKind(TaskKind[GPTLabelingOutput]):
 
     def check(self, answer: GPTLabelingOutput, example: KeyedExample) -> CheckedAnswer:
         """CheckedAnswer a label against the contract."""
-        checked = check_label(answer, example)
+        checked = check_label(self.completed(answer, example), example)
         return CheckedAnswer(checked.label, checked.violations, checked.normalised)
+
+    def completed(self, answer: GPTLabelingOutput, example: KeyedExample) -> GPTLabelingOutput:
+        """Return an answer with all fields of the profile's labels."""
+        del example
+        return answer
 
     def record(self, task: Task, check: CheckedAnswer, reply: JudgeReply) -> LabelRecord:
         """Build the label record; verdicts on non-answers are corrected and counted."""
         label, overruled = overrule(check.answer, task.example)
+        given = self.completed(reply.answer, task.example)
         return LabelRecord(
             key=task.key,
             example=task.example,
             label=label,
-            verbatim=as_given(reply.answer) if label != reply.answer else None,
+            verbatim=as_given(given) if label != given else None,
             normalised={**reply.repairs, **check.repairs, **overruled},
             signature=task.signature,
             reply=reply.facts,
@@ -271,10 +288,52 @@ class LabelKind(TaskKind[GPTLabelingOutput]):
         )
 
 
+@dataclass(frozen=True)
+class SupportKind(LabelKind):
+    """Labels of one profile whose relevance was judged without the response."""
+
+    basis: RetrievalBasis | None = None
+    """The retrieval label; ``None`` until it is known, and for windows."""
+
+    @property
+    def answer_type(self) -> type[Any]:
+        """The profile's label class without relevance."""
+        return without_relevance(self.profile.output)
+
+    def expected_tokens(self, example: KeyedExample) -> int:
+        """Estimate the length from the number of sentences."""
+        return super().expected_tokens(example) - RELEVANCE_TOKENS
+
+    def completed(self, answer: Any, example: KeyedExample) -> GPTLabelingOutput:  # noqa: ANN401 - made at run time
+        """Return an answer with the relevance of the retrieval label."""
+        from labeler.labels.retrieval_record import relevance_of  # noqa: PLC0415 - for these labels
+
+        return self.profile.output(**relevance_of(self.basis, example), **vars(answer))
+
+    def record(self, task: Task, check: CheckedAnswer, reply: JudgeReply) -> LabelRecord:
+        """Build the label record, which names its retrieval label."""
+        return self._resting(super().record(task, check, reply))
+
+    def renamed(self, task: Task, record: AnyRecord) -> AnyRecord:
+        """Return a stored label with this row's id, and the relevance of this run."""
+        named = super().renamed(task, record)
+        return self._resting(named) if isinstance(named, LabelRecord) else named
+
+    def _resting(self, record: LabelRecord) -> LabelRecord:
+        from labeler.labels.retrieval_record import resting_on  # noqa: PLC0415 - as above
+
+        return resting_on(record, self.basis) if self.basis else record
+
+    def of_window(self) -> LabelKind:
+        """Return the kind of a window, whose documents the retrieval label does not number."""
+        return replace(self, basis=None)
+
+
 TASK_KINDS: Catalog[Any] = Catalog("task kind")
 """Labels by profile, as kinds; the others as classes, imported on demand."""
 for _profile in PROFILES.values():
     TASK_KINDS.add(_profile.name, LabelKind(_profile))
+TASK_KINDS.add("retrieval", "labeler.labeling.retrieval_tasks:RetrievalKind")
 TASK_KINDS.add("score", "labeler.labeling.score_tasks:ScoreKind")
 TASK_KINDS.add("steps", "labeler.labeling.score_tasks:StepsKind")
 TASK_KINDS.add("questions", "labeler.integrations.embeddings.questioning:QuestionsKind")
@@ -287,5 +346,34 @@ def label_task(
     key: str, example: KeyedExample, signature: Signature, prompt: Prompt, schema: ResponseSchema
 ) -> Task:
     """Build the task for a label of the profile that a schema belongs to."""
-    kind: LabelKind = TASK_KINDS[profile_of(schema.name).name]
-    return Task(key, example, signature, prompt, schema, kind)
+    return Task(key, example, signature, prompt, schema, label_kind(schema.name))
+
+
+def judged_task(
+    example: KeyedExample,
+    signature: Signature,
+    prompt: Prompt,
+    schema: ResponseSchema,
+    basis: RetrievalBasis | None = None,
+) -> Task[Any]:
+    """Rebuild the task of a label, or of a retrieval label.
+
+    Args:
+        example: what is judged.
+        signature: signature of the record to be.
+        prompt: the signature's prompt.
+        schema: the signature's schema.
+        basis: the retrieval label that a label rests on.
+    """
+    is_retrieval = family_of(schema.name) == "retrieval"
+    kind: TaskKind[Any] = TASK_KINDS["retrieval"]() if is_retrieval else label_kind(schema.name)
+    if isinstance(kind, SupportKind):
+        kind = replace(kind, basis=basis)
+    return Task(kind.key(example, signature), example, signature, prompt, schema, kind)
+
+
+def label_kind(schema: str) -> LabelKind:
+    """Return the kind of the tasks with a published schema, such as ``label-claims/v1``."""
+    profile = profile_of(schema)
+    found: LabelKind = TASK_KINDS[profile.name]
+    return SupportKind(profile) if lacks_relevance(schema) else found

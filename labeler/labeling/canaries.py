@@ -152,11 +152,17 @@ class Canaries:
 
         A record that already contains one of the planted texts has no copy.
         """
+        copy = None if task.key in self._asked else self.copy_of(task)
+        if copy is not None:
+            self._asked.add(task.key)
+        return copy
+
+    def copy_of(self, task: Task) -> Task | None:
+        """Return the perturbed copy of a task; ``None`` without one."""
         # The output mode may change during a run; the choice does not depend on it.
         choices = SeededChoices(self.seed, task.in_mode({}).key)
-        if choices.share >= self.share or task.key in self._asked or _contains_planted_text(task):
+        if choices.share >= self.share or _contains_planted_text(task):
             return None
-        self._asked.add(task.key)
         example = plant(task.example, choices)
         signature = task.signature.model_copy(update={"canary": VERSION})
         return replace(task, example=example).under(signature)

@@ -111,7 +111,7 @@ def edition_in(signature: Signature) -> int | None:
     The prompt of a label says it, and the splitter of a score or of questions.
     """
     version = version_of(signature.prompt.name) if signature.prompt else None
-    labeled = signature.response_schema.name.startswith("label-")
+    labeled = signature.response_schema.name.startswith(("label-", "retrieval/"))
     for number, one in EDITIONS.items():
         if one.prompts == version if labeled else _is_of(signature.splitter, one):
             return number

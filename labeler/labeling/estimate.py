@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from decimal import Decimal
 from itertools import islice
 from typing import Any
 
@@ -16,22 +15,21 @@ from labeler.judges.judge import JudgeSpec
 from labeler.judges.openai.request import request_parts
 from labeler.judges.openai.spec import OpenAISpec
 from labeler.judges.pricing import Price
-from labeler.judges.task import JudgeReply, Task
+from labeler.judges.task import JudgeReply, Task, label_kind
 from labeler.judges.tokens import (
     MESSAGE_FRAME,
     TokenCounter,
     answer_cap,
-    answer_tokens,
     counter_for,
     request_tokens,
     request_tokens_at_most,
 )
+from labeler.labeling.bills import Bill, Cost
 from labeler.labeling.cache_rules import cache_rules
 from labeler.labeling.editions import edition_of
 from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.options import EstimateOptions
-from labeler.labeling.tasks import LabelTasks
-from labeler.labels.profiles import profile_of
+from labeler.labeling.tasks import LabelTasks, PromptTasks, RetrievalTasks
 from labeler.labels.record import LabelFailure, LabelRecord, Usage
 from labeler.sentences.example import KeyedExample
 from labeler.store.protocol import LabelStore
@@ -125,29 +123,12 @@ class AnswerTokens:
 
 
 @dataclass(frozen=True)
-class Cost:
-    """US dollars for all judgments to buy."""
-
-    expected: Decimal
-    """Cost if the provider caches nothing."""
-    cached: Decimal | None
-    """Cost if it serves the cacheable prefix from its cache, from the second request on, by the
-    provider's :class:`~labeler.labeling.cache_rules.CacheRules`; ``None`` if that saves nothing."""
-    written: Decimal | None
-    """Cost if it charges all that it writes to its cache and serves nothing from it; ``None`` if
-    that costs no more."""
-    at_most: Decimal
-    """Upper bound for one answer each, under a cap that was given or comes with a budget
-    (:func:`~labeler.judges.tokens.answer_cap`). A re-ask is one more answer."""
-
-
-@dataclass(frozen=True)
 class Estimate:
     """Requests, cost and time of a run."""
 
     model: str
     profiles: Mapping[str, int]
-    """Requests by profile."""
+    """Requests by profile; ``retrieval`` for relevance that is judged without responses."""
     rows: RowCounts
     document_sentences: int
     response_sentences: int
@@ -219,10 +200,32 @@ def _sort_in(
         return
     try:
         request = how.task(row.content)
-        windowed = how.windows_of(request, lambda key: store.get(key) is not None)
+        if how.relevance is not None and not _sort_retrieval(
+            how.relevance, request, store, tally, retry_failed=retry_failed
+        ):
+            tally.failed += 1  # its response would not be asked about
+            return
+        _sort_task(how, request, store, tally, retry_failed=retry_failed)
     except BadRow as error:
         tally.unusable[error.reason] += 1
-        return
+
+
+def _sort_retrieval(
+    how: RetrievalTasks, row: Task, store: LabelStore, tally: _Tally, *, retry_failed: bool
+) -> bool:
+    """Count a row's retrieval label, once; return False if it failed before."""
+    retrieval = how.task(row)
+    if retrieval.key not in tally.retrievals:
+        tally.retrievals.add(retrieval.key)
+        _sort_task(how, retrieval, store, tally, retry_failed=retry_failed)
+    return retry_failed or store.failure(retrieval.key) is None
+
+
+def _sort_task(
+    how: PromptTasks, request: Task[Any], store: LabelStore, tally: _Tally, *, retry_failed: bool
+) -> None:
+    """Count a task as a run would treat it, or its windows."""
+    windowed = how.windows_of(request, lambda key: store.get(key) is not None)
     if windowed is None or store.get(windowed.task.key) is not None:
         _sort_request(windowed.task if windowed else request, store, tally, retry_failed)
     elif not tally.is_new(windowed.task.key):
@@ -234,7 +237,7 @@ def _sort_in(
         tally.note_windows(request, tally.asked - before)
 
 
-def _sort_request(request: Task, store: LabelStore, tally: _Tally, retry_failed: bool) -> None:
+def _sort_request(request: Task[Any], store: LabelStore, tally: _Tally, retry_failed: bool) -> None:
     if not tally.is_new(request.key):
         tally.shared += 1
     elif store.get(request.key) is not None:
@@ -289,8 +292,7 @@ def _past(store: LabelStore, how: LabelTasks) -> _Past:
 
 def _expected(example: KeyedExample, schema: str) -> int:
     """Return the expected tokens of an answer about a record."""
-    referenced = len(example.reference or ())
-    return answer_tokens(len(example.response), profile_of(schema).name, referenced)
+    return label_kind(schema).expected_tokens(example)
 
 
 def _alike(store: LabelStore, how: LabelTasks) -> Iterator[LabelRecord]:
@@ -313,40 +315,6 @@ def _alike(store: LabelStore, how: LabelTasks) -> Iterator[LabelRecord]:
     except StoreError:
         # A damaged label of another row is reported when that row is needed.
         return
-
-
-class _Bill:
-    """Summed cost, online or in a batch."""
-
-    def __init__(self, price: Price) -> None:
-        self._price = price
-        self._expected = self._cached = self._written = self._at_most = Decimal(0)
-
-    def add(self, usage: Usage, cached: Mapping[str, int], written: int) -> None:
-        """Add one request.
-
-        Args:
-            usage: its tokens.
-            cached: usage of a cache that works as it should.
-            written: most tokens that are charged as written.
-        """
-        self._expected += self._price.cost(usage)
-        self._cached += self._price.cost(usage.model_copy(update=cached))
-        wasted = {"cache_write_tokens": written}
-        self._written += self._price.cost(usage.model_copy(update=wasted))
-
-    def add_worst(self, prompt_tokens: int, output_tokens: int) -> None:
-        """Add the upper bound of one request."""
-        self._at_most += self._price.worst(prompt_tokens, output_tokens)
-
-    def cost(self) -> Cost:
-        """Return the sums that differ from the expected cost."""
-        return Cost(
-            expected=self._expected,
-            cached=self._cached if self._cached < self._expected else None,
-            written=self._written if self._written > self._expected else None,
-            at_most=self._at_most,
-        )
 
 
 @dataclass
@@ -392,9 +360,10 @@ class _Tally:
         self._answers = 0.0
         self._windowed_ids: list[str] = []
         self._keys: set[bytes] = set()
-        self._bills = [_Bill(price), _Bill(price.batched())] if price else []
+        self._bills = [Bill(price), Bill(price.batched())] if price else []
         self._kinds: dict[str, _Kind] = {}
         self._rules = cache_rules(how.judge.spec)
+        self.retrievals: set[str] = set()
 
     def is_new(self, key: str) -> bool:
         """Return whether no earlier row has the same key."""
@@ -402,7 +371,7 @@ class _Tally:
         self._keys.add(bytes.fromhex(key))
         return len(self._keys) > before
 
-    def ask(self, request: Task) -> None:
+    def ask(self, request: Task[Any]) -> None:
         """Add one request."""
         asked, schema = request_parts(request)
         own = "".join(m["content"] for m in asked if m["role"] != "system")
@@ -427,7 +396,7 @@ class _Tally:
             for bill in self._bills:
                 bill.add_worst(at_most, cap)
 
-    def _kind(self, request: Task) -> _Kind:
+    def _kind(self, request: Task[Any]) -> _Kind:
         """Count the common start of a profile's requests once."""
         name = request.kind.name
         if name not in self._kinds:
@@ -445,7 +414,7 @@ class _Tally:
             )
         return self._kinds[name]
 
-    def note_windows(self, request: Task, asked: int) -> None:
+    def note_windows(self, request: Task[Any], asked: int) -> None:
         """Add a record with so many windows to buy."""
         self._windows += asked
         self._windowed += asked > 0

@@ -7,10 +7,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from labeler.errors import UsageError
 from labeler.labels.answers import GPTLabelingOutput, SentenceSupport, in_order
-from labeler.labels.record import LabelRecord, ReplyFacts, SentenceScores, label_key, shown
+from labeler.labels.record import (
+    LabelRecord,
+    ReplyFacts,
+    RetrievalBasis,
+    SentenceScores,
+    label_key,
+    retrieval_key,
+    shown,
+)
+from labeler.labels.retrieval_record import resting_on
 from labeler.labels.signature import Artifact, Signature, digest
 
 JUDGE = "majority"
@@ -18,7 +28,12 @@ JUDGE = "majority"
 _BY_SENTENCES = "No vote on the whole response says so: it follows from the votes on its sentences."
 
 
-def majority(votes: Sequence[LabelRecord], signature: Signature, voters: int) -> LabelRecord:
+def majority(
+    votes: Sequence[LabelRecord],
+    signature: Signature,
+    voters: int,
+    retrievals: RetrievalVotes | None = None,
+) -> LabelRecord:
     """Return the label that most votes agree on, decision by decision.
 
     A sentence is relevant, utilized or supported if more than half of the voters say so; a tie is a
@@ -32,6 +47,8 @@ def majority(votes: Sequence[LabelRecord], signature: Signature, voters: int) ->
         votes: labels of the very same sentences, more than half of ``voters``.
         signature: signature of the majority; see :func:`electorate`.
         voters: number of voters; a voter without a label votes no.
+        retrievals: votes on the relevance of the documents, if it was judged without responses;
+            they count whatever became of the vote on the response.
 
     Raises:
         UsageError: there are too few votes, or two of them judge different sentences.
@@ -39,7 +56,10 @@ def majority(votes: Sequence[LabelRecord], signature: Signature, voters: int) ->
     _require_votes(votes, voters)
     example = votes[0].example
     labels = [vote.label for vote in votes]
-    relevant = _shares((label.all_relevant_sentence_keys for label in labels), voters)
+    judged: Sequence[RetrievalBasis | GPTLabelingOutput] = (
+        retrievals.bases if retrievals else labels
+    )
+    relevant = _shares((one.all_relevant_sentence_keys for one in judged), voters)
     utilized = _shares((label.all_utilized_sentence_keys for label in labels), voters)
     supporters = {
         key: [entry for label in labels if (entry := _entry(label, key)).fully_supported]
@@ -50,7 +70,7 @@ def majority(votes: Sequence[LabelRecord], signature: Signature, voters: int) ->
     overall = all(entry.fully_supported for entry in sentences)
     if not sentences:
         overall = 2 * sum(label.overall_supported for label in labels) > voters
-    closest = min(labels, key=lambda label: len(kept ^ set(label.all_relevant_sentence_keys)))
+    closest = min(judged, key=lambda one: len(kept ^ set(one.all_relevant_sentence_keys)))
     agreeing = [label for label in labels if label.overall_supported == overall]
     reason = agreeing[0].overall_supported_explanation if agreeing else _BY_SENTENCES
     label = GPTLabelingOutput(
@@ -61,7 +81,7 @@ def majority(votes: Sequence[LabelRecord], signature: Signature, voters: int) ->
         sentence_support_information=sentences,
         all_utilized_sentence_keys=in_order(_winners(utilized)),
     )
-    return LabelRecord(
+    made = LabelRecord(
         key=label_key(example, signature),
         example=example,
         label=label,
@@ -76,6 +96,31 @@ def majority(votes: Sequence[LabelRecord], signature: Signature, voters: int) ->
             name for name in votes[0].not_measured if all(name in v.not_measured for v in votes)
         ),
     )
+    return resting_on(made, retrievals.basis(made)) if retrievals else made
+
+
+@dataclass(frozen=True)
+class RetrievalVotes:
+    """Votes on the relevance of a row's documents.
+
+    Attributes:
+        bases: those that were given.
+        signature: signature of the majority; see :func:`electorate`.
+    """
+
+    bases: Sequence[RetrievalBasis]
+    signature: Signature
+
+    def basis(self, majority: LabelRecord) -> RetrievalBasis:
+        """Return the retrieval label that the relevance of a majority label stands for."""
+        label, scores = majority.label, majority.scores
+        return RetrievalBasis(
+            key=retrieval_key(majority.example, self.signature),
+            signature=self.signature,
+            relevance_explanation=label.relevance_explanation,
+            all_relevant_sentence_keys=label.all_relevant_sentence_keys,
+            scores=scores.relevance if scores else {},
+        )
 
 
 def _require_votes(votes: Sequence[LabelRecord], voters: int) -> None:
@@ -94,7 +139,8 @@ def electorate(voters: Sequence[Signature], schema: Artifact) -> Signature:
 
     Args:
         voters: signatures of all voters.
-        schema: schema of the profile ``trace``, which every majority label has.
+        schema: schema of the profile ``trace``, which every majority label has, or that of
+            retrieval labels.
     """
     prompts = {voter.prompt for voter in voters}
     named = sorted(f"{voter.judge}/{voter.model} {digest(voter.facts())[:8]}" for voter in voters)

@@ -55,13 +55,19 @@ def choose_mode(
 
 
 def first_tasks(factory: TaskFactory, rows: Rows) -> Iterator[Task[Any]]:
-    """Yield the tasks of the first rows; for a long record also its label's and a window's."""
+    """Yield the tasks of the first rows and of their retrievals.
+
+    For a long record, also yield its label's and a window's.
+    """
     windows_of = getattr(factory, "windows_of", lambda *_: None)
+    relevance = getattr(factory, "relevance", None)
     for row in islice(rows, _ROWS):
         if isinstance(row.content, Example):
             with suppress(BadRow):
                 task = factory.task(row.content)
                 yield task
+                if relevance is not None:
+                    yield relevance.task(task)
                 windowed = windows_of(task, lambda _: False)
                 if windowed is not None:
                     yield from (windowed.task, windowed.parts[0])

@@ -51,6 +51,10 @@ SHORT_WAIT = 120.0
 """Seconds that a server may ask to wait before ``--no-wait`` ends the run."""
 
 
+WITH_RESPONSE, BLIND = RELEVANCE = ("with-response", "blind")
+"""Ways to judge relevance."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class TaskOptions:
     """Contents of a label request."""
@@ -64,6 +68,13 @@ class TaskOptions:
         str | None,
         Option("Prompt version, such as v1, or name; by default that of the edition."),
     ] = None
+    relevance: Annotated[
+        str,
+        Option(
+            "with-response: in the same call; blind: once for each question and documents, in a "
+            "call that shows no response."
+        ),
+    ] = WITH_RESPONSE
     trial: Annotated[
         int, Option("Trial number; a new number asks the judge again.", min=0, panel=REPEATS)
     ] = 0

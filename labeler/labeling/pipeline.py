@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from labeler.data.rows import Row, Rows
 from labeler.errors import BadRow
@@ -16,14 +17,21 @@ from labeler.labeling.canaries import Canaries
 from labeler.labeling.failures import bad_row
 from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.run import Pending, Run, settled
-from labeler.labeling.tasks import LabelTasks, MissingField, TaskFactory, needs_of
-from labeler.labeling.windows import Windowed
+from labeler.labeling.tasks import MissingField, TaskFactory, needs_of
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from labeler.sentences.example import Example
 
+if TYPE_CHECKING:
+    from labeler.labeling.retrievals import Retrievals
+
 
 def run_tasks(
-    run: Run, rows: Rows, factories: Sequence[TaskFactory], canaries: Canaries | None = None
+    run: Run,
+    rows: Rows,
+    factories: Sequence[TaskFactory],
+    canaries: Canaries | None = None,
+    *,
+    judges_retrievals: bool = True,
 ) -> Generator[AnyOutcome, None, None]:
     """Submit the tasks of several factories for each row; yield their outcomes in that order.
 
@@ -34,6 +42,7 @@ def run_tasks(
         rows: read twice: once before any spend, then some way ahead of the outcomes.
         factories: build the tasks of each row.
         canaries: records to judge once more with planted sentences; collects the results.
+        judges_retrievals: False if the retrieval labels that labels rest on were judged before.
 
     Raises:
         FatalJudgeError: no record can be labeled; earlier labels are stored.
@@ -48,7 +57,16 @@ def run_tasks(
     total = run.count(rows, needs_of(factories))
     if run.listener:
         run.listener.on_start(total.distinct * len(factories), total.repeated)
-    yield from submit_rows(run, rows, total.distinct, factories, canaries=canaries)
+    retrievals = None
+    if any(getattr(factory, "relevance", None) for factory in factories):
+        from labeler.labeling.retrievals import Retrievals  # noqa: PLC0415 - for blind relevance
+
+        retrievals = Retrievals(run)
+        if judges_retrievals:
+            retrievals.judge(rows, factories, total.distinct, canaries)
+    yield from submit_rows(
+        run, rows, total.distinct, factories, canaries=canaries, retrievals=retrievals
+    )
 
 
 def submit_rows(
@@ -58,6 +76,7 @@ def submit_rows(
     factories: Sequence[TaskFactory],
     *,
     canaries: Canaries | None = None,
+    retrievals: Retrievals | None = None,
     with_unreadable: bool = True,
 ) -> Generator[AnyOutcome, None, None]:
     """Submit the tasks of several factories for each row after a first pass over the rows.
@@ -68,9 +87,10 @@ def submit_rows(
         expected: distinct rows of the first pass.
         factories: build the tasks of each row.
         canaries: records to judge once more with planted sentences.
+        retrievals: the retrieval labels that labels rest on, judged before.
         with_unreadable: whether to yield failures of rows that no judge can be asked about.
     """
-    submission = _Submission(run, factories, canaries or Canaries(0), with_unreadable)
+    submission = _Submission(run, factories, canaries or Canaries(0), retrievals, with_unreadable)
     for outcome, origin in run.in_order(rows, submission.submit, expected=expected):
         submission.collect_canaries(wait=False)
         if run.listener:
@@ -86,6 +106,7 @@ class _Submission:
     run: Run
     factories: Sequence[TaskFactory]
     canaries: Canaries
+    retrievals: Retrievals | None
     with_unreadable: bool
     _planted: deque[Pending] = field(default_factory=deque, init=False)
 
@@ -101,7 +122,7 @@ class _Submission:
     def _submit(self, where: str, example: Example, factory: TaskFactory) -> Iterator[Pending]:
         try:
             task = factory.task(example)
-            pending = submit_task(self.run, factory, task, windows_of(self.run, factory, task))
+            pending = self._pending(factory, task)
         except BadRow as error:
             if self.with_unreadable or isinstance(error, MissingField):
                 yield settled(bad_row(error, f"{where}: {error}", example), "row")
@@ -110,11 +131,17 @@ class _Submission:
         planted = self.canaries.perturbed(task)
         if planted:
             try:
-                windowed = windows_of(self.run, factory, planted)
-                self._planted.append(submit_task(self.run, factory, planted, windowed))
+                self._planted.append(self._pending(factory, planted))
             except BadRow as error:
                 failure = bad_row(error, str(error), planted.example)
                 self._planted.append(settled(failure, "row"))
+
+    def _pending(self, factory: TaskFactory, task: Task) -> Pending:
+        """Submit a task, unless its retrieval label failed."""
+        rested = self.retrievals.rest(factory, task) if self.retrievals else task
+        if isinstance(rested, LabelFailure):
+            return settled(rested, "store")
+        return self.run.submit(factory.judge, rested, self.run.windows_of(factory, rested))
 
     def collect_canaries(self, *, wait: bool) -> None:
         """Collect the outcomes of canaries: all of them, or the first ones that succeeded.
@@ -126,21 +153,3 @@ class _Submission:
             outcome = self._planted.popleft().settle().outcome
             if isinstance(outcome, LabelRecord | LabelFailure):  # canaries are labels
                 self.canaries.add(outcome)
-
-
-def windows_of(run: Run, factory: TaskFactory, task: Task) -> Windowed | None:
-    """Cut a task into windows; ``None`` if it is short, known, or asked as a whole already.
-
-    Raises:
-        BadRow: the record is too long even for windows.
-    """
-    if not isinstance(factory, LabelTasks) or run.is_asked(task):
-        return None
-    return factory.windows_of(task, run.cache.is_known)
-
-
-def submit_task(run: Run, factory: TaskFactory, task: Task, windowed: Windowed | None) -> Pending:
-    """Submit a task, or its windows if it was cut."""
-    if windowed is None:
-        return run.submit(factory.judge, task)
-    return run.submit_windows(factory.judge, windowed)

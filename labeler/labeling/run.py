@@ -19,8 +19,9 @@ from labeler.judges.traffic.traffic import Traffic
 from labeler.labeling.cache import CallTracer, LabelCache, Origin, Settled, no_tracing
 from labeler.labeling.engine import Engine, succeeded
 from labeler.labeling.failures import incomplete, repeated, unstorable
+from labeler.labeling.tasks import PromptTasks
 from labeler.labeling.windows import Windowed
-from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, LabelRecord, Usage
+from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, Usage
 from labeler.store.protocol import LabelStore
 
 DEFAULT_CONCURRENCY = 16
@@ -284,8 +285,20 @@ class Run:
             self._closables.append(user)
         return traffic
 
-    def submit(self, judge: Judge, task: Task[Any]) -> Pending:
-        """Submit a task; waits while very many requests are unfinished."""
+    def windows_of(self, factory: object, task: Task[Any]) -> Windowed | None:
+        """Cut a task into windows; ``None`` if it is short, known, or asked as a whole already.
+
+        Raises:
+            BadRow: the record is too long even for windows.
+        """
+        if not isinstance(factory, PromptTasks) or self.is_asked(task):
+            return None
+        return factory.windows_of(task, self.cache.is_known)
+
+    def submit(self, judge: Judge, task: Task[Any], windowed: Windowed | None = None) -> Pending:
+        """Submit a task, or its windows; waits while very many requests are unfinished."""
+        if windowed is not None:
+            return self._submit_windows(judge, windowed)
         traffic = self.traffic_for(judge)
         asked = self._asked.get(task.key)
         if asked is not None:  # by a row with the same sentences
@@ -308,7 +321,7 @@ class Run:
                 if asked is not None:  # later rows with the same sentences find it
                     self._asked.setdefault(task.key, asked)
 
-    def submit_windows(self, judge: Judge, windowed: Windowed) -> Pending:
+    def _submit_windows(self, judge: Judge, windowed: Windowed) -> Pending:
         """Submit a record's windows, whose labels become one, unless that is stored."""
         merged = self.cache.store.get(windowed.task.key)
         if merged is not None:
@@ -409,7 +422,7 @@ class Run:
     def _merge(self, windowed: Windowed, parts: list[Settled]) -> Settled:
         """Merge and store the labels of a record's windows."""
         outcomes = [part.outcome for part in parts]
-        records = [outcome for outcome in outcomes if isinstance(outcome, LabelRecord)]
+        records: list[Any] = [one for one in outcomes if not isinstance(one, LabelFailure)]
         origin: Origin = "judge" if any(part.origin == "judge" for part in parts) else "store"
         if len(records) < len(parts):
             return Settled(incomplete(windowed, outcomes), origin)

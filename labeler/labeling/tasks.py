@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
-from labeler.errors import BadRow, UsageError
-from labeler.judges.judge import Judge, JudgeSpec
+from labeler.catalog import unknown
+from labeler.errors import BadRow, UnknownName, UsageError
+from labeler.judges.judge import Judge, JudgeSpec, require_answers
 from labeler.judges.pricing import Price, price_of
-from labeler.judges.prompting import Prompt, load_prompt
-from labeler.judges.task import Task, label_task
+from labeler.judges.prompting import Prompt, is_retrieval_prompt, load_prompt
+from labeler.judges.task import TASK_KINDS, Task, label_task
 from labeler.labeling.editions import prompts_of, splitter_of, version_of
-from labeler.labeling.options import BatchOptions, EstimateOptions, LabelOptions
+from labeler.labeling.options import BLIND, RELEVANCE, BatchOptions, EstimateOptions, LabelOptions
 from labeler.labeling.windows import ContextBudget, Windowed, context_budget_in, cut
-from labeler.labels.profiles import AUTO, PROFILES, Profile
-from labeler.labels.record import label_key
+from labeler.labels.answers import RetrievalLabel
+from labeler.labels.profiles import AUTO, PROFILES, SUPPORT, Profile, family_of
+from labeler.labels.record import label_key, retrieval_example, retrieval_key
 from labeler.labels.schemas import ResponseSchema, load_schema
 from labeler.labels.signature import Artifact, Signature
 from labeler.sentences.example import Example, KeyedExample
@@ -62,19 +64,79 @@ class MissingField(BadRow):
         self.signature = signature
 
 
-@dataclass(frozen=True)
-class LabelTasks:
-    """Builds label tasks; see :func:`label_tasks`."""
+@dataclass(frozen=True, kw_only=True)
+class PromptTasks:
+    """Builds tasks about sentences that do not depend on a criterion.
+
+    Attributes:
+        judge: judge to ask.
+        splitter: sentence splitter.
+        prompt: prompt of the tasks.
+        schema: schema of the answers.
+        trial: 0 for the first judgment; repeats count up.
+        context_budget: limits on the prompt length; ``None`` if unknown or unlimited.
+    """
 
     judge: Judge
     splitter: Splitter
     prompt: Prompt
     schema: ResponseSchema
     trial: int = 0
+    context_budget: ContextBudget | None = None
+
+    def signature(self, splitter: str, prompt: Prompt, schema: ResponseSchema) -> Signature:
+        """Return the signature for a splitter, a prompt and a schema."""
+        spec, parts = self.judge.spec, (splitter, prompt.artifact, schema.artifact)
+        made_for, made = self._signatures.get(parts, (None, None))
+        if made is None or made_for is not spec:
+            made = spec.signature(prompt, schema, splitter, trial=self.trial)
+            self._signatures[parts] = spec, made
+        return made
+
+    @cached_property
+    def _signatures(self) -> dict[tuple[str, Artifact, Artifact], tuple[JudgeSpec, Signature]]:
+        """Signatures made so far, shared by all records."""
+        return {}
+
+    def windows_of(self, task: Task[Any], is_known: Callable[[str], bool]) -> Windowed | None:
+        """Cut a task into windows; ``None`` if it fits into one prompt.
+
+        Args:
+            task: a task of this factory.
+            is_known: returns whether a key has a record or is in a batch; a record that was judged
+                as a whole is not judged again in windows.
+
+        Raises:
+            BadRow: the record is too long even for windows.
+        """
+        if self.context_budget is None or is_known(task.key):
+            return None
+        return cut(task, self.context_budget)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetrievalTasks(PromptTasks):
+    """Builds tasks about the relevance of documents, judged without a response."""
+
+    def task(self, row: Task[Any]) -> Task[RetrievalLabel]:
+        """Build the task that a row's label rests on; rows of one retrieval have the same."""
+        example = retrieval_example(row.example)
+        signature = self.signature(example.splitter, self.prompt, self.schema)
+        if row.signature.canary:
+            signature = signature.model_copy(update={"canary": row.signature.canary})
+        key = retrieval_key(example, signature)
+        return Task(key, example, signature, self.prompt, self.schema, TASK_KINDS["retrieval"]())
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelTasks(PromptTasks):
+    """Builds label tasks; see :func:`label_tasks`."""
+
     where_referenced: tuple[Prompt, ResponseSchema] | None = None
     """Prompt and schema of rows with a reference answer, if they differ."""
-    context_budget: ContextBudget | None = None
-    """Limits on the prompt length; ``None`` if unknown or unlimited."""
+    relevance: RetrievalTasks | None = None
+    """Tasks of the retrieval labels that the labels rest on; ``None`` if each judge call asks for
+    relevance itself."""
 
     @property
     def needs(self) -> frozenset[str]:
@@ -98,38 +160,9 @@ class LabelTasks:
         prompt, schema = self.prompt, self.schema
         if self.where_referenced is not None and keyed.reference:
             prompt, schema = self.where_referenced
-        signature = self._signature(keyed.splitter, prompt, schema)
+        signature = self.signature(keyed.splitter, prompt, schema)
         key = label_key(keyed, signature)
         return label_task(key, keyed, signature, prompt, schema)
-
-    def _signature(self, splitter: str, prompt: Prompt, schema: ResponseSchema) -> Signature:
-        """Return the signature for a splitter, a prompt and a schema."""
-        spec, parts = self.judge.spec, (splitter, prompt.artifact, schema.artifact)
-        made_for, made = self._signatures.get(parts, (None, None))
-        if made is None or made_for is not spec:
-            made = spec.signature(prompt, schema, splitter, trial=self.trial)
-            self._signatures[parts] = spec, made
-        return made
-
-    @cached_property
-    def _signatures(self) -> dict[tuple[str, Artifact, Artifact], tuple[JudgeSpec, Signature]]:
-        """Signatures made so far, shared by all records."""
-        return {}
-
-    def windows_of(self, task: Task, is_known: Callable[[str], bool]) -> Windowed | None:
-        """Cut a task into windows; ``None`` if it fits into one prompt.
-
-        Args:
-            task: a task of this factory.
-            is_known: returns whether a key has a label or is in a batch; a record that was judged
-                as a whole is not judged again in windows.
-
-        Raises:
-            BadRow: the record is too long even for windows.
-        """
-        if self.context_budget is None or is_known(task.key):
-            return None
-        return cut(task, self.context_budget)
 
 
 def label_tasks(
@@ -157,36 +190,69 @@ def label_tasks(
             prompt are of another edition; or no prompt has as few tokens as allowed.
     """
     budget = context_budget(judge, options.max_input_tokens, price)
-    splitter, prompt, trial = splitter_of(options), prompts_of(options), options.trial + extra
-    if options.profile != AUTO:
-        asked = _asked(PROFILES[options.profile], prompt)
-        _require_patterns(judge.spec, asked[1])
-        return LabelTasks(judge, splitter, *asked, trial, context_budget=budget)
+    is_blind = _is_blind(judge, options)
+    prompt, profile = prompts_of(options), options.profile
+    common: dict[str, Any] = {
+        "judge": judge,
+        "splitter": splitter_of(options),
+        "trial": options.trial + extra,
+        "context_budget": budget,
+    }
+    if is_blind:
+        name = f"retrieval/{version_of(prompt)}"
+        asked: dict[str, Any] = {"prompt": load_prompt(name), "schema": load_schema(name)}
+        common["relevance"] = RetrievalTasks(**asked, **common)
+    if profile != AUTO:
+        worded, schema = _asked(PROFILES[profile], prompt, is_blind)
+        _require_patterns(judge.spec, schema)
+        return LabelTasks(prompt=worded, schema=schema, **common)
     if "/" in prompt:
         raise UsageError(
             f"profile {AUTO!r} has a prompt for each kind of row: name a version, such as "
             f"{version_of(prompt)!r:.20}, and not {prompt!r:.80}"
         )
-    asked, referenced = (_asked(PROFILES[name], prompt) for name in ("claims", "reference"))
-    _require_patterns(judge.spec, asked[1])
-    return LabelTasks(judge, splitter, *asked, trial, referenced, budget)
+    (worded, schema), referenced = (
+        _asked(PROFILES[name], prompt, is_blind) for name in ("claims", "reference")
+    )
+    _require_patterns(judge.spec, schema)
+    return LabelTasks(prompt=worded, schema=schema, where_referenced=referenced, **common)
 
 
-def _asked(profile: Profile, prompt: str) -> tuple[Prompt, ResponseSchema]:
+def _is_blind(judge: Judge, options: LabelOptions | BatchOptions | EstimateOptions) -> bool:
+    """Return whether relevance is judged without responses.
+
+    Raises:
+        UsageError: there is no such way, or the judge cannot.
+    """
+    if options.relevance not in RELEVANCE:
+        raise UnknownName(unknown("relevance", options.relevance, RELEVANCE))
+    is_blind = options.relevance == BLIND
+    if is_blind:
+        require_answers(judge, TASK_KINDS["retrieval"]())
+    return is_blind
+
+
+def _asked(profile: Profile, prompt: str, is_blind: bool) -> tuple[Prompt, ResponseSchema]:
     """Return a prompt, named by its version or in full, and the schema of its version.
 
     Raises:
         UnknownName: there is no such prompt.
-        UsageError: the prompt shows a reference answer and the profile does not ask about one, or
-            the other way round.
+        UsageError: the prompt asks for relevance and another one does so already, or the other way
+            round; or likewise with the reference answer.
     """
-    version = version_of(prompt)
-    worded = load_prompt(prompt if "/" in prompt else f"{profile.name}/{version}")
+    own = f"{profile.name}{SUPPORT * is_blind}/{version_of(prompt)}"
+    name = prompt if "/" in prompt else own
+    if is_blind != family_of(name).endswith(SUPPORT) or is_retrieval_prompt(name):
+        raise UsageError(
+            f"prompt {name!r} does not fit --relevance {RELEVANCE[is_blind]}, for which profile "
+            f"{profile.name!r} has {own!r}"
+        )
+    worded = load_prompt(name)
     if worded.shows_reference != profile.shows_reference:
         shows = "shows" if worded.shows_reference else "does not show"
         raise UsageError(
             f"prompt {worded.name!r} {shows} the reference answer, which does not fit profile "
-            f"{profile.name!r}; its own prompt is '{profile.name}/{version}'"
+            f"{profile.name!r}; its own prompt is {own!r}"
         )
     return worded, load_schema(profile.schema_of(worded.name))
 

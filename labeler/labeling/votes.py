@@ -6,10 +6,10 @@ the row's votes are in.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from labeler.data.rows import Row, Rows
 from labeler.errors import BadRow, UsageError
@@ -18,15 +18,16 @@ from labeler.judges.task import Task
 from labeler.judges.traffic.limits import Limits
 from labeler.labeling.cache import Settled
 from labeler.labeling.failures import bad_row, task_failure
-from labeler.labeling.majority import electorate, majority
+from labeler.labeling.majority import RetrievalVotes, electorate, majority
 from labeler.labeling.modes import choose_mode, first_tasks
-from labeler.labeling.pipeline import submit_task, windows_of
+from labeler.labeling.retrievals import Retrievals
 from labeler.labeling.run import Pending, Run, joined, settled
 from labeler.labeling.tasks import LabelTasks, needs_of
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
+from labeler.labels.retrieval_record import RetrievalRecord, basis_of
 from labeler.labels.schemas import load_schema
-from labeler.labels.signature import Artifact, Signature
+from labeler.labels.signature import Signature
 from labeler.sentences.example import Example
 
 TOO_FEW_VOTES = "too_few_votes"
@@ -67,8 +68,9 @@ def vote_rows(
     for number, voter in enumerate(voters, start=1):
         if len(voters) > 1:
             run.notice(f"vote {number} of {len(voters)}: {voter.judge.spec}")
-    schema = load_schema(PROFILES["trace"].schema_of(voters[0].prompt.name))
-    poll = _Poll(run, voters, votes, schema.artifact)
+    retrievals = Retrievals(run)
+    retrievals.judge(rows, voters, total.distinct)
+    poll = _Poll(run, voters, votes, retrievals)
     for outcome, _ in run.in_order(rows, poll.submit, expected=total.distinct, width=len(voters)):
         if run.listener:
             run.listener.on_result(outcome, "judge")
@@ -96,23 +98,33 @@ class _Poll:
     run: Run
     voters: Sequence[LabelTasks]
     votes: VoteCounter
-    schema: Artifact
+    retrievals: Retrievals
 
     def submit(self, row: Row) -> list[Pending]:
         """Submit the votes on a row."""
         if isinstance(row.content, LabelFailure):
             return [settled(row.content, "row")]
         try:
-            pairs = [(voter, voter.task(row.content)) for voter in self.voters]
-            cut = [(voter, task, windows_of(self.run, voter, task)) for voter, task in pairs]
+            tasks = [voter.task(row.content) for voter in self.voters]
+            votes = [self._vote(*pair) for pair in zip(self.voters, tasks, strict=True)]
         except BadRow as error:
             failure = bad_row(error, f"{row.where}: {error}", row.content)
             return [settled(failure, "row")]
-        pending = [submit_task(self.run, voter, task, windowed) for voter, task, windowed in cut]
-        tasks = [windowed.task if windowed else task for _, task, windowed in cut]
-        return [joined(pending, lambda outcomes: self._majority(tasks, outcomes))]
+        asked = [vote.task for vote in votes]
+        pending = [vote.submit() for vote in votes]
+        return [joined(pending, lambda outcomes: self._majority(asked, tasks, outcomes))]
 
-    def _majority(self, tasks: Sequence[Task], outcomes: Sequence[Settled]) -> Settled:
+    def _vote(self, voter: LabelTasks, task: Task) -> _Vote:
+        """Prepare a vote; none is submitted before all of them are known to be possible."""
+        rested = self.retrievals.rest(voter, task)
+        if isinstance(rested, LabelFailure):
+            return _Vote(task, lambda: settled(rested, "store"))
+        cut = self.run.windows_of(voter, rested)
+        return _Vote(cut.task if cut else rested, lambda: self.run.submit(voter.judge, rested, cut))
+
+    def _majority(
+        self, asked: Sequence[Task], tasks: Sequence[Task], outcomes: Sequence[Settled]
+    ) -> Settled:
         """Count the votes on one row."""
         cast = [one.outcome if isinstance(one.outcome, LabelRecord) else None for one in outcomes]
         self.votes.count(cast)
@@ -122,14 +134,36 @@ class _Poll:
         # change the result.
         unsettled = [failure for failure in missing if not failure.lasting]
         if 2 * len(given) > len(self.voters) and not unsettled:
-            asked = [
-                one.outcome.signature or task.signature
-                for one, task in zip(outcomes, tasks, strict=True)
+            signatures = [
+                _voter(one.outcome.signature or task.signature)
+                for one, task in zip(outcomes, asked, strict=True)
             ]
-            signature = electorate([_voter(each) for each in asked], self.schema)
-            return Settled(majority(given, signature, len(self.voters)), "judge")
-        failure = _undecided(tasks[0], len(given), len(self.voters), unsettled or missing)
+            schema = load_schema(PROFILES["trace"].schema_of(self.voters[0].prompt.name))
+            signature = electorate(signatures, schema.artifact)
+            retrievals = self._retrieval_votes(tasks)
+            return Settled(majority(given, signature, len(self.voters), retrievals), "judge")
+        failure = _undecided(asked[0], len(given), len(self.voters), unsettled or missing)
         return Settled(failure, "judge")
+
+    def _retrieval_votes(self, tasks: Sequence[Task]) -> RetrievalVotes | None:
+        """Return the votes on a row's retrieval; ``None`` if no voter judges it by itself."""
+        bases, signatures = [], []
+        for voter, task in zip(self.voters, tasks, strict=True):
+            if voter.relevance is None:
+                return None
+            found = self.retrievals.outcome(voter.relevance, task)
+            if isinstance(found, RetrievalRecord):
+                bases.append(basis_of(found, task.example))
+            signature = found.signature if found else None
+            signatures.append(_voter(signature or voter.relevance.task(task).signature))
+        return RetrievalVotes(bases, electorate(signatures, signatures[0].response_schema))
+
+
+class _Vote(NamedTuple):
+    """A vote that can be submitted: the task of its label, and how."""
+
+    task: Task
+    submit: Callable[[], Pending]
 
 
 def _voter(signature: Signature) -> Signature:

@@ -24,6 +24,7 @@ from labeler.labels.answers import (
     ReferenceClaim,
     ReferenceLabelingOutput,
     ResponseClaim,
+    RetrievalLabel,
     SentenceSupport,
 )
 from labeler.sentences.example import KeyedExample
@@ -50,13 +51,21 @@ def merge(labels: Sequence[GPTLabelingOutput], example: KeyedExample) -> GPTLabe
     """
     if not labels:
         raise UsageError(f"{example.id!r}: there are no windows to merge")
-    merging = _Merging(labels, example)
-    first, fields = labels[0], merging.shared()
+    merging, first = _Merging(labels, example), labels[0]
+    fields = vars(merge_retrievals(labels)) | merging.shared()
     if isinstance(first, ClaimsLabelingOutput):
         fields |= merging.claims()
     if isinstance(first, ReferenceLabelingOutput):
         fields |= merging.reference()
     return type(first)(**fields)
+
+
+def merge_retrievals(labels: Sequence[GPTLabelingOutput | RetrievalLabel]) -> RetrievalLabel:
+    """Merge the relevance of a record's windows: the union, and all explanations."""
+    return RetrievalLabel(
+        relevance_explanation=_explanations([label.relevance_explanation for label in labels]),
+        all_relevant_sentence_keys=_union(label.all_relevant_sentence_keys for label in labels),
+    )
 
 
 class _Sentence(NamedTuple):
@@ -77,15 +86,9 @@ class _Merging:
         self._reference = _by_sentence(labels, "reference_claims", "reference_sentence_key")
 
     def shared(self) -> dict[str, Any]:
-        """Merge the fields of all profiles."""
+        """Merge the fields of all profiles besides relevance."""
         labels, support = self._labels, tuple(each.support for each in self._sentences)
         return {
-            "relevance_explanation": _explanations(
-                [label.relevance_explanation for label in labels]
-            ),
-            "all_relevant_sentence_keys": _union(
-                label.all_relevant_sentence_keys for label in labels
-            ),
             "overall_supported_explanation": _explanations(
                 [label.overall_supported_explanation for label in labels]
             ),

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from typing import Any, TypeVar, cast
 
 from labeler.errors import BadRow
 from labeler.judges.prompting import data_lines, sentence_line
@@ -25,10 +26,12 @@ from labeler.judges.tokens import (
     request_tokens_at_most,
 )
 from labeler.labels.answering import joined
-from labeler.labels.record import LabelRecord, ReplyFacts, SentenceScores, Usage
+from labeler.labels.record import LabelRecord, Record, ReplyFacts, SentenceScores, Usage
 from labeler.labels.signature import Windows
 from labeler.sentences.example import KeyedExample
 from labeler.sentences.keys import position
+
+WindowRecord = TypeVar("WindowRecord", bound=Record[Any])
 
 VERSION = "1"
 """Version of cutting and merging; it enters the labels' keys."""
@@ -87,24 +90,29 @@ class Windowed:
     task: Task
     parts: tuple[Task, ...]
 
-    def merged(self, records: Sequence[LabelRecord]) -> LabelRecord:
-        """Merge the labels of the windows, given in any order."""
-        from labeler.labeling.window_merging import merge  # noqa: PLC0415 - for long records only
+    def merged(self, records: Sequence[WindowRecord]) -> WindowRecord:
+        """Merge the label records, or retrieval records, of the windows, given in any order."""
+        # For long records only.
+        from labeler.labeling.window_merging import merge, merge_retrievals  # noqa: PLC0415
 
         # The first window may have been refused in the output mode in which the record was cut.
         task = self.task.in_mode(records[0].signature.sampling)
-        ordered = sorted(records, key=lambda record: position(record.example.document_keys()[0]))
-        example = task.example
-        return LabelRecord(
+        ordered: list[Any] = list(records)
+        ordered.sort(key=lambda record: position(record.example.document_keys()[0]))
+        example, labels = task.example, [record.label for record in ordered]
+        is_label = isinstance(records[0], LabelRecord)
+        kind: Any = type(records[0])
+        made = kind(
             key=task.key,
             example=example,
-            label=merge([record.label for record in ordered], example),
+            label=merge(labels, example) if is_label else merge_retrievals(labels),
             normalised=dict(sum((Counter(record.normalised) for record in ordered), Counter())),
             signature=task.signature,
             reply=_facts([record.reply for record in ordered]),
             scores=_scores([record.scores for record in ordered]),
             not_measured=ordered[0].not_measured,  # all windows have one judge
         )
+        return cast("WindowRecord", task.renamed(made))
 
     def place(self, part: int) -> str:
         """Name one of the windows, for people."""
@@ -182,7 +190,7 @@ def _part(task: Task, start: int, end: int) -> Task:
     )
     example = task.example.model_copy(update={"documents": kept})
     signature = task.signature.model_copy(update={"part": VERSION})
-    return replace(task, example=example).under(signature)
+    return replace(task, example=example, kind=task.kind.of_window()).under(signature)
 
 
 def _line_tokens(key: str, text: str, counter: TokenCounter) -> int:

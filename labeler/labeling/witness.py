@@ -78,7 +78,7 @@ class Witnesses:
         self._judge = EmbeddedJudge(model=MODEL)
         prompt, profile = load_prompt(f"{DEFAULT_PROFILE}/v1"), PROFILES[DEFAULT_PROFILE]
         schema = load_schema(profile.schema_of(prompt.name))
-        self._tasks = LabelTasks(self._judge, GIVEN, prompt, schema)
+        self._tasks = LabelTasks(judge=self._judge, splitter=GIVEN, prompt=prompt, schema=schema)
         self._stored: dict[str, Witness] = {}
         self._fits: bool | None = None
         """Whether the judge says today what the file says; ``None`` before the first look-up."""

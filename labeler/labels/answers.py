@@ -11,12 +11,15 @@ Docstrings and descriptions of the classes are part of published schemas and nev
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Literal
+from functools import cache
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, create_model
 
 from labeler.sentences.example import Frozen
 from labeler.sentences.keys import position
+
+AnswerT = TypeVar("AnswerT", bound=Frozen)
 
 SPECIAL_SUPPORT: tuple[str, ...] = (
     "supported_without_sentence",
@@ -61,6 +64,17 @@ class GPTLabelingOutput(Frozen):
     )
     all_utilized_sentence_keys: tuple[str, ...] = Field(
         description="Keys of all document sentences whose information the response uses."
+    )
+
+
+class RetrievalLabel(Frozen):
+    """The relevance of a question's documents, judged without any response."""
+
+    relevance_explanation: str = Field(
+        description="Which information of the documents helps to answer the question, and why."
+    )
+    all_relevant_sentence_keys: tuple[str, ...] = Field(
+        description="Keys of all document sentences that help to answer the question."
     )
 
 
@@ -188,17 +202,30 @@ def as_given(answer: GPTLabelingOutput) -> Verbatim:
     return VerbatimLabel(**answer.model_dump())
 
 
-def lowered(label: GPTLabelingOutput, output: type[GPTLabelingOutput]) -> GPTLabelingOutput:
-    """Reduce a label to a smaller profile.
+@cache
+def without_relevance(output: type[GPTLabelingOutput]) -> type[Any]:
+    """Return the class of a profile's answers that say nothing about relevance."""
+    fields: dict[str, Any] = {
+        name: (field.annotation, field)
+        for name, field in output.model_fields.items()
+        if name not in RetrievalLabel.model_fields
+    }
+    made = create_model(f"{output.__name__}WithoutRelevance", __base__=Frozen, **fields)
+    made.__doc__ = "The label of one record without its relevance."
+    return made
+
+
+def lowered(label: GPTLabelingOutput, output: type[AnswerT]) -> AnswerT:
+    """Reduce a label to a smaller profile, or to a part of one.
 
     Args:
         label: a label of that profile or one that extends it.
-        output: the label class of the smaller profile.
+        output: the label class of the smaller profile, or its :func:`without_relevance`.
     """
     if type(label) is output:
         return label
     kept = {name: getattr(label, name) for name in output.model_fields}
-    if output is ClaimsLabelingOutput:
+    if "response_claims" in kept and "reference_claims" not in kept:
         kept["response_claims"] = tuple(
             ResponseClaim(**{name: getattr(claim, name) for name in ResponseClaim.model_fields})
             for claim in kept["response_claims"]

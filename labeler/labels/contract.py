@@ -17,6 +17,7 @@ from labeler.labels.answers import (
     ReferenceClaim,
     ReferenceLabelingOutput,
     ResponseClaim,
+    RetrievalLabel,
     SentenceSupport,
     VerbatimLabel,
     VerbatimSupport,
@@ -86,6 +87,22 @@ def check_label(answer: GPTLabelingOutput | VerbatimLabel, example: KeyedExample
     return CheckedLabel(label, dict(check.repairs), tuple(check.violations))
 
 
+class CheckedRetrieval(NamedTuple):
+    """The result of a check of a retrieval label; see :class:`CheckedLabel`."""
+
+    label: RetrievalLabel
+    normalised: dict[str, int]
+    violations: tuple[Violation, ...]
+
+
+def check_retrieval(answer: RetrievalLabel, example: KeyedExample) -> CheckedRetrieval:
+    """Check the relevant sentences of an answer, as :func:`check_label` does."""
+    check = _Check(example)
+    keys = check.document_keys(answer.all_relevant_sentence_keys, "all_relevant_sentence_keys")
+    label = answer.model_copy(update={"all_relevant_sentence_keys": keys})
+    return CheckedRetrieval(label, dict(check.repairs), tuple(check.violations))
+
+
 def has_long_text(answer: Frozen) -> bool:
     """Return True if an explanation, or any other text of an answer, exceeds :data:`LONGEST_TEXT`.
 
@@ -148,13 +165,13 @@ class _Check:
         self._coverage([entry.response_sentence_key for entry in support])
         return GPTLabelingOutput(
             relevance_explanation=answer.relevance_explanation,
-            all_relevant_sentence_keys=self._keys(
+            all_relevant_sentence_keys=self.document_keys(
                 answer.all_relevant_sentence_keys, "all_relevant_sentence_keys"
             ),
             overall_supported_explanation=answer.overall_supported_explanation,
             overall_supported=answer.overall_supported,
             sentence_support_information=support,
-            all_utilized_sentence_keys=self._keys(
+            all_utilized_sentence_keys=self.document_keys(
                 answer.all_utilized_sentence_keys, "all_utilized_sentence_keys"
             ),
         )
@@ -189,7 +206,7 @@ class _Check:
         if supported is None:
             self.repairs["fully_supported_null"] += 1
             supported = bool(entry.supporting_sentence_keys)
-        keys = self._keys(entry.supporting_sentence_keys, field, special_allowed=True)
+        keys = self.document_keys(entry.supporting_sentence_keys, field, special_allowed=True)
         if supported and not keys:
             self._violate("supported_without_support", field, [key])
         if isinstance(entry, SentenceSupport) and (key, keys) == (
@@ -226,12 +243,12 @@ class _Check:
             if key is None:
                 self._violate("unknown_response_sentence", field, [claim.response_sentence_key])
                 continue
-            supporting = self._keys(
+            supporting = self.document_keys(
                 claim.supporting_sentence_keys,
                 f"{field}.supporting_sentence_keys",
                 special_allowed=True,
             )
-            contradicting = self._keys(
+            contradicting = self.document_keys(
                 claim.contradicting_sentence_keys, f"{field}.contradicting_sentence_keys"
             )
             if not claim.claim.strip():
@@ -290,12 +307,15 @@ class _Check:
                 continue
             if not claim.claim.strip():
                 self._violate("blank_claim", field, [key])
-            keys = self._keys(claim.supporting_sentence_keys, f"{field}.supporting_sentence_keys")
+            keys = self.document_keys(
+                claim.supporting_sentence_keys, f"{field}.supporting_sentence_keys"
+            )
             yield _with(claim, reference_sentence_key=key, supporting_sentence_keys=keys)
 
-    def _keys(
+    def document_keys(
         self, given: Iterable[str], field: str, *, special_allowed: bool = False
     ) -> tuple[str, ...]:
+        """Return the canonical keys of document sentences, each once."""
         known: dict[str, None] = {}
         unknown: list[str] = []
         misplaced: list[str] = []

@@ -17,6 +17,15 @@ AUTO = "auto"
 DEFAULT_PROFILE = "trace"
 
 
+SUPPORT = "-support"
+"""End of the names of prompts and schemas that ask about a response and not about relevance."""
+
+
+def family_of(name: str) -> str:
+    """Return the name of a schema or prompt without its version."""
+    return name.partition("/")[0]
+
+
 @dataclass(frozen=True)
 class Profile:
     """One kind of label.
@@ -36,13 +45,14 @@ class Profile:
     shows_reference: bool = False
 
     @property
-    def family(self) -> str:
-        """Name of its schemas without the version."""
-        return self.schema.partition("/")[0]
+    def families(self) -> tuple[str, str]:
+        """Names of its schemas without the version: with relevance, and without."""
+        return family_of(self.schema), family_of(self.schema) + SUPPORT
 
     def schema_of(self, prompt: str) -> str:
         """Return the schema that a prompt such as ``trace/v2`` asks for: that of its version."""
-        return f"{self.family}/{prompt.rpartition('/')[2]}"
+        family, _, version = prompt.rpartition("/")
+        return f"{self.families[family.endswith(SUPPORT)]}/{version}"
 
 
 PROFILES: Catalog[Profile] = Catalog("profile", extra=("auto",))
@@ -59,7 +69,8 @@ for _profile in (
 ):
     PROFILES.add(_profile.name, _profile)
 
-_BY_FAMILY = {profile.family: profile for profile in PROFILES.values()}
+BY_FAMILY = {family: profile for profile in PROFILES.values() for family in profile.families}
+"""Profiles by the names of their schemas without the version."""
 
 
 def profile_of(schema: str) -> Profile:
@@ -68,5 +79,11 @@ def profile_of(schema: str) -> Profile:
     Raises:
         UnknownName: no profile has such a schema.
     """
-    family = schema.partition("/")[0]
-    return _BY_FAMILY.get(family) or PROFILES[family]
+    family = family_of(schema)
+    return BY_FAMILY.get(family) or PROFILES[family]
+
+
+def lacks_relevance(schema: str) -> bool:
+    """Return True for the schema of answers without relevance, such as label-trace-support/v1."""
+    profile = BY_FAMILY.get(family_of(schema))
+    return profile is not None and family_of(schema).endswith(SUPPORT)

@@ -27,11 +27,11 @@ from labeler.catalog import Catalog
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.answers import Label, Verbatim
 from labeler.labels.contract import Violation, check_label
-from labeler.labels.profiles import PROFILES
-from labeler.labels.signature import Signature, canonical_json, texts_json
+from labeler.labels.profiles import BY_FAMILY, family_of, lacks_relevance
+from labeler.labels.signature import Signature, canonical_json, digest, texts_json
 from labeler.sentences.display import Column, Display, Displayed, Grid
-from labeler.sentences.example import Frozen, KeyedExample
-from labeler.sentences.keys import is_key
+from labeler.sentences.example import Frozen, KeyedExample, Sentence
+from labeler.sentences.keys import document_key, is_key
 
 AnswerT = TypeVar("AnswerT", bound=Frozen)
 
@@ -84,6 +84,23 @@ class SentenceScores(Frozen):
     adherence: FiniteFloat | None = Field(default=None, exclude_if=lambda value: value is None)
     """Probability that every response sentence is supported. Set if the numbers above are
     calibrated probabilities; ``None`` for scores of another scale."""
+
+
+class RetrievalBasis(Frozen):
+    """The retrieval label that the relevance of a label rests on."""
+
+    key: str
+    """Key of the retrieval label; see :func:`retrieval_key`."""
+    signature: Signature
+    relevance_explanation: str
+    """As the judge wrote it, in the numbering of :func:`distinct_documents`."""
+    all_relevant_sentence_keys: tuple[str, ...]
+    """In the numbering of the label's own documents."""
+    scores: dict[str, FiniteFloat] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    """A scoring judge's numbers behind the relevance, by sentence key in that numbering."""
+
+    def __str__(self) -> str:
+        return f"judged without the response: retrieval label {self.key[:12]}, {self.signature}"
 
 
 class Record(Frozen, Generic[AnswerT]):
@@ -155,6 +172,9 @@ class LabelRecord(Displayed, Record[Label]):
     scores: SentenceScores | None = None
     not_measured: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
     """Metrics that the judge's answers say nothing about; calculators leave them undefined."""
+    retrieval: RetrievalBasis | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Source of the relevance, if it was judged without the response; absent otherwise, as in
+    records of ``record/v2``."""
 
     @property
     def id(self) -> str:
@@ -192,6 +212,7 @@ class LabelRecord(Displayed, Record[Label]):
             f"of {sum(map(len, example.documents)):,} document sentences: {found}",
             f"key {self.key}, {self.signature}",
         ]
+        notes += [f"relevance: {self.retrieval}"] if self.retrieval else []
         verdict = "supported" if label.overall_supported else "not supported"
         by = f"{self.signature.judge}/{self.signature.model}"
         return Display(f"label {self.id!r} by {by}: {verdict}", Grid(columns, cells), notes)
@@ -210,7 +231,9 @@ class LabelRecord(Displayed, Record[Label]):
             return f"its sentences have other keys than can be, such as {odd!r:.80}"
         if check_label(self.label, self.example).label != self.label:
             return "its label names keys that its sentences do not have, or a key twice"
-        return None
+        return retrieval_fault(
+            self.retrieval, self.signature, self.example, self.label.all_relevant_sentence_keys
+        )
 
 
 class LabelFailure(Frozen):
@@ -246,13 +269,17 @@ RECORDS: Catalog[type[Record[Any]]] = Catalog("kind of record")
 RECORDS.add("label", LabelRecord)
 RECORDS.add("score", "labeler.labels.score_record:ScoreRecord")
 RECORDS.add("steps", "labeler.labels.score_record:StepsRecord")
+RECORDS.add("retrieval", "labeler.labels.retrieval_record:RetrievalRecord")
 RECORDS.add("questions", "labeler.integrations.embeddings.records:QuestionsRecord")
 
 if TYPE_CHECKING:
     from labeler.integrations.embeddings.records import QuestionsRecord
+    from labeler.labels.retrieval_record import RetrievalRecord
     from labeler.labels.score_record import ScoreRecord, StepsRecord
 
-    AnyRecord: TypeAlias = LabelRecord | ScoreRecord | StepsRecord | QuestionsRecord
+    AnyRecord: TypeAlias = (
+        LabelRecord | RetrievalRecord | ScoreRecord | StepsRecord | QuestionsRecord
+    )
 else:
     AnyRecord = Record
 """A record of any kind: what a store keeps."""
@@ -299,7 +326,7 @@ def _check_kind(content: str | bytes) -> None:
             raise UnknownName("it has no 'kind' of label, score or failure")
 
 
-RecordKind = Literal["label", "score", "steps", "questions"]
+RecordKind = Literal["label", "retrieval", "score", "steps", "questions"]
 
 
 @overload
@@ -359,10 +386,10 @@ def requested_kind(outcome: AnyOutcome) -> str | None:
 
 def _family(signature: Signature) -> str:
     """Return a schema's name without its version."""
-    return signature.response_schema.name.partition("/")[0]
+    return family_of(signature.response_schema.name)
 
 
-_OUTPUTS = {profile.family: profile.output for profile in PROFILES.values()}
+_OUTPUTS = {family: profile.output for family, profile in BY_FAMILY.items()}
 
 
 def label_key(example: KeyedExample, signature: Signature) -> str:
@@ -379,12 +406,75 @@ def label_key(example: KeyedExample, signature: Signature) -> str:
     return sha256(b'{"shown":%b,"signature":%b}' % parts).hexdigest()
 
 
+def retrieval_key(example: KeyedExample, signature: Signature) -> str:
+    """Compute the key of a retrieval label from the question, the documents and the signature.
+
+    Documents count as a set: their order, repeats and empty ones change nothing.
+
+    Returns:
+        64 hexadecimal digits.
+    """
+    # The sentences of a window keep the keys of the whole.
+    seen = shown(example if signature.part else retrieval_example(example))
+    return digest({"retrieval": seen, "signature": signature.facts()})
+
+
+def retrieval_example(example: KeyedExample) -> KeyedExample:
+    """Return what a retrieval label is about: the question and the distinct documents."""
+    return KeyedExample(
+        id=example.id,
+        question=example.question,
+        documents=tuple(
+            tuple(
+                Sentence(document_key(place, n), s.text, s.start, s.end)
+                for n, s in enumerate(example.documents[numbers[0]])
+            )
+            for place, numbers in enumerate(distinct_documents(example))
+        ),
+        response=(),
+        splitter=example.splitter,
+    )
+
+
+def distinct_documents(example: KeyedExample) -> list[list[int]]:
+    """Return the documents in the order of a retrieval label: by SHA-256 of their sentences.
+
+    Returns:
+        For each distinct document, the numbers of the example's documents with this text; empty
+        documents are left out.
+    """
+    found: dict[str, list[int]] = {}
+    for number, document in enumerate(example.documents):
+        if document:
+            found.setdefault(digest([s.text for s in document]), []).append(number)
+    return [numbers for _, numbers in sorted(found.items())]
+
+
+def retrieval_fault(
+    basis: RetrievalBasis | None,
+    signature: Signature,
+    example: KeyedExample,
+    relevant: Iterable[str],
+) -> str | None:
+    """Return why a label cannot rest on a retrieval label, or ``None``."""
+    if basis is None:
+        # A window has a part of the documents only; the merged label has the relevance.
+        if signature.part is None and lacks_relevance(signature.response_schema.name):
+            return "its relevance was not asked for, and it names no retrieval label"
+        return None
+    if basis.key != retrieval_key(example, basis.signature):
+        return "the key of its retrieval label is not that of its question and documents"
+    if tuple(relevant) != basis.all_relevant_sentence_keys:
+        return "its relevant sentences are not those of its retrieval label"
+    return None
+
+
 def shows_reference(signature: Signature) -> bool:
     """Return whether the judge saw the reference answer."""
     return signature.response_schema.name.startswith(_SHOWS_REFERENCE)
 
 
-_SHOWS_REFERENCE = tuple(f"{p.family}/" for p in PROFILES.values() if p.shows_reference)
+_SHOWS_REFERENCE = tuple(f"{name}/" for name, p in BY_FAMILY.items() if p.shows_reference)
 
 
 def shown(example: KeyedExample, *, reference: bool = False) -> dict[str, Any]:

@@ -115,7 +115,7 @@ class RecordView(TypedDict):
     doubt: float | None
     metadata: dict[str, str]
     made: dict[str, str]
-    """Facts about the label's creation, for readers: model, time, requests, repairs."""
+    """Facts about the label's creation, for readers: model, time, requests, repairs, relevance."""
 
 
 def record_view(
@@ -140,6 +140,7 @@ def record_view(
         "at": reply.created_at,
         "requests": str(reply.attempts),
         "repairs": ", ".join(f"{count} {name}" for name, count in record.normalised.items()),
+        "relevance": record.retrieval and str(record.retrieval),
     }
     return {
         "id": visible(record.id),

@@ -34,6 +34,7 @@ _RECORDS = {
     b"LBS" + VERSION: "score",
     b"LBE" + VERSION: "steps",
     b"LBQ" + VERSION: "questions",
+    b"LBV" + VERSION: "retrieval",
 }
 """Kinds of records by magic."""
 _MAGIC = {kind: magic for magic, kind in _RECORDS.items()}

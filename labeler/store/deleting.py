@@ -16,7 +16,7 @@ from typing import Any
 
 from labeler.data.lines import replacing
 from labeler.errors import StoreError
-from labeler.labels.record import AnyOutcome, LabelFailure
+from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from labeler.store.disk import flush_directory, inspect_rows
 from labeler.store.reader import FILE, Database, is_locked, open_connection, translated_errors
 
@@ -77,6 +77,13 @@ class Found:
     texts: set[str] = field(default_factory=set)
     unreadable: int = 0
 
+    def add(self, rowid: int, outcome: AnyOutcome) -> None:
+        """Add a selected row."""
+        self.rowids.append(rowid)
+        self.kinds.append(outcome.kind)
+        self.keys.add(str(outcome.key))
+        self.texts.update(_texts(outcome.model_dump(mode="json")))
+
 
 class ExclusiveFile(Database):
     """The file of a store that nobody else has open, from opening to closing.
@@ -114,24 +121,56 @@ class ExclusiveFile(Database):
         return connection
 
     def find(self, selection: Selection) -> Found:
-        """Return the selected rows, and failures of the same judgments."""
+        """Return the selected rows, failures of the same judgments, and their retrieval labels.
+
+        A retrieval label stays while a label rests on it that is not selected.
+        """
         found = Found()
         failures: dict[str, int] = {}
+        rested, kept = set[str](), set[str]()
         for rowid, outcome, _ in inspect_rows(self):
             if outcome is None:
                 found.unreadable += 1
                 continue
             if isinstance(outcome, LabelFailure):
                 failures[str(outcome.key)] = rowid
-            if selection.matches(outcome):
-                found.rowids.append(rowid)
-                found.kinds.append(outcome.kind)
-                found.keys.add(str(outcome.key))
-                found.texts.update(_texts(outcome.model_dump(mode="json")))
+            matches = selection.matches(outcome)
+            if isinstance(outcome, LabelRecord) and outcome.retrieval:
+                (rested if matches else kept).add(outcome.retrieval.key)
+            if matches and outcome.kind != "retrieval":
+                found.add(rowid, outcome)
+        self._add_retrievals(found, selection, rested, kept)
         further = {failures[key] for key in found.keys & failures.keys()} - {*found.rowids}
         found.rowids += further
         found.kinds += ["failure"] * len(further)
         return found
+
+    def _add_retrievals(
+        self, found: Found, selection: Selection, rested: set[str], kept: set[str]
+    ) -> None:
+        """Add the retrieval labels of selected rows, with those of their windows.
+
+        Args:
+            found: the selected rows.
+            selection: selects rows.
+            rested: keys of those that selected labels rest on.
+            kept: keys of those that other labels rest on.
+        """
+        windows: list[tuple[int, AnyOutcome]] = []
+        gone, stays = set[str](), set[str]()
+        for rowid, outcome, _ in inspect_rows(self):
+            if outcome is None or outcome.kind != "retrieval":
+                continue
+            if outcome.signature.part:
+                windows.append((rowid, outcome))
+            elif outcome.key in kept:
+                stays.add(outcome.id)
+            elif outcome.key in rested or selection.matches(outcome):
+                gone.add(outcome.id)
+                found.add(rowid, outcome)
+        for rowid, outcome in windows:
+            if outcome.id not in stays and (outcome.id in gone or selection.matches(outcome)):
+                found.add(rowid, outcome)
 
     def delete(self, rowids: Iterable[int]) -> None:
         """Delete rows in one transaction.

@@ -58,6 +58,7 @@ def test_a_name_is_taken_once() -> None:
 def test_every_kind_of_task_and_record_is_there() -> None:
     """Kinds of optional integrations are imported on first use; a record's class has its kind."""
     tasks = {name: TASK_KINDS[name] for name in TASK_KINDS}
-    assert tasks.keys() == {"trace", "claims", "reference", "score", "steps", "questions"}
+    labels = {"trace", "claims", "reference", "retrieval"}
+    assert tasks.keys() == labels | {"score", "steps", "questions"}
     assert all(kind.name == name for name, kind in tasks.items())
     assert all(model.model_fields["kind"].default == name for name, model in RECORDS.items())

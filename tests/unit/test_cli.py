@@ -235,7 +235,7 @@ def test_clashing_ids_stop_before_any_spend(labeler_command: Command, tmp_path: 
         (["label", EXAMPLES, "--judge", "openai", "--model", "m"], "needs a key in OPENAI_API_KEY"),
         (["label", EXAMPLES, "--judge", "replay"], "needs --recorded"),
         (["label", EXAMPLES, "--splitter", "genral"], "did you mean 'general'"),
-        (["label", EXAMPLES, "--prompt", "trace/v9"], "have: claims/v1"),
+        (["label", EXAMPLES, "--prompt", "trace/v9"], "have: claims-support/v1"),
         (
             ["label", EXAMPLES, "--judge", "embedded", "--seed", "7"],
             "judge embedded takes no --seed",

@@ -18,7 +18,7 @@ import pytest
 import labeler
 from command import Command
 from engines import label_in_loop
-from fakes import CountingJudge, agreeable
+from fakes import CountingJudge, agreeable, peeking
 from labeler.errors import JudgeError, RunPaused, UsageError
 from labeler.integrations.ray.parts import InputPart, input_files, parts_of_file
 from labeler.integrations.ray.run import MANIFEST, Plan, Totals, plan, run
@@ -526,3 +526,47 @@ def test_options_that_do_not_fit_the_engine_are_refused(
     code, _, err = labeler_command("label", "--judge", "embedded", *options)
     assert code == 2
     assert says in err
+
+
+def parquet(path: Path, questions: int) -> Path:
+    """Twelve rows with other responses to so many questions, all over the same documents."""
+    documents = ["A lamp is red. A chair is not."]
+    rows = [
+        {**row(n), "question": f"What of lamp {n % questions}?", "documents": documents}
+        for n in range(12)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    return path
+
+
+def test_rows_of_one_retrieval_in_several_parts_share_its_label(tmp_path: Path) -> None:
+    """It is bought once, before the parts."""
+    file = parquet(tmp_path / "rows.parquet", 1)
+    judge = CountingJudge(peeking)
+    asked = work(tmp_path, judge, relevance="blind")
+    totals = label(file, asked)
+    assert (totals.parts, totals.sum.origins["judge"], totals.sum.requests) == (3, 12, 13)
+    assert len(judge.asked) == 13
+    found = [one for one in outcomes_in(tmp_path / "labels") if isinstance(one, LabelRecord)]
+    assert len({one.retrieval.key for one in found if one.retrieval}) == 1
+    assert {one.label.all_relevant_sentence_keys for one in found} == {("0a",)}
+    label(file, asked)
+    assert len(judge.asked) == 13
+
+
+def test_parts_do_not_judge_a_retrieval_that_was_refused(tmp_path: Path) -> None:
+    """Its rows fail in all parts; the next run asks nothing, unless on request."""
+
+    def refuses(task: Task[Any]) -> JudgeReply[Any]:
+        if task.kind.name == "retrieval" and "lamp 0" in task.example.question:
+            raise UnusableAnswer("refused", reason="refusal", attempts=1, lasting=True)
+        return peeking(task)
+
+    file, judge = parquet(tmp_path / "rows.parquet", 2), CountingJudge(refuses)
+    totals = label(file, work(tmp_path, judge, relevance="blind"))
+    assert totals.sum.reasons == {"refusal": 6}
+    before = len(judge.asked)
+    label(file, work(tmp_path, judge, relevance="blind"))
+    assert len(judge.asked) == before
+    label(file, work(tmp_path, judge, relevance="blind", retry_failed=True))
+    assert len(judge.asked) == before + 1

@@ -55,8 +55,8 @@ from labeler.calculators.tally import GENERAL as GENERAL_SUPPORT
 from labeler.labels.answering import LONGEST_NAME, AnsweringModel
 from labeler.labels.answers import SPECIAL_SUPPORT
 from labeler.labels.non_answers import OVERRULED
-from labeler.labels.profiles import PROFILES
-from labeler.labels.record import LabelRecord, shows_reference
+from labeler.labels.profiles import BY_FAMILY, family_of, lacks_relevance
+from labeler.labels.record import LabelRecord, retrieval_key, shows_reference
 from labeler.labels.signature import Signature, canonical_json
 from labeler.sentences.keys import document_key, reference_key, response_key
 
@@ -127,6 +127,7 @@ class _Signed(NamedTuple):
         counts: True if such labels enter numbers; False for canaries.
         family: common prefix of the schema names of its profile.
         references: True if the judge saw the reference answer.
+        lacks_relevance: True if a retrieval label has the relevance.
         before: its facts in canonical JSON, up to the source of an imported label.
         after: its facts after the source.
     """
@@ -136,6 +137,7 @@ class _Signed(NamedTuple):
     counts: bool
     family: str
     references: bool
+    lacks_relevance: bool
     before: bytes
     after: bytes
 
@@ -175,8 +177,9 @@ def _signed(content: bytes) -> _Signed:
         label=str(signature),
         asked=(signature.judge[:LONGEST_NAME], signature.model[:LONGEST_NAME]),
         counts=signature.counts,
-        family=signature.response_schema.name.partition("/")[0],
+        family=family_of(signature.response_schema.name),
         references=shows_reference(signature),
+        lacks_relevance=signature.part is None and lacks_relevance(signature.response_schema.name),
         before=before,
         after=after[0],
     )
@@ -185,7 +188,7 @@ def _signed(content: bytes) -> _Signed:
 _common_signed = lru_cache(maxsize=1024)(_signed)
 
 _MARK = "5f2b0c6e-the-source-of-an-imported-label"
-_PROFILE_OF = {profile.family: profile.name for profile in PROFILES.values()}
+_PROFILE_OF = {family: profile.name for family, profile in BY_FAMILY.items()}
 
 
 def _object(content: bytes) -> dict[str, Any]:
@@ -242,6 +245,9 @@ def _row(record: Any, signed: _Signed, facts: bytes) -> IndexRow:  # noqa: ANN40
         _profile_of_verbatim(verbatim)
         if OVERRULED.isdisjoint(_or(record.normalised, ())):
             answer = verbatim
+    basis = _or(record.retrieval, None)
+    if basis is not None or signed.lacks_relevance:
+        _require_basis(basis, example, label.all_relevant_sentence_keys)
     metadata = b"{}" if example.metadata is msgspec.UNSET else bytes(example.metadata)
     reference = b""
     if profile == "reference":
@@ -283,6 +289,20 @@ def _probabilities(record: Any, keys: Iterable[str]) -> tuple[int, ...]:  # noqa
     found = sum_probabilities(_or(record.scores, None), keys)
     measured = COMPLETENESS not in _or(record.not_measured, ())
     return (found is not None, *(found or (0, 0, 0)), measured)
+
+
+def _require_basis(basis: Any, example: Any, relevant: list[str]) -> None:  # noqa: ANN401 - as above
+    """Require a retrieval label of the question and documents, with the same relevance."""
+    if basis is None:
+        raise NeedsValidation
+    signature = _parsed_signature(bytes(basis.signature))
+    if basis.key != retrieval_key(example, signature):
+        raise NeedsValidation
+    if basis.all_relevant_sentence_keys != relevant:
+        raise NeedsValidation
+
+
+_parsed_signature = lru_cache(maxsize=256)(Signature.model_validate_json)
 
 
 def _answered(reply: Any, signed: _Signed) -> bytes:  # noqa: ANN401 - as above

@@ -17,7 +17,7 @@ from pydantic import AllowInfNan, BaseModel
 from pydantic.fields import FieldInfo
 
 from labeler.labels.answers import ComparedClaim, ReferenceLabelingOutput, VerbatimSupport
-from labeler.labels.record import LabelRecord
+from labeler.labels.record import LabelRecord, RetrievalBasis
 from labeler.labels.signature import Signature
 from labeler.sentences.example import KeyedExample
 
@@ -133,6 +133,7 @@ RECORD: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
         verbatim=_optional(_optional(None) | _VERBATIM),
         # Raw, because most labels of a file have the same bytes here, which are parsed once.
         signature=msgspec.Raw,
+        retrieval=_optional(_struct_of(RetrievalBasis, signature=msgspec.Raw) | None),
     )
 )
 OBJECT = msgspec.json.Decoder(dict[str, Any])

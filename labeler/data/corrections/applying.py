@@ -19,7 +19,7 @@ from labeler.data.corrections.majority import Majority, quoted
 from labeler.errors import UsageError
 from labeler.labels.answers import GPTLabelingOutput, in_order, judged_sentences, lowered
 from labeler.labels.contract import check_label
-from labeler.labels.profiles import DEFAULT_PROFILE, PROFILES
+from labeler.labels.profiles import BY_FAMILY, DEFAULT_PROFILE, PROFILES, family_of, lacks_relevance
 from labeler.labels.record import (
     AnyOutcome,
     LabelFailure,
@@ -324,10 +324,11 @@ def corrected_signature(signature: Signature, fact: str) -> Signature:
 
 
 def _trace_schema(schema: Artifact) -> Artifact:
-    """Return the schema of a label without claims; one that has no claims stays."""
-    family = schema.name.partition("/")[0]
-    richer = {p.family for p in PROFILES.values() if p.output is not GPTLabelingOutput}
-    return _default_trace_schema() if family in richer else schema
+    """Return the schema of a label with relevance and without claims; such a schema stays."""
+    profile = BY_FAMILY.get(family_of(schema.name))
+    is_richer = profile is not None and profile.output is not GPTLabelingOutput
+    # People correct relevance too, wherever it came from.
+    return _default_trace_schema() if is_richer or lacks_relevance(schema.name) else schema
 
 
 @functools.cache

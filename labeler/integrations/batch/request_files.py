@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, Any, Self
 
 from pydantic import Field, ValidationError
 
@@ -15,8 +15,8 @@ from labeler.errors import LabelerError, StoreError, validation_faults
 from labeler.integrations.batch.folder import BatchFolder, BatchPart, write_durably
 from labeler.judges.options import CapField
 from labeler.judges.prompting import load_prompt
-from labeler.judges.task import Task, label_task
-from labeler.labels.record import Usage, label_key
+from labeler.judges.task import Task, judged_task
+from labeler.labels.record import RetrievalBasis, Usage
 from labeler.labels.schemas import load_schema
 from labeler.labels.signature import Signature
 from labeler.sentences.example import Frozen, KeyedExample
@@ -62,7 +62,7 @@ class History(Frozen):
 class BatchRequest:
     """One line of a batch: a task and its history."""
 
-    task: Task
+    task: Task[Any]
     history: History
     reasks: int = 1
     """How often an answer may be sent back."""
@@ -76,8 +76,10 @@ class SavedRequest(Frozen):
     example: KeyedExample
     signature: Signature
     history: History
+    retrieval: RetrievalBasis | None = Field(default=None, exclude_if=lambda value: value is None)
+    """The retrieval label that a label rests on."""
 
-    def task(self) -> Task:
+    def task(self) -> Task[Any]:
         """Rebuild the task.
 
         Raises:
@@ -92,12 +94,13 @@ class SavedRequest(Frozen):
             self.signature.prompt,
             self.signature.response_schema,
         )
-        if not same or label_key(self.example, self.signature) != self.key:
+        task = judged_task(self.example, self.signature, prompt, schema, self.retrieval)
+        if not same or task.key != self.key:
             raise StoreError(
                 f"request {self.key} is not what its key says: it was damaged or edited, or "
                 "written by a version of labeler with other prompts"
             )
-        return label_task(self.key, self.example, self.signature, prompt, schema)
+        return task
 
 
 class PartWriter:
@@ -194,6 +197,7 @@ class _OpenPart:
             example=task.example,
             signature=task.signature,
             history=added.history,
+            retrieval=getattr(task.kind, "basis", None),
         )
         self._keys.write(task.key.encode() + b"\n")
         self._saved.write(saved.model_dump_json().encode() + b"\n")

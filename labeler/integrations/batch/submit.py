@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from labeler.data.rows import Row, Rows, count_rows, distinct
 from labeler.errors import BadRow, StoreError, UsageError
@@ -32,8 +32,10 @@ from labeler.integrations.batch.runner import run
 from labeler.judges.openai.spec import OpenAISpec
 from labeler.judges.task import Task
 from labeler.labeling.modes import choose_mode, first_tasks
-from labeler.labeling.tasks import LabelTasks
+from labeler.labeling.retrievals import resting
+from labeler.labeling.tasks import LabelTasks, PromptTasks, RetrievalTasks
 from labeler.labels.record import LabelFailure
+from labeler.labels.retrieval_record import RetrievalRecord, basis_of
 from labeler.sentences.example import Example
 from labeler.store.disk import DiskStore
 from labeler.store.protocol import Lease
@@ -56,6 +58,8 @@ class Submission:
     """Rows that cost nothing now, by reason: ``repeated`` (identical in every field), ``alike``
     (asks the same as an earlier row with another id), ``stored``, ``failed before``, ``in a
     batch``, …; each window of a record that is judged in windows counts."""
+    waiting: int = 0
+    """Rows whose responses can be asked about once retrieval labels are stored: submit again."""
     bad: tuple[LabelFailure, ...] = ()
     """Rows that cannot be judged."""
     continued: tuple[str, ...] = ()
@@ -158,6 +162,7 @@ async def _submit(
         lines=sum(part.lines for part in parts),
         size=sum(part.size for part in parts),
         left_out=dict(selection.left_out),
+        waiting=selection.waiting,
         bad=tuple(selection.bad),
         continued=tuple(continued),
     )
@@ -171,6 +176,7 @@ class _Selection:
     ) -> None:
         self.limits = limits
         self.left_out: Counter[str] = Counter()
+        self.waiting = 0
         self.bad: list[LabelFailure] = []
         self.pending: dict[str, str] = {}
         self.how, self._store, self._retry_failed = how, store, retry_failed
@@ -178,8 +184,11 @@ class _Selection:
         self._seen: set[str] = set()
         self._leases: list[Lease] = []
 
-    def requests(self, rows: Rows) -> Iterator[Task]:
-        """Yield each request that has to be bought, once."""
+    def requests(self, rows: Rows) -> Iterator[Task[Any]]:
+        """Yield each request that has to be bought, once.
+
+        A response is asked about once the retrieval label that it rests on is stored.
+        """
         for row in distinct(rows):
             for request in self._requests(row):
                 why = self._why_not(request.key)
@@ -189,20 +198,56 @@ class _Selection:
                 else:
                     yield request
 
-    def _requests(self, row: Row) -> Sequence[Task]:
-        """Return the request of a row, those of its windows, or none."""
+    def _requests(self, row: Row) -> Sequence[Task[Any]]:
+        """Return the request of a row, those of its windows or of its retrieval, or none."""
         if not isinstance(row.content, Example):
             self.bad.append(row.content)
             return ()
         try:
-            request = self.how.task(row.content)
-            windowed = self.how.windows_of(request, self.is_known)
+            task = self.how.task(row.content)
+            if self.how.relevance is None:
+                return self._windows(self.how, task)
+            found = self._retrieval(self.how.relevance, task)
+            if isinstance(found, RetrievalRecord):
+                return self._windows(self.how, resting(task, basis_of(found, task.example)))
         except BadRow as error:
             self._reject(row.content.id, error.reason, f"{row.where}: {error}")
             return ()
+        if not found:
+            self.left_out["failed before"] += 1
+            return ()
+        self.waiting += 1
+        return () if found[0].key in self._seen else found
+
+    def _retrieval(
+        self, how: RetrievalTasks, row: Task[Any]
+    ) -> RetrievalRecord | Sequence[Task[Any]]:
+        """Return the retrieval label of a row, or the requests for it; none if it failed before."""
+        task = how.task(row)
+        windowed = how.windows_of(task, self.is_known)
         if windowed is None:
-            return (request,)
-        # A merged label stands for all of its windows.
+            failed = self._known(task.key) == "failed before"
+            return self._stored(task.key) or (() if failed else (task,))
+        merged = self._stored(windowed.task.key)
+        if merged is not None:
+            return merged
+        parts = [self._stored(part.key) for part in windowed.parts]
+        records = [part for part in parts if part is not None]
+        if len(records) < len(parts):
+            return windowed.parts
+        made = windowed.merged(records)
+        self._store.put(made).result()
+        return made
+
+    def _stored(self, key: str) -> RetrievalRecord | None:
+        found = self._store.get(key)
+        return found if isinstance(found, RetrievalRecord) else None
+
+    def _windows(self, how: PromptTasks, task: Task[Any]) -> Sequence[Task[Any]]:
+        """Return a task or its windows; a merged label stands for all of its windows."""
+        windowed = how.windows_of(task, self.is_known)
+        if windowed is None:
+            return (task,)
         return (windowed.task,) if self._known(windowed.task.key) else windowed.parts
 
     def is_known(self, key: str) -> bool:
@@ -236,7 +281,7 @@ class _Selection:
         while self._leases:
             self._leases.pop().release()
 
-    def too_large(self, request: Task) -> None:
+    def too_large(self, request: Task[Any]) -> None:
         """Record a request that exceeds the size of a file."""
         name = request.example.id
         self._reject(
@@ -251,7 +296,7 @@ class _Selection:
 
 
 def _prepare(
-    requests: Iterable[Task],
+    requests: Iterable[Task[Any]],
     info: BatchInfo,
     client: OpenAIBatches,
     store: Path,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from labeler.data.label_files import is_index
@@ -28,10 +28,11 @@ from labeler.integrations.ray.worker import (
     PartReport,
     Work,
     count_existing,
+    judge_retrievals,
     rows_of,
 )
 from labeler.labeling.cache import LabelCache
-from labeler.labeling.options import LabelOptions
+from labeler.labeling.options import BLIND, LabelOptions
 from labeler.labeling.stored_editions import require_edition
 from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.store.protocol import LabelStore
@@ -146,6 +147,8 @@ def _configuration(work: Work, tasks: LabelTasks, part_rows: int) -> dict[str, o
     prompts = [(tasks.prompt, tasks.schema)]
     if tasks.where_referenced:
         prompts.append(tasks.where_referenced)
+    if tasks.relevance:
+        prompts.append((tasks.relevance.prompt, tasks.relevance.schema))
     return {
         "format": 1,
         "part_rows": part_rows,
@@ -174,6 +177,16 @@ def run(planned: Plan, work: Work, engine: Engine, workers: int) -> Iterator[Par
     """
     if not planned.parts:
         return
+    if work.options.relevance == BLIND:
+        report = judge_retrievals(work, planned.parts)
+        yield report
+        budget = work.limits.budget
+        if budget is not None:
+            left = budget - report.known - report.doubtful
+            if left <= 0:
+                yield from (PartReport(part=part.name, ending=BUDGET) for part in planned.parts)
+                return
+            work = replace(work, options=replace(work.options, budget=left))
     with closing(engine(work, planned.parts, workers)) as reports:
         for report in reports:
             yield report

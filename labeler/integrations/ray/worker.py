@@ -31,12 +31,15 @@ from labeler.integrations.ray.shards import ShardStore
 from labeler.judges.judge import Judge
 from labeler.judges.traffic.limits import Budget, Limits
 from labeler.labeling.cache import Origin
+from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.pipeline import run_tasks
+from labeler.labeling.retrievals import Retrievals
 from labeler.labeling.run import Run
 from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.record import AnyOutcome, LabelFailure, Usage
 from labeler.sentences.example import Frozen
+from labeler.store.disk import DiskStore
 from labeler.store.protocol import LabelStore
 
 WHOLE, FAILED, OPEN = ".parquet", ".failed.parquet", ".open.parquet"
@@ -200,17 +203,9 @@ def label_batch(
     Raises:
         LabelerError: as :func:`labeler.iter_labels`; labels made until then are stored.
     """
-    rows = rows_of(table, part, work)
-    with Run(
-        store,
-        concurrency=work.options.concurrency,
-        limits=limits,
-        retry_failed=work.options.retry_failed,
-        batch_of=PendingKeys(work.store),
-        listener=listener,
-        trace=judge_call,
-    ) as run:
-        outcomes = [row_of(outcome) for outcome in run_tasks(run, rows, [tasks])]
+    with _run(work, store, limits, listener) as run:
+        labels = run_tasks(run, rows_of(table, part, work), [tasks], judges_retrievals=False)
+        outcomes = [row_of(outcome) for outcome in labels]
     return pa.Table.from_pylist(outcomes, schema=SCHEMA)
 
 
@@ -222,6 +217,45 @@ def rows_of(table: Any, part: InputPart, work: Work) -> RowPart:  # noqa: ANN401
         id_from=work.options.id_columns,
         columns=work.columns,
     )
+
+
+def _run(work: Work, store: LabelStore, limits: Limits, listener: _ReportListener) -> Run:
+    """Begin a run over rows of a part."""
+    return Run(
+        store,
+        concurrency=work.options.concurrency,
+        limits=limits,
+        retry_failed=work.options.retry_failed,
+        batch_of=PendingKeys(work.store),
+        listener=listener,
+        trace=judge_call,
+    )
+
+
+def judge_retrievals(work: Work, parts: Sequence[InputPart]) -> PartReport:
+    """Judge the retrievals of all parts in this process, each once, before any part is labeled.
+
+    Rows of one retrieval may stand in several parts. The labels go to the label store, in which
+    every part looks.
+
+    Returns:
+        The requests and their cost.
+
+    Raises:
+        LabelerError: as :func:`labeler.iter_labels`; labels made until then are stored.
+    """
+    report, tasks = PartReport(), label_tasks(work.judge(), work.options)
+    with (
+        DiskStore(work.store) as store,
+        _run(work, store, work.limits, _ReportListener(report)) as run,
+    ):
+        run.traffic_for(tasks.judge)
+        retrievals = Retrievals(run)
+        for part in parts:
+            rows = rows_of(read_part(part), part, work)
+            choose_mode(tasks.judge, first_tasks(tasks, rows), store, run.cache.is_known)
+            retrievals.judge(rows, [tasks], run.count(rows, tasks.needs).distinct)
+    return report
 
 
 class Worker:

@@ -29,6 +29,10 @@ class Measure(NamedTuple):
     several: str
     reach: str
 
+    def of_question(self) -> Measure:
+        """Return the words for relevance that was judged without a response."""
+        return self._replace(reach=self.reach.replace(" and the response", ""))
+
 
 SCORE = Measure(
     "Lexical score",

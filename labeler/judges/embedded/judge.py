@@ -41,8 +41,8 @@ from labeler.judges.embedded.support import Evidence
 from labeler.judges.embedded.weights import load_weights
 from labeler.judges.judge import JudgeSpec
 from labeler.judges.options import InKey
-from labeler.judges.task import LABEL_KINDS, JudgeReply, Task
-from labeler.labels.answers import GPTLabelingOutput, SentenceSupport
+from labeler.judges.task import LABEL_KINDS, JudgeReply, LabelKind, Task
+from labeler.labels.answers import GPTLabelingOutput, SentenceSupport, lowered
 from labeler.labels.record import ReplyFacts, SentenceScores
 from labeler.sentences.example import KeyedExample
 
@@ -113,7 +113,7 @@ class EmbeddedJudge:
         False
     """
 
-    answers = LABEL_KINDS
+    answers = LABEL_KINDS | {"retrieval"}
 
     def __init__(
         self,
@@ -139,14 +139,16 @@ class EmbeddedJudge:
         """Judge one record, without errors or waits."""
         example, version = task.example, self._version
         scores = version.score(example)
-        label = decide(example, scores, self.spec, version.measure)
-        threshold = (
-            SUPPORT_THRESHOLD if scores.adherence is not None else self.spec.support_threshold
-        )
+        measure = version.measure if example.response else version.measure.of_question()
+        label = decide(example, scores, self.spec, measure)
+        if isinstance(task.kind, LabelKind):
+            threshold = (
+                SUPPORT_THRESHOLD if scores.adherence is not None else self.spec.support_threshold
+            )
+            output = task.kind.profile.output
+            label = with_claims(label, output, example, scores, threshold, plain=version.plain)
         return JudgeReply(
-            answer=with_claims(
-                label, task.answer_type, example, scores, threshold, plain=version.plain
-            ),
+            answer=lowered(label, task.answer_type),
             facts=ReplyFacts(served_model=self.spec.model, attempts=1),
             scores=SentenceScores(
                 support={key: found.support for key, found in scores.evidence.items()},

@@ -6,12 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from labeler.labels.answers import (
-    SPECIAL_SUPPORT,
-    ClaimsLabelingOutput,
-    GPTLabelingOutput,
-    ReferenceLabelingOutput,
-)
+from labeler.labels.answers import SPECIAL_SUPPORT, GPTLabelingOutput
 from labeler.labels.contract import Violation
 from labeler.sentences.example import KeyedExample
 from labeler.sentences.keys import position
@@ -61,8 +56,8 @@ def complaint(
         f"Response sentence keys, each judged exactly once, are "
         f"{key_ranges(example.response_keys())}. Only supporting_sentence_keys may also hold "
         f"{', '.join(SPECIAL_SUPPORT)}; it is empty exactly when fully_supported is false. "
-        f"{_CLAIMS if issubclass(output, ClaimsLabelingOutput) else ''}"
-        f"{_reference_rules(example) if issubclass(output, ReferenceLabelingOutput) else ''}"
+        f"{_CLAIMS if 'response_claims' in output.model_fields else ''}"
+        f"{_reference_rules(example) if 'reference_claims' in output.model_fields else ''}"
         "Write the whole label again, as JSON alone."
     )
 

@@ -1,0 +1,140 @@
+"""Retrieval labels of a run: all are judged first, each once, then labels rest on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from labeler.data.rows import Row, Rows
+from labeler.errors import BadRow
+from labeler.judges.task import SupportKind, Task
+from labeler.labeling.canaries import Canaries
+from labeler.labeling.failures import repeated
+from labeler.labeling.run import Pending, Run
+from labeler.labeling.tasks import LabelTasks, RetrievalTasks, TaskFactory
+from labeler.labels.record import AnyOutcome, LabelFailure, RetrievalBasis
+from labeler.labels.retrieval_record import RetrievalRecord, basis_of
+from labeler.sentences.example import Example
+
+NOT_JUDGED = "no_retrieval_label"
+"""Reason of a failure: the row's retrieval was not judged before the row."""
+
+
+@dataclass
+class Retrievals:
+    """The retrieval labels that the rows of a run rest on."""
+
+    run: Run
+    _failed: dict[str, LabelFailure] = field(default_factory=dict, init=False)
+    """Failures by key; the records are in the store."""
+    _seen: set[bytes] = field(default_factory=set, init=False)
+    """Keys of those that were submitted, in 32 bytes each."""
+
+    def judge(
+        self,
+        rows: Rows,
+        factories: Sequence[TaskFactory],
+        expected: int,
+        canaries: Canaries | None = None,
+    ) -> None:
+        """Judge every retrieval of the rows once, before anything else is sent.
+
+        Args:
+            rows: rows, of which several lots may be given one after the other.
+            factories: build the tasks of each row; those with a response are skipped.
+            expected: distinct rows of the first pass.
+            canaries: the perturbed copies have retrievals of their own.
+
+        Raises:
+            FatalJudgeError: no retrieval can be judged; earlier ones are stored.
+        """
+        blind = [one for one in factories if isinstance(one, LabelTasks) and one.relevance]
+        if not blind:
+            return
+        pass_ = _FirstPass(self.run, blind, canaries, self._seen)
+        for outcome, _ in self.run.in_order(rows, pass_.submit, expected=expected):
+            if isinstance(outcome, LabelFailure):
+                self._failed[outcome.key or ""] = outcome
+        self.run.notice(
+            f"relevance: {len(pass_.seen):,} retrieval labels for {expected:,} rows, "
+            f"{len(self._failed):,} failed"
+        )
+
+    def rest(self, factory: TaskFactory, task: Task[Any]) -> Task[Any] | LabelFailure:
+        """Return a label's task with its retrieval label, or the row's failure without one.
+
+        Raises:
+            BadRow: the retrieval is too long even for windows.
+        """
+        relevance = factory.relevance if isinstance(factory, LabelTasks) else None
+        if relevance is None or not isinstance(task.kind, SupportKind):
+            return task
+        found = self.outcome(relevance, task)
+        if isinstance(found, RetrievalRecord):
+            return resting(task, basis_of(found, task.example))
+        return _failure(task, found)
+
+    def outcome(self, relevance: RetrievalTasks, task: Task[Any]) -> AnyOutcome | None:
+        """Return the retrieval label of a row's task, or its failure; ``None`` if unknown."""
+        whole = relevance.task(task)
+        windowed = self.run.windows_of(relevance, whole)
+        asked: Task[Any] = windowed.task if windowed else whole
+        store = self.run.cache.store
+        known = store.get(asked.key) or self._failed.get(asked.key)
+        return known or self.run.cache.find(asked) or store.failure(asked.key)
+
+
+def resting(task: Task[Any], basis: RetrievalBasis) -> Task[Any]:
+    """Return a label's task that rests on a retrieval label."""
+    return replace(task, kind=replace(task.kind, basis=basis))  # type: ignore[type-var]
+
+
+@dataclass
+class _FirstPass:
+    """Submits the retrievals of rows, each once."""
+
+    run: Run
+    factories: Sequence[LabelTasks]
+    canaries: Canaries | None
+    seen: set[bytes]
+
+    def submit(self, row: Row) -> Iterator[Pending]:
+        """Submit the retrievals of a row that no earlier row has."""
+        if not isinstance(row.content, Example):
+            return
+        for factory in self.factories:
+            with suppress(BadRow):  # reported with the row
+                task = factory.task(row.content)
+                planted = self.canaries.copy_of(task) if self.canaries else None
+                for one in (task, planted):
+                    if one is not None:
+                        yield from self._submit(factory.relevance, one)
+
+    def _submit(self, relevance: RetrievalTasks | None, row: Task[Any]) -> Iterable[Pending]:
+        if relevance is None:
+            return
+        task = relevance.task(row)
+        if (key := bytes.fromhex(task.key)) not in self.seen:
+            self.seen.add(key)
+            yield self.run.submit(relevance.judge, task, self.run.windows_of(relevance, task))
+
+
+def _failure(task: Task[Any], found: AnyOutcome | None) -> LabelFailure:
+    """Return the failure of a row without a retrieval label; it cost nothing itself."""
+    if isinstance(found, LabelFailure):
+        failure = repeated(found, task.example)
+        message = failure.message.removeprefix(f"{failure.id!r}: ")
+        reason, lasting = failure.reason, failure.lasting
+    else:
+        message, reason, lasting = "it was not judged before this row", NOT_JUDGED, False
+    return LabelFailure(
+        id=task.example.id,
+        reason=reason,
+        message=f"{task.example.id!r}: its retrieval label: {message}",
+        lasting=lasting,
+        key=task.key,
+        signature=task.signature,
+        metadata=task.example.metadata,
+    )

@@ -1,0 +1,124 @@
+"""Stored retrieval labels: which documents help to answer a question, judged without a response."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from labeler.labels.answers import RetrievalLabel, in_order
+from labeler.labels.contract import check_retrieval
+from labeler.labels.record import (
+    LabelRecord,
+    Record,
+    ReplyFacts,
+    RetrievalBasis,
+    SentenceScores,
+    distinct_documents,
+    retrieval_example,
+    retrieval_key,
+)
+from labeler.labels.signature import Signature
+from labeler.sentences.example import KeyedExample
+from labeler.sentences.keys import document_key, position
+
+
+class RetrievalRecord(Record[RetrievalLabel]):
+    """The relevance of documents for a question, which labels of any responses rest on."""
+
+    keyed_by: ClassVar[str] = "question, documents and signature (see retrieval_key)"
+
+    kind: Literal["retrieval"] = "retrieval"
+    example: KeyedExample
+    """Question and distinct documents, without a response; see :func:`retrieval_example`."""
+    label: RetrievalLabel
+    """The answer with canonical keys."""
+    verbatim: RetrievalLabel | None = None
+    """The answer as given, if normalization changed it."""
+    normalised: dict[str, int] = Field(default_factory=dict)
+    """Trivial repairs by kind."""
+    signature: Signature
+    reply: ReplyFacts = ReplyFacts()
+    scores: SentenceScores | None = None
+    not_measured: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """Metrics that the judge's answers say nothing about."""
+
+    @property
+    def id(self) -> str:
+        """The id of the first row with this retrieval."""
+        return self.example.id
+
+    @property
+    def answer(self) -> RetrievalLabel:
+        """The label."""
+        return self.label
+
+    def compute_key(self) -> str:
+        """Compute the key from question, documents and signature."""
+        return retrieval_key(self.example, self.signature)
+
+    def _content_fault(self) -> str | None:
+        if self.signature.part is None and retrieval_example(self.example) != self.example:
+            return "it holds more than a question and distinct documents in their order"
+        if check_retrieval(self.label, self.example).label != self.label:
+            return "its label names keys that its sentences do not have, or a key twice"
+        return None
+
+
+def basis_of(record: RetrievalRecord, example: KeyedExample) -> RetrievalBasis:
+    """Return a retrieval label as the basis of a row with the same question and documents."""
+    places = distinct_documents(example)
+    judged = record.label.all_relevant_sentence_keys
+    scores = record.scores.relevance if record.scores else {}
+    own = {
+        key: [document_key(number, at.sentence) for number in places[at.document]]
+        for key in {*judged, *scores}
+        for at in [position(key)]
+    }
+    return RetrievalBasis(
+        key=record.key,
+        signature=record.signature,
+        relevance_explanation=record.label.relevance_explanation,
+        all_relevant_sentence_keys=in_order(key for one in judged for key in own[one]),
+        scores={key: score for one, score in scores.items() for key in own[one]},
+    )
+
+
+def relevance_of(basis: RetrievalBasis | None, example: KeyedExample) -> dict[str, Any]:
+    """Return the fields of a label that a retrieval label answers; empty ones without it."""
+    if basis is None:
+        return {"relevance_explanation": "", "all_relevant_sentence_keys": ()}
+    return {
+        "relevance_explanation": renumbered(basis, example),
+        "all_relevant_sentence_keys": basis.all_relevant_sentence_keys,
+    }
+
+
+def resting_on(record: LabelRecord, basis: RetrievalBasis) -> LabelRecord:
+    """Return a label with the relevance of a retrieval label."""
+    relevance, given = relevance_of(basis, record.example), record.verbatim
+    scores = record.scores
+    return record.model_copy(
+        update={
+            "scores": scores and scores.model_copy(update={"relevance": basis.scores}),
+            "label": record.label.model_copy(update=relevance),
+            "verbatim": None if given is None else given.model_copy(update=relevance),
+            "retrieval": basis,
+        }
+    )
+
+
+def renumbered(basis: RetrievalBasis, example: KeyedExample) -> str:
+    """Return the explanation of a retrieval label with the sentence keys of a row's documents."""
+    places = distinct_documents(example)
+    own = {
+        document_key(place, n): document_key(numbers[0], n)
+        for place, numbers in enumerate(places)
+        for n in range(len(example.documents[numbers[0]]))
+    }
+    return _MENTION.sub(lambda found: own.get(found[0], found[0]), basis.relevance_explanation)
+
+
+_MENTION = re.compile(r"(?<![\w.,$\u20ac\u00a3-])\d{1,4}[a-z]{1,3}(?![\w%])")
+"""A sentence key as explanations write it; other words are no keys of the documents."""

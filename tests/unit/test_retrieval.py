@@ -1,0 +1,358 @@
+"""Relevance that is judged once for each question and documents, without any response."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import labeler
+from command import Command
+from fakes import CountingJudge, peeking
+from labeler.calculators.index.decoding import NeedsValidation, decode_label
+from labeler.calculators.outcomes import read_labels
+from labeler.data.corrections.applying import corrected
+from labeler.data.label_files import outcome_of
+from labeler.data.lines import Line
+from labeler.errors import UnknownName, UsageError
+from labeler.judges.judge import UnusableAnswer
+from labeler.judges.task import JudgeReply, Task
+from labeler.labels.record import LabelFailure, LabelRecord, parse_outcome
+from labeler.labels.retrieval_record import RetrievalRecord
+from labeler.report.views import record_view
+from labeler.sentences.example import Frozen
+from labeler.store.disk import DiskStore
+from labeler.store.memory import MemoryStore
+from labeler.store.protocol import LabelStore
+
+LAMP = "The Aria lamp is red. It weighs 2 kg."
+CHAIR = "Chairs are made of wood."
+ANSWERS = ("The lamp is red.", "It weighs 3 kg.", "Chairs are wooden.")
+
+
+def rows(*responses: str, **changes: object) -> list[dict[str, Any]]:
+    """Rows of one retrieval."""
+    base = {"question": "What about the lamp?", "documents": [LAMP, CHAIR], **changes}
+    return [{"id": f"r{n}", "response": text, **base} for n, text in enumerate(responses)]
+
+
+class Asked(CountingJudge):
+    """Keeps the tasks that it is asked."""
+
+    def __init__(self, behavior: Callable[[Task[Any]], JudgeReply[Frozen]] = peeking) -> None:
+        def answer(task: Task[Any]) -> JudgeReply[Frozen]:
+            self.tasks.append(task)
+            return behavior(task)
+
+        super().__init__(answer)
+        self.tasks: list[Task[Any]] = []
+
+    def kinds(self) -> Counter[str]:
+        """Count the tasks by kind, and forget them."""
+        found = Counter(task.kind.name for task in self.tasks)
+        self.tasks.clear()
+        return found
+
+
+def label(given: object, judge: Asked, store: LabelStore | None = None, **options: Any) -> Any:
+    """Label with blind relevance."""
+    options = {"relevance": "blind", "store": MemoryStore() if store is None else store, **options}
+    return labeler.label(given, judge=judge, **options)
+
+
+def relevant(outcomes: Iterable[LabelRecord]) -> list[tuple[str, ...]]:
+    """The relevant sentences of labels, as texts."""
+    found = []
+    for record in outcomes:
+        texts = {s.key: s.text for s in record.example.document_sentences()}
+        keys = record.label.all_relevant_sentence_keys
+        found.append(tuple(sorted({texts[key] for key in keys})))
+    return found
+
+
+def test_answers_over_one_retrieval_cost_one_call_more_than_their_number() -> None:
+    """The relevance does not depend on the response, which its request does not show."""
+    judge = Asked()
+    found = label(rows(*ANSWERS), judge)
+    assert set(relevant(found)) == {("The Aria lamp is red.",)}
+    shown = [task for task in judge.tasks if task.kind.name == "retrieval"]
+    assert not any(text in str(one.messages) for one in shown for text in ANSWERS)
+    assert judge.kinds() == {"retrieval": 1, "trace": 3}
+    seen = label(rows(*ANSWERS), judge, relevance="with-response")
+    assert len(set(relevant(seen))) == 3
+    assert judge.kinds() == {"trace": 3}
+
+
+@pytest.mark.parametrize("profile", ["trace", "claims", "auto"])
+def test_labels_of_every_profile_rest_on_a_retrieval_label(profile: str) -> None:
+    """They have all fields, are sound, and are indexed as they are read."""
+    given = rows(*ANSWERS, reference="It is red.")
+    options: dict[str, Any] = {"judge": "embedded", "store": MemoryStore(), "relevance": "blind"}
+    found: Any = labeler.label(given, profile=profile, **options)
+    for record in found:
+        assert record.retrieval is not None
+        assert record.fault() is None
+        assert "response" not in record.label.relevance_explanation
+        line = record.model_dump_json()
+        assert parse_outcome(line) == record
+        indexed = decode_label(line.encode())
+        assert indexed is not None
+        assert indexed.key == record.key
+
+
+def test_probabilities_of_relevance_are_those_of_the_retrieval_label() -> None:
+    """So that expected relevance is equal too, whatever the responses are."""
+    options: dict[str, Any] = {"judge": "embedded:lexical-2", "store": MemoryStore()}
+    found: Any = labeler.label(rows(*ANSWERS), relevance="blind", **options)
+    values = [row["relevance:expected"] for row in labeler.metrics(found, ["relevance:expected"])]
+    assert values[0].value is not None
+    assert values.count(values[0]) == 3
+    assert not any(record.fault() for record in found)
+    assert all(decode_label(record.model_dump_json().encode()) for record in found)
+
+
+def test_order_repeats_and_empty_documents_are_no_other_retrieval() -> None:
+    """Each row has the keys of its own documents, also in the explanation."""
+    given = [
+        {"id": str(n), "question": "Red?", "response": "Yes.", "documents": documents}
+        for n, documents in enumerate([[LAMP, CHAIR], [CHAIR, LAMP], [CHAIR, "", LAMP, LAMP]])
+    ]
+    judge = Asked(peeking_with_keys)
+    found = list(label(given, judge))
+    assert judge.kinds() == {"retrieval": 1, "trace": 3}
+    assert [record.label.all_relevant_sentence_keys for record in found] == [
+        ("0a",),
+        ("1a",),
+        ("2a", "3a"),
+    ]
+    named = [record.label.relevance_explanation for record in found]
+    assert named == [
+        "0a says so, 2kg does not",
+        "1a says so, 2kg does not",
+        "2a says so, 2kg does not",
+    ]
+    assert len({record.retrieval.relevance_explanation for record in found}) == 1
+    judge.tasks.clear()
+    other = [{**given[0], "documents": [LAMP, CHAIR, "Tables too."]}]
+    label(other, judge)
+    assert judge.kinds()["retrieval"] == 1
+
+
+def peeking_with_keys(task: Task[Any]) -> JudgeReply[Frozen]:
+    """An explanation that names a key, and what only looks like one."""
+    answer: Any = peeking(task).answer
+    if task.kind.name == "retrieval":
+        key = answer.all_relevant_sentence_keys[0]
+        answer = answer.model_copy(update={"relevance_explanation": f"{key} says so, 2kg does not"})
+    return JudgeReply(answer)
+
+
+def test_both_kinds_are_stored_and_not_bought_again() -> None:
+    """Nor for new responses, nor by another row's id."""
+    judge, store = Asked(), MemoryStore()
+    label(rows(*ANSWERS[:2]), judge, store)
+    assert Counter(record.kind for record in store) == {"label": 2, "retrieval": 1}
+    judge.tasks.clear()
+    label([{**row, "id": f"other-{row['id']}"} for row in rows(*ANSWERS)], judge, store)
+    assert judge.kinds() == {"trace": 1}
+
+
+def test_a_stored_label_takes_the_relevance_of_the_run() -> None:
+    """Rows of one retrieval have one relevance, however old their labels are."""
+    judge, store = Asked(), MemoryStore()
+    label(rows(*ANSWERS[:2]), judge, store)
+    kept = MemoryStore()
+    for record in store:
+        if record.kind == "label":
+            kept.put(record)
+    again = Asked(nothing_relevant)
+    found = label(rows(*ANSWERS), again, kept)
+    assert again.kinds() == {"retrieval": 1, "trace": 1}
+    assert set(relevant(found)) == {()}
+    assert not any(record.fault() for record in found)
+
+
+def nothing_relevant(task: Task[Any]) -> JudgeReply[Frozen]:
+    """No sentence is relevant."""
+    answer = peeking(task).answer
+    if task.kind.name == "retrieval":
+        answer = answer.model_copy(update={"all_relevant_sentence_keys": ()})
+    return JudgeReply(answer)
+
+
+def refusing(task: Task[Any]) -> JudgeReply[Frozen]:
+    """Refuses to judge the relevance of documents about chairs."""
+    documents = str(task.example.documents)
+    if task.kind.name == "retrieval" and CHAIR in documents:
+        raise UnusableAnswer("refused", reason="refusal", attempts=1, lasting=True)
+    return peeking(task)
+
+
+def test_rows_fail_with_their_retrieval_label() -> None:
+    """Their responses are not asked about; the refusal is repeated on request only."""
+    judge, store = Asked(refusing), MemoryStore()
+    given = rows(*ANSWERS) + [
+        {**row, "id": f"x{row['id']}"} for row in rows("Yes.", documents=[LAMP])
+    ]
+    found = list(label(given, judge, store))
+    assert judge.kinds() == {"retrieval": 2, "trace": 1}
+    failed = found[:3]
+    assert all(isinstance(one, LabelFailure) and one.reason == "refusal" for one in failed)
+    assert "'r1': its retrieval label: refused" in failed[1].message
+    assert [one.lasting for one in failed] == [True] * 3
+    label(given, judge, store)
+    assert not judge.kinds()
+    label(given, judge, store, retry_failed=True)
+    assert judge.kinds() == {"retrieval": 1}
+
+
+def test_votes_rest_on_the_retrieval_labels_of_their_trials() -> None:
+    """A vote that is missing for one response changes no relevance."""
+
+    def unsure(task: Task[Any]) -> JudgeReply[Frozen]:
+        if task.kind.name == "trace" and task.signature.trial == 2 and "kg" in str(task.messages):
+            raise UnusableAnswer("refused", reason="refusal", attempts=1, lasting=True)
+        says_all = task.kind.name == "retrieval" and task.signature.trial > 0
+        answer = peeking(task).answer
+        keys = tuple(task.example.document_keys())
+        change = {"all_relevant_sentence_keys": keys} if says_all else {}
+        return JudgeReply(answer.model_copy(update=change))
+
+    judge = Asked(unsure)
+    found = label(rows(*ANSWERS), judge, repeat=3)
+    assert judge.kinds() == {"retrieval": 3, "trace": 9}
+    assert len(set(relevant(found))) == 1
+    assert len(relevant(found)[0]) == 3
+    for record in found:
+        assert record.fault() is None
+        assert record.retrieval.signature.judge == "majority"
+
+
+def test_long_rows_have_windows_of_both_kinds() -> None:
+    """The merged label rests on the merged retrieval label; the rest of both is asked apart."""
+    documents = [f"Item {n} is a lamp. " + "It stands in the hall. " * 30 for n in range(40)]
+    judge, store = Asked(), MemoryStore()
+    [record] = label(rows("It is red.", documents=documents), judge, store, max_input_tokens=4000)
+    windows = record.retrieval.signature.windows.number
+    assert windows > 1
+    assert record.signature.windows.number > 1
+    assert judge.kinds()["retrieval"] == windows
+    assert record.fault() is None
+    label(rows("It is blue.", documents=documents), judge, store, max_input_tokens=4000)
+    assert set(judge.kinds()) == {"trace"}
+
+
+def test_canaries_have_retrieval_labels_of_their_own() -> None:
+    """The planted document sentence is shown to the judge of relevance."""
+    judge, planted = Asked(), labeler.Canaries(1.0)
+    label(rows(*ANSWERS), judge, canaries=planted)
+    assert planted.ordered.judged + planted.plain.judged == 3
+    assert judge.kinds()["retrieval"] > 1
+
+
+def test_a_label_and_its_retrieval_label_must_fit() -> None:
+    """Another relevance, another key, and a missing basis are damage, read fast or slowly."""
+    [record] = label(rows(ANSWERS[0]), Asked())
+    edits: tuple[Callable[[Any], object], ...] = (
+        lambda value: value["label"].update(all_relevant_sentence_keys=["1a"]),
+        lambda value: value["retrieval"].update(key="0" * 64),
+        lambda value: value.pop("retrieval"),
+    )
+    for edit in edits:
+        value = json.loads(record.model_dump_json())
+        edit(value)
+        with pytest.raises(NeedsValidation):
+            decode_label(json.dumps(value).encode())
+        with pytest.raises(UsageError, match="retrieval label"):
+            outcome_of(Line("labels.jsonl:1", json.dumps(value).encode()))
+
+
+def test_a_retrieval_record_is_about_distinct_documents_in_their_order() -> None:
+    """Any other record under its key is damage."""
+    store = MemoryStore()
+    label(rows(ANSWERS[0]), Asked(), store)
+    record = next(one for one in store if isinstance(one, RetrievalRecord))
+    documents = record.example.documents
+    turned = record.example.model_copy(update={"documents": (*documents, *documents)})
+    assert record.fault() is None
+    assert record.model_copy(update={"example": turned}).fault()
+
+
+def test_people_correct_the_relevance_of_any_label() -> None:
+    """A corrected label is one with relevance, whatever was asked for."""
+    [record] = label(rows(ANSWERS[0]), Asked())
+    made = corrected(record, [])
+    assert made.signature.response_schema.name == "label-trace/v1"
+    assert made.fault() is None
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"relevance": "Blind"}, UnknownName, "blind"),
+        ({"relevance": "blind", "prompt": "trace/v1"}, UsageError, "trace-support/v1"),
+        ({"relevance": "with-response", "prompt": "trace-support/v1"}, UsageError, "--relevance"),
+        ({"relevance": "with-response", "prompt": "retrieval/v1"}, UsageError, "--relevance"),
+    ],
+)
+def test_contradictory_options_are_refused(
+    options: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    """Before anything is asked."""
+    judge = Asked()
+    with pytest.raises(error, match=words):
+        label(rows(ANSWERS[0]), judge, **options)
+    assert not judge.tasks
+
+
+def test_a_judge_of_whole_labels_is_refused() -> None:
+    """Its answers have relevance that was judged with the response."""
+    judge = Asked()
+    judge.answers = frozenset({"trace"})  # type: ignore[attr-defined]
+    with pytest.raises(UsageError, match="with the response alone"):
+        label(rows(ANSWERS[0]), judge)
+
+
+def test_people_see_what_relevance_rests_on(tmp_path: Path, labeler_command: Command) -> None:
+    """In the store the first row's id is also that of the retrieval label; the row comes first."""
+    rows_file, store = tmp_path / "rows.jsonl", tmp_path / "store"
+    rows_file.write_text("".join(f"{json.dumps(row)}\n" for row in rows(*ANSWERS)))
+    options = ["--judge", "embedded", "--relevance", "blind", "--store", store]
+    assert labeler_command("label", rows_file, *options, "-o", tmp_path / "labels.jsonl")[0] == 0
+    shown = labeler_command("show", store, "r0")[1]
+    assert "response as a whole" in shown
+    assert "judged without the response: retrieval label" in " ".join(shown.split())
+    assert "3 label, 1 retrieval" in labeler_command("store", "verify", store)[2]
+    first: Any = next(iter(read_labels(tmp_path / "labels.jsonl")))
+    view = record_view(first)
+    assert view["made"]["relevance"].startswith("judged without the response")
+    exported = tmp_path / "export.jsonl"
+    assert labeler_command("export", "--store", store, "-o", exported)[0] == 0
+    assert labeler_command("import", "labels", exported, "--store", tmp_path / "other")[0] == 0
+    again = labeler_command("label", rows_file, *options[:-1], tmp_path / "other", "-o", "-")
+    assert "0 labeled by" in again[2]
+
+
+def test_deleting_rows_takes_their_retrieval_label(
+    tmp_path: Path, labeler_command: Command
+) -> None:
+    """Once no other row rests on it; its windows go with it."""
+    documents = [f"Item {n} is a lamp. " + "It stands in the hall. " * 30 for n in range(40)]
+    given = rows(*ANSWERS, documents=documents)
+    given = [{**one, "user": name} for one, name in zip(given, "abc", strict=True)]
+    folder = tmp_path / "store"
+    with DiskStore(folder) as store:
+        label(given, Asked(), store, max_input_tokens=4000)
+
+    def delete(*which: str) -> Counter[str]:
+        assert labeler_command("store", "delete", folder, *which, "--yes")[0] == 0
+        with DiskStore(folder) as store:
+            return Counter(record.kind for record in store)
+
+    assert delete("--id", "r0")["retrieval"] > 1
+    assert delete("--where", "user=b")["retrieval"] > 1
+    assert not delete("--where", "user=c")

@@ -1,0 +1,159 @@
+"""Relevance that is judged without responses, on the wire: online, in batches, through a kill."""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import labeler
+from labeler.integrations.batch.client import OpenAIBatches
+from labeler.integrations.batch.collect import Waiting
+from labeler.judges.pricing import given_price
+from labeler.labels.record import LabelRecord, Outcome
+from labeler.store.memory import MemoryStore
+from wire.calls import Call
+from wire.clients import comes_true
+from wire.provider import Provider, answers
+from wire.runs import KEY, brief, labeling, process, reasons, records, row_file, running
+
+ANSWERS = 3
+"""Responses to each question."""
+
+
+def rows(questions: int, *, long: bool = False) -> list[dict[str, Any]]:
+    """Rows with several responses over each retrieval."""
+    filler = "It stands in the hall. " * 700 if long else ""
+    return [
+        {
+            "id": f"q{question}-{answer}",
+            "question": f"What is item {question}?",
+            "documents": [f"Item {question} is a lamp. {filler}", "Chairs are made of wood."],
+            "response": f"RESPONSE-{question}-{answer} is a lamp.",
+            "reference": "A lamp.",
+        }
+        for question in range(questions)
+        for answer in range(ANSWERS)
+    ]
+
+
+def asks_relevance(call: Call) -> bool:
+    """Whether a request is about a retrieval."""
+    return "all_relevant_sentence_keys" in call.asked_for
+
+
+def judged(provider: Provider, given: list[dict[str, Any]], **options: Any) -> list[Outcome]:
+    """Label rows online."""
+    judge = labeler.OpenAIJudge("m", api_key=KEY, base_url=provider.url)
+    store = options.pop("store", MemoryStore())
+    return list(labeler.label(given, judge=judge, relevance="blind", store=store, **options))
+
+
+def require_blind(calls: list[Call], retrievals: int, responses: int) -> None:
+    """Check the numbers of both kinds of requests, and that none shows what it must not."""
+    assert Counter(map(asks_relevance, calls)) == {True: retrievals, False: responses}
+    assert not any(b"RESPONSE" in call.raw for call in calls if asks_relevance(call))
+
+
+@pytest.mark.parametrize("prompt", ["v1", "v2"])
+@pytest.mark.parametrize("profile", ["trace", "claims", "reference"])
+def test_no_request_about_relevance_shows_a_response(profile: str, prompt: str) -> None:
+    """And none about a response asks for relevance."""
+    with Provider() as provider:
+        found = records(judged(provider, rows(4), profile=profile, prompt=prompt))
+    require_blind(provider.calls, 4, 12)
+    assert len(found) == 12
+    named = {(record.example.question, record.label.all_relevant_sentence_keys) for record in found}
+    assert len(named) == 4
+
+
+def test_an_unknown_key_is_asked_for_again() -> None:
+    """As in a label; the second answer counts."""
+
+    def wrong(value: dict[str, Any]) -> None:
+        value["all_relevant_sentence_keys"] = ["9z"]
+
+    with Provider([answers(wrong)]) as provider:
+        [record] = records(judged(provider, rows(1)[:1]))
+    assert len(provider.calls) == 3
+    again = provider.calls[1].messages[-1]["content"]
+    assert "unknown_key in all_relevant_sentence_keys: '9z'" in again
+    assert len(record.label.all_relevant_sentence_keys) == 1
+
+
+def test_one_refused_retrieval_fails_its_rows_alone() -> None:
+    """The others are labeled; the responses of the failed ones are not sent."""
+    with Provider(["refusal"]) as provider:
+        found = judged(provider, rows(4), concurrency=1)
+    assert len(records(found)) == 9
+    require_blind(provider.calls, 4, 9)
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_batches_take_two_stages(tmp_path: Path, long: bool) -> None:
+    """Retrievals first; responses when these are stored; then a run finds everything."""
+    given = rows(2, long=long)
+    with Provider() as provider:
+
+        def service() -> OpenAIBatches:
+            return OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=brief)
+
+        judge = labeler.OpenAIJudge("m", api_key=KEY, base_url=provider.url)
+        options: dict[str, Any] = {
+            "relevance": "blind",
+            "store": tmp_path,
+            "max_input_tokens": 3000 if long else None,
+        }
+
+        def submit() -> Any:
+            done = labeler.submit_batch(given, judge=judge, batches=service(), **options)
+            labeler.collect_batches(service(), tmp_path, waiting=Waiting(sleep=brief))
+            return done
+
+        first, second, third = submit(), submit(), submit()
+        lines = Counter(map(asks_relevance, provider.batch_lines))
+        found = labeler.label(given, judge=judge, **options)
+    assert (first.waiting, second.waiting) == (6, 0)
+    assert lines[True] == first.lines
+    assert lines[False] == second.lines
+    assert (first.lines == 2, second.lines == 6) == (not long, not long)
+    assert third.batch is None
+    assert not provider.calls
+    assert all(isinstance(one, LabelRecord) and one.fault() is None for one in found)
+
+
+@pytest.mark.parametrize("paid", [2, 9])
+def test_a_killed_run_goes_on(tmp_path: Path, paid: int) -> None:
+    """Among the retrievals and among the responses: nothing is lost or bought twice."""
+    given = row_file(tmp_path, rows(6))
+    with Provider(latency=0.05) as provider:
+        command = labeling(provider, given, "--relevance", "blind", "--concurrency", 1)
+        with running(process(command), tmp_path) as first:
+            assert comes_true(lambda: provider.paid.total() >= paid, 60)
+            first.process.send_signal(signal.SIGKILL)
+            first.process.wait(timeout=60)
+        with running(process(command), tmp_path, "again") as second:
+            assert second.end().code == 0
+    assert len((tmp_path / "labels.jsonl").read_text().splitlines()) == 18
+    assert len(provider.paid) == 24
+    assert provider.paid.total() <= 25  # the request under way may be charged without an answer
+
+
+def test_a_budget_counts_both_kinds() -> None:
+    """Rows beyond it fail, whichever kind they lack; a larger one goes on."""
+    store, price = MemoryStore(), given_price("1000,1000")
+    with Provider() as provider:
+        judge = labeler.OpenAIJudge(
+            "m", api_key=KEY, base_url=provider.url, price=price, max_output_tokens=10
+        )
+        labeled = []
+        for budget in (75, 1000):
+            options: dict[str, Any] = {"budget": budget, "concurrency": 1, "store": store}
+            found = list(labeler.label(rows(4), judge=judge, relevance="blind", **options))
+            assert set(reasons(found)) <= {"label", "budget"}
+            labeled.append(len(records(found)))
+    assert 0 < labeled[0] < labeled[1] == 12
+    assert set(provider.paid.values()) == {1}
