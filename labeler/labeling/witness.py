@@ -40,13 +40,14 @@ MANY = 10_000
 """Missing witnesses above which the time that they take is reported."""
 _TIMED = 50
 """Witnesses that are timed for it."""
-_SUFFIX, _IN_STORE = ".witness.jsonl", "witness.jsonl"
+_SUFFIX, _IN_STORE = ".witness", "witness.jsonl"
+"""Not ``.jsonl`` next to a file, so that patterns for label files leave it out."""
 
 
 def witness_path(labels: str) -> Path | None:
     """Return where the witnesses of labels are kept; ``None`` if nowhere.
 
-    ``labels.jsonl`` → ``labels.witness.jsonl``; for a store, the file ``witness.jsonl`` in it.
+    ``labels.jsonl`` → ``labels.witness``; for a store, the file ``witness.jsonl`` in it.
     """
     path = Path(labels)
     if labels == STDIO or is_remote(labels):
@@ -104,11 +105,11 @@ class Witnesses:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        with self._opened, suppress(OSError):
+        with self._opened, suppress(OSError, msgspec.DecodeError):
             if self._made and self._path and self._new:
                 # An audit that stopped early has not looked up all that is in use.
                 kept = self._used if kind is None else self._stored.keys()
-                _write(self._path, kept, self._new)
+                _write(self._path, kept, self._new, mode=Path(self._labels).stat().st_mode)
 
     def __call__(self, record: LabelRecord) -> Witness | None:
         """Return the witness of a label; ``None`` for a response without sentences."""
@@ -177,12 +178,13 @@ class _Line(msgspec.Struct):
 _KEY = msgspec.json.Decoder(_Line)
 
 
-def _write(path: Path, kept: Collection[str], new: IO[bytes]) -> None:
-    """Write the kept lines of a file, then new ones."""
+def _write(path: Path, kept: Collection[str], new: IO[bytes], *, mode: int) -> None:
+    """Write the kept lines of a file, then new ones, for readers of the labels only."""
     with replacing(path) as partial, partial.open("wb") as file:
+        partial.chmod(mode & 0o666)
         if kept:
             with path.open("rb") as old:
-                file.writelines(line for line in old if _KEY.decode(line).key in kept)
+                file.writelines(one for one in old if one.strip() and _KEY.decode(one).key in kept)
         new.seek(0)
         file.writelines(new)
 

@@ -54,7 +54,7 @@ def audited(labels: Path) -> Audit:
 def test_a_witness_is_a_label_of_the_same_sentences_next_to_the_file(labels: Path) -> None:
     """By the embedded judge, with given sentences; a second audit makes none."""
     audited(labels)
-    path = labels.with_name("labels.witness.jsonl")
+    path = labels.with_name("labels.witness")
     (kept,) = read_outcomes(path)
     assert isinstance(kept, LabelRecord)
     assert (kept.signature.judge, kept.signature.splitter) == ("embedded", "given/1")
@@ -68,7 +68,7 @@ def test_a_witness_is_a_label_of_the_same_sentences_next_to_the_file(labels: Pat
 def test_a_witness_of_other_sentences_or_verdicts_is_made_again(labels: Path) -> None:
     """As one that is damaged, or that says something else than the judge says."""
     audited(labels)
-    path = labels.with_name("labels.witness.jsonl")
+    path = labels.with_name("labels.witness")
     good = path.read_bytes()
     (kept,) = read_outcomes(path)
     assert isinstance(kept, LabelRecord)
@@ -90,7 +90,7 @@ def test_a_witness_of_other_sentences_or_verdicts_is_made_again(labels: Path) ->
 def test_labels_added_later_keep_the_witnesses_of_the_others(labels: Path) -> None:
     """In the file; those of labels that are gone leave it with the next new one."""
     audited(labels)
-    path = labels.with_name("labels.witness.jsonl")
+    path = labels.with_name("labels.witness")
     first = path.read_bytes()
     second, third = (keyed(judged({f"The tower is {n} metres high.": ["0a"]})) for n in (2, 3))
     with labels.open("a", encoding="utf-8") as file:
@@ -101,6 +101,27 @@ def test_labels_added_later_keep_the_witnesses_of_the_others(labels: Path) -> No
     labels.write_text("".join(to_line(one) + "\n" for one in (second, third)), encoding="utf-8")
     audited(labels)
     assert first not in path.read_bytes()
+    assert len(list(read_outcomes(path))) == 2
+
+
+def test_witnesses_are_read_by_nobody_else(labels: Path, labeler_command: Command) -> None:
+    """A pattern for label files leaves them out, and they have the labels' permissions."""
+    labels.chmod(0o600)
+    pattern = labels.with_name("*.jsonl")
+    _, before, _ = labeler_command("metrics", pattern, "--json")
+    audited(labels)
+    assert labels.with_name("labels.witness").stat().st_mode & 0o777 == 0o600
+    assert labeler_command("metrics", pattern, "--json")[1] == before
+
+
+def test_an_empty_line_among_the_witnesses_does_no_harm(labels: Path) -> None:
+    """As an editor may leave one."""
+    audited(labels)
+    path = labels.with_name("labels.witness")
+    path.write_bytes(path.read_bytes() + b"\n")
+    with labels.open("a", encoding="utf-8") as file:
+        file.write(to_line(keyed(judged({"The tower is 2 metres high.": ["0a"]}))) + "\n")
+    audited(labels)
     assert len(list(read_outcomes(path))) == 2
 
 
@@ -135,13 +156,13 @@ def test_the_command_has_a_witness_unless_told_otherwise(
     assert code == 0
     checks = {row["check"]: row["flagged"] for row in json.loads(out)["checks"]}
     assert checks["witness_disagrees"] == 1
-    labels.with_name("labels.witness.jsonl").unlink()
+    labels.with_name("labels.witness").unlink()
     _, out, _ = labeler_command("audit", labels, "--json", "--no-witness")
     assert "witness" not in out
-    assert not labels.with_name("labels.witness.jsonl").exists()
+    assert not labels.with_name("labels.witness").exists()
     page = labels.with_name("report.html")
     assert labeler_command("report", labels, "-o", page)[0] == 0
-    assert labels.with_name("labels.witness.jsonl").exists()
+    assert labels.with_name("labels.witness").exists()
 
 
 def test_a_store_keeps_its_witnesses_inside(tmp_path: Path, labeler_command: Command) -> None:
@@ -167,7 +188,7 @@ def test_the_time_of_very_many_witnesses_is_reported_first(
     records = [keyed(judged({f"The tower is {n} metres high.": ["0a"]})) for n in range(5)]
     for count, messages in ((3, 0), (5, 1)):
         labels.write_text("".join(to_line(r) + "\n" for r in records[:count]), encoding="utf-8")
-        labels.with_name("labels.witness.jsonl").unlink(missing_ok=True)
+        labels.with_name("labels.witness").unlink(missing_ok=True)
         said: list[str] = []
         with Witnesses(str(labels), said.append) as witness:
             audit_labels(labeler.read_labels(labels), witness=witness)
