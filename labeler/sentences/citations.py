@@ -46,7 +46,7 @@ _IN_TEXT = (
 )
 _MARKER = re.compile(
     rf"(?=[\[【<^`({_SMALL}DdPpSsCcE])(?:(?P<code>`[^`\n]{{1,300}}`)"
-    rf"|(?:<sup>\s?)?{_BRACKETS}(?:\s?</sup>)?|\(\s?{_NAMED}{_ITEMS}\s?\)|{_SUPERSCRIPT}|{_IN_TEXT})"
+    rf"|(?:<sup>\s?)?{_BRACKETS}(?:\s?</sup>)?|\(\s?{_NAME}:?\s{{0,2}}{_ITEMS}\s?\)|{_SUPERSCRIPT}|{_IN_TEXT})"
 )
 _READ = re.compile(
     rf"(?P<first>{_NUMBER})\]?\s{{0,2}}[\u2013\u2014-]\s{{0,2}}\[?(?P<last>{_NUMBER})|{_NUMBER}"

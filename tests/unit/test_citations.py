@@ -14,6 +14,7 @@ FORMS = {
     "It rains [1]\u2013[3].": (["[1]\u2013[3]"], [1, 2, 3]),
     "It rains [1](https://a.example/b_2).": (["[1](https://a.example/b_2)"], [1]),
     "It rains (Document 1) [Doc 2, Doc 3].": (["(Document 1)", "[Doc 2, Doc 3]"], [1, 2, 3]),
+    "It rains (source: 1), it pours (chunks 2, 3).": (["(source: 1)", "(chunks 2, 3)"], [1, 2, 3]),
     "Documents 1, 2 and 4 say so, as Passage 3.": (
         ["Documents 1, 2 and 4", "Passage 3"],
         [1, 2, 4, 3],
@@ -40,6 +41,7 @@ def test_forms_of_markers(text: str) -> None:
         "6 km², 10⁶ m³, x², Ca²⁺ and ¹⁴C; 4 m<sup>2</sup>, 10<sup>6</sup>",
         "The act of [2019], [sic] and [a], in section 3 (1).",
         "Read `args[0]` first.",
+        "The right to be forgotten (Article 17), with a [sic] (note 2).",
         "Document 1.5 and Document1 of the document 2 years ago.",
     ],
 )
