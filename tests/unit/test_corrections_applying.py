@@ -332,6 +332,14 @@ def test_a_confirmed_label_is_kept_as_it_was_given() -> None:
     assert "Right." in made.label.overall_supported_explanation
 
 
+def test_what_the_judge_does_not_measure_stays_unmeasured() -> None:
+    """Else completeness would come from those labels alone that people changed."""
+    judged = record(support={"a": ["0a"]}).model_copy(update={"not_measured": ("completeness",)})
+    for support in ({}, {"a": ["0a"]}):
+        made = corrected(judged, [correction(judged, judgement(support=support))])
+        assert made.not_measured == ("completeness",)
+
+
 def test_a_sentence_judged_twice_is_as_metrics_count_it() -> None:
     """Imported labels do so: one no makes it unsupported, and two yeses name keys of both."""
     yes, no = (("b", ("0b",), True), ("b", ("1a",), False))

@@ -272,6 +272,7 @@ def corrected(
         violations=checked.violations,
         signature=signature,
         reply=ReplyFacts(attempts=0, labeler_version=record.reply.labeler_version),
+        not_measured=record.not_measured,
     )
 
 

@@ -64,7 +64,8 @@ def read_extra_body(given: object) -> dict[str, Any] | None:
     config: object = body.get(_CONFIG, {})
     if not isinstance(config, Mapping):
         raise UsageError(f"{where}: {_CONFIG} must be a JSON object; got {config!r:.40}")
-    if taken := sorted(n for n in (*body, *config) if n != _CONFIG and _plain(n) in _OURS):
+    names = [str(name) for name in (*body, *config)]
+    if taken := sorted(n for n in names if n != _CONFIG and _plain(n) in _OURS):
         raise UsageError(
             f"{where} sets {', '.join(taken)}, which labeler sets itself: use its own option if it "
             "has one, and drop it here"
