@@ -347,7 +347,7 @@ def to_frame(
         if library == "pandas":
             return _pandas(table)
     except ImportError as error:
-        raise UsageError(f"to_frame needs {library}, which is not installed") from error
+        raise UsageError(f"{library} is not installed: pip install {library}") from error
     raise UsageError(f"to_frame makes frames of polars or pandas, not of {library!r:.40}")
 
 

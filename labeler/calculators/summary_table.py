@@ -52,10 +52,11 @@ def find_row(rows: Iterable[R], key: str | tuple[str, str]) -> R:
     if not found:
         raise UnknownName(unknown("group", groups[0], [row.group or "(all)" for row in named]))
     if len(found) > 1:
-        several = len({row.group for row in found})
+        several = list(dict.fromkeys(row.group or "(all)" for row in found))
         raise UsageError(
-            f"{len(found)} rows have {name!r}, of {several} groups: take a group by "
-            f"[{name!r}, GROUP], or a judge configuration among the rows"
+            f"{name!r} is of {len(several)} groups: name one, such as [{name!r}, {several[0]!r}]"
+            if len(several) > 1
+            else f"{name!r} is of {len(found)} judge configurations: choose by row.label"
         )
     return found[0]
 
@@ -97,6 +98,7 @@ class SummaryTable(Displayed, list[SummaryRow]):
         shown = measured_rows(self)
         grid = Grid(list(cells), [[cell(row) for cell in cells.values()] for row in shown])
         made_by = [f"{n}: {one or 'no label'}" for n, one in enumerate(labels, start=1)]
+        made_by = made_by if len(labels) > 1 else [f"by {one or 'no label'}" for one in labels]
         first = [row for row in self if row.label == labels[0]]
         notes = [*made_by, *summary_notes(first, self.intervals if len(labels) == 1 else None)]
         return Display(f"{len(self)} summaries", grid, notes)
@@ -153,7 +155,7 @@ def _clusters(rows: Sequence[SummaryRow], intervals: Intervals) -> Iterator[str]
 def _interval_methods(rows: Sequence[SummaryRow], intervals: Intervals) -> str:
     """Name the methods of the intervals, each once, and their settings."""
     found = dict.fromkeys(row.interval.method for row in rows if row.interval)
-    words = [method.replace("_", " ") for method in found] or ["none, for want of records"]
+    words = [method.replace("_", " ") for method in found] or ["none: too few records"]
     drawn = [f"{intervals.resamples:,} resamples", f"seed {intervals.seed}"]
     resampled = f" ({', '.join(drawn)})" if any(name.startswith("bca") for name in found) else ""
     together = f", records drawn by {intervals.group}" if intervals.group else ""
@@ -250,4 +252,4 @@ def _notes(rows: Sequence[SummaryRow]) -> Iterator[str]:
         ]
         if bounds:
             where = "" if group is None else f"{group}: "
-            yield f"mean with the lowest or highest missing values: {where}{', '.join(bounds)}"
+            yield f"mean if missing values were the lowest or highest: {where}{', '.join(bounds)}"

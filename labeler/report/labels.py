@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, overload
 from labeler.calculators.outcomes import as_outcomes, metrics, summary
 from labeler.catalog import Positions, position_of, positions_of
 from labeler.data.label_files import write_outcomes
+from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelFailure, Outcome, Usage
-from labeler.sentences.display import Display, Displayed, Grid, reason_counts
+from labeler.sentences.display import Column, Display, Displayed, Grid, reason_counts
 
 if TYPE_CHECKING:
     from labeler.audit import Audit, Check
@@ -351,7 +352,7 @@ class Labels(Displayed, Sequence[Outcome]):
 
         Raises:
             UnknownName: there is no such metric.
-            UsageError: no gate is given, or an option is out of range.
+            UsageError: no gate is given, a threshold has no metric, or an option is out of range.
 
         Example:
             >>> bool(labels.check(adherence=0.6)), bool(labels.check(adherence=0.8))
@@ -360,6 +361,10 @@ class Labels(Displayed, Sequence[Outcome]):
         from labeler.comparing.gates import Demand, GateResults, check_rows, measure_gates
         from labeler.comparing.missing import Allowed
 
+        if not isinstance(thresholds, Mapping | None):
+            raise UsageError(
+                f"a threshold needs a metric, such as check(adherence=0.8), got {thresholds!r:.40}"
+            )
         every = {**(thresholds or {}), **metrics}
         demands = [Demand(name, float(value), at_least=True) for name, value in every.items()]
         column = (intervals.group if intervals else None) or ""
@@ -430,6 +435,9 @@ class Labels(Displayed, Sequence[Outcome]):
         by = next(iter(facts.judges)) if len(facts.judges) == 1 else f"{len(facts.judges)} judges"
         title = f"{len(self) - facts.failed.total():,} labels"
         title += f" by {by}" if facts.judges else ""
+        title += f", {facts.failed.total():,} failed"
+        if facts.failed.total() == len(self) > 0:
+            return _failures(title, self)
         several = len({row.label for row in table}) > 1
         every = summary_cells(table.intervals).items()
         cells = {column: cell for column, cell in every if column.head not in _LEFT_OUT}
@@ -444,7 +452,17 @@ class Labels(Displayed, Sequence[Outcome]):
             notes += [
                 one for one in summary_notes(table, table.intervals) if one not in {*notes, warning}
             ]
-        return Display(f"{title}, {facts.failed.total():,} failed", grid, notes, warning)
+        return Display(title, grid, notes, warning)
+
+
+def _failures(title: str, outcomes: Iterable[Outcome]) -> Display:
+    """Return the display of rows without a label: reasons by id, and a message for each reason."""
+    failed = [outcome for outcome in outcomes if isinstance(outcome, LabelFailure)]
+    first = {one.reason: f"{one.reason}: {one.message}" for one in reversed(failed)}
+    columns = (Column("id", words=True), Column("reason", words=True))
+    return Display(
+        title, Grid(columns, [(one.id, one.reason) for one in failed]), [*first.values()]
+    )
 
 
 class _Facts:

@@ -95,7 +95,7 @@ def test_a_metric_is_found_by_its_name(labels: labeler.Labels) -> None:
     ):
         with pytest.raises(UnknownName, match=says):
             wrong()
-    with pytest.raises(UsageError, match="of 4 groups"):
+    with pytest.raises(UsageError, match=r"such as \['adherence', 'clinic'\]"):
         grouped["adherence"]
 
 
@@ -126,6 +126,10 @@ def test_gates_are_answered_and_not_raised(labels: labeler.Labels) -> None:
         labels.check(adherance=0.5)
     with pytest.raises(UsageError, match="no gate"):
         labels.check()
+    with pytest.raises(
+        UsageError, match=r"needs a metric, such as check\(adherence=0.8\), got 0.8"
+    ):
+        labels.check(0.8)  # type: ignore[arg-type] # a common slip
 
 
 def test_the_table_says_what_labels_are_worth(labels: labeler.Labels) -> None:
@@ -139,7 +143,15 @@ def test_the_table_says_what_labels_are_worth(labels: labeler.Labels) -> None:
     assert not [line for line in lines if line.startswith("context_relevancy ")]
     for part in ("failed: 2 refusal", "undefined completeness: 1 no_relevant", "cost: "):
         assert part in shown
-    assert "compares words" not in repr(labels.failures)
+
+
+def test_failures_show_which_rows_failed_and_why() -> None:
+    """A table of means without a value would say nothing."""
+    failures = labeled([*rows(1), *({**one, "id": "b"} for one in rows(1, response=""))]).failures
+    shown = repr(failures)
+    assert shown.splitlines()[0] == "0 labels, 1 failed"
+    assert "\nb   empty_response\n" in shown
+    assert "empty response; there is nothing to judge" in shown
 
 
 class Tags(HTMLParser):

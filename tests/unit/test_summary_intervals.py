@@ -241,7 +241,7 @@ def test_the_table_shows_both_means_interval_bounds_and_counts(tmp_path: Path) -
     cells = ["0.5000", f"{found.low:.3f}-{found.high:.3f}", "0.5000", "30", "0", "10"]
     assert line.split()[3:] == cells
     assert "95 % intervals of the mean: bca (10,000 resamples, seed 7)" in out
-    assert "mean with the lowest or highest missing values: faithfulness 0.375-0.625" in out
+    assert "mean if missing values were the lowest or highest: faithfulness 0.375-0.625" in out
 
 
 def test_a_table_without_intervals_has_no_such_column(tmp_path: Path) -> None:
