@@ -13,6 +13,7 @@ import pytest
 
 from command import Command
 from doc_blocks import PAGES
+from labeler.calculators.ratio import UNDEFINED_REASONS
 from labeler.cli import TRY_LATER, WRONG_USE
 from labeler.cli.running import BUDGET_REACHED, SOME_FAILED
 from labeler.data.criteria_files import choose_criteria
@@ -120,6 +121,14 @@ def test_generated_parts_are_up_to_date(page: Path) -> None:
     for name in GENERATED[page]:
         assert f"<!-- begin {name} -->" in text
     assert updated(page) == text
+
+
+def test_every_reason_of_undefined_values_is_explained() -> None:
+    """And the page is right about gates."""
+    listed = re.findall(
+        r"^\| `(\w+)` \| (yes|no) \| ", METRIC_PAGE.read_text("utf-8"), re.MULTILINE
+    )
+    assert {reason: counts == "yes" for reason, counts in listed} == UNDEFINED_REASONS
 
 
 def test_every_failure_of_a_judge_is_explained() -> None:
