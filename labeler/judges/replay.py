@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 
 from labeler.data.label_files import read_outcomes
@@ -30,8 +31,10 @@ class ReplayJudge:
     def __init__(self, outcomes: Iterable[Outcome], *, name: str) -> None:
         self.spec = JudgeSpec(judge="replay", model=name)
         self._records: dict[str, list[LabelRecord]] = {}
+        self._splitters: dict[str, None] = {}
         for outcome in outcomes:
             if isinstance(outcome, LabelRecord):
+                self._splitters[outcome.example.splitter] = None
                 for key in _digests(outcome.example):
                     self._records.setdefault(key, []).append(outcome)
 
@@ -58,13 +61,21 @@ class ReplayJudge:
         if record is None:
             raise JudgeError(
                 f"no recorded label of profile {task.kind.name!r} has the same question, "
-                "documents and response, sentence by sentence",
+                f"documents and response, sentence by sentence{self._other_splitters(task)}",
                 reason="not_recorded",
                 attempts=0,
             )
         facts = ReplyFacts(served_model=record.reply.served_model, attempts=0)
         answer = lowered(_recorded_answer(record), task.answer_type)
         return JudgeReply(answer, facts, record.scores, not_measured=record.not_measured)
+
+    def _other_splitters(self, task: Task) -> str:
+        """Name the splitters of the recorded labels if none has the task's."""
+        used, known = task.example.splitter, self._splitters
+        if used in known or not known:
+            return ""
+        listed = ", ".join(f"{name:.40}" for name in islice(known, 3))
+        return f"; {used} splits these rows and {listed} the recorded ones: see --edition"
 
     async def aclose(self) -> None:
         """Nothing to release."""

@@ -147,3 +147,15 @@ def test_a_replay_asks_for_the_same_reference() -> None:
     (outcome,) = run(other, "reference", judge)
     assert isinstance(outcome, LabelFailure)
     assert outcome.reason == "not_recorded"
+
+
+def test_a_replay_names_the_splitter_of_its_labels() -> None:
+    """Rows of another edition are split elsewhere, so that none of its labels fits."""
+    rows = [
+        {**ROWS[1], "response": "It is old: 1. It was built in 1784. 2. It stands, e.g. today."}
+    ]
+    recorded = labeler.label(rows, judge="embedded", edition=1, store=labeler.MemoryStore())
+    judge = ReplayJudge(recorded, name="r")
+    (outcome,) = labeler.label(rows, judge=judge, edition=2, store=labeler.MemoryStore())
+    assert isinstance(outcome, LabelFailure)
+    assert "general/2 splits these rows and general/1 the recorded ones" in outcome.message
