@@ -93,13 +93,17 @@ def held_edition(
     found = _FirstRows(rows, cache)
     if found.are_known(tasks_of(options)):
         return None
+    others: dict[int, Sequence[TaskFactory]] = {}
     for edition in EDITIONS.keys() - {own}:
-        if found.are_known(tasks_of(in_edition(options, edition))):
+        with suppress(UsageError):  # an option, such as --keys-in-schema, that it does not have
+            others[edition] = tasks_of(in_edition(options, edition))
+    for edition, factories in others.items():
+        if found.are_known(factories):
             return edition
     if not any(map(_is_paid, tasks_of(options))):
         return None
     held = set(_editions(cache.store))
-    return None if own in held else max(held, default=None)
+    return None if own in held else max(held & others.keys(), default=None)
 
 
 def _names_edition(options: ExampleOptions) -> bool:
