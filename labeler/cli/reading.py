@@ -473,6 +473,6 @@ def _find(outcomes: Iterable[AnyOutcome], wanted: str, labels: str) -> list[AnyO
         if outcome.id == wanted:
             found.append(outcome)
     if found:
-        # A retrieval label has the id of the first row that rests on it.
-        return sorted(found, key=lambda one: one.kind == "retrieval")
+        # A retrieval label has the id of the first row that rests on it, and its label names it.
+        return [one for one in found if one.kind != "retrieval"] or found
     raise UnknownName(f"{labels}: {unknown('record id', wanted, ids, 3)}")

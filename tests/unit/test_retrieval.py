@@ -323,8 +323,9 @@ def test_people_see_what_relevance_rests_on(tmp_path: Path, labeler_command: Com
     rows_file.write_text("".join(f"{json.dumps(row)}\n" for row in rows(*ANSWERS)))
     options = ["--judge", "embedded", "--relevance", "blind", "--store", store]
     assert labeler_command("label", rows_file, *options, "-o", tmp_path / "labels.jsonl")[0] == 0
-    shown = labeler_command("show", store, "r0")[1]
+    _, shown, notices = labeler_command("show", store, "r0")
     assert "response as a whole" in shown
+    assert "different ways" not in notices
     assert "judged without the response: retrieval label" in " ".join(shown.split())
     assert "3 label, 1 retrieval" in labeler_command("store", "verify", store)[2]
     first: Any = next(iter(read_labels(tmp_path / "labels.jsonl")))
