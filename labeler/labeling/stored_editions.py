@@ -62,11 +62,13 @@ def require_edition(
         )
         return
     where = getattr(cache.store, "directory", "the store")
+    is_known = _FirstRows(rows, cache).are_known(tasks_of(in_edition(options, held)))
+    stored = "0 calls for what is stored" if is_known else "none is of these rows and options"
     raise UsageError(
         f"the labels in {where} are of edition {held}, and "
-        f"this version labels by edition {own}: nothing was sent. Add {old} to go on with them (0 "
-        f"calls for what is stored), or {new} to label again ({_cost(rows, total, factories)}); "
-        "Python functions take the same as a keyword"
+        f"this version labels by edition {own}: nothing was sent. Add {old} to go on with them "
+        f"({stored}), or {new} to label again "
+        f"({_cost(rows, total, factories)}); Python functions take the same as a keyword"
     )
 
 
