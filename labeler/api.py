@@ -460,7 +460,7 @@ def _begin(options: RunOptions, counts: RunCounts | None = None) -> Run:
         listener=listener,
         trace=_tracer(),
     )
-    if opened:
+    if opened is not None:  # an empty store is false
         run.closing.callback(opened.close)
     return run
 

@@ -173,6 +173,7 @@ def test_a_richer_label_leaves_the_metrics_of_the_leaner_as_they_are(label: Labe
         utilized=label.label.all_utilized_sentence_keys,
         support=support,
     )
+    lean = lean.model_copy(update={"example": label.example})  # markers are read from its texts
     shared = [m for m in METRICS.values() if m.profile.name == "trace"]
     assert measure(label, shared).metrics == measure(lean, shared).metrics
 

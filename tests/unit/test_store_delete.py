@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import labeler
 from command import Command
 from labeler.calculators.index.store_index import update_index
 from labeler.data.corrections.correction import Correction
@@ -22,6 +23,7 @@ from labeler.integrations.embeddings.vector_store import DiskVectors
 from labeler.integrations.embeddings.vectors import EmbedderSpec, StoredVector, stored_vector
 from labeler.labels.record import LabelRecord
 from labeler.store.checksums import encode
+from labeler.store.deleting import ExclusiveFile
 from labeler.store.disk import DiskStore
 from records import keyed_example, sample_failure, sample_record
 from unit.test_batches_disk import prepared
@@ -280,3 +282,11 @@ def test_what_killed_processes_left_is_cleared(
     assert labeler_command("export", "--store", folder, "-o", "labels.jsonl")[0] == 0
     for where in (folder, tmp_path):
         assert {path.name for path in where.glob(".*")} - {".labels"} == kept
+
+
+def test_a_run_closes_the_store_that_it_made(tmp_path: Path) -> None:
+    """Nothing waits for the garbage collector."""
+    rows = Path(__file__).parents[2] / "examples" / "rows.jsonl"
+    labels = labeler.label(rows, judge="embedded", store=tmp_path / "new", progress=False)
+    ExclusiveFile(tmp_path / "new").close()
+    assert len(labels) == 14
