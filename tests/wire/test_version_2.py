@@ -17,6 +17,7 @@ from labeler.integrations.batch.collect import Waiting
 from labeler.integrations.batch.submit import submit_batch
 from labeler.judges.openai.reading import flat
 from labeler.judges.openai.request import MODES
+from labeler.judges.prompting import load_prompt
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
 from labeler.labels.answers import SPECIAL_SUPPORT
@@ -181,3 +182,16 @@ def test_version_1_has_no_place_for_keys_in_its_schema() -> None:
     with Provider() as provider, pytest.raises(UsageError, match="--prompt v2"):
         label(provider, "trace", "v1", keys_in_schema=True)
     assert provider.calls == []
+
+
+def test_keys_in_the_schema_change_no_key_of_what_has_none() -> None:
+    """Scores, questions and retrieval labels are found whether the option is given or not."""
+    prompt = load_prompt("retrieval/v2")
+    signed = [
+        labeler.OpenAIJudge("m", api_key="k", keys_in_schema=given).spec.signature(
+            prompt, load_schema(schema), "general/2"
+        )
+        for schema in ("retrieval/v2", "score/v1", "questions/v1")
+        for given in (False, True)
+    ]
+    assert signed[::2] == signed[1::2]
