@@ -289,12 +289,12 @@ def _among(found: PeopleAgreement) -> Iterator[str]:
 def _matched(found: PeopleAgreement) -> Iterator[str]:
     matched = found.matched
     yield (
-        f"{matched.used} human judgements used; of records that are not there {matched.unknown}, "
-        f"of records without a label {matched.failed}, of sentences that are not there "
-        f"{matched.unknown_sentences}, repeated {matched.repeated}"
+        f"{matched.used} human judgments used; ignored: {matched.unknown} of unknown records, "
+        f"{matched.failed} of records without a label, {matched.unknown_sentences} of unknown "
+        f"sentences, {matched.repeated} repeated"
     )
     if matched.unknown:
-        yield f"not there: {', '.join(map(repr, matched.unknown_ids))}"
+        yield f"unknown records: {', '.join(map(repr, matched.unknown_ids))}"
     if matched.ignored_columns:
         yield f"columns that name no field: {', '.join(map(repr, matched.ignored_columns))}"
 

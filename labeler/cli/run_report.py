@@ -101,7 +101,9 @@ class RunReport(Progress):
             rest = f"{self.total - self.reached} of {self.total} rows not reached"
             # Requests and tokens of these rows were not reported; the budget has their cost.
             priced = " and counted in dollars alone" if self._price else ""
-            self.close(*counts, not_reached=f"{rest}, what came for them is stored{priced}")
+            self.close(
+                *counts, not_reached=f"{rest}, answers that came for them are stored{priced}"
+            )
         elif self.usage.prompt_tokens:
             notify(self._spending())
         if not self.usage.prompt_tokens and self.spent is not None and self.spent.spent:

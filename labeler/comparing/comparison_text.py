@@ -100,12 +100,12 @@ def _records(comparison: Comparison, b: str) -> Iterator[str]:
         )
     if comparison.same_sentences:
         yield (
-            f"A and {b} label the very same sentences: differences are between labels, and "
+            f"A and {b} label the same sentences: differences are between labels, and "
             "'better' means better marks, not a better system"
         )
         return
-    unlike = ", ".join(f"{count} with other {part}" for part, count in counts.unlike.items())
-    yield f"{counts.same} of them are the very same sentences, {unlike}: there flips are not named"
+    unlike = ", ".join(f"{count} differ in {part}" for part, count in counts.unlike.items())
+    yield f"{counts.same} of them have the same sentences in both; {unlike}: flips not listed"
 
 
 def _figures(rows: Sequence[MetricComparison], comparison: Comparison, b: str) -> Grid:

@@ -396,7 +396,6 @@ def _warnings(people: People, side: Side[Judged]) -> Iterator[str]:
     if people.derived:
         named = ", ".join(f"{metric} of {count}" for metric, count in people.derived.items())
         yield (
-            f"derived from people's judgements of every sentence: {named} records, for each person "
-            "first, and then their majority or mean; what people said of a record itself goes "
-            "before what they said of its sentences"
+            f"derived from people's judgments of every sentence: {named} records, for each person "
+            "first, then by majority or mean; a verdict on a whole record replaces the derived one"
         )

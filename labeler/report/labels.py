@@ -436,7 +436,7 @@ class Labels(Displayed, Sequence[Outcome]):
         title = f"{len(self) - facts.failed.total():,} labels"
         title += f" by {by}" if facts.judges else ""
         title += f", {facts.failed.total():,} failed"
-        if facts.failed.total() == len(self) > 0:
+        if facts.failed.total() == len(self):
             return _failures(title, self)
         several = len({row.label for row in table}) > 1
         every = summary_cells(table.intervals).items()
@@ -460,9 +460,8 @@ def _failures(title: str, outcomes: Iterable[Outcome]) -> Display:
     failed = [outcome for outcome in outcomes if isinstance(outcome, LabelFailure)]
     first = {one.reason: f"{one.reason}: {one.message}" for one in reversed(failed)}
     columns = (Column("id", words=True), Column("reason", words=True))
-    return Display(
-        title, Grid(columns, [(one.id, one.reason) for one in failed]), [*first.values()]
-    )
+    grid = Grid(columns, [(one.id, one.reason) for one in failed]) if failed else None
+    return Display(title, grid, [*first.values()])
 
 
 class _Facts:

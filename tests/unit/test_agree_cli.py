@@ -402,7 +402,7 @@ def test_what_matches_nothing_is_counted_and_said(agree: Run) -> None:
         "ignored_columns": ["note"],
     }
     _, out, _ = agree(a, "--human", h)
-    assert "not there: 'r9'" in out
+    assert "unknown records: 'r9'" in out
     assert "columns that name no field: 'note'" in out
 
 
@@ -593,7 +593,7 @@ def test_a_records_own_judgement_goes_before_its_sentences(agree: Run) -> None:
     assert field(value, "adherence")["mean_b"] == 0.5
     (derived,) = [warning for warning in value["warnings"] if "derived" in warning]
     assert "adherence of 1" in derived
-    assert "goes before" in derived
+    assert "replaces the derived one" in derived
 
 
 def test_people_are_compared_by_group(agree: Run) -> None:

@@ -631,7 +631,7 @@ def test_the_command_says_where_systems_differ(command: Command) -> None:
     write_labels([row(n, support={"a": ["0a"]}) for n in range(8)], "c.jsonl")
     code, out, _ = command("a.jsonl", "c.jsonl", "--by", "domain")
     assert code == 0
-    assert "0 of them are the very same sentences, 8 with other response" in out
+    assert "0 of them have the same sentences in both; 8 differ in response" in out
     assert "not a better system" not in out
     assert "domain: law" in out
 

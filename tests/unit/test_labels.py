@@ -151,6 +151,7 @@ def test_failures_show_which_rows_failed_and_why() -> None:
     shown = repr(failures)
     assert shown.splitlines()[0] == "0 labels, 1 failed"
     assert "\nb   empty_response\n" in shown
+    assert repr(failures[:0]) == "0 labels, 0 failed"
     assert "empty response; there is nothing to judge" in shown
 
 

@@ -99,7 +99,7 @@ def test_a_run_that_is_broken_off_tells_as_much_as_a_whole_one(label: Label) -> 
     assert told.code == 75
     assert told.line("2 labeled by openai/m, 0 from the store, 1 failed") == (
         "2 labeled by openai/m, 0 from the store, 1 failed (refusal 1), 3 of 6 rows not reached, "
-        "what came for them is stored and counted in dollars alone"
+        "answers that came for them are stored and counted in dollars alone"
     )
     said = told.line(r"\d+ requests")
     assert said.startswith("4 requests, 1 re-asked (unknown_key 1); 40000 prompt tokens")
