@@ -161,7 +161,7 @@ def _token_lines(found: Estimate) -> Iterator[tuple[str, int, str]]:
 def _costs(found: Estimate, online: Cost, batch: Cost) -> Table:
     table = _table("US dollars", "online", "in a batch", "")
     cap = f"{found.answers.cap:,}" if found.answers.cap else _CAP_OF_BUDGET
-    cap = f"one answer of {cap} tokens each; cut off, one more of twice that"
+    cap = f"each answer at its cap, {cap} tokens, then asked again with twice that"
     for name, one, other, remark in [
         ("expected", online.expected, batch.expected, "if the provider caches nothing"),
         ("  cached", online.cached, batch.cached, _cached_remark(found)),
