@@ -192,13 +192,14 @@ def _write(path: Path, kept: Collection[str], new: IO[bytes], *, mode: int) -> N
 def _count(labels: str) -> int:
     """Return the number of stored outcomes, at least approximately; 0 if unknown."""
     path = Path(labels)
-    if labels == STDIO or is_remote(labels) or is_table(labels):
-        return 0
     if is_store(path):
         from labeler.store.disk import DiskStore  # noqa: PLC0415 - not needed for files
 
         with DiskStore(path, create=False) as store:
             return len(store)
+    # What a second reader takes from a pipe, the first one misses.
+    if is_table(labels) or not path.is_file():
+        return 0
     with open_bytes(labels) as file:
         return sum(1 for _ in file)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -102,6 +103,19 @@ def test_labels_added_later_keep_the_witnesses_of_the_others(labels: Path) -> No
     audited(labels)
     assert first not in path.read_bytes()
     assert len(list(read_outcomes(path))) == 2
+
+
+def test_the_time_of_labels_in_a_folder_or_a_pipe_stays_unknown(labels: Path) -> None:
+    """Nothing reads a pipe twice, and a folder of tables is no file."""
+    pipe, end = os.pipe()
+    os.write(end, b"a label")
+    os.close(end)
+    for source in (str(labels.parent), f"/dev/fd/{pipe}"):
+        with Witnesses(source) as witness:
+            for n in range(50):
+                assert witness(keyed(judged({f"The tower is {n} m high.": ["0a"]})))
+    assert os.read(pipe, 100) == b"a label"
+    os.close(pipe)
 
 
 def test_witnesses_are_read_by_nobody_else(labels: Path, labeler_command: Command) -> None:
