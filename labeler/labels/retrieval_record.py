@@ -85,6 +85,35 @@ def basis_of(record: RetrievalRecord, example: KeyedExample) -> RetrievalBasis:
     )
 
 
+def retrieval_of(record: LabelRecord) -> RetrievalRecord | None:
+    """Return the retrieval label that a label rests on, as far as the label holds it.
+
+    The facts of the judge's reply are not in it.
+    """
+    basis, example = record.retrieval, record.example
+    if basis is None:
+        return None
+    judged = {
+        document_key(number, n): document_key(place, n)
+        for place, numbers in enumerate(distinct_documents(example))
+        for number in numbers
+        for n in range(len(example.documents[number]))
+    }
+    keys = (judged[key] for key in basis.all_relevant_sentence_keys)
+    scores = {judged[key]: score for key, score in basis.scores.items() if key in judged}
+    return RetrievalRecord(
+        key=basis.key,
+        example=retrieval_example(example),
+        label=RetrievalLabel(
+            relevance_explanation=basis.relevance_explanation,
+            all_relevant_sentence_keys=in_order(keys),
+        ),
+        signature=basis.signature,
+        reply=ReplyFacts(attempts=0, labeler_version=record.reply.labeler_version),
+        scores=SentenceScores(relevance=scores) if scores else None,
+    )
+
+
 def relevance_of(basis: RetrievalBasis | None, example: KeyedExample) -> dict[str, Any]:
     """Return the fields of a label that a retrieval label answers; empty ones without it."""
     if basis is None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from labeler.data.options import DEFAULT_STORE
 from labeler.errors import StoreError, UnstorableRecord, UsageError
-from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure
+from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, LabelRecord
 from labeler.store.disk import DiskStore, StoredRow
 from labeler.store.reader import FILE
 
@@ -184,7 +184,8 @@ def import_labels(outcomes: Iterable[AnyOutcome], store: str | Path = DEFAULT_ST
     """Put records of any kind into a store; a key that it holds already keeps its first record.
 
     A store holds judgments, not rows: records of different rows that request the same judgment of
-    the same sentences are one. Failures are skipped.
+    the same sentences are one. Failures are skipped. A label brings the retrieval label that it
+    rests on, which is not counted.
 
     Args:
         outcomes: records and failures, such as those of a label file.
@@ -202,6 +203,7 @@ def import_labels(outcomes: Iterable[AnyOutcome], store: str | Path = DEFAULT_ST
     """
     known: dict[str, object] = {}
     saved, present, differing = [], 0, []
+    rested: dict[str, AnyRecord] = {}
     with DiskStore(store) as labels:
         for record in (o for o in outcomes if not isinstance(o, LabelFailure)):
             if record.key not in known:
@@ -209,11 +211,24 @@ def import_labels(outcomes: Iterable[AnyOutcome], store: str | Path = DEFAULT_ST
                 known[record.key] = (stored or record).answer
                 if stored is None:
                     saved.append(labels.put(record))
+                    rested |= _retrieval(record)
                     continue
             if known[record.key] == record.answer:
                 present += 1
             else:
                 differing.append(record.id)
-        for future in saved:
+        # Last, because the outcomes may hold them with the facts of the judge's reply.
+        restored = [labels.put(one) for key, one in rested.items() if labels.get(key) is None]
+        for future in saved + restored:
             future.result()
     return Imported(len(saved), present, tuple(differing))
+
+
+def _retrieval(record: AnyRecord) -> dict[str, AnyRecord]:
+    """Return the retrieval label that a label rests on, by its key: else it is bought again."""
+    if not isinstance(record, LabelRecord) or record.retrieval is None:
+        return {}
+    from labeler.labels.retrieval_record import retrieval_of  # noqa: PLC0415 - for these labels
+
+    found = retrieval_of(record)
+    return {} if found is None else {found.key: found}

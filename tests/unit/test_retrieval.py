@@ -161,6 +161,23 @@ def test_both_kinds_are_stored_and_not_bought_again() -> None:
     assert judge.kinds() == {"trace": 1}
 
 
+def test_imported_labels_bring_their_retrieval_labels(tmp_path: Path) -> None:
+    """In the numbering of the retrieval, whatever that of the row is: nothing is bought again."""
+    judge, file = Asked(), tmp_path / "labels.jsonl"
+    given = rows(*ANSWERS, documents=[CHAIR, "", LAMP, CHAIR, LAMP])
+    first = list(label(given, judge))
+    labeler.write_labels(first, file)
+    judge.tasks.clear()
+    assert labeler.import_labels(read_labels(file), tmp_path / "store") == (3, 0, ())
+    with DiskStore(tmp_path / "store") as store:
+        [kept] = [record for record in store if isinstance(record, RetrievalRecord)]
+        assert kept.fault() is None
+        found = list(label([*given, *rows("A new answer.", id="new")], judge, store))
+    assert found[:3] == first
+    assert set(relevant(found)) == {("The Aria lamp is red.",)}
+    assert judge.kinds() == {"trace": 1}
+
+
 def test_a_stored_label_takes_the_relevance_of_the_run() -> None:
     """Rows of one retrieval have one relevance, however old their labels are."""
     judge, store = Asked(), MemoryStore()
