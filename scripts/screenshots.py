@@ -61,7 +61,7 @@ def make(folder: Path) -> None:
     rows = str(ROOT / "examples" / "rows.jsonl")
     for command in (
         ["label", rows, "--judge", "embedded", "-o", "labels.jsonl"],
-        ["label", rows, "--judge", "embedded", "--support-threshold", "0.7", "-o", "strict.jsonl"],
+        ["label", rows, "--judge", "embedded", "--support-threshold", "0.9", "-o", "strict.jsonl"],
         ["report", "labels.jsonl", "--by", "domain", "-o", "report.html"],
         ["diff", "labels.jsonl", "strict.jsonl", "--html", "diff.html"],
     ):

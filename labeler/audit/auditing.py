@@ -318,7 +318,7 @@ def findings_of(
 
     Example:
         >>> [finding.check for finding in labeler.findings_of(labels["pilot-boat-half"])]
-        ['verdict_hangs_on_one']
+        ['verdict_hangs_on_one', 'undecided_score']
     """
     return _findings(Subject(record, witness), select_checks(checks))
 

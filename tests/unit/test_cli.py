@@ -99,7 +99,7 @@ def test_labels_go_to_standard_output_and_talk_does_not(labeler_command: Command
     code, out, err = labeler_command("label", EXAMPLES, "--judge", "embedded")
     assert code == 0
     assert len(json_lines(out)) == 14
-    assert err == "14 labeled by embedded/lexical-1, 0 from the store, 0 failed\n"
+    assert err == "14 labeled by embedded/lexical-2, 0 from the store, 0 failed\n"
 
 
 def test_the_second_run_asks_nobody(labeler_command: Command, labels: Path) -> None:
@@ -107,13 +107,13 @@ def test_the_second_run_asks_nobody(labeler_command: Command, labels: Path) -> N
     first = labels.read_bytes()
     code, _, err = labeler_command("label", EXAMPLES, "-o", labels, "--judge", "embedded")
     assert code == 0
-    assert err == "0 labeled by embedded/lexical-1, 14 from the store, 0 failed\n"
+    assert err == "0 labeled by embedded/lexical-2, 14 from the store, 0 failed\n"
     assert labels.read_bytes() == first
 
 
 def test_rows_of_metrics_are_a_contract(labeler_command: Command, labels: Path) -> None:
     """Ids, values, fractions, reasons: the form that programs rely on."""
-    ids = "relevance,relevance:ragbench,completeness"
+    ids = "relevance,relevance:ragbench,context_precision"
     code, out, err = labeler_command("metrics", labels, "--rows", "--metrics", ids)
     assert (code, err) == (0, "")
     rows = json_lines(out)
@@ -130,9 +130,9 @@ def test_rows_of_metrics_are_a_contract(labeler_command: Command, labels: Path) 
         "undefined": None,
     }
     undefined = [
-        row["metrics"]["completeness"]
+        row["metrics"]["context_precision"]
         for row in rows
-        if row["metrics"]["completeness"]["undefined"]
+        if row["metrics"]["context_precision"]["undefined"]
     ]
     assert undefined == [
         {
@@ -153,8 +153,8 @@ def test_the_summary_is_a_table_or_json(labeler_command: Command, labels: Path) 
     assert row["metric"] == "adherence"
     assert row["defined"] == 14
     assert f"{row['mean']:.4f}" in table
-    assert "judge:embedded/lexical-1" in row["signature"]
-    assert "judge:embedded/lexical-1" in table
+    assert "judge:embedded/lexical-2" in row["signature"]
+    assert "judge:embedded/lexical-2" in table
 
 
 def test_a_summary_by_column(labeler_command: Command, labels: Path) -> None:
@@ -188,7 +188,7 @@ def test_show_prints_a_record(labeler_command: Command, labels: Path) -> None:
     code, out, _ = labeler_command("show", labels, "tide-gate-wrong-year")
     assert code == 0
     assert "✗ b It was finished in 1994" in out
-    assert "R· 0a" in out
+    assert "RU 0b" in out
     _, out, _ = labeler_command("show", labels, "tide-gate-wrong-year", "--json")
     assert json.loads(out)["example"]["id"] == "tide-gate-wrong-year"
 
@@ -511,7 +511,7 @@ def test_an_empty_key_is_no_key(labeler_command: Command, monkeypatch: pytest.Mo
     monkeypatch.setenv("OPENAI_API_KEY", "")
     code, _, err = labeler_command("label", EXAMPLES, "-o", "x.jsonl")
     assert (code, err.splitlines()[0]) == (0, BY_DEFAULT)
-    assert "14 labeled by embedded/lexical-1" in err
+    assert "14 labeled by embedded/lexical-2" in err
 
 
 def test_visible_keeps_ordinary_text() -> None:

@@ -137,11 +137,11 @@ def test_the_table_says_what_labels_are_worth(labels: labeler.Labels) -> None:
     failures = [LabelFailure(id=f"f{n}", reason="refusal", message="no") for n in range(2)]
     shown = repr(labels + failures)
     lines = shown.splitlines()
-    assert lines[0] == "14 labels by embedded/lexical-1, 2 failed"
+    assert lines[0] == "14 labels by embedded/lexical-2, 2 failed"
     assert "compares words" in lines[1]
     assert len([line for line in lines if line.startswith("relevance ")]) == 1
     assert not [line for line in lines if line.startswith("context_relevancy ")]
-    for part in ("failed: 2 refusal", "undefined completeness: 1 no_relevant", "cost: "):
+    for part in ("failed: 2 refusal", "undefined context_precision: 1 no_relevant", "cost: "):
         assert part in shown
 
 
@@ -268,7 +268,7 @@ def test_every_form_of_stored_labels_is_loaded(
     assert len(found[2:5]) == 3
     assert found["log-rotation"] == by_id["log-rotation"]
     assert [row.mean for row in found.summary()] == [row.mean for row in labels.summary()]
-    assert "14 labels by embedded/lexical-1" in repr(found)
+    assert "14 labels by embedded/lexical-2" in repr(found)
 
 
 @pytest.mark.parametrize("save", FORMS)

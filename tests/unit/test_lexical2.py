@@ -28,6 +28,7 @@ from labeler.labels.answers import ClaimsLabelingOutput, GPTLabelingOutput
 from labeler.labels.contract import check_label
 from labeler.labels.record import LabelRecord, SentenceScores
 from labeler.sentences.example import KeyedExample
+from labeler.store.disk import DiskStore
 from samples import keyed_example, request
 
 TOWER = [
@@ -151,6 +152,22 @@ def test_the_version_is_part_of_the_name() -> None:
         open_judge(JudgeOptions(judge="embedded:lexical-0"))
     with pytest.raises(UsageError, match="--seed"):
         open_judge(JudgeOptions(judge="embedded:lexical-2", seed=1))
+
+
+def test_the_default_version_labels_next_to_the_older_one(tmp_path: Path) -> None:
+    """A store loses no label, and each version finds its own again."""
+    rows = str(Path(__file__).parents[2] / "examples" / "rows.jsonl")
+    with DiskStore(tmp_path / "store") as store:
+        labeler.label(rows, judge="embedded:lexical-1", store=store)
+        older = {record.key: record for record in store}
+        labeler.label(rows, judge="embedded", store=store)
+        kept = {record.key: record for record in store}
+        assert (len(older), len(kept)) == (14, 28)
+        assert older.items() <= kept.items()
+        assert {kept[key].signature.model for key in kept.keys() - older} == {"lexical-2"}
+        again = labeler.label(rows, judge="embedded:lexical-1", store=store)
+        assert {record.key for record in again} == set(older)
+        assert len(store) == 28
 
 
 def test_the_weights_say_where_they_come_from() -> None:

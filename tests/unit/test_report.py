@@ -25,6 +25,7 @@ from labeled import (
 )
 from labeler.audit import findings_of
 from labeler.calculators import Intervals, measure, select_metrics, summarize
+from labeler.calculators.summary_table import FLOOR
 from labeler.data.label_files import read_outcomes, write_outcomes
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, label_key
@@ -59,9 +60,9 @@ def _some(count: int, **facts: Any) -> list[AnyOutcome]:
     return [record(id=f"r{n}", **facts) for n in range(count)]
 
 
-def _elsewhere(made: LabelRecord, model: str = "other-1") -> LabelRecord:
+def _elsewhere(made: LabelRecord, model: str = "other-1", **facts: str) -> LabelRecord:
     """The same label as another model would have made it."""
-    signature = made.signature.model_copy(update={"model": model})
+    signature = made.signature.model_copy(update={"model": model, **facts})
     key = label_key(made.example, signature)
     return made.model_copy(update={"signature": signature, "key": key})
 
@@ -284,6 +285,14 @@ def test_judge_configurations_are_never_averaged(path: Path) -> None:
         [{"metric": "adherence", "low": 1.0, "high": 1.0, "closed": True}, {"signature": 0}],
         [{"metric": "adherence", "low": 0.0, "high": 0.0, "closed": True}, {"signature": 1}],
     ]
+
+
+def test_the_embedded_judge_is_called_a_floor(path: Path) -> None:
+    """Next to its own figures only."""
+    good = record(id="r1")
+    assert FLOOR not in _report([good], path).texts
+    by_words = _elsewhere(record(id="r2"), "lexical-2", judge="embedded")
+    assert _report([good, by_words], path).texts.count(FLOOR) == 1
 
 
 def test_very_many_configurations_are_not_all_summed_up(path: Path) -> None:

@@ -188,8 +188,8 @@ def test_a_store_keeps_its_witnesses_inside(tmp_path: Path, labeler_command: Com
     assert witness_path(str(store)) == store / "witness.jsonl"
     assert len(list(read_outcomes(store / "witness.jsonl"))) == 14
     assert labeler_command("metrics", store)[1] == before
-    code, _, _ = labeler_command("store", "delete", store, "--id", "pilot-boat-half", "--yes")
-    assert code == 0
+    code, _, err = labeler_command("store", "delete", store, "--id", "pilot-boat-half", "--yes")
+    assert code == 0, err
     assert not (store / "witness.jsonl").exists()
 
 

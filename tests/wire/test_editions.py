@@ -76,7 +76,7 @@ def test_scores_and_free_labels_of_edition_1_are_found_in_it(provider: Provider)
     asked = {"criteria": "rubric_faithfulness", "store": store, "edition": 1}
     scores = list(iter_scores(ROWS[:2], judge=judge_of(provider), **asked))
     assert [score.kind for score in scores] == ["score", "score"]
-    labeler.label(ROWS, judge="embedded", store=store, edition=1)
+    labeler.label(ROWS, judge="embedded:lexical-1", store=store, edition=1)
     assert (len(provider.calls), len(store)) == (0, before)
 
 
@@ -179,7 +179,7 @@ def test_rows_in_a_batch_of_edition_1_are_not_bought_again(
 def test_labels_that_cost_nothing_are_made_again(provider: Provider) -> None:
     """A notice says so once; the old ones stay, and stop no paid run about other rows."""
     store, watch = MemoryStore(), Watch()
-    labeler.label(ROWS, judge="embedded", store=store, edition=1)
+    labeler.label(ROWS, judge="embedded:lexical-1", store=store, edition=1)
     for _ in range(2):
         labeler.label(ROWS, judge="embedded", store=store, listener=watch)
     assert [text for text in watch.notices if "--edition 1 takes the stored labels" in text] == (

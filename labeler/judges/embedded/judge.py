@@ -81,7 +81,7 @@ VERSIONS.add(
         probabilities, lambda: load_weights().thresholds, plain, PROBABILITY, ("completeness",)
     ),
 )
-NEWEST = "lexical-1"
+NEWEST = "lexical-2"
 
 
 class EmbeddedSpec(JudgeSpec):
