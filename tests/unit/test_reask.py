@@ -105,3 +105,14 @@ def test_a_reask_for_claims_names_the_rules_for_claims(
     last = "Write the whole label again, as JSON alone."
     assert REASK_VERSION == "reask/1"
     assert complaint(found, example, output) == plain.removesuffix(last) + rules + last
+
+
+def test_a_reask_of_version_2_speaks_of_its_decisions() -> None:
+    """Its answers leave out the lists that a verdict does not need."""
+    found = [Violation(kind="missing_response_sentence", field="f", keys=("b",))]
+    old, new = (complaint(found, samples.keyed_example(), decisions=d) for d in (False, True))
+    assert new == old.replace(
+        "it is empty exactly when fully_supported is false",
+        "a decision has it exactly when fully_supported is true",
+    )
+    assert new != old

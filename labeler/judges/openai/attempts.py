@@ -146,7 +146,9 @@ class AttemptLog:
         if rules is not None:
             return rules_again(self.violations, rules) if self.violations else NO_ANSWER
         if self.violations:
-            return complaint(self.violations, self.task.example, self.task.answer_type)
+            task = self.task
+            decisions = task.schema.has_decisions
+            return complaint(self.violations, task.example, task.answer_type, decisions=decisions)
         return NOT_A_LABEL
 
     def rejection(self, error: ValidationError) -> tuple[ObservedError, str]:

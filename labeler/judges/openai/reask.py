@@ -42,6 +42,8 @@ def complaint(
     violations: Sequence[Violation],
     example: KeyedExample,
     output: type[GPTLabelingOutput] = GPTLabelingOutput,
+    *,
+    decisions: bool = False,
 ) -> str:
     """Name every broken rule with its keys, then the existing keys.
 
@@ -49,13 +51,16 @@ def complaint(
         violations: the broken rules.
         example: the record.
         output: the class of the requested label; one with claims adds rules about claims.
+        decisions: true for a schema whose answers hold only the lists that a verdict needs.
     """
+    support = "a decision has it" if decisions else "it is empty"
     return (
         f"That label broke the rules: {brief(violations)}. "
         f"Document sentence keys are {key_ranges(example.document_keys()) or 'none'}. "
         f"Response sentence keys, each judged exactly once, are "
         f"{key_ranges(example.response_keys())}. Only supporting_sentence_keys may also hold "
-        f"{', '.join(SPECIAL_SUPPORT)}; it is empty exactly when fully_supported is false. "
+        f"{', '.join(SPECIAL_SUPPORT)}; {support} exactly when fully_supported is "
+        f"{'true' if decisions else 'false'}. "
         f"{_CLAIMS if 'response_claims' in output.model_fields else ''}"
         f"{_reference_rules(example) if 'reference_claims' in output.model_fields else ''}"
         "Write the whole label again, as JSON alone."
