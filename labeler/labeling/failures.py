@@ -124,10 +124,12 @@ def repeated(failure: LabelFailure, example: KeyedExample) -> LabelFailure:
     """Return a known failure for another row with the same key; it cost nothing."""
     message = failure.message.removeprefix(f"{failure.id!r}: ")
     on_request = "; asked again only on request (retry_failed, --retry-failed)"
+    if failure.lasting and on_request not in message:  # a retrieval label's or a window's has it
+        message += on_request
     return failure.model_copy(
         update={
             "id": example.id,
-            "message": f"{example.id!r}: {message}{on_request if failure.lasting else ''}",
+            "message": f"{example.id!r}: {message}",
             "metadata": example.metadata,
             "attempts": 0,
             "reasks": 0,

@@ -13,7 +13,7 @@ import labeler
 from labeler.integrations.batch.client import OpenAIBatches
 from labeler.integrations.batch.collect import Waiting
 from labeler.judges.pricing import given_price
-from labeler.labels.record import LabelRecord, Outcome
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.store.memory import MemoryStore
 from wire.calls import Call
 from wire.clients import comes_true
@@ -123,6 +123,30 @@ def test_batches_take_two_stages(tmp_path: Path, long: bool) -> None:
     assert third.batch is None
     assert not provider.calls
     assert all(isinstance(one, LabelRecord) and one.fault() is None for one in found)
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_rows_of_a_refused_retrieval_wait_for_no_batch(tmp_path: Path, long: bool) -> None:
+    """They failed, for a reason that is named once; the others go on."""
+    with Provider(lambda call: "refusal" if b"item 0" in call.raw else None) as provider:
+        judge = labeler.OpenAIJudge("m", api_key=KEY, base_url=provider.url)
+        service = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=brief)
+        options: dict[str, Any] = {
+            "judge": judge,
+            "relevance": "blind",
+            "store": tmp_path,
+            "max_input_tokens": 3000 if long else None,
+        }
+        waiting = []
+        for _ in range(2):
+            done = labeler.submit_batch(rows(2, long=long), batches=service, **options)
+            labeler.collect_batches(service, tmp_path, waiting=Waiting(sleep=brief))
+            waiting.append(done.waiting)
+        found = labeler.label(rows(2, long=long), **options)
+    assert waiting == [6, 0]
+    assert done.left_out == {"failed before": 3}
+    failed = [one for one in found if isinstance(one, LabelFailure)]
+    assert [one.message.count("only on request") for one in failed] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("paid", [2, 9])

@@ -231,6 +231,8 @@ class _Selection:
         merged = self._stored(windowed.task.key)
         if merged is not None:
             return merged
+        if any(self._known(part.key) == "failed before" for part in windowed.parts):
+            return ()
         parts = [self._stored(part.key) for part in windowed.parts]
         records = [part for part in parts if part is not None]
         if len(records) < len(parts):
