@@ -186,7 +186,8 @@ def label_for(call: Call) -> Json:
         label |= _reference_claims(call, first)
         for claim in label["response_claims"]:
             claim["reference_verdict"] = "entailment"
-    return {name: label[name] for name in call.asked_for or label if name in label}
+    asked = [name for name in call.asked_for if name in label]
+    return {name: label[name] for name in asked or label}
 
 
 def written(call: Call, label: Json) -> Json:
