@@ -14,7 +14,7 @@ from labeler.data.corrections.correction import Correction, Differences, differe
 from labeler.errors import UsageError
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.contract import check_label
-from labeler.labels.record import LabelFailure, LabelRecord, Outcome
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome, SentenceScores
 
 RECORD = record()
 """The judge: 0a relevant and utilized, of 0a 0b 1a; a by 0a, b by 0b, all supported."""
@@ -338,6 +338,16 @@ def test_what_the_judge_does_not_measure_stays_unmeasured() -> None:
     for support in ({}, {"a": ["0a"]}):
         made = corrected(judged, [correction(judged, judgement(support=support))])
         assert made.not_measured == ("completeness",)
+
+
+def test_corrected_labels_have_no_probabilities() -> None:
+    """Else their mean would be one over the labels alone that people confirmed."""
+    scores = SentenceScores(support={"a": 0.9}, adherence=0.9)
+    judged = record(support={"a": ["0a"]}).model_copy(update={"scores": scores})
+    for support in ({}, {"a": ["0a"]}):
+        made = corrected(judged, [correction(judged, judgement(support=support))])
+        assert made.scores is None
+    assert corrected(judged, []).scores is None
 
 
 def test_a_sentence_judged_twice_is_as_metrics_count_it() -> None:

@@ -277,11 +277,15 @@ def corrected(
 
 
 def _kept(record: LabelRecord, key: str, signature: Signature) -> LabelRecord:
-    """Return the judge's label with the signature of corrected labels."""
+    """Return the judge's label with the signature of corrected labels.
+
+    Its probabilities go: people give none, and a mean over the confirmed labels alone would be one
+    over those that the judge had right.
+    """
     lowest = lowered(record.label, GPTLabelingOutput)
     verbatim = record.verbatim if lowest is record.label else None
     facts = {"key": key, "signature": signature, "label": lowest, "verbatim": verbatim}
-    return record.model_copy(update=facts)
+    return record.model_copy(update={**facts, "scores": None})
 
 
 def _confirms(made: GPTLabelingOutput, judge: GPTLabelingOutput) -> bool:
