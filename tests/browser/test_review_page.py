@@ -117,7 +117,7 @@ def test_marks_are_turned_by_click_and_by_key(open_page: Opener) -> None:
     expect(page.locator(".overall-button")).to_contain_text("not supported")
     sentence(page, "0b").get_by_role("button", name="relevant").click()
     sentence(page, "0a").click()
-    page.keyboard.press("n")
+    page.keyboard.press("u")
     expect(page.locator("#differences")).to_contain_text("4 differences from the judge")
     page.locator("#comment").fill("b goes too far")
     page.keyboard.press("Control+Enter")
