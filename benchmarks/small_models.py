@@ -18,12 +18,10 @@ import argparse
 import asyncio
 import hashlib
 import json
-import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,10 +38,10 @@ from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.answers import GPTLabelingOutput, judged_sentences
 from labeler.labels.record import LabelRecord
 from labeler.labels.schemas import ResponseSchema
-from peers.environments import ROOT, cache_folder, quiet
+from local_model import serving
+from peers.environments import cache_folder
 from ragbench_data import ragbench_files
 
-SERVER = ROOT / "tests" / "model" / "serve_model.py"
 MODEL = "Qwen2.5-Coder-0.5B-Instruct-Q4_K_M"
 PARTS = 6
 SHA256 = "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32"
@@ -79,26 +77,6 @@ def weights_from(python: str) -> Path:
     if found != SHA256:
         raise SystemExit(f"{path} has SHA-256 {found}, not that of the model: remove it")
     return path
-
-
-@contextmanager
-def serving(python: str, weights: Path) -> Iterator[str]:
-    """Run the server; its base URL.
-
-    Args:
-        python: the interpreter that has it.
-        weights: the model's file.
-    """
-    with subprocess.Popen(  # noqa: S603 - the pinned package
-        [python, str(SERVER), str(weights), MODEL], env=dict(quiet(Path.home())),
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-    ) as process:  # fmt: skip
-        assert process.stdin is not None  # noqa: S101 - for the type checker
-        assert process.stdout is not None  # noqa: S101
-        try:
-            yield process.stdout.readline().strip()
-        finally:
-            process.stdin.close()
 
 
 def short_records(count: int) -> list[LabelRecord]:
@@ -258,7 +236,7 @@ def main() -> None:
     given = options.parse_args()
     python = given.environment.partition("=")[2]
     until = time.monotonic() + 60 * given.minutes
-    with serving(python, given.weights or weights_from(python)) as url:
+    with serving(python, given.weights or weights_from(python), MODEL) as url:
         asyncio.run(ask_all(url, short_records(given.rows), given.results, until))
     lines = list(table(read(given.results)))
     if given.write:

@@ -20,7 +20,7 @@ from labeler.judges.native import (
     client_library,
     completion_of,
     parts_of,
-    total,
+    usage_with_cache,
 )
 from labeler.judges.openai.access import Access
 from labeler.judges.openai.address import NO_KEY
@@ -38,7 +38,7 @@ _FINISH = {
     "refusal": "refusal",
 }
 _LIMIT = re.compile(r"anthropic-ratelimit-(requests|tokens)-(limit|remaining|reset)")
-_READ, _WRITTEN = "cache_read_input_tokens", "cache_creation_input_tokens"
+_CACHE = "cache_read_input_tokens", "cache_creation_input_tokens"
 
 
 class AnthropicJudge(HostedJudge):
@@ -122,21 +122,13 @@ def read_message(body: bytes) -> Completion | None:
         RecursionError: it is nested too deeply.
     """
     values: object = json.loads(body)
-    usage = at(values, "usage")
     return completion_of(
         body,
         values,
         ["content"],
         ["input"],
         finish=_FINISH.get(str(at(values, "stop_reason"))),
-        usage={
-            "prompt_tokens": total(usage, "input_tokens", _READ, _WRITTEN),
-            "completion_tokens": total(usage, "output_tokens"),
-            "prompt_tokens_details": {
-                "cached_tokens": total(usage, _READ),
-                "cache_write_tokens": total(usage, _WRITTEN),
-            },
-        },
+        usage=usage_with_cache(at(values, "usage"), "input_tokens", "output_tokens", *_CACHE),
         model=at(values, "model"),
     )
 

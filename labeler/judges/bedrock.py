@@ -14,7 +14,7 @@ from urllib.parse import quote
 import msgspec
 from httpx2 import HTTPStatusError
 
-from labeler.judges.native import NativeWire, at, completion_of, parts_of, total
+from labeler.judges.native import NativeWire, at, completion_of, parts_of, usage_with_cache
 from labeler.judges.openai.access import Access
 from labeler.judges.openai.client import Server
 from labeler.judges.openai.completion import Completion
@@ -30,7 +30,7 @@ _FINISH = {
     **dict.fromkeys(("malformed_model_output", "malformed_tool_use"), "error"),
     "refusal": "refusal",
 }
-_READ, _WRITTEN = "cacheReadInputTokens", "cacheWriteInputTokens"
+_CACHE = "cacheReadInputTokens", "cacheWriteInputTokens"
 
 
 class BedrockJudge(HostedJudge):
@@ -109,20 +109,12 @@ def read_message(body: bytes) -> Completion | None:
         RecursionError: it is nested too deeply.
     """
     values: object = json.loads(body)
-    usage = at(values, "usage")
     return completion_of(
         body,
         values,
         ["output", "message", "content"],
         ["toolUse", "input"],
         finish=_FINISH.get(str(at(values, "stopReason"))),
-        usage={
-            "prompt_tokens": total(usage, "inputTokens", _READ, _WRITTEN),
-            "completion_tokens": total(usage, "outputTokens"),
-            "prompt_tokens_details": {
-                "cached_tokens": total(usage, _READ),
-                "cache_write_tokens": total(usage, _WRITTEN),
-            },
-        },
+        usage=usage_with_cache(at(values, "usage"), "inputTokens", "outputTokens", *_CACHE),
         model=None,  # it is not stated
     )

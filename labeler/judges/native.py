@@ -189,3 +189,25 @@ def total(counts: object, *names: str) -> int | None:
     found = [at(counts, name) for name in names]
     known = [count for count in found if isinstance(count, int) and count >= 0]
     return sum(known) if known else None
+
+
+def usage_with_cache(
+    counts: object, prompt: str, answer: str, read: str, written: str
+) -> dict[str, Any]:
+    """Return usage as in chat completions, of counts where cached tokens stand apart.
+
+    Args:
+        counts: the counts of an answer.
+        prompt: name of the count of tokens that no cache was used for.
+        answer: name of the count of the answer's tokens.
+        read: name of the count of tokens that were read from the cache.
+        written: name of the count of tokens that were written to it.
+    """
+    return {
+        "prompt_tokens": total(counts, prompt, read, written),
+        "completion_tokens": total(counts, answer),
+        "prompt_tokens_details": {
+            "cached_tokens": total(counts, read),
+            "cache_write_tokens": total(counts, written),
+        },
+    }

@@ -12,13 +12,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from hashlib import sha256
 from itertools import count
 from typing import Any, Literal, NamedTuple, TypedDict
 
 from labeler.errors import UsageError
 from labeler.labels import resources
-from labeler.labels.signature import Artifact, digest, texts_json
+from labeler.labels.signature import Artifact, digest, texts_digest
 from labeler.sentences.characters import inert_json
 from labeler.sentences.example import KeyedExample, Sentence
 
@@ -206,7 +205,7 @@ def marker(example: KeyedExample, *, reference: bool = False) -> str:
     content: list[Any] = [example.question, texts, [s.text for s in example.response]]
     if reference:
         content.append([s.text for s in example.reference or ()])
-    return sha256(texts_json({"fence": content})).hexdigest()[:16]
+    return texts_digest({"fence": content})[:16]
 
 
 def _markers(example: KeyedExample) -> Iterator[str]:
@@ -214,7 +213,7 @@ def _markers(example: KeyedExample) -> Iterator[str]:
     texts: list[Any] = [[s.text for s in document] for document in example.documents]
     for tries in count():
         content = {"fence": [example.question, texts], "tries": tries}
-        yield sha256(texts_json(content)).hexdigest()[:8]
+        yield texts_digest(content)[:8]
 
 
 def _block(name: str, lines: str, fence: str) -> str:

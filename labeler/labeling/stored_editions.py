@@ -118,7 +118,7 @@ def _names_edition(options: ExampleOptions) -> bool:
 
 
 def option_of(options: ExampleOptions, edition: int) -> str:
-    """Return the option that names an edition beside the other options."""
+    """Return the option that names an edition, next to the other options."""
     if options.splitter is None:
         return f"--edition {edition}"
     return f"--prompt {EDITIONS[edition].prompts}"

@@ -402,8 +402,13 @@ def label_key(example: KeyedExample, signature: Signature) -> str:
         64 hexadecimal digits.
     """
     referenced = shows_reference(signature)
-    parts = texts_json(shown(example, reference=referenced)), canonical_json(signature.facts())
-    return sha256(b'{"shown":%b,"signature":%b}' % parts).hexdigest()
+    seen = texts_json(shown(example, reference=referenced))
+    return key_of(seen, canonical_json(signature.facts()))
+
+
+def key_of(seen: bytes, facts: bytes) -> str:
+    """Return a label's key from canonical JSON: of :func:`shown`, and of the signature's facts."""
+    return sha256(b'{"shown":%b,"signature":%b}' % (seen, facts)).hexdigest()
 
 
 def retrieval_key(example: KeyedExample, signature: Signature) -> str:

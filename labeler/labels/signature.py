@@ -34,6 +34,11 @@ def texts_json(value: object) -> bytes:
 _TEXTS = msgspec.json.Encoder(order="sorted")
 
 
+def texts_digest(value: object) -> str:
+    """Return :func:`digest` of texts and integers, in lists and objects, but faster."""
+    return hashlib.sha256(texts_json(value)).hexdigest()
+
+
 def digest(value: object) -> str:
     """Return the SHA-256 of the canonical JSON as 64 hexadecimal digits."""
     return hashlib.sha256(canonical_json(value)).hexdigest()

@@ -1,4 +1,4 @@
-"""Rows in parts, each labeled into its own partition, by whoever comes."""
+"""Rows in parts, each labeled into its own partition, by any process."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def test_a_function_without_a_name_and_a_version_is_refused() -> None:
 
 
 def test_an_exhausted_iterator_fails_the_row() -> None:
-    """An asyncio future cannot carry it: the run would wait for ever."""
+    """An asyncio future cannot carry it: the run would never end."""
 
     @labeler.judge("exhausted", version=1)
     def exhausted(_: Any) -> Any:

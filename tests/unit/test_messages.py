@@ -197,8 +197,8 @@ def test_a_mistake_in_python_is_told_with_its_remedy(
         ({"url": "file:///a/checkout", "dir_info": {"editable": True}}, "-e '/a/checkout[ray]'"),
         ({"url": "file:///a/it-1.whl", "archive_info": {}}, "'/a/it-1.whl[ray]'"),
         (
-            {"url": "https://files.example/it.whl", "archive_info": {}},
-            "@ https://files.example/it.whl'",
+            {"url": "https://our.example/it.zip", "archive_info": {}},
+            "@ https://our.example/it.zip'",
         ),
     ],
 )

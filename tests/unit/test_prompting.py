@@ -177,7 +177,7 @@ def system_part(name: str, heading: str) -> str:
 
 
 def lines_of(name: str) -> list[str]:
-    """The lines of all steps, without what tells of the reference answer's keys."""
+    """The lines of all steps, without the part about the reference answer's keys."""
     steps, _, _ = load_prompt(name).system.partition("\n\n## Examples of step 2\n")
     return steps.replace(", `ref.a` in the reference", "").split("\n")
 

@@ -56,7 +56,7 @@ from labeler.labels.answering import LONGEST_NAME, AnsweringModel
 from labeler.labels.answers import SPECIAL_SUPPORT
 from labeler.labels.non_answers import OVERRULED
 from labeler.labels.profiles import BY_FAMILY, family_of, lacks_relevance
-from labeler.labels.record import LabelRecord, retrieval_key, shows_reference
+from labeler.labels.record import LabelRecord, key_of, retrieval_key, shows_reference
 from labeler.labels.signature import Signature, canonical_json
 from labeler.sentences.keys import document_key, reference_key, response_key
 
@@ -227,8 +227,7 @@ def _row(record: Any, signed: _Signed, facts: bytes) -> IndexRow:  # noqa: ANN40
     if signed.references:
         shown = _with_reference(shown, example)
     # Canonical JSON has sorted keys and no spaces; for texts alone, msgspec writes the same.
-    text = b'{"shown":%b,"signature":%b}' % (_ENCODE(shown), facts)
-    if hashlib.sha256(text).hexdigest() != record.key:
+    if key_of(_ENCODE(shown), facts) != record.key:
         raise NeedsValidation
     profile = _profile(label)
     if _PROFILE_OF.get(signed.family, profile) != profile:

@@ -132,7 +132,7 @@ class HostedJudge(ABC):
         """
         traffic = current()
         cap = self.spec.max_output_tokens
-        if self._may_change:  # each further mode would cost a request
+        if self._may_change and not traffic.health.labels:  # each further mode would cost a request
             modes = self.spec.provider.modes
             traffic.health.doubt(len(modes) - 1 - modes.index(self._mode))
         if traffic.budget.cap is not None:
