@@ -45,7 +45,7 @@ from ragbench_data import ragbench_files
 MODEL = "Qwen2.5-Coder-0.5B-Instruct-Q4_K_M"
 PARTS = 6
 SHA256 = "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32"
-LONGEST_ANSWER = 450
+LONGEST_ANSWER = 350
 """Tokens; a model that has not ended by then repeats itself."""
 LONGEST_TEXT = 80
 """Characters of an explanation, in both versions alike, or one label would take minutes."""
@@ -149,9 +149,10 @@ def agreement(made: GPTLabelingOutput, published: GPTLabelingOutput) -> dict[str
 def judge_of(url: str, *, keys_in_schema: bool = False) -> OpenAIJudge:
     """The model as a judge that answers the same every time."""
     return OpenAIJudge(
-        MODEL, api_key="none", base_url=url, temperature=0.0, max_output_tokens=LONGEST_ANSWER,
-        cap_field="max_tokens", timeout=300.0, preflight=False, prompt_cache="off", reasks=0,
-        keys_in_schema=keys_in_schema,
+        MODEL, api_key="none", base_url=url, temperature=0.0, max_output_tokens=None,
+        # The server's own field, which is not doubled after an answer that was cut off.
+        extra_body={"n_predict": LONGEST_ANSWER},
+        timeout=900.0, preflight=False, prompt_cache="off", reasks=0, keys_in_schema=keys_in_schema,
     )  # fmt: skip
 
 
