@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Protocol
+from typing import Annotated, Any, ClassVar, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -52,6 +52,11 @@ class JudgeSpec(BaseModel):
                 sampling[name] = value
         return dict(sorted(sampling.items()))
 
+    def asked_for(self, schema: ResponseSchema) -> Self:
+        """Return the settings in which answers of a schema are asked for."""
+        del schema
+        return self
+
     def signature(
         self,
         prompt: Prompt,
@@ -70,7 +75,7 @@ class JudgeSpec(BaseModel):
             trial: 0 for the first judgment; repeats count up.
             asked: request parameters of the task that can change an answer.
         """
-        sampling = {**self.sampling(), **asked}
+        sampling = {**self.asked_for(schema).sampling(), **asked}
         if not schema.has_decisions:
             sampling.pop("keys_in_schema", None)  # it has no keys to list
         return Signature(
@@ -113,7 +118,7 @@ class UnusableAnswer(JudgeError):
 
 
 class ModeRejected(JudgeError):
-    """The server rejected the output mode of a task before the first label of a run.
+    """The server rejected the output mode of a task before the first answer of its schema.
 
     Attributes:
         facts: sampling parameters of the mode in which the judge asks from now on, for

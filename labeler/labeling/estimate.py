@@ -31,6 +31,7 @@ from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.options import EstimateOptions
 from labeler.labeling.tasks import LabelTasks, PromptTasks, RetrievalTasks
 from labeler.labels.record import LabelFailure, LabelRecord, Usage
+from labeler.labels.signature import Signature
 from labeler.sentences.example import KeyedExample
 from labeler.store.protocol import LabelStore
 
@@ -51,10 +52,10 @@ class Unasked:
     auto: bool = False
     """True to take the output mode of stored labels."""
 
-    def choose_mode(self, mode: str | None) -> None:
-        """Use an output mode, if one is known."""
-        if mode is not None and isinstance(self.spec, OpenAISpec):
-            self.spec = self.spec.in_mode(mode)
+    def choose_modes(self, known: Mapping[str, str], others: str | None) -> None:
+        """Use output modes of stored labels."""
+        if isinstance(self.spec, OpenAISpec):
+            self.spec = self.spec.in_modes(known, others)
 
     async def label(self, request: Task[Any]) -> JudgeReply:
         """Always fail.
@@ -297,24 +298,21 @@ def _expected(example: KeyedExample, schema: str) -> int:
 
 def _alike(store: LabelStore, how: LabelTasks) -> Iterator[LabelRecord]:
     """Yield stored labels of the same model and configuration."""
-    spec = how.judge.spec
-    made = (spec.judge, spec.model, spec.sampling())
     kinds = [(how.prompt, how.schema), *([how.where_referenced] if how.where_referenced else [])]
-    asked = [(prompt.artifact, schema.artifact) for prompt, schema in kinds]
+    asked = [_configuration(how.signature("", *kind)) for kind in kinds]
     try:
         for record in islice(store, LABELS_READ):
-            by = record.signature
-            same_kind = (by.prompt, by.response_schema) in asked
-            if (
-                isinstance(record, LabelRecord)
-                and by.windows is None  # several answers in one
-                and same_kind
-                and (by.judge, by.model, by.sampling) == made
-            ):
+            is_whole = record.signature.windows is None  # else several answers in one
+            is_alike = is_whole and _configuration(record.signature) in asked
+            if isinstance(record, LabelRecord) and is_alike:
                 yield record
     except StoreError:
         # A damaged label of another row is reported when that row is needed.
         return
+
+
+def _configuration(by: Signature) -> tuple[object, ...]:
+    return by.judge, by.model, by.sampling, by.prompt, by.response_schema
 
 
 @dataclass

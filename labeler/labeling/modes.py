@@ -1,13 +1,16 @@
 """Output modes of judges that may choose theirs: that of stored labels comes first.
 
 The labels themselves say in which mode they were made: those of the first rows of a run, else some
-other labels of the same judge. Another mode would ask for all of them again. Without any, the judge
-begins as strict and changes its mode if the server refuses it before the first label of the run.
+other labels of the same judge. Another mode would ask for all of them again. Each schema has a mode
+of its own: a server may accept one for a small schema only. A schema without labels begins in the
+mode of most labels, else as strict; the judge changes it if the server refuses it before the first
+answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -34,14 +37,14 @@ class ChoosesMode(Protocol):
     auto: bool
     """True if the user named no mode."""
 
-    def choose_mode(self, mode: str | None) -> None:
-        """Ask in a mode from now on, whatever the server accepts; ``None``: see that."""
+    def choose_modes(self, known: Mapping[str, str], others: str | None) -> None:
+        """Ask in the modes of stored labels, by schema, and at first in another for others."""
 
 
 def choose_mode(
     judge: Judge, tasks: Iterable[Task[Any]], store: LabelStore, is_known: Callable[[str], bool]
 ) -> None:
-    """Have a judge ask in the output mode of stored labels, unless the user named one.
+    """Have a judge ask in the output modes of stored labels, unless the user named one.
 
     Args:
         judge: any judge.
@@ -50,8 +53,11 @@ def choose_mode(
         is_known: returns whether a key has a record or is in a batch.
     """
     if isinstance(judge, ChoosesMode) and judge.auto:
-        mode = known_mode(tasks, is_known) or _mode_in_store(judge, store)
-        judge.choose_mode(mode)
+        asked = known_modes(tasks, is_known)
+        known = {schema: mode for schema, mode in asked.items() if mode}
+        if not asked or len(known) < len(asked):
+            known = _modes_in_store(judge, store) | known
+        judge.choose_modes(known, _most(known.values()))
 
 
 def first_tasks(factory: TaskFactory, rows: Rows) -> Iterator[Task[Any]]:
@@ -73,20 +79,30 @@ def first_tasks(factory: TaskFactory, rows: Rows) -> Iterator[Task[Any]]:
                     yield from (windowed.task, windowed.parts[0])
 
 
-def known_mode(tasks: Iterable[Task[Any]], is_known: Callable[[str], bool]) -> str | None:
-    """Return the first mode in which a task is known."""
+def known_modes(
+    tasks: Iterable[Task[Any]], is_known: Callable[[str], bool]
+) -> dict[str, str | None]:
+    """Return the first mode in which a task is known, by schema; ``None`` where none is."""
+    found = dict[str, str | None]()
     for task in tasks:
-        for mode in MODES:
-            if is_known(task.in_mode(mode_facts(mode)).key):
-                return mode
-    return None
+        if found.get(task.schema.name) is None:
+            modes = (mode for mode in MODES if is_known(task.in_mode(mode_facts(mode)).key))
+            found[task.schema.name] = next(modes, None)
+    return found
 
 
-def _mode_in_store(judge: Judge, store: LabelStore) -> str | None:
-    """Return the mode of most labels of a judge, of those that are read; ``None`` without any."""
-    spec, modes = judge.spec, list[str]()
+def _modes_in_store(judge: Judge, store: LabelStore) -> dict[str, str]:
+    """Return the mode of most labels of a judge, by schema, of those that are read."""
+    spec, modes = judge.spec, defaultdict[str, list[str]](list)
     with suppress(StoreError):  # a damaged label is reported when its row is needed
         for record in islice(store, LABELS_READ):
-            if (record.signature.judge, record.signature.model) == (spec.judge, spec.model):
-                modes.append(mode_of(record.signature))
-    return max(modes, key=modes.count, default=None)
+            by = record.signature
+            if (by.judge, by.model) == (spec.judge, spec.model):
+                modes[by.response_schema.name].append(mode_of(by))
+    return {schema: mode for schema, found in modes.items() if (mode := _most(found))}
+
+
+def _most(modes: Iterable[str]) -> str | None:
+    """Return the most frequent mode; ``None`` without any."""
+    counted = Counter(modes)
+    return max(counted, key=counted.__getitem__, default=None)

@@ -17,7 +17,7 @@ from labeler.errors import StoreError, UsageError
 from labeler.judges.judge import FREE_JUDGES
 from labeler.labeling.cache import LabelCache
 from labeler.labeling.editions import EDITIONS, OptionsT, edition_in, edition_of, in_edition
-from labeler.labeling.modes import LABELS_READ, first_tasks, known_mode
+from labeler.labeling.modes import LABELS_READ, first_tasks, known_modes
 from labeler.labeling.tasks import LabelTasks, TaskFactory
 from labeler.labels.record import AnyRecord
 from labeler.sentences.example import Example
@@ -135,7 +135,7 @@ class _FirstRows:
         """Return whether a paid judge, or any if none is paid, has labeled one of them."""
         paid = [factory for factory in factories if _is_paid(factory)]
         return any(
-            known_mode(first_tasks(factory, self.rows), self.cache.is_known) is not None
+            any(known_modes(first_tasks(factory, self.rows), self.cache.is_known).values())
             for factory in paid or factories
         )
 

@@ -17,7 +17,7 @@ from labeler.errors import FatalJudgeError, UsageError
 from labeler.integrations.batch.client import OpenAIBatches
 from labeler.integrations.batch.collect import Waiting
 from labeler.judges.openai.reading import find_object
-from labeler.judges.openai.request import FRAME, FRAME_VERSION, MODES, request_body
+from labeler.judges.openai.request import FRAME, FRAME_VERSION, MODES, mode_of, request_body
 from labeler.judges.openai.spec import OpenAISpec, spec_of
 from labeler.judges.pricing import given_price
 from labeler.judges.prompting import load_prompt
@@ -338,6 +338,35 @@ def test_a_server_that_changes_its_mind_keeps_its_mode() -> None:
         outcomes = run(provider, rows(12), concurrency=1)
     assert reasons(outcomes) == [*["label"] * 5, "parameter", *["label"] * 6]
     assert {call.mode for call in provider.calls} == {"strict"}
+
+
+def strict_for_small(call: Call) -> Behavior | None:
+    """Refuses a strict schema about a response."""
+    refused = call.mode == "strict" and "RESPONSE" in call.data
+    return error(400, message="response_format is not supported") if refused else None
+
+
+def test_each_schema_has_a_mode_of_its_own(tmp_path: Path) -> None:
+    """One that is taken for retrievals need not be for responses; a rerun asks nothing."""
+    options: dict[str, Any] = {"store": tmp_path / "store", "relevance": "blind"}
+    with Provider(strict_for_small, modes=MODES) as provider:
+        first = run(provider, rows(9), concurrency=2, **options)
+        more = run(provider, rows(3, 20), concurrency=2, **options)
+    found = records(first) + records(more)
+    assert (len(found), {mode_of(one.signature) for one in found}) == (12, {"schema"})
+    assert {mode_of(one.retrieval.signature) for one in found if one.retrieval} == {"strict"}
+    assert len(provider.calls) - 24 in {1, 2}
+    assert run(provider, rows(9), **options) == first
+
+
+def test_responses_are_asked_in_the_mode_in_which_retrievals_were() -> None:
+    """Nothing more is refused."""
+    with accepting("json") as provider:
+        found = run(provider, rows(9), relevance="blind", concurrency=1)
+    assert reasons(found) == ["label"] * 9
+    assert ["RESPONSE" in call.data for call in provider.calls if call.mode != "json"] == [
+        False
+    ] * 3
 
 
 def test_a_refusal_that_quotes_the_row_changes_nothing() -> None:

@@ -29,6 +29,7 @@ from labeler.integrations.batch.folder import (
 )
 from labeler.integrations.batch.request_files import BatchRequest, FileLimits, History, PartWriter
 from labeler.integrations.batch.runner import run
+from labeler.judges.openai.request import mode_of
 from labeler.judges.openai.spec import OpenAISpec
 from labeler.judges.task import Task
 from labeler.labeling.modes import choose_mode, first_tasks
@@ -152,8 +153,8 @@ async def _submit(
             selection.release()
         parts: list[BatchPart] = []
         if folder is not None:
-            mode = selection.how.judge.spec.sampling().get("output_mode", "strict")
-            notice(f"output mode {mode}, which a batch keeps: --output-mode names another")
+            modes = " and ".join(sorted(selection.modes))
+            notice(f"output mode {modes}, which a batch keeps: --output-mode names another")
             parts = folder.parts()
             await send(folder, client)
     return Submission(
@@ -181,6 +182,8 @@ class _Selection:
         self.pending: dict[str, str] = {}
         self.how, self._store, self._retry_failed = how, store, retry_failed
         self.needs = how.needs
+        self.modes = set[str]()
+        """Output modes of the requests."""
         self._seen: set[str] = set()
         self._leases: list[Lease] = []
 
@@ -196,6 +199,7 @@ class _Selection:
                 if why:
                     self.left_out[why] += 1
                 else:
+                    self.modes.add(mode_of(request.signature))
                     yield request
 
     def _requests(self, row: Row) -> Sequence[Task[Any]]:

@@ -91,7 +91,7 @@ class HostedJudge(ABC):
     ) -> None:
         self.spec = spec_of(model, settings, self.provider)
         self.auto = settings.get("output_mode", "auto") == "auto"
-        self._may_change = self.auto
+        self._kept = frozenset[str]()
         self._mode: str = self.spec.output_mode or "strict"
         self._open = self.wires()
         if api_key is None and self.spec.api_key_command is None:
@@ -132,9 +132,11 @@ class HostedJudge(ABC):
         """
         traffic = current()
         cap = self.spec.max_output_tokens
-        if self._may_change and not traffic.health.labels:  # each further mode would cost a request
-            modes = self.spec.provider.modes
-            traffic.health.doubt(len(modes) - 1 - modes.index(self._mode))
+        if self._may_change(task):
+            mode = self._begin_mode(task.schema.name)
+            if not traffic.health.labels:  # each further mode would cost a request
+                modes = self.spec.provider.modes
+                traffic.health.doubt(len(modes) - 1 - modes.index(mode))
         if traffic.budget.cap is not None:
             self.require_bounds()
         if traffic.budget.cap is not None or self.spec.provider.requires_cap:
@@ -146,14 +148,21 @@ class HostedJudge(ABC):
             answer = await self._ask(log)
         finally:
             ATTEMPT_LOG.reset(token)
+        traffic.health.schemas.add(task.schema.name)
         facts = log.facts(self._host)
         return JudgeReply(answer, facts, tokens=log.tokens, repairs=log.repairs)
 
-    def choose_mode(self, mode: str | None) -> None:
-        """Ask in an output mode from now on, whatever the server accepts; ``None``: see that."""
-        self._may_change = self.auto and mode is None
-        if self.auto and mode is not None:
-            self._mode, self.spec = mode, self.spec.in_mode(mode)
+    def choose_modes(self, known: Mapping[str, str], others: str | None) -> None:
+        """Ask in the output modes of stored labels.
+
+        Args:
+            known: by schema; they stay, whatever the server accepts.
+            others: first mode of other schemas, if any is known; it may change.
+        """
+        if self.auto:
+            self._kept = frozenset(known)
+            self._mode = others or self._mode
+            self.spec = self.spec.in_modes(known, others)
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop; the judge may be used again."""
@@ -356,21 +365,32 @@ class HostedJudge(ABC):
 
     def _rejected_mode(self, log: AttemptLog, failed: AttemptFailed) -> ModeRejected | None:
         """Return the task in another output mode if the server rejects that of its own."""
-        mode = mode_of(log.task.signature)
-        if not (self._may_change and failed.rule.names_format) or _quotes(log.task, failed):
+        task, mode = log.task, mode_of(log.task.signature)
+        if not (self._may_change(task) and failed.rule.names_format) or _quotes(task, failed):
             return None
-        if mode == self._mode:  # no other record was rejected before
+        schema = task.schema.name
+        if mode == self._begin_mode(schema):  # no other record was rejected before
             modes = self.spec.provider.modes
-            if mode == modes[-1] or log.traffic.health.labels:
+            if mode == modes[-1] or schema in log.traffic.health.schemas:
                 return None
             self._mode = modes[modes.index(mode) + 1]
-            self.spec = self.spec.in_mode(self._mode)
+            self.spec = self.spec.in_mode(self._mode, schema)
             log.traffic.health.doubt()
             log.traffic.notice(
                 f"the server does not accept output mode {mode}: asking in mode {self._mode}, "
                 "which is part of the labels' signatures"
             )
-        return ModeRejected(mode, mode_facts(self._mode), attempts=log.attempts)
+        return ModeRejected(mode, mode_facts(self._begin_mode(schema)), attempts=log.attempts)
+
+    def _may_change(self, task: Task) -> bool:
+        """Return True if the output mode of a task is the judge's choice."""
+        return self.auto and task.schema.name not in self._kept
+
+    def _begin_mode(self, schema: str) -> str:
+        """Return the output mode of a schema; at first, that in which the last one ended."""
+        if schema not in self.spec.schema_modes:
+            self.spec = self.spec.in_mode(self._mode, schema)
+        return self.spec.schema_modes[schema]
 
     def _require_mode(self, log: AttemptLog, unsent: SentRequest) -> None:
         """Check, as late as possible, that the mode of a task was not rejected meanwhile.
@@ -378,10 +398,12 @@ class HostedJudge(ABC):
         Raises:
             ModeRejected: it was; the request is not sent.
         """
-        mode = mode_of(log.task.signature)
-        if self._may_change and mode != self._mode and not log.answers:
+        if log.answers or not self._may_change(log.task):
+            return
+        mode, own = mode_of(log.task.signature), self._begin_mode(log.task.schema.name)
+        if mode != own:
             unsent.answered(tokens=0, cost=Decimal(0))
-            raise ModeRejected(mode, mode_facts(self._mode), attempts=log.attempts)
+            raise ModeRejected(mode, mode_facts(own), attempts=log.attempts)
 
     def _opened(self) -> _OpenClient:
         """Return the client of the running event loop; a client cannot change loops."""

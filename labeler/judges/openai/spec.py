@@ -17,6 +17,7 @@ from labeler.judges.options import InKey, ModelOptions, NotInKey
 from labeler.judges.providers import PROVIDERS, Provider
 from labeler.judges.record_schema import KEYS_VERSION, KeysVersion
 from labeler.judges.task import MODE_FACTS
+from labeler.labels.schemas import ResponseSchema
 
 
 def _keys_version(given: object) -> object:
@@ -38,6 +39,8 @@ class OpenAISpec(JudgeSpec, ModelOptions):  # type: ignore[misc]  # JudgeSpec is
     """How the schema is sent; ``None`` for strict, so that keys of strict labels stay."""
     schema_frame: Annotated[FrameVersion | None, InKey] = None
     """Version of the words around the schema, in the modes that show it to the model."""
+    schema_modes: Annotated[dict[str, str], NotInKey] = Field(default_factory=dict)
+    """Output modes by schema, where known: a server may accept one for a small schema only."""
     keys_in_schema: Annotated[KeysVersion | None, BeforeValidator(_keys_version), InKey] = None  # type: ignore[assignment]
     """Version of the lists of a record's keys in its schema; ``None`` without lists."""
     base_url: Annotated[str, NotInKey] = OFFICIAL_URL
@@ -63,10 +66,22 @@ class OpenAISpec(JudgeSpec, ModelOptions):  # type: ignore[misc]  # JudgeSpec is
         sampling = {name: value for name, value in self.sampling().items() if name not in _NOT_SENT}
         return {"model": self.model, **sampling.pop("extra_body", {}), **sampling}
 
-    def in_mode(self, mode: str) -> Self:
-        """Return the same settings with another output mode."""
+    def in_mode(self, mode: str, schema: str | None = None) -> Self:
+        """Return the same settings with another output mode, for one schema or the others."""
+        if schema is not None:
+            return self.model_copy(update={"schema_modes": {**self.schema_modes, schema: mode}})
         other = dict.fromkeys(MODE_FACTS) | mode_facts(mode)
         return self.model_copy(update=other)
+
+    def in_modes(self, known: Mapping[str, str], others: str | None) -> Self:
+        """Return the same settings with output modes by schema, and one for others if known."""
+        own = self if others is None else self.in_mode(others)
+        return own.model_copy(update={"schema_modes": {**self.schema_modes, **known}})
+
+    def asked_for(self, schema: ResponseSchema) -> Self:
+        """Return the settings with the output mode of a schema."""
+        mode = self.schema_modes.get(schema.name)
+        return self if mode is None else self.in_mode(mode)
 
     @model_validator(mode="before")
     @classmethod
@@ -90,7 +105,7 @@ class OpenAISpec(JudgeSpec, ModelOptions):  # type: ignore[misc]  # JudgeSpec is
 
 _NOT_SENT = MODE_FACTS | {"reask", "keys_in_schema"}
 """Settings in the key that are no parameters of a request."""
-_NOT_GIVEN = frozenset({"judge", "reask", "schema_frame"})
+_NOT_GIVEN = frozenset({"judge", "reask", "schema_frame", "schema_modes"})
 """Fields that no user sets."""
 
 

@@ -22,11 +22,13 @@ class Health:
 
     Attributes:
         labels: usable answers of this run.
+        schemas: names of the schemas that were answered.
         rejects_caching: true if the server has rejected the fields for prompt caching.
     """
 
     def __init__(self) -> None:
         self.labels = 0
+        self.schemas = set[str]()
         self.rejects_caching = False
         self._alike: defaultdict[Hashable, set[Hashable]] = defaultdict(set)
         self._most = 0
