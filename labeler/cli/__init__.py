@@ -180,8 +180,9 @@ _add_group(
     {
         "ragbench": _Command(None, "labeling", "import_ragbench", _PIPE_CLOSED),
         "labels": _Command(None, "labeling", "import_labels"),
+        "traces": _Command(None, "tracing", "import_traces", _PIPE_CLOSED),
     },
-    "Import labels that were made elsewhere.",
+    "Import labels and traces that were made elsewhere.",
 )
 _add_group(
     "store",

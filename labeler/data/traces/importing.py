@@ -1,0 +1,176 @@
+"""Traces of files as rows: read, sampled, joined, and counted where they give no row."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+from labeler.data.formats import read_source
+from labeler.data.parsing import to_example
+from labeler.data.traces import langfuse, mlflow, otlp, phoenix
+from labeler.data.traces.fields import SpanFault
+from labeler.data.traces.gathering import SpanTable, Trace, order_of
+from labeler.data.traces.joining import has_root, rows_of
+from labeler.data.traces.span import Span, Unjoinable
+from labeler.errors import BadRow, UsageError
+
+_FORMATS = (otlp, phoenix, mlflow, langfuse)
+_UNKNOWN = SpanFault(
+    "unknown_format",
+    "no span: export traces as OTLP JSON, from Phoenix, Langfuse or MLflow, and pass that file",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TraceChoice:
+    """Which traces become rows.
+
+    Attributes:
+        sample: share of the traces, from 0 to 1, by a hash of their ids.
+        seed: of the hash.
+        per_day: maximum number of traces with rows for each day in UTC.
+        where: texts ``KEY=VALUE``; a trace needs a span with each attribute, or a row with each
+            metadata field.
+
+    Raises:
+        UsageError: a value is out of range, or a text has no ``=``.
+    """
+
+    sample: float = 1.0
+    seed: int = 0
+    per_day: int | None = None
+    where: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.sample <= 1:
+            raise UsageError(f"--sample {self.sample:g}: a share from 0 to 1")
+        for pair in self.where:
+            if not pair.partition("=")[0] or "=" not in pair:
+                raise UsageError(f"--where {pair!r:.80} is not KEY=VALUE: write --where user.id=7")
+
+    def order(self, trace_id: str) -> bytes | None:
+        """Return the rank of a trace, or ``None`` if it is not in the sample."""
+        rank = order_of(trace_id, self.seed)
+        return rank if int.from_bytes(rank[:8]) < self.sample * 2**64 else None
+
+    def fits(self, spans: Iterable[Span], rows: Iterable[dict[str, Any]]) -> bool:
+        """Return True if a trace has all that is asked for."""
+        known = [span.attributes for span in spans] + [row["metadata"] for row in rows]
+        pairs = (pair.partition("=") for pair in self.where)
+        return all(
+            any(key in one and _printed(one[key]) == value for one in known)
+            for key, _, value in pairs
+        )
+
+
+def _printed(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@dataclass
+class TraceCounts:
+    """What became of traces, filled while rows are read.
+
+    Attributes:
+        traces: traces in the files that are in the sample.
+        rows: rows made.
+        unjoined: traces without a row, by reason, see ``REASONS``.
+        filtered: traces that ``where`` leaves out.
+        over_limit: traces beyond ``per_day``.
+        without_root: traces with rows whose root span is in no file.
+        repeated: spans that occur again, alike.
+        replaced: spans that occur again with other content; the last one counts.
+        faults: unreadable lines and spans, by reason.
+        examples: the first trace or place of each reason.
+    """
+
+    traces: int = 0
+    rows: int = 0
+    unjoined: Counter[str] = field(default_factory=Counter)
+    filtered: int = 0
+    over_limit: int = 0
+    without_root: int = 0
+    repeated: int = 0
+    replaced: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, str] = field(default_factory=dict)
+
+    def fault(self, reason: str, message: str) -> None:
+        """Count an unreadable line or span."""
+        self.faults[reason] += 1
+        self.examples.setdefault(reason, message)
+
+
+def read_traces(
+    files: Sequence[str], choice: TraceChoice | None = None, counts: TraceCounts | None = None
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of traces, by day; in a day by a hash of the trace.
+
+    Args:
+        files: JSON Lines, JSON, CSV or Parquet; the spans of a trace may be in several.
+        choice: which traces; all by default.
+        counts: filled while the rows are read.
+
+    Raises:
+        UsageError: a file cannot be read.
+    """
+    choice, counts = choice or TraceChoice(), counts if counts is not None else TraceCounts()
+    with closing(SpanTable()) as table:
+        for name in files:
+            _gather(name, table, choice, counts)
+        counts.repeated, counts.replaced = table.repeated, table.replaced
+        days: Counter[int] = Counter()
+        for trace in table.traces():
+            counts.traces += 1
+            if choice.per_day is not None and days[trace.day] >= choice.per_day:
+                counts.over_limit += 1
+                continue
+            rows = _joined(trace, table, choice, counts)
+            days[trace.day] += bool(rows)
+            counts.rows += len(rows)
+            yield from rows
+
+
+def _gather(name: str, table: SpanTable, choice: TraceChoice, counts: TraceCounts) -> None:
+    for raw in read_source(name):
+        if isinstance(raw.fields, BadRow):
+            counts.fault(raw.fields.reason, str(raw.fields))
+            continue
+        known = next((one for one in _FORMATS if one.fits(raw.fields)), None)
+        for span in known.spans(raw.fields) if known else (_UNKNOWN,):
+            if isinstance(span, SpanFault):
+                counts.fault(span.reason, f"{raw.where}: {span.message}")
+                continue
+            try:
+                order = choice.order(span.trace_id)
+                if order is not None:
+                    table.add(span, order)
+            except UnicodeEncodeError:
+                where = f"{raw.where} (span {span.span_id!a})"
+                counts.fault("lone_surrogate", f"{where}: a lone surrogate: mend it at its source")
+
+
+def _joined(
+    trace: Trace, table: SpanTable, choice: TraceChoice, counts: TraceCounts
+) -> list[dict[str, Any]]:
+    """Return the rows of a trace; none if it is filtered out or cannot be joined."""
+    try:
+        spans = table.spans(trace)
+        rows = rows_of(spans)
+        if not choice.fits(spans, rows):
+            counts.filtered += 1
+            return []
+        for row in rows:
+            to_example(row, f"trace {trace.trace_id}")
+    except Unjoinable as error:
+        counts.unjoined[str(error)] += 1
+        counts.examples.setdefault(str(error), trace.trace_id)
+        return []
+    except BadRow as error:
+        counts.fault(error.reason, str(error))
+        return []
+    counts.without_root += not has_root(spans)
+    return rows

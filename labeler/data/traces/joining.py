@@ -1,0 +1,244 @@
+"""Rows of the spans of one trace.
+
+An answer is a span with a question and a response of its own, such as the chain or agent at the
+root. It gives a row with the documents of all retrievers below it. A span without texts, such as
+that of a web request, stands for the answers below it, unless a retrieval would be lost: then its
+parts are joined.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import chain
+from typing import Any
+
+from labeler.data.traces.span import Span, Unjoinable
+from labeler.data.traces.texts import Turn, answer_of, conversation, documents_of
+
+_DEEPEST = 500
+"""Levels of spans."""
+_MODEL = (
+    "gen_ai.response.model",
+    "gen_ai.request.model",
+    "llm.model_name",
+    "langfuse.observation.model.name",
+    "mlflow.llm.model",
+)
+_USER = ("user.id", "langfuse.user.id", "enduser.id", "mlflow.trace.user")
+_SESSION = ("session.id", "gen_ai.conversation.id", "langfuse.session.id", "mlflow.trace.session")
+_RESPONSE_ID = ("gen_ai.response.id",)
+
+
+@dataclass(eq=False)
+class _Node:
+    """A span with the spans below it, by start; the node above all roots has no span."""
+
+    span: Span | None
+    below: list[_Node] = field(default_factory=list)
+    question: str | None = None
+    history: list[Turn] = field(default_factory=list)
+    response: str | None = None
+
+
+def rows_of(spans: Sequence[Span]) -> list[dict[str, Any]]:
+    """Return the rows of a trace.
+
+    The id of a row is the trace's; with the row's index after a slash if there are several.
+
+    Args:
+        spans: the spans of a trace by start.
+
+    Raises:
+        Unjoinable: they give no row.
+    """
+    top = _tree(spans)
+    answers = _answers(top)
+    if not answers:
+        raise Unjoinable(_fault(top, spans))
+    rows = [_row(node) for node in answers]
+    for index, row in enumerate(rows):
+        row["id"] = spans[0].trace_id + (f"/{index}" if len(rows) > 1 else "")
+    return rows
+
+
+def has_root(spans: Sequence[Span]) -> bool:
+    """Return False if each span names a parent that is not there: the trace's root is missing."""
+    return any(span.parent in {None, span.trace_id} for span in spans)
+
+
+def _tree(spans: Sequence[Span]) -> _Node:
+    """Return the root of all roots; a span whose parent is not there is a root.
+
+    Raises:
+        Unjoinable: spans are parents of each other, or there are too many levels.
+    """
+    nodes = {span.span_id: _Node(span) for span in spans}
+    top = _Node(None)
+    for node in nodes.values():
+        above = nodes.get(node.span.parent or "", top) if node.span else top
+        above.below.append(node)
+    level, seen = top.below, 0
+    for _ in range(_DEEPEST):
+        seen += len(level)
+        level = list(chain.from_iterable(node.below for node in level))
+    if level:
+        raise Unjoinable("too_deep")
+    if seen < len(nodes):
+        raise Unjoinable("cyclic_parents")
+    for node in nodes.values():
+        node.below = [inner for inner in node.below if inner.span and inner.span.kind != "aside"]
+        if node.span and node.span.kind == "other":
+            node.question, node.history = conversation(node.span.inputs)
+            node.response = answer_of(node.span.outputs)
+    return top
+
+
+def _fault(top: _Node, spans: Iterable[Span]) -> str:
+    """Return why a trace has no answer."""
+    if not any(span.inputs or span.outputs or span.documents for span in spans):
+        return "no_texts"
+    return "no_question" if top.question is None else "no_response"
+
+
+def _answers(node: _Node) -> list[_Node]:
+    """Return the nodes of a subtree that become rows; a joined node is completed."""
+    if node.question is not None and node.response is not None:
+        return [node]
+    inside = (inner for inner in node.below if inner.span and inner.span.kind == "other")
+    found = [one for inner in inside for one in _answers(inner)]
+    found = [one for one in found if any(_retrievals(one))] or found
+    kept = [span for one in found for span in _retrievals(one)]
+    if found and len(kept) == len(list(_retrievals(node))):
+        return found
+    if node.span is None or node.question is not None:
+        _complete(node)
+    return [node] if node.question is not None and node.response is not None else []
+
+
+def _retrievals(node: _Node) -> Iterator[Span]:
+    """Yield the retrievals below a node: of nested ones the outermost that has documents."""
+    span = node.span
+    is_one = span is not None and span.kind in {"retriever", "reranker"}
+    inner = [found for below in node.below for found in _retrievals(below)]
+    if span and is_one and (span.documents or not inner):
+        yield span
+    else:
+        yield from inner
+
+
+def _complete(node: _Node) -> None:
+    """Take a question and a response from the spans below, where the node lacks them."""
+    inner = list(_nodes(node))
+    spans = [one.span for one in inner if one.span]
+    if node.question is None:
+        asked = next((one for one in inner if one.question is not None), None)
+        if asked:
+            node.question, node.history = asked.question, asked.history
+        for kind in ("retriever", "llm") if not asked else ():
+            talks = (conversation(span.inputs) for span in spans if span.kind == kind)
+            if talk := next((talk for talk in talks if talk[0]), None):
+                node.question, node.history = talk
+                break
+    if node.response is None:
+        models = (answer_of(span.outputs) for span in _later(spans) if span.kind == "llm")
+        node.response = next((answer for answer in models if answer), None)
+
+
+def _nodes(node: _Node) -> Iterator[_Node]:
+    """Yield the nodes of a subtree, parents first."""
+    yield node
+    for inner in node.below:
+        yield from _nodes(inner)
+
+
+def _later(spans: Iterable[Span]) -> list[Span]:
+    return sorted(spans, key=lambda span: span.start, reverse=True)
+
+
+def _row(node: _Node) -> dict[str, Any]:
+    """Return the row of an answer, without its id.
+
+    Raises:
+        Unjoinable: it has no retrieval and no outputs of tools, or documents without text.
+    """
+    spans = [one.span for one in _nodes(node) if one.span]
+    retrievals = sorted(_retrievals(node), key=lambda span: span.start)
+    tools = _tool_outputs(node)
+    documents = list(documents_of(spans[0].outputs, named=True).texts)
+    if retrievals:
+        documents = _documents(retrievals)
+    elif not documents and not tools:
+        raise Unjoinable("no_retrieval")
+    row: dict[str, Any] = {
+        "id": "",
+        "question": node.question,
+        "documents": documents,
+        "response": node.response,
+        "history": [turn._asdict() for turn in node.history],
+        "tool_outputs": tools,
+        "metadata": _metadata(node, spans),
+    }
+    return {name: value for name, value in row.items() if value or name in {"id", "documents"}}
+
+
+def _documents(retrievals: Iterable[Span]) -> list[str]:
+    """Return the documents of retrievals in order; one that is found again counts once.
+
+    A reranker replaces the documents that it was given; all before it, if they are not recorded.
+
+    Raises:
+        Unjoinable: a document has no text.
+    """
+    found: list[str] = []
+    for span in retrievals:
+        if span.textless:
+            raise Unjoinable("documents_without_text")
+        if span.kind == "reranker":
+            given = set(span.inputs or found)
+            found = [text for text in found if text not in given]
+        known = set(found)
+        found += [text for text in span.documents if text not in known]
+    return found
+
+
+def _tool_outputs(node: _Node) -> list[dict[str, str]]:
+    """Return what tools returned, in order; a tool that retrieves is a retrieval."""
+    tools = [
+        one.span
+        for one in _nodes(node)
+        if one.span and one.span.kind == "tool" and not any(_retrievals(one))
+    ]
+    texts = [(span.name, _output(span.outputs)) for span in reversed(_later(tools))]
+    return [{"name": name, "text": text} for name, text in texts if text.strip()]
+
+
+def _output(outputs: object) -> str:
+    if outputs is None:
+        return ""
+    return answer_of(outputs) or json.dumps(outputs, ensure_ascii=False)
+
+
+def _metadata(node: _Node, spans: Sequence[Span]) -> dict[str, Any]:
+    models = [span for span in _later(spans) if span.kind == "llm"]
+    own = node.span or next(iter(models), spans[0])
+    start = min((span.start for span in spans if span.start), default=0)
+    known = {
+        "trace_id": own.trace_id,
+        "span_id": own.span_id,
+        "time": datetime.fromtimestamp(start // 10**9, UTC).isoformat() if start else None,
+        "name": own.name or None,
+        "model": _first(models, _MODEL),
+        "response_id": _first(models, _RESPONSE_ID),
+        "user": _first(spans, _USER),
+        "conversation_id": _first(spans, _SESSION),
+    }
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def _first(spans: Iterable[Span], names: tuple[str, ...]) -> object:
+    """Return the first value of these attributes."""
+    found = (span.attributes[name] for span in spans for name in names if name in span.attributes)
+    return next(found, None)

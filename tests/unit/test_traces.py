@@ -1,0 +1,227 @@
+"""Spans of traces become rows: question, documents, response."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trace_spans import ANSWER, HOUR, QUESTION, answer, joined, retriever, root, span, write
+
+
+def only(path: Path, *spans: Any) -> dict[str, Any]:
+    """Return the row of a trace that gives one."""
+    [row], counts = joined(write(path, *spans))
+    assert not counts.faults
+    return row
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A file to write."""
+    return tmp_path / "spans.jsonl"
+
+
+def test_a_row_has_the_texts_of_its_spans_and_names_them(file: Path) -> None:
+    """The root's question and answer, the retriever's documents, the model of the call."""
+    call = span("call", "root", "LLM", llm__model_name="small", user__id="7", session__id="c1")
+    row = only(file, *answer(1), call)
+    assert row == {
+        "id": f"{1:032x}",
+        "question": QUESTION,
+        "documents": ["The quay is 90 m long."],
+        "response": ANSWER,
+        "metadata": {
+            "trace_id": f"{1:032x}",
+            "span_id": "726f6f7400000000",
+            "time": "2024-10-04T00:00:00+00:00",
+            "name": "root",
+            "model": "small",
+            "user": "7",
+            "conversation_id": "c1",
+        },
+    }
+
+
+def test_the_order_of_spans_and_their_files_does_not_matter(tmp_path: Path) -> None:
+    """Spans are joined by trace and sorted by start."""
+    spans = [one for trace in range(5) for one in answer(trace, start=trace)]
+    expected, _ = joined(write(tmp_path / "all.jsonl", *spans))
+    random.Random(1).shuffle(spans)  # noqa: S311 - no secret
+    parts = [write(tmp_path / f"{n}.jsonl", *spans[n::3]) for n in range(3)]
+    assert joined(*parts)[0] == expected
+    assert len(expected) == 5
+
+
+def test_several_retrievals_stand_in_order_and_a_document_found_again_once(file: Path) -> None:
+    """A retrieval inside a retrieval is part of it; a reranker replaces what it was given."""
+    later = retriever("later", "root", "C", "A", "D", start=2)
+    first = retriever("first", "root", "A", "B", "B", start=1)
+    inner = retriever("inner", "first", "B", "Z", start=1)
+    assert only(file, root(), later, first, inner)["documents"] == ["A", "B", "B", "C", "D"]
+    reranked = {
+        f"reranker__{side}_documents__{n}__document__content": text
+        for side, texts in {"input": "ABC", "output": "CA"}.items()
+        for n, text in enumerate(texts)
+    }
+    ranker = span("rank", "root", "RERANKER", start=3, **reranked)
+    assert only(file, root(), later, first, ranker)["documents"] == ["D", "C", "A"]
+
+
+def test_tools_and_earlier_turns_stand_next_to_the_documents(file: Path) -> None:
+    """A tool that retrieves is a retrieval; system messages and evaluators are left out."""
+    talk = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Hello."},
+        {"role": "assistant", "content": [{"type": "text", "text": "Hello!"}]},
+        {"role": "user", "content": QUESTION},
+    ]
+    row = only(
+        file,
+        root(input__value={"messages": talk}),
+        span("search", "root", "TOOL", output__value="A"),
+        retriever("find", "search", "A"),
+        span("clock", "root", "TOOL", start=2, output__value={"hour": 7}),
+        span("rate", "root", "EVALUATOR", input__value="q", output__value="0.5"),
+    )
+    assert row["history"] == [
+        {"role": "user", "text": "Hello."},
+        {"role": "assistant", "text": "Hello!"},
+    ]
+    assert row["tool_outputs"] == [{"name": "clock", "text": '{"hour": 7}'}]
+    assert (row["question"], row["documents"]) == (QUESTION, ["A"])
+
+
+def test_answers_below_a_request_are_rows_with_an_index(file: Path) -> None:
+    """A span without texts stands for the answers below it."""
+    spans = [span("request", None, "")]
+    for n in range(2):
+        spans.append(root(f"turn{n}", "request", start=n, output__value=f"{n}."))
+        spans.append(retriever(f"find{n}", f"turn{n}", f"D{n}", start=n))
+    rows, _ = joined(write(file, *spans))
+    assert [(row["id"][-2:], row["documents"], row["response"]) for row in rows] == [
+        ("/0", ["D0"], "0."),
+        ("/1", ["D1"], "1."),
+    ]
+
+
+def test_parts_of_an_answer_are_joined_where_no_span_has_all(file: Path) -> None:
+    """A step that retrieves, and a model that answers, below a request."""
+    row = only(
+        file,
+        span("request", None, ""),
+        span("step", "request", input__value={"query": QUESTION}, output__value=[{"text": "A"}]),
+        retriever("find", "step", "A"),
+        span("call", "request", "LLM", start=2, llm__output_messages__0__message__role="assistant")
+        | {"name": "call"},
+        span(
+            "last",
+            "request",
+            "",
+            start=3,
+            gen_ai__operation__name="chat",
+            gen_ai__output__messages=[
+                {"role": "assistant", "parts": [{"type": "text", "content": ANSWER}]}
+            ],
+        ),
+    )
+    assert (row["question"], row["documents"], row["response"]) == (QUESTION, ["A"], ANSWER)
+
+
+@pytest.mark.parametrize(
+    ("reason", "spans"),
+    {
+        "no_texts": [span("root"), span("find", "root", "RETRIEVER")],
+        "no_retrieval": [root()],
+        "no_response": [root(output__value=""), retriever("find", "root", "A")],
+        "documents_without_text": [
+            root(),
+            span(
+                "find",
+                "root",
+                "",
+                gen_ai__operation__name="retrieval",
+                gen_ai__retrieval__documents=[{"id": "7", "score": 0.5}],
+            ),
+        ],
+        "cyclic_parents": [*answer(1), span("a", "b"), span("b", "a")],
+        "too_deep": [span(f"s{n}", f"s{n - 1}" if n else None) for n in range(502)],
+    }.items(),
+)
+def test_a_trace_that_gives_no_row_is_counted_by_its_reason(
+    reason: str, spans: list[dict[str, Any]], file: Path
+) -> None:
+    """The first one is named."""
+    rows, counts = joined(write(file, *spans))
+    assert (rows, dict(counts.unjoined)) == ([], {reason: 1})
+    assert counts.examples[reason] == f"{1:032x}"
+
+
+def test_spans_that_occur_twice_count_once(tmp_path: Path) -> None:
+    """Of unlike ones the last counts."""
+    again = write(tmp_path / "again.jsonl", *answer(1, output__value="Yes."))
+    rows, counts = joined(write(tmp_path / "spans.jsonl", *answer(1)), again)
+    assert [row["response"] for row in rows] == ["Yes."]
+    assert (counts.repeated, counts.replaced) == (1, 1)
+
+
+def test_a_trace_without_its_root_is_joined_from_its_parts(file: Path) -> None:
+    """And reported."""
+    rows, counts = joined(write(file, root(parent="gone"), *answer(1)[1:]))
+    assert (len(rows), counts.without_root) == (1, 1)
+
+
+def test_hostile_lines_are_counted_and_cost_no_other_trace(file: Path) -> None:
+    """Cut off, no object, no span, without ids, with a surrogate, nested deeply."""
+    name = write(
+        file, 7, {"spanId": "1", "attributes": []}, root(input__value="\ud800"), *answer(1)
+    )
+    deep = root(name="deep", trace=2, input__value="[" * 100_000)
+    with file.open("a", encoding="utf-8") as end:
+        end.write('{"question": "no span"}\n')
+        end.write(Path(write(file.with_name("deep"), deep)).read_text(encoding="utf-8"))
+        end.write('{"resourceSpans": [{"scope')
+    rows, counts = joined(name)
+    assert len(rows) == 1
+    assert counts.faults == {
+        "not_an_object": 1,
+        "without_ids": 1,
+        "lone_surrogate": 1,
+        "unknown_format": 1,
+        "invalid_json": 1,
+    }
+    assert counts.examples["not_an_object"].startswith(f"{name}:1: ")
+
+
+def test_a_sample_follows_the_ids_alone(tmp_path: Path) -> None:
+    """Greater shares contain smaller ones; another seed gives other traces."""
+    spans = [one for trace in range(200) for one in answer(trace)]
+    name = write(tmp_path / "spans.jsonl", *spans)
+    half, third, other = (
+        {row["id"] for row in joined(name, sample=share, seed=seed)[0]}
+        for share, seed in ((0.5, 1), (0.3, 1), (0.3, 2))
+    )
+    assert third < half
+    assert third != other
+    assert (len(third), len(half)) == (54, 109)
+
+
+def test_a_limit_per_day_counts_traces_with_rows(tmp_path: Path) -> None:
+    """Days are those of UTC."""
+    spans = [one for trace in range(60) for one in answer(trace, start=trace * HOUR)]
+    name = write(tmp_path / "spans.jsonl", *spans, root("alone", trace=99))
+    rows, counts = joined(name, per_day=2)
+    days = [row["metadata"]["time"][:10] for row in rows]
+    assert days == ["2024-10-04"] * 2 + ["2024-10-05"] * 2 + ["2024-10-06"] * 2
+    assert counts.over_limit + len(rows) + counts.unjoined["no_retrieval"] == counts.traces
+
+
+def test_traces_are_chosen_by_attributes_and_metadata(tmp_path: Path) -> None:
+    """All must hold."""
+    spans = [one for trace in range(4) for one in answer(trace, user__id=str(trace % 2), tier="a")]
+    name = write(tmp_path / "spans.jsonl", *spans)
+    rows, counts = joined(name, where=["user=1", "tier=a", "user.id=1"])
+    assert [row["id"][-1] for row in rows] == sorted("13", key=[r["id"][-1] for r in rows].index)
+    assert counts.filtered == 2
