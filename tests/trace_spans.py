@@ -48,7 +48,7 @@ def span_id(name: str) -> str:
 
 def retriever(name: str, parent: str | None, *texts: str, **more: Any) -> dict[str, Any]:
     """Return the span of a retriever."""
-    documents = {
+    documents: dict[str, Any] = {
         f"retrieval__documents__{n}__document__content": text for n, text in enumerate(texts)
     }
     return span(name, parent, "RETRIEVER", input__value=QUESTION, **documents, **more)

@@ -61,7 +61,7 @@ def test_several_retrievals_stand_in_order_and_a_document_found_again_once(file:
     first = retriever("first", "root", "A", "B", "B", start=1)
     inner = retriever("inner", "first", "B", "Z", start=1)
     assert only(file, root(), later, first, inner)["documents"] == ["A", "B", "B", "C", "D"]
-    reranked = {
+    reranked: dict[str, Any] = {
         f"reranker__{side}_documents__{n}__document__content": text
         for side, texts in {"input": "ABC", "output": "CA"}.items()
         for n, text in enumerate(texts)
