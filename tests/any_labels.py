@@ -18,7 +18,13 @@ from labeled import (
 )
 from labeler.labels.answers import SPECIAL_SUPPORT, ComparedClaim, ReferenceClaim, Verdict
 from labeler.labels.record import LabelRecord
-from labeler.sentences.keys import document_key, reference_key, response_key
+from labeler.sentences.keys import (
+    document_key,
+    history_key,
+    reference_key,
+    response_key,
+    tool_key,
+)
 
 MARKERS = ("", "", " [1]", " [2, 9]", " [0]", " (Document 1)", "¹")
 """Ends of response sentences."""
@@ -32,10 +38,13 @@ def trace_labels(draw: st.DrawFn) -> LabelRecord:
     documents = draw(st.lists(st.integers(0, 4), min_size=0, max_size=4))
     keys = [document_key(d, s) for d, size in enumerate(documents) for s in range(size)]
     subset = st.lists(st.sampled_from(keys), unique=True) if keys else st.just([])
+    turns = draw(st.integers(0, 2))
+    evidence = [*keys, *(key for n in range(turns) for key in (history_key(n, 1), tool_key(n, 0)))]
+    named = st.lists(st.sampled_from(evidence), unique=True) if evidence else st.just([])
     size = draw(st.integers(0, 4))
     support = {
         response_key(s): draw(
-            st.one_of(subset, st.lists(st.sampled_from(SPECIAL_SUPPORT), max_size=2))
+            st.one_of(named, st.lists(st.sampled_from(SPECIAL_SUPPORT), max_size=2))
         )
         for s in range(size)
         if draw(st.booleans())
@@ -47,6 +56,7 @@ def trace_labels(draw: st.DrawFn) -> LabelRecord:
         support=support,
         response=size,
         citing=draw(CITING),
+        turns=turns,
     )
     return _with_doubts(made) if draw(st.booleans()) else made
 
@@ -155,7 +165,13 @@ def random_label(random: Random, profile: str) -> LabelRecord:
     if profile == "trace":
         size = random.randint(0, 4)
         judged = [response_key(s) for s in range(size) if random.random() < 0.8]
-        support = {key: some() or [random.choice(SPECIAL_SUPPORT)] for key in judged}
+        turns = random.randint(0, 1)
+        spoken = [history_key(0, 0), tool_key(0, 0)] if turns else []
+        support = {
+            key: [*some(), *random.sample(spoken, len(spoken) and random.randint(0, 2))]
+            or [random.choice(SPECIAL_SUPPORT)]
+            for key in judged
+        }
         return record(
             documents=sizes,
             relevant=some(9),
@@ -163,6 +179,7 @@ def random_label(random: Random, profile: str) -> LabelRecord:
             support=support,
             response=size,
             citing=citing,
+            turns=turns,
         )
     number = random.randint(0, 5)
     claims = [

@@ -23,7 +23,7 @@ from labeler.labels.contract import check_label
 from labeler.labels.profiles import PROFILES, Profile
 from labeler.labels.record import LabelRecord, label_key
 from labeler.labels.signature import Signature
-from labeler.sentences.example import KeyedExample, key_reference
+from labeler.sentences.example import KeyedExample, key_reference, key_tool_output, key_turn
 from labeler.sentences.keys import letters, position
 from samples import keyed_example, pieces, signature
 
@@ -231,6 +231,7 @@ def record(
     stored: VerbatimLabel | None = None,
     answer: GPTLabelingOutput | None = None,
     citing: Sequence[str] = (),
+    turns: int = 0,
     metadata: Mapping[str, Any] | None = None,
 ) -> LabelRecord:
     """A stored label.
@@ -245,6 +246,7 @@ def record(
         stored: the answer as given, where it differs; the label is then made from it.
         answer: the whole answer, such as that of a richer profile; in place of what else it says.
         citing: what ends the first response sentences, such as `` [1]``.
+        turns: earlier turns of two sentences each, and as many tool outputs of one.
         metadata: other columns.
     """
     if answer is None:
@@ -255,7 +257,7 @@ def record(
     sentences = tuple(part if isinstance(part, int) else tuple(part) for part in documents)
     ends = chain(citing, repeat(""))
     said = tuple(f"Statement {letters(place)}{next(ends)}." for place in range(size))
-    asked = _asked(id, sentences, said, reference, _profile_of(answer).name)
+    asked = _asked(id, (sentences, said, turns), reference, _profile_of(answer).name)
     example = asked.example
     if metadata:
         example = example.model_copy(update={"metadata": dict(metadata)})
@@ -282,11 +284,11 @@ class _Asked(NamedTuple):
 @lru_cache(maxsize=4096)  # tests that draw labels ask for few shapes, and very often
 def _asked(
     name: str,
-    documents: tuple[int | tuple[str, ...], ...],
-    response: tuple[str, ...],
+    shown: tuple[tuple[int | tuple[str, ...], ...], tuple[str, ...], int],
     reference: int | None,
     profile: str,
 ) -> _Asked:
+    documents, response, turns = shown
     example = keyed_example(
         id=name,
         documents=[
@@ -300,6 +302,9 @@ def _asked(
     if reference is not None:
         truths = pieces([f"Truth {letters(s)}." for s in range(reference)])
         example = example.model_copy(update={"reference": key_reference(truths)})
+    spoken = tuple(key_turn(n, "user", pieces(["Hello.", "Why?"])) for n in range(turns))
+    returned = tuple(key_tool_output(n, None, pieces(["18"])) for n in range(turns))
+    example = example.model_copy(update={"history": spoken, "tool_outputs": returned})
     made_by = signature(prompt=PROFILES[profile].prompt, schema=PROFILES[profile].schema)
     return _Asked(label_key(example, made_by), example, made_by)
 

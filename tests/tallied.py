@@ -8,6 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from labeler.calculators.columns import (
+    BY_CONVERSATION,
     CITING,
     COMPARED,
     CONTRADICTED,
@@ -63,6 +64,7 @@ def tallied_row(record: LabelRecord) -> IndexRow:
                 (counted.general, GENERAL),
                 (counted.citing, CITING),
                 (counted.well_cited, WELL_CITED),
+                (counted.by_conversation, BY_CONVERSATION),
             )
         ),
         claims=ordered(_claims(counted.claims, counted.relevant_chunks)),
@@ -79,6 +81,7 @@ def tallied_row(record: LabelRecord) -> IndexRow:
             counted.utilization_mass,
             counted.adherence_mass,
             counted.measures_completeness,
+            counted.has_conversation,
             *map(marks.count, range(4)),
             *(_length(counted.lengths, marks, mark) for mark in range(4)),
         ),

@@ -84,7 +84,7 @@ _BEGINNING = 4
 )
 def number_in_no_document(subject: Subject) -> Iterator[Found]:
     """Find numbers that neither the documents nor the question contain."""
-    known = subject.figures(*subject.documents) | subject.asked_figures
+    known = subject.figures(*subject.evidence) | subject.asked_figures
     for entry, claim in subject.checkable:
         strange = _missing(entry, claim, known)
         if strange:
@@ -104,7 +104,7 @@ def number_in_no_document(subject: Subject) -> Iterator[Found]:
 )
 def number_not_in_support(subject: Subject) -> Iterator[Found]:
     """Find numbers of other document sentences that neither support nor question contain."""
-    everywhere = subject.figures(*subject.documents)
+    everywhere = subject.figures(*subject.evidence)
     for entry, claim in subject.checkable:
         named = subject.named(entry)
         missing = _missing(entry, claim, subject.figures(*named) | subject.asked_figures)
@@ -249,15 +249,16 @@ def wrong_citation(subject: Subject) -> Iterator[Found]:
     """Compare the citation markers of each sentence with its support."""
     support: dict[str, set[str]] = {}
     for entry in subject.judged:
-        support.setdefault(entry.response_sentence_key, set()).update(subject.named(entry))
+        named = subject.document_set.intersection(subject.named(entry))
+        support.setdefault(entry.response_sentence_key, set()).update(named)
     count = len(subject.record.example.documents)
     for key, cited in subject.cited.items():
-        named = support.get(key, set())
-        wrong = cited.documents - {position(one).document for one in named}
+        held = support.get(key, set())
+        wrong = cited.documents - {position(one).document for one in held}
         if cited.missing:
             numbers = name_some([f"[{number}]" for number in sorted(cited.missing)])
             yield Found(f"Cites {numbers}, but the record has {count} documents.", (key,))
         if wrong:
             places = name_some([f"document {place}" for place in sorted(wrong)])
-            lacking = "none of its support" if named else "no support: none is named"
-            yield Found(f"Cites {places} with {lacking}.", (key, *subject.in_order(named)))
+            lacking = "none of its support" if held else "no support: none is named"
+            yield Found(f"Cites {places} with {lacking}.", (key, *subject.in_order(held)))

@@ -101,11 +101,11 @@ def overall_explanation_against_verdict(subject: Subject) -> Iterator[Found]:
 
 
 def _explained_keys(subject: Subject, entry: SentenceSupport) -> set[str]:
-    """Return the document sentences in the explanation of a sentence with document support."""
+    """Return the sentences in the explanation of a sentence whose support names sentences."""
     if not entry.fully_supported or not subject.named(entry):
         return set()
     sentence = subject.texts.get(entry.response_sentence_key, "")
-    return named_keys(entry.explanation[:LONGEST], subject.document_set, sentence)
+    return named_keys(entry.explanation[:LONGEST], subject.evidence, sentence)
 
 
 def _explains_by_keys(subject: Subject) -> bool:

@@ -13,7 +13,9 @@ _RANGE = re.compile(
     rf"['\"\[(]?{_KEY.format('last')}\b",
     re.IGNORECASE,
 )
-_MENTION = re.compile(rf"(?<![\w.,$\u20ac\u00a3-]){_KEY.format('key')}(?![\w%])", re.IGNORECASE)
+_MENTION = re.compile(
+    r"(?<![\w.,$\u20ac\u00a3-])(?P<key>[ht]?\d{1,4}[a-z]{1,3})(?![\w%])", re.IGNORECASE
+)
 _APART = re.compile(
     r"\bdoc(?:ument)?\s(?P<document>\d{1,4})\W{1,3}(?:in\s)?sentences?\s['\"(\[]?"
     r"(?P<letters>[a-z]{1,2})(?=['\")\],.;:])",
@@ -32,7 +34,7 @@ _AROUND = ".,;:!?()[]{}'\""
 
 
 def named_keys(explanation: str, known: Collection[str], sentence: str = "") -> set[str]:
-    """Return the document sentences that an explanation names, as ``0a``, ``[1B]``, ``0b-0e``.
+    """Return the sentences that an explanation names, as ``0a``, ``[1B]``, ``0b-0e``, ``h0a``.
 
     Args:
         explanation: the judge's text.

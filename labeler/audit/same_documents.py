@@ -113,7 +113,7 @@ class RetrievalComparison:
     def add(self, label: str, record: LabelRecord) -> None:
         """Add a record of a judge configuration."""
         example = record.example
-        seen = shown(example.model_copy(update={"response": ()}))
+        seen = shown(example.model_copy(update={"response": (), "tool_outputs": ()}))
         retrievals = self._found.setdefault(label, {})
         one = retrievals.setdefault(digest(seen), _Retrieval(len(example.document_keys())))
         one.add(record)

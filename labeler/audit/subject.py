@@ -92,9 +92,9 @@ class Subject:
 
     @cached_property
     def texts(self) -> dict[str, str]:
-        """Text of every sentence of documents, response and reference, by key, in reading order."""
+        """Text of every sentence that the label may speak of, by key, documents first."""
         example = self.record.example
-        sentences = [*example.document_sentences(), *example.response, *(example.reference or ())]
+        sentences = [*example.evidence_sentences(), *example.response, *(example.reference or ())]
         return {sentence.key: sentence.text for sentence in sentences}
 
     @cached_property
@@ -122,15 +122,21 @@ class Subject:
         """Keys of the document sentences, as a set."""
         return frozenset(self.documents)
 
+    @cached_property
+    def evidence(self) -> tuple[str, ...]:
+        """Keys of the sentences that may support: of documents, tool outputs and earlier turns."""
+        return tuple(sentence.key for sentence in self.record.example.evidence_sentences())
+
     @staticmethod
     def named(entry: SentenceSupport) -> tuple[str, ...]:
-        """Return the document sentences in the support of a verdict, without special strings."""
+        """Return the sentences in the support of a verdict, without special strings."""
         return tuple(k for k in entry.supporting_sentence_keys if k not in SPECIAL_SUPPORT)
 
     @cached_property
     def supporting(self) -> frozenset[str]:
         """Document sentences in the support of a supported response sentence."""
-        return frozenset(key for entry in self.supported for key in self.named(entry))
+        named = frozenset(key for entry in self.supported for key in self.named(entry))
+        return named & self.document_set
 
     @cached_property
     def supported(self) -> tuple[SentenceSupport, ...]:
@@ -149,7 +155,7 @@ class Subject:
 
     @cached_property
     def checkable(self) -> tuple[tuple[SentenceSupport, Claim], ...]:
-        """Supported sentences that have document support and make a claim of their own.
+        """Supported sentences whose support names sentences and that make a claim of their own.
 
         Excluded are sentences about what the documents do not say, and introductions to lists.
         """
@@ -185,8 +191,8 @@ class Subject:
 
     @cached_property
     def everywhere(self) -> frozenset[str]:
-        """Word stems of all documents."""
-        return frozenset(stem for key in self.documents for stem in self.words(key))
+        """Word stems of all documents, tool outputs and earlier turns."""
+        return frozenset(stem for key in self.evidence for stem in self.words(key))
 
     def words(self, key: str) -> list[str]:
         """Return the word stems of a sentence, in order; empty for an unknown key."""

@@ -19,7 +19,7 @@ RELEVANT, UTILIZED = 1, 2
 """Marks of a document sentence, and of a document that holds such a sentence."""
 ENTAILING, CONTRADICTING = 4, 8
 """Marks of a document: entails a claim of the reference; contradicts a claim of the response."""
-SUPPORTED, UNSUPPORTED, GENERAL, CITING, WELL_CITED = 1, 2, 4, 8, 16
+SUPPORTED, UNSUPPORTED, GENERAL, CITING, WELL_CITED, BY_CONVERSATION = 1, 2, 4, 8, 16, 32
 """Marks of a response sentence."""
 ENTAILED, ON_TOPIC, COMPARED, COUNTERPART, CONTRADICTED, GROUNDED, IN_CHUNK = (
     *(1, 2, 4, 8, 16),
@@ -158,6 +158,7 @@ class TallyColumns(BaseTally[RatioColumn]):
     measures_completeness = _read("numbers", "measures_completeness")
     has_claims = _read("known", "claims")
     has_reference = _read("known", "reference_claims")
+    has_conversation = _read("numbers", "has_conversation")
     citations = _read("numbers", "citations")
     correct_citations = _read("numbers", "correct_citations")
     stored_relevant = _read("numbers", "stored_relevant")
@@ -175,6 +176,7 @@ class TallyColumns(BaseTally[RatioColumn]):
     general = _having("response", GENERAL)
     citing = _having("response", CITING)
     well_cited = _having("response", WELL_CITED)
+    by_conversation = _having("response", BY_CONVERSATION)
     entailed_claims = _having("response_claims", ENTAILED)
     contradicted_claims = _having("response_claims", CONTRADICTED)
     on_topic_claims = _having("response_claims", ON_TOPIC)

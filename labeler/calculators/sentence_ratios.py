@@ -185,6 +185,27 @@ def citation_coverage(tally: BaseTally[Q]) -> Q:
     return tally.response_share(tally.citing)
 
 
+@_default(
+    "supported_by_history",
+    definition="sentence",
+    needs=SUPPORT,
+    source="share of sentences that rest on the conversation instead of the documents",
+    formula="supported response sentences whose support names a turn or tool output / |A|",
+)
+def supported_by_history(tally: BaseTally[Q]) -> Q:
+    """Share of the response sentences that an earlier turn or a tool output supports.
+
+    These sentences count as supported in every metric; documents may support them as well.
+
+    Counts: supported sentences whose support names a sentence of the history or of a tool output
+    over response sentences.
+    Undefined when: the row has neither history nor tool outputs (``no_history``), the response has
+    no sentences, or one has no verdict.
+    """
+    share = tally.response_share(tally.by_conversation)
+    return share.unless(tally.has_conversation == 0, "no_history")
+
+
 _citation = partial(_default, definition="document", needs=SUPPORT)
 
 

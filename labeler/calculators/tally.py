@@ -26,7 +26,7 @@ from labeler.labels.answers import (
 from labeler.labels.non_answers import OVERRULED
 from labeler.labels.record import LabelRecord
 from labeler.sentences.characters import may_cite
-from labeler.sentences.keys import position
+from labeler.sentences.keys import DOCUMENT, position
 
 GENERAL = "general"
 COMPLETENESS = "completeness"
@@ -86,6 +86,10 @@ class BaseTally(ABC, Generic[Q]):
     """Supported response sentences whose only support is the special string ``general``."""
     citing: Subset
     """Response sentences whose support names at least one document sentence."""
+    by_conversation: Subset
+    """Supported response sentences whose support names an earlier turn or a tool output."""
+    has_conversation: Flag
+    """True if the judge was shown an earlier turn or a tool output."""
     citations: Number
     """Response sentences with a number that they cite, as pairs."""
     correct_citations: Number
@@ -326,6 +330,10 @@ class Tally(BaseTally[Ratio]):
     """Response sentences whose support names at least one document sentence."""
     stored: GPTLabelingOutput | VerbatimLabel
     """The answer as given, for the definition that reproduces published columns."""
+    by_conversation: frozenset[str] = frozenset()
+    """Supported response sentences whose support names an earlier turn or a tool output."""
+    has_conversation: bool = False
+    """True if the judge was shown an earlier turn or a tool output."""
     citations: int = 0
     """Pairs of a response sentence and a number that it cites."""
     correct_citations: int = 0
@@ -432,25 +440,30 @@ def tally(record: LabelRecord) -> Tally:
     supported = frozenset(s.response_sentence_key for s in judged) - unsupported
     named = [(s.response_sentence_key, frozenset(s.supporting_sentence_keys)) for s in judged]
     general = frozenset(key for key, support in named if support == {GENERAL})
+    lengths = {s.key: len(s.text) for s in example.document_sentences()}
+    conversation = {sentence.key for sentence in example.conversation_sentences()}
+    by_conversation = frozenset(key for key, support in named if support & conversation)
     texts = {sentence.key: sentence.text for sentence in example.response}
     support = ((key, _documents(keys)) for key, keys in named)
     cited = count_citations(texts, len(example.documents), support)
     return Tally(
         documents=tuple(len(document) for document in example.documents),
-        lengths={s.key: len(s.text) for s in example.document_sentences()},
+        lengths=lengths,
         relevant=frozenset(label.all_relevant_sentence_keys),
         utilized=frozenset(label.all_utilized_sentence_keys),
         response=tuple(example.response_keys()),
         supported=supported,
         unsupported=unsupported,
         general=general & supported,
-        citing=frozenset(key for key, support in named if support.difference(SPECIAL_SUPPORT)),
+        citing=frozenset(key for key, support in named if support & lengths.keys()),
+        by_conversation=by_conversation & supported,
+        has_conversation=bool(example.history or example.tool_outputs),
         # An overruled verdict stays overruled in every definition.
         stored=label if OVERRULED & record.normalised.keys() else record.verbatim or label,
         citations=cited.pairs,
         correct_citations=cited.correct,
         well_cited=cited.complete & supported,
-        probabilities=sum_probabilities(record.scores, example.document_keys()),
+        probabilities=sum_probabilities(record.scores, lengths),
         not_measured=record.not_measured,
         claims=_claims(label),
         reference_claims=_reference_claims(label),
@@ -561,8 +574,9 @@ def _reference_claims(label: GPTLabelingOutput) -> tuple[ClaimTally, ...] | None
 
 
 def _documents(keys: Iterable[str]) -> frozenset[int]:
-    """Return the documents that hold one of the sentences; special strings name none."""
-    return frozenset(position(key).document for key in keys if key not in SPECIAL_SUPPORT)
+    """Return the documents that hold one of the sentences; other texts and strings name none."""
+    places = (position(key) for key in keys if key not in SPECIAL_SUPPORT)
+    return frozenset(place.document for place in places if place.part == DOCUMENT)
 
 
 def count_stored(stored: Any) -> tuple[int, int, int, int]:  # noqa: ANN401 - or a decoded struct

@@ -84,7 +84,8 @@ def _messages(
         if id is None or row.content.id == id:
             if isinstance(row.content, LabelFailure):
                 raise UsageError(row.content.message)
-            keyed = key_example(row.content, splitter)
+            shows = worded.shows_conversation
+            keyed = key_example(row.content, splitter, shows_conversation=shows)
             shown = retrieval_example(keyed) if is_retrieval_prompt(worded.name) else keyed
             return worded.render(shown)
     raise UsageError(f"there is no row {id!r}")

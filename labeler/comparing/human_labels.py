@@ -38,7 +38,7 @@ _NO = frozenset({"0", "0.0", "false", "no", "n"})
 _FRAME = ("id", "sentence", "annotator", "field", "value")
 _GUARDED = re.compile(r"'[=+\-@\t\r]")
 """Start of a cell protected from being read as a formula, as in CSV files written here."""
-_PLACES = {0: "document", 1: "response", 2: "reference"}
+_PLACES = ("document", "response", "reference", "tool output", "turn")
 
 
 class HumanLabel(NamedTuple):

@@ -70,6 +70,10 @@ def parse_cells(row: Mapping[str, Any], where: str) -> dict[str, Any]:
     for name in _JSON_FIELDS:
         if isinstance(fields.get(name), str):
             fields[name] = _parsed_field(fields[name], name, where)
+    for name in ("history", "tool_outputs"):  # of another meaning perhaps
+        if isinstance(fields.get(name), str):
+            with contextlib.suppress(ValueError):
+                fields[name] = parse_cell(fields[name])
     return fields
 
 

@@ -25,7 +25,9 @@ _LONGEST_ID = 200
 """Characters of an id in errors."""
 _RECORD = frozenset({"kind", "example", "signature"})
 """Columns of a label record."""
-_KNOWN = frozenset(Example.model_fields) - {"metadata"}
+_CONVERSATION = ("history", "tool_outputs")
+"""Columns that are metadata unless a prompt shows them."""
+_KNOWN = frozenset(Example.model_fields) - {"metadata", *_CONVERSATION}
 
 
 def joined_id(row: Mapping[str, Any], columns: Sequence[str], where: str) -> str:
@@ -51,8 +53,9 @@ def to_example(row: Mapping[str, Any], where: str) -> Example:
     """Convert a row to an example.
 
     Required: ``question`` and ``response`` (text), ``documents`` (list of texts). Optional: ``id``,
-    ``reference``, ``documents_sentences`` with ``response_sentences``, ``metadata``. Every other
-    column becomes metadata. A row without an id is named by the digest of its content.
+    ``reference``, ``history``, ``tool_outputs``, ``documents_sentences`` with
+    ``response_sentences``, ``metadata``. Every other column becomes metadata. A row without an id
+    is named by the digest of its question, documents, response and reference.
 
     Raises:
         BadRow: a field is missing, has the wrong type, or holds a lone surrogate.
@@ -72,8 +75,15 @@ def to_example(row: Mapping[str, Any], where: str) -> Example:
             fields[name] = _given_sentences(fields[name], name, where)
     reject_surrogates(fields, where)
     fields["id"] = id_of(fields, where)
+    fields |= _conversation(row, where)
     fields["metadata"] = metadata_of(row, where)
     return Example(**fields)
+
+
+def _conversation(row: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return turns and tool outputs as given; they are read once a prompt shows them."""
+    given = {name: row[name] for name in _CONVERSATION if row.get(name) is not None}
+    return _require_json(given, where)
 
 
 def _wrong_type(where: str, message: str) -> BadRow:
@@ -207,15 +217,18 @@ def metadata_of(row: Mapping[str, Any], where: str) -> dict[str, Any]:
     if own is not None and not isinstance(own, dict):
         raise _wrong_type(where, "'metadata' must be an object")
     extra = {name: value for name, value in row.items() if name not in Example.model_fields}
-    metadata = {**extra, **(own or {})}
-    _reject_deep_nesting(metadata, where)
-    reject_surrogates({"metadata": metadata}, where)
+    return _require_json({**extra, **(own or {})}, where)
+
+
+def _require_json(columns: dict[str, Any], where: str) -> dict[str, Any]:
+    _reject_deep_nesting(columns, where)
+    reject_surrogates({"metadata": columns}, where)
     try:
-        canonical_json(metadata)
+        canonical_json(columns)
     except (TypeError, ValueError) as error:
-        names = ", ".join(repr(name) for name, value in metadata.items() if not _is_json(value))
+        names = ", ".join(repr(name) for name, value in columns.items() if not _is_json(value))
         raise _wrong_type(where, f"column {names} cannot be written as JSON: {error}") from error
-    return metadata
+    return columns
 
 
 def _reject_deep_nesting(value: object, where: str) -> None:

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import count
-from typing import Any, Literal, NamedTuple, TypedDict
+from typing import Any, Literal, TypedDict
 
 from labeler.errors import UsageError
 from labeler.labels import resources
 from labeler.labels.signature import Artifact, digest, texts_digest
 from labeler.sentences.characters import inert_json
-from labeler.sentences.example import KeyedExample, Sentence
+from labeler.sentences.example import KeyedExample, KeyedTurn, Sentence
 
 DEFAULT_PROMPT = "trace/v1"
 
@@ -55,13 +55,6 @@ class Message(TypedDict):
     content: str
 
 
-class Turn(NamedTuple):
-    """An earlier turn of a conversation."""
-
-    speaker: Literal["user", "assistant"]
-    sentences: Sequence[Sentence]
-
-
 @dataclass(frozen=True)
 class Prompt:
     """A prompt: static instructions and a template for one record's data."""
@@ -91,22 +84,14 @@ class Prompt:
         """True if the data include the reference answer."""
         return not self.variables.isdisjoint({_REFERENCE, f"{_REFERENCE}_block"})
 
-    def render(
-        self,
-        example: KeyedExample,
-        *,
-        history: Iterable[Turn] = (),
-        tool_outputs: Iterable[Sentence] = (),
-    ) -> tuple[Message, ...]:
-        """Render the messages for one record: static text first, data last.
+    @property
+    def shows_conversation(self) -> bool:
+        """True if the data include earlier turns, and tool outputs next to a response."""
+        return self.rendering == SHARED_RENDERING
 
-        Args:
-            example: the record.
-            history: earlier turns; only :data:`SHARED_RENDERING` shows them.
-            tool_outputs: sentences of tool outputs; likewise.
-        """
-        earlier = {"history": turn_lines(history), "tool_outputs": sentence_lines(tool_outputs)}
-        data = {**data_lines(example), **earlier}
+    def render(self, example: KeyedExample) -> tuple[Message, ...]:
+        """Render the messages for one record: static text first, data last."""
+        data = data_lines(example)
         fence = self.fence(example, data)
         if self.rendering == RENDERING:
             return chat(self.system, fill(self.user, {**data, "marker": fence}))
@@ -133,6 +118,8 @@ def data_lines(example: KeyedExample) -> dict[str, str]:
     """Return the lines of each block of a record by the block's name."""
     return {
         "documents": sentence_lines(example.document_sentences()),
+        "tool_outputs": sentence_lines(s for part in example.tool_outputs for s in part.sentences),
+        "history": turn_lines(example.history),
         "question": data_text(example.question),
         "reference": sentence_lines(example.reference or ()),
         "response": sentence_lines(example.response),
@@ -223,13 +210,11 @@ def _block(name: str, lines: str, fence: str) -> str:
     return f"BEGIN {name.upper()} {fence}\n{lines}\nEND {name.upper()} {fence}"
 
 
-def turn_lines(turns: Iterable[Turn]) -> str:
+def turn_lines(turns: Iterable[KeyedTurn]) -> str:
     """Render earlier turns: each line names the speaker after the key."""
     return inert_json(
         "\n".join(
-            f"{s.key} {turn.speaker} {_JSON.encode(s.text)}"
-            for turn in turns
-            for s in turn.sentences
+            f"{s.key} {turn.role} {_JSON.encode(s.text)}" for turn in turns for s in turn.sentences
         )
     )
 

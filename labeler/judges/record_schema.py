@@ -26,8 +26,8 @@ def with_own_keys(schema: ResponseSchema, example: KeyedExample) -> ResponseSche
     """
     if not schema.has_decisions:
         return schema
-    texts = (example.response, example.reference or ())
-    keys = [*example.document_keys(), *(s.key for text in texts for s in text), *SPECIAL_SUPPORT]
+    shown = (*example.evidence_sentences(), *example.response, *(example.reference or ()))
+    keys = [*(sentence.key for sentence in shown), *SPECIAL_SUPPORT]
     listed = _listed(schema.json_schema, keys)
     entries = listed["properties"]["sentence_support_information"]
     entries["minItems"] = entries["maxItems"] = len(example.response)

@@ -17,7 +17,7 @@ from labeler.labeling.canaries import Canaries
 from labeler.labeling.failures import bad_row
 from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.run import Pending, Run, settled
-from labeler.labeling.tasks import MissingField, TaskFactory, needs_of
+from labeler.labeling.tasks import MissingField, TaskFactory, hides_conversation, needs_of
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from labeler.sentences.example import Example
 
@@ -54,7 +54,7 @@ def run_tasks(
     for factory in factories:
         run.traffic_for(factory.judge)  # closed at the end, even if nothing is asked
         choose_mode(factory.judge, first_tasks(factory, rows), run.cache.store, run.cache.is_known)
-    total = run.count(rows, needs_of(factories))
+    total = run.count(rows, needs_of(factories), hides_conversation=hides_conversation(factories))
     if run.listener:
         run.listener.on_start(total.distinct * len(factories), total.repeated)
     retrievals = None

@@ -239,13 +239,15 @@ class Run:
     def __enter__(self) -> Self:
         return self
 
-    def count(self, rows: Rows, needed: Collection[str]) -> RowCounts:
+    def count(
+        self, rows: Rows, needed: Collection[str], *, hides_conversation: bool = False
+    ) -> RowCounts:
         """Count the rows before any spend, and report how they are read.
 
         Raises:
             UsageError: as for :func:`labeler.data.rows.count_rows`.
         """
-        counts = count_rows(rows, needed)
+        counts = count_rows(rows, needed, hides_conversation=hides_conversation)
         for text in rows.notices.values():
             self.notice(text)
         return counts

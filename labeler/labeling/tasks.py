@@ -52,6 +52,12 @@ def needs_of(factories: Iterable[TaskFactory]) -> frozenset[str]:
     return frozenset.intersection(*(factory.needs for factory in factories))
 
 
+def hides_conversation(factories: Iterable[TaskFactory]) -> bool:
+    """Return True if no factory shows earlier turns and tool outputs."""
+    prompts = (getattr(factory, "prompt", None) for factory in factories)
+    return not any(prompt and prompt.shows_conversation for prompt in prompts)
+
+
 class MissingField(BadRow):
     """A row without a part that one task shows; other tasks may not need it.
 
@@ -149,7 +155,8 @@ class LabelTasks(PromptTasks):
         Raises:
             BadRow: a required part is empty, or given sentences do not fit the text.
         """
-        keyed = key_example(example, self.splitter)
+        shown = self.prompt.shows_conversation
+        keyed = key_example(example, self.splitter, shows_conversation=shown)
         _require_content(keyed)
         if self.prompt.shows_reference:
             _require_reference(keyed)

@@ -1,8 +1,8 @@
 """Windows over long records: cut a record into prompts that fit a model, and merge the labels.
 
 A window is the record with a run of its document sentences under their own keys, and with the whole
-question, response and reference answer. Windows follow one another without overlap, each as long as
-its prompt allows. A document may be cut between sentences, a sentence may not.
+question, response, reference answer and conversation. Windows follow one another without overlap,
+each as long as its prompt allows. A document may be cut between sentences, a sentence may not.
 
 No window shows all of the record, so the merged label may differ from that of a judge who saw it
 all; see :mod:`labeler.labeling.window_merging`.
@@ -155,11 +155,13 @@ def _require_cuttable(example: KeyedExample, frame: int, costs: Sequence[int], l
     )
     if long is None:
         return
+    turns = "earlier turns, " * bool(example.history or example.tool_outputs)
+    others = f"{turns}response and the instructions"
     what = (
         f"document sentence {long!r} alone takes about {max(costs):,} tokens, and next to the "
-        f"response and the instructions there is room for {free:,}"
+        f"{others} there is room for {free:,}"
         if free > 0
-        else f"its response and the instructions alone take about {frame:,} tokens"
+        else f"its {others} alone take about {frame:,} tokens"
     )
     raise BadRow(
         f"{example.id!r}: {what}, in prompts of {limit:,}; the judge was not asked: shorten it, "

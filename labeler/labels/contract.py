@@ -128,6 +128,9 @@ class _Check:
 
     def __init__(self, example: KeyedExample) -> None:
         self.documents = frozenset(example.document_keys())
+        conversation = (sentence.key for sentence in example.conversation_sentences())
+        self.evidence = self.documents.union(conversation)
+        """Sentences that may support or contradict; the rest is about documents alone."""
         self.response = example.response_keys()
         self.reference = [sentence.key for sentence in example.reference or ()]
         self.repairs: Counter[str] = Counter()
@@ -206,7 +209,7 @@ class _Check:
         if supported is None:
             self.repairs["fully_supported_null"] += 1
             supported = bool(entry.supporting_sentence_keys)
-        keys = self.document_keys(entry.supporting_sentence_keys, field, special_allowed=True)
+        keys = self.evidence_keys(entry.supporting_sentence_keys, field, special_allowed=True)
         if supported and not keys:
             self._violate("supported_without_support", field, [key])
         if isinstance(entry, SentenceSupport) and (key, keys) == (
@@ -243,12 +246,12 @@ class _Check:
             if key is None:
                 self._violate("unknown_response_sentence", field, [claim.response_sentence_key])
                 continue
-            supporting = self.document_keys(
+            supporting = self.evidence_keys(
                 claim.supporting_sentence_keys,
                 f"{field}.supporting_sentence_keys",
                 special_allowed=True,
             )
-            contradicting = self.document_keys(
+            contradicting = self.evidence_keys(
                 claim.contradicting_sentence_keys, f"{field}.contradicting_sentence_keys"
             )
             if not claim.claim.strip():
@@ -312,10 +315,24 @@ class _Check:
             )
             yield _with(claim, reference_sentence_key=key, supporting_sentence_keys=keys)
 
-    def document_keys(
+    def document_keys(self, given: Iterable[str], field: str) -> tuple[str, ...]:
+        """Return the canonical keys of document sentences, each once."""
+        return self._keys(given, field, self.documents)
+
+    def evidence_keys(
         self, given: Iterable[str], field: str, *, special_allowed: bool = False
     ) -> tuple[str, ...]:
-        """Return the canonical keys of document sentences, each once."""
+        """Return the canonical keys of sentences of documents and conversation, each once."""
+        return self._keys(given, field, self.evidence, special_allowed=special_allowed)
+
+    def _keys(
+        self,
+        given: Iterable[str],
+        field: str,
+        allowed: frozenset[str],
+        *,
+        special_allowed: bool = False,
+    ) -> tuple[str, ...]:
         known: dict[str, None] = {}
         unknown: list[str] = []
         misplaced: list[str] = []
@@ -323,7 +340,7 @@ class _Check:
             for key in self._read(text):
                 if key in SPECIAL_SUPPORT and not special_allowed:
                     misplaced.append(text)
-                elif key not in self.documents and key not in SPECIAL_SUPPORT:
+                elif key not in allowed and key not in SPECIAL_SUPPORT:
                     unknown.append(text)
                 elif key in known:
                     self.repairs["duplicate_key"] += 1
@@ -335,10 +352,10 @@ class _Check:
 
     def _read(self, text: str) -> list[str]:
         """Return the keys that a text names; the text itself if it names none."""
-        if text in self.documents or text in SPECIAL_SUPPORT:
+        if text in self.evidence or text in SPECIAL_SUPPORT:
             return [text]
         parts = [_spelling(part) for part in _SEPARATOR.split(text) if part.strip()]
-        if parts and all(part in self.documents or part in SPECIAL_SUPPORT for part in parts):
+        if parts and all(part in self.evidence or part in SPECIAL_SUPPORT for part in parts):
             self.repairs["spelling" if len(parts) == 1 else "joined_keys"] += 1
             return parts
         return [text]

@@ -225,8 +225,8 @@ class LabelRecord(Displayed, Record[Label]):
         family = _family(self.signature)
         if type(self.label) is not _OUTPUTS.get(family, type(self.label)):
             return "its label is not of the profile that the schema of its signature belongs to"
-        keys = [*self.example.document_keys(), *self.example.response_keys()]
-        odd = next((key for key in keys if not is_key(key)), None)
+        shown = (*self.example.evidence_sentences(), *self.example.response)
+        odd = next((each.key for each in shown if not is_key(each.key)), None)
         if odd is not None:
             return f"its sentences have other keys than can be, such as {odd!r:.80}"
         if check_label(self.label, self.example).label != self.label:
@@ -395,8 +395,9 @@ _OUTPUTS = {family: profile.output for family, profile in BY_FAMILY.items()}
 def label_key(example: KeyedExample, signature: Signature) -> str:
     """Compute the key of a label from all that can change it and nothing else.
 
-    Included: the question, every keyed sentence, and the signature. Excluded: the row's id and
-    metadata, offsets, and the reference answer unless the profile shows it to the judge.
+    Included: the question, every keyed sentence, speakers of earlier turns, and the signature.
+    Excluded: the row's id and metadata, offsets, names of tools, and the reference answer unless
+    the profile shows it to the judge.
 
     Returns:
         64 hexadecimal digits.
@@ -412,7 +413,7 @@ def key_of(seen: bytes, facts: bytes) -> str:
 
 
 def retrieval_key(example: KeyedExample, signature: Signature) -> str:
-    """Compute the key of a retrieval label from the question, the documents and the signature.
+    """Compute the key of a retrieval label from question, documents, history and signature.
 
     Documents count as a set: their order, repeats and empty ones change nothing.
 
@@ -425,7 +426,7 @@ def retrieval_key(example: KeyedExample, signature: Signature) -> str:
 
 
 def retrieval_example(example: KeyedExample) -> KeyedExample:
-    """Return what a retrieval label is about: the question and the distinct documents."""
+    """Return what a retrieval label is about: question, earlier turns and distinct documents."""
     return KeyedExample(
         id=example.id,
         question=example.question,
@@ -438,6 +439,7 @@ def retrieval_example(example: KeyedExample) -> KeyedExample:
         ),
         response=(),
         splitter=example.splitter,
+        history=example.history,
     )
 
 
@@ -496,6 +498,14 @@ def shown(example: KeyedExample, *, reference: bool = False) -> dict[str, Any]:
     }
     if reference:
         value["reference"] = [[s.key, s.text] for s in example.reference or ()]
+    if example.history:
+        value["history"] = [
+            [turn.role, [[s.key, s.text] for s in turn.sentences]] for turn in example.history
+        ]
+    if example.tool_outputs:
+        value["tool_outputs"] = [
+            [[s.key, s.text] for s in output.sentences] for output in example.tool_outputs
+        ]
     return value
 
 

@@ -31,7 +31,7 @@ class RetrievalRecord(Record[RetrievalLabel]):
 
     kind: Literal["retrieval"] = "retrieval"
     example: KeyedExample
-    """Question and distinct documents, without a response; see :func:`retrieval_example`."""
+    """Question, distinct documents and earlier turns; see :func:`retrieval_example`."""
     label: RetrievalLabel
     """The answer with canonical keys."""
     verbatim: RetrievalLabel | None = None
@@ -60,7 +60,7 @@ class RetrievalRecord(Record[RetrievalLabel]):
 
     def _content_fault(self) -> str | None:
         if self.signature.part is None and retrieval_example(self.example) != self.example:
-            return "it holds more than a question and distinct documents in their order"
+            return "it holds more than a question, distinct documents in their order and turns"
         if check_retrieval(self.label, self.example).label != self.label:
             return "its label names keys that its sentences do not have, or a key twice"
         return None

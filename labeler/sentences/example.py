@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from labeler.sentences.display import brief
-from labeler.sentences.keys import document_key, reference_key, response_key
+from labeler.sentences.keys import (
+    document_key,
+    history_key,
+    reference_key,
+    response_key,
+    tool_key,
+)
+
+Speaker = Literal["user", "assistant"]
+"""Who speaks in a turn of a conversation."""
 
 
 class Frozen(BaseModel):
@@ -42,6 +51,8 @@ class Example(Frozen):
         metadata: all other columns, for grouping.
         documents_sentences: the sentences of each document, for the splitter ``given``.
         response_sentences: the sentences of the response, for the splitter ``given``.
+        history: the earlier turns of the conversation, ``{"role": …, "text": …}`` each.
+        tool_outputs: what tools returned, texts or ``{"name": …, "text": …}``.
 
     Example:
         >>> row = labeler.Example(id="1", question="Why?", documents=("It is so.",), response="So.")
@@ -65,6 +76,11 @@ class Example(Frozen):
     """Given sentences of the documents, one tuple per document, for the ``given`` splitter."""
     response_sentences: tuple[str, ...] | None = None
     """Given sentences of the response, for the ``given`` splitter."""
+    history: Any = None
+    """The earlier turns as the row gives them; see :mod:`labeler.sentences.conversation`. Read when
+    a prompt shows them; metadata otherwise."""
+    tool_outputs: Any = None
+    """What tools returned, likewise."""
 
 
 # A dataclass instead of a pydantic model: a record has dozens of sentences, and a model is three
@@ -77,13 +93,36 @@ class Sentence:
     __pydantic_config__ = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
     key: str
-    """``0a`` in a document, ``a`` in the response, ``ref.a`` in the reference."""
+    """``0a`` in a document, ``a`` in the response, ``ref.a`` in the reference, ``h0a`` in an
+    earlier turn, ``t0a`` in a tool output."""
     text: str
     """The sentence as shown to the judge."""
     start: int
-    """Offset of the first character in its document, response or reference, from 0."""
+    """Offset of the first character in its document, response or other text, from 0."""
     end: int
     """Offset after the last character."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedTurn:
+    """An earlier turn of the conversation."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+    role: Speaker
+    """The speaker."""
+    sentences: tuple[Sentence, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedToolOutput:
+    """What a tool returned before the response."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+    sentences: tuple[Sentence, ...]
+    name: str | None = None
+    """Name of the tool, for people; not shown to the judge."""
 
 
 class KeyedExample(Frozen):
@@ -98,6 +137,12 @@ class KeyedExample(Frozen):
     splitter: str
     """Name and version of the splitter, such as ``general/1``."""
     metadata: dict[str, Any] = Field(default_factory=dict)
+    history: tuple[KeyedTurn, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """Earlier turns that the judge is shown; absent without any, as in records of ``record/v3``."""
+    tool_outputs: tuple[KeyedToolOutput, ...] = Field(
+        default=(), exclude_if=lambda value: not value
+    )
+    """Tool outputs that the judge is shown; likewise absent."""
 
     def document_sentences(self) -> Iterator[Sentence]:
         """Yield every document sentence in reading order."""
@@ -107,6 +152,18 @@ class KeyedExample(Frozen):
     def document_keys(self) -> list[str]:
         """Return the keys of all document sentences, in reading order."""
         return [sentence.key for sentence in self.document_sentences()]
+
+    def conversation_sentences(self) -> Iterator[Sentence]:
+        """Yield every sentence of tool outputs and earlier turns; they may support a response."""
+        for output in self.tool_outputs:
+            yield from output.sentences
+        for turn in self.history:
+            yield from turn.sentences
+
+    def evidence_sentences(self) -> Iterator[Sentence]:
+        """Yield every sentence that may support a response: of documents and conversation."""
+        yield from self.document_sentences()
+        yield from self.conversation_sentences()
 
     def response_keys(self) -> list[str]:
         """Return the keys of all response sentences, in reading order."""
@@ -134,6 +191,16 @@ def key_response(pieces: list[Piece]) -> tuple[Sentence, ...]:
 def key_reference(pieces: list[Piece]) -> tuple[Sentence, ...]:
     """Assign keys to sentences of the reference answer."""
     return _keyed(pieces, reference_key)
+
+
+def key_tool_output(number: int, name: str | None, pieces: list[Piece]) -> KeyedToolOutput:
+    """Assign keys to sentences of a tool output."""
+    return KeyedToolOutput(_keyed(pieces, partial(tool_key, number)), name)
+
+
+def key_turn(number: int, role: Speaker, pieces: list[Piece]) -> KeyedTurn:
+    """Assign keys to sentences of an earlier turn."""
+    return KeyedTurn(role, _keyed(pieces, partial(history_key, number)))
 
 
 def _keyed(pieces: list[Piece], key: Callable[[int], str]) -> tuple[Sentence, ...]:

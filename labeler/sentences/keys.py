@@ -2,8 +2,9 @@
 
 The key of a document sentence is the document's index and the sentence's position in bijective
 base-26 letters: ``0a`` … ``0z``, ``0aa`` … The key of a response sentence is the letters alone, of
-a reference sentence ``ref.`` and the letters. Every key has exactly one position, and every
-position below 10**18 exactly one key.
+a reference sentence ``ref.`` and the letters. Sentences of tool outputs (``t0a``) and of earlier
+turns (``h0a``) have keys like documents. Every key has exactly one position, and every position
+below 10**18 exactly one key.
 """
 
 from __future__ import annotations
@@ -14,15 +15,22 @@ from typing import NamedTuple
 
 REFERENCE_PREFIX = "ref."
 # Numbers have at most 18 digits: far above any record, and far below what Python parses slowly.
-_KEY = re.compile(r"(?P<place>0|[1-9][0-9]{0,17}|ref\.)?(?P<letters>[a-z]{1,13})", re.ASCII)
+_KEY = re.compile(
+    r"(?P<place>ref\.|(?P<kind>[th]?)(?P<number>0|[1-9][0-9]{0,17}))?(?P<letters>[a-z]{1,13})",
+    re.ASCII,
+)
+DOCUMENT, RESPONSE, REFERENCE, TOOL_OUTPUT, HISTORY = range(5)
+"""Parts of a record, see :class:`Position`."""
+_PART = {"": DOCUMENT, "t": TOOL_OUTPUT, "h": HISTORY}
 
 
 class Position(NamedTuple):
     """The position of a key; positions sort in reading order.
 
     Attributes:
-        part: 0 document, 1 response, 2 reference.
-        document: index of the document in retrieval order; 0 for response and reference.
+        part: 0 document, 1 response, 2 reference, 3 tool output, 4 earlier turn.
+        document: index of the document in retrieval order, of the tool output or of the turn; 0 for
+            response and reference.
         sentence: 0-based position of the sentence in its text.
     """
 
@@ -79,6 +87,16 @@ def reference_key(sentence: int) -> str:
     return REFERENCE_PREFIX + letters(sentence)
 
 
+def tool_key(output: int, sentence: int) -> str:
+    """Return the key of a sentence of a tool output: (0, 1) → ``t0b``."""
+    return "t" + document_key(output, sentence)
+
+
+def history_key(turn: int, sentence: int) -> str:
+    """Return the key of a sentence of an earlier turn: (0, 1) → ``h0b``."""
+    return "h" + document_key(turn, sentence)
+
+
 def is_key(text: str) -> bool:
     """Return True if a text is a key in its canonical spelling."""
     return _KEY.fullmatch(text) is not None
@@ -93,10 +111,10 @@ def position(key: str) -> Position:
     """
     match = _KEY.fullmatch(key)
     if match is None:
-        raise ValueError(f"not a sentence key: {key!r}; keys look like 0a, 12bc, a, ref.a")
+        raise ValueError(f"not a sentence key: {key!r}; keys look like 0a, a, ref.a, h0a, t0a")
     place, sentence = match["place"], index_of(match["letters"])
     if place is None:
-        return Position(1, 0, sentence)
+        return Position(RESPONSE, 0, sentence)
     if place == REFERENCE_PREFIX:
-        return Position(2, 0, sentence)
-    return Position(0, int(place), sentence)
+        return Position(REFERENCE, 0, sentence)
+    return Position(_PART[match["kind"]], int(match["number"]), sentence)

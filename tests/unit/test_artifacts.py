@@ -42,10 +42,10 @@ def test_a_label_and_a_record_validate() -> None:
     """What we write is what the schemas say."""
     label, stored = (
         json.loads(resources.read("schemas", name, ".json"))
-        for name in ("label-trace/v1", "record/v3")
+        for name in ("label-trace/v1", "record/v4")
     )
     jsonschema.validate(output().model_dump(mode="json"), label)
-    jsonschema.validate(record().model_dump(mode="json"), stored)
+    jsonschema.validate(record(turns=1).model_dump(mode="json"), stored)
 
 
 WORDS = {
@@ -71,12 +71,12 @@ def test_the_label_schemas_are_what_strict_mode_accepts(name: str) -> None:
 
 @each_label_schema
 def test_the_label_schemas_say_what_binds_and_nothing_else(name: str) -> None:
-    """They go with every record; what fields mean stands in the prompt, and in record/v3."""
+    """They go with every record; what fields mean stands in the prompt, and in record/v4."""
     schema = json.loads(resources.read("schemas", name, ".json"))
     words = {word for part in parts(schema) for word in part}
     used = WORDS[name[-2:]] - ({"enum"} if name == "label-trace/v1" else set())
     assert words == used
-    record = json.loads(resources.read("schemas", "record/v3", ".json"))
+    record = json.loads(resources.read("schemas", "record/v4", ".json"))
     for field in record["$defs"]["ReferenceLabelingOutput"]["properties"].values():
         assert field["description"]
 

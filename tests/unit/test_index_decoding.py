@@ -109,7 +109,7 @@ def test_a_key_is_worked_out_anew_whatever_it_is_made_of(
     assert row.key == made.key == by_models(line).key
     assert row.label == str(made_by)
     assert json.loads(row.metadata) == metadata
-    assert (sum(row.numbers[11:15]), sum(row.numbers[15:])) == (2, len(text) + 1)
+    assert (sum(row.numbers[12:16]), sum(row.numbers[16:])) == (2, len(text) + 1)
 
 
 def test_what_is_kept_in_memory_is_small() -> None:

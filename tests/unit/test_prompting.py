@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes import CountingJudge
-from labeler.judges.prompting import Turn, load_prompt, marker
+from labeler.judges.prompting import load_prompt, marker
 from labeler.judges.tokens import Approximation, request_tokens
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
 from labeler.labels.answers import SPECIAL_SUPPORT
 from labeler.labels.profiles import PROFILES
 from labeler.labels.schemas import load_schema
-from labeler.sentences.example import Example, Sentence, key_reference
+from labeler.sentences.example import Example, KeyedToolOutput, KeyedTurn, Sentence, key_reference
 from peers.records import made_up, with_references
 from samples import keyed_example, pieces, request
 from wire.calls import read_line
@@ -138,11 +138,11 @@ def test_a_marker_that_stands_in_any_shown_text_is_derived_again(where: str) -> 
         example = keyed_example().model_copy(
             update=parts | ({"response": planted} if where == "response" else {})
         )
-        messages = load_prompt("reference/v2").render(
-            example,
-            history=[Turn("user", planted)] if where == "history" else (),
-            tool_outputs=planted if where == "tool_outputs" else (),
-        )
+        turns = {
+            "history": (KeyedTurn("user", planted),) if where == "history" else (),
+            "tool_outputs": (KeyedToolOutput(planted),) if where == "tool_outputs" else (),
+        }
+        messages = load_prompt("reference/v2").render(example.model_copy(update=turns))
         known.append(fence(messages[1]["content"]))
     assert len(set(known)) == len(known)
 
@@ -153,7 +153,11 @@ def test_turns_and_tool_outputs_have_blocks_of_their_own() -> None:
     sentence = Sentence("h0a", "And in summer?\nEND HISTORY", 0, 26)
     tool = Sentence("t0a", "22 degrees", 0, 10)
     prompt = load_prompt("trace/v2")
-    user = prompt.render(example, history=[Turn("user", [sentence])], tool_outputs=[tool])[1]
+    parts = {
+        "history": (KeyedTurn("user", (sentence,)),),
+        "tool_outputs": (KeyedToolOutput((tool,), "END TOOL_OUTPUTS"),),
+    }
+    user = prompt.render(example.model_copy(update=parts))[1]
     assert re.findall("(?m)^BEGIN ([A-Z_]+)", user["content"]) == [
         "DOCUMENTS", "TOOL_OUTPUTS", "HISTORY", "QUESTION", "RESPONSE",
     ]  # fmt: skip

@@ -12,13 +12,14 @@ from __future__ import annotations
 import hashlib
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 import msgspec
 
 from labeler.calculators.columns import (
+    BY_CONVERSATION,
     CITING,
     COMPARED,
     CONTRADICTED,
@@ -58,7 +59,14 @@ from labeler.labels.non_answers import OVERRULED
 from labeler.labels.profiles import BY_FAMILY, family_of, lacks_relevance
 from labeler.labels.record import LabelRecord, key_of, retrieval_key, shows_reference
 from labeler.labels.signature import Signature, canonical_json
-from labeler.sentences.keys import document_key, reference_key, response_key
+from labeler.sentences.example import KeyedToolOutput, KeyedTurn, Sentence
+from labeler.sentences.keys import (
+    document_key,
+    history_key,
+    reference_key,
+    response_key,
+    tool_key,
+)
 
 _SPECIAL = frozenset(SPECIAL_SUPPORT)
 _ENTAILMENT, _CONTRADICTION = "entailment", "contradiction"
@@ -226,6 +234,7 @@ def _row(record: Any, signed: _Signed, facts: bytes) -> IndexRow:  # noqa: ANN40
     shown = {"documents": pairs, "question": example.question, "response": response}
     if signed.references:
         shown = _with_reference(shown, example)
+    shown, conversation = _with_conversation(shown, example)
     # Canonical JSON has sorted keys and no spaces; for texts alone, msgspec writes the same.
     if key_of(_ENCODE(shown), facts) != record.key:
         raise NeedsValidation
@@ -247,14 +256,15 @@ def _row(record: Any, signed: _Signed, facts: bytes) -> IndexRow:  # noqa: ANN40
     basis = _or(record.retrieval, None)
     if basis is not None or signed.lacks_relevance:
         _require_basis(basis, example, label.all_relevant_sentence_keys)
+    evidence = places | conversation if conversation else places
     metadata = b"{}" if example.metadata is msgspec.UNSET else bytes(example.metadata)
     reference = b""
     if profile == "reference":
         reference = bytes(sorted(_reference_claims(example, label, places, documents)))
-    cited = count_citations(dict(response), len(sizes), _supports(label, places))
+    cited = count_citations(dict(response), len(sizes), _supports(label, evidence))
     claims = b""
     if profile != "trace":
-        claims = bytes(sorted(_claims(label, places, positions, documents)))
+        claims = bytes(sorted(_claims(label, evidence, positions, documents)))
     return IndexRow(
         id=example.id,
         key=record.key,
@@ -267,7 +277,7 @@ def _row(record: Any, signed: _Signed, facts: bytes) -> IndexRow:  # noqa: ANN40
         metadata=metadata.decode(),
         columns=_object(metadata).keys(),
         documents=bytes(documents),
-        response=bytes(sorted(_response_marks(label, places, positions, cited))),
+        response=bytes(sorted(_response_marks(label, evidence, positions, cited))),
         claims=claims,
         reference_claims=reference,
         numbers=(
@@ -275,6 +285,7 @@ def _row(record: Any, signed: _Signed, facts: bytes) -> IndexRow:  # noqa: ANN40
             cited.pairs,
             cited.correct,
             *_probabilities(record, lengths),
+            bool(example.history or example.tool_outputs),
             len(lengths) - sum(counts),
             *counts,
             sum(lengths.values()) - sum(characters),
@@ -332,6 +343,29 @@ def _with_reference(shown: dict[str, Any], example: Any) -> dict[str, Any]:  # n
     return dict(sorted({**shown, "reference": reference}.items()))
 
 
+def _with_conversation(shown: dict[str, Any], example: Any) -> tuple[dict[str, Any], _Places]:  # noqa: ANN401 - as above
+    """Return what was shown with turns and tool outputs, sorted by name, and their sentences."""
+    turns, outputs = _or(example.history, ()), _or(example.tool_outputs, ())
+    example.history = tuple(KeyedTurn(one.role, _sentences(one)) for one in turns)
+    example.tool_outputs = tuple(KeyedToolOutput(_sentences(one), one.name) for one in outputs)
+    if not turns and not outputs:
+        return shown, {}
+    found, places = dict(shown), {}
+    for number, turn in enumerate(turns):
+        pairs, keys = _in_order(turn.sentences, partial(history_key, number))
+        found.setdefault("history", []).append((turn.role, pairs))
+        places.update(keys)
+    for number, output in enumerate(outputs):
+        pairs, keys = _in_order(output.sentences, partial(tool_key, number))
+        found.setdefault("tool_outputs", []).append(pairs)
+        places.update(keys)
+    return dict(sorted(found.items())), dict.fromkeys(places, _NO_DOCUMENT)
+
+
+def _sentences(part: Any) -> tuple[Sentence, ...]:  # noqa: ANN401 - as above
+    return tuple(Sentence(s.key, s.text, s.start, s.end) for s in part.sentences)
+
+
 def _profile(label: Any) -> str:  # noqa: ANN401 - as above
     """Return the profile whose fields a label has exactly."""
     found = profile_fields(label)
@@ -358,6 +392,8 @@ def _profile_of_verbatim(label: Any) -> None:  # noqa: ANN401 - as above
 
 _Places = dict[str, int]
 """Document of each document sentence, or position of each other sentence, by its key."""
+_NO_DOCUMENT = -1
+"""Document of a sentence of the conversation, which may support a response."""
 _FEW = 128
 """Maximum sentences, and documents, of a record whose keys are cached, so that the cache stays
 within megabytes."""
@@ -426,7 +462,7 @@ def _supports(label: Any, places: _Places) -> Iterator[tuple[str, set[int]]]:  #
     """Yield each judged sentence and the documents of its support."""
     for entry in label.sentence_support_information:
         named = {places[key] for key in entry.supporting_sentence_keys if key in places}
-        yield entry.response_sentence_key, named
+        yield entry.response_sentence_key, named - {_NO_DOCUMENT}
 
 
 def _response_marks(
@@ -440,10 +476,7 @@ def _response_marks(
         mark = SUPPORTED if entry.fully_supported else UNSUPPORTED
         support = entry.supporting_sentence_keys
         if support:
-            if len(support) == 1 and support[0] in places:
-                mark |= CITING
-            else:
-                mark |= _kind_of(support, places)
+            mark |= _kind_of(support, places)
         marks[positions[entry.response_sentence_key]] |= mark
     for key in cited.complete:
         marks[positions[key]] |= WELL_CITED
@@ -452,20 +485,19 @@ def _response_marks(
 
 def _kind_of(support: list[str], places: _Places) -> int:
     """Return the mark of support, which may name existing sentences and special strings."""
-    _require_distinct(support)
-    special = [key for key in support if key not in places]
-    if not special:
-        return CITING
-    if not _SPECIAL.issuperset(special):
-        raise NeedsValidation
+    if len(support) == 1 and support[0] in places:  # by far the most
+        return BY_CONVERSATION if places[support[0]] == _NO_DOCUMENT else CITING
+    _require_known(support, places)
     if support == [GENERAL_SUPPORT]:
         return GENERAL
-    return 0 if len(special) == len(support) else CITING
+    named = {places[key] == _NO_DOCUMENT for key in support if key in places}
+    return CITING * (False in named) | BY_CONVERSATION * (True in named)
 
 
 def _settled(mark: int) -> int:
     """Combine the marks of several verdicts on a sentence: one that is unsupported prevails."""
-    return mark & ~(SUPPORTED | GENERAL | WELL_CITED) if mark & UNSUPPORTED else mark
+    positive = SUPPORTED | GENERAL | WELL_CITED | BY_CONVERSATION
+    return mark & ~positive if mark & UNSUPPORTED else mark
 
 
 _SETTLED = bytes(map(_settled, range(256)))
@@ -546,4 +578,4 @@ def _documents(keys: Iterable[str], places: _Places, *, special: bool = True) ->
     named = [key for key in keys if not (special and key in _SPECIAL)]
     if not all(key in places for key in named):
         raise NeedsValidation
-    return {places[key] for key in named}
+    return {places[key] for key in named} - {_NO_DOCUMENT}

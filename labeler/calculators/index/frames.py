@@ -25,13 +25,13 @@ NUMBERS = (
     *("stored_relevant", "stored_utilized", "stored_both", "stored_unsupported"),
     *("citations", "correct_citations"),
     *("has_probabilities", "relevance_mass", "utilization_mass", "adherence_mass"),
-    "measures_completeness",
+    *("measures_completeness", "has_conversation"),
     *SENTENCES,
     *CHARACTERS,
 )
 """Position in the file or store, counts of the answer as given (relevant keys, utilized keys,
 distinct keys in both lists, unsupported sentences as published), citations, sums of
-probabilities, and document sentences."""
+probabilities, two flags of the record, and document sentences."""
 DIGESTS = ("identity", "content", "asked")
 """Digests of a row's id and signature, of its label, and of its question."""
 TYPES = {

@@ -55,7 +55,7 @@ class IndexRow(NamedTuple):
     response: bytes = b""
     claims: bytes = b""
     reference_claims: bytes = b""
-    numbers: tuple[int, ...] = (0,) * 19
+    numbers: tuple[int, ...] = (0,) * 20
 
 
 def failure_row(failure: LabelFailure) -> IndexRow:

@@ -40,7 +40,7 @@ from labeler.calculators.selection import DifferingRecords, RowDigests, Selectio
 from labeler.data.lines import clear_leftovers, partial_suffix
 from labeler.version import __version__
 
-FORMAT = 10
+FORMAT = 11
 """Increased when the content of segments, or its meaning, changes."""
 MAGIC = b"LBLINDEX"
 _START = struct.Struct("<8sIIQQ")

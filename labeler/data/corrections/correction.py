@@ -87,7 +87,8 @@ class Judgement(Frozen):
             *_key_faults("utilized", self.utilized, documents),
             *_key_faults("support", self.support, frozenset(record.example.response_keys())),
         ]
-        supporting = documents.union(SPECIAL_SUPPORT)
+        conversation = (s.key for s in record.example.conversation_sentences())
+        supporting = documents.union(SPECIAL_SUPPORT, conversation)
         for key, keys in self.support.items():
             faults += _key_faults(f"support of {key!r}", keys, supporting)
         return tuple(faults)

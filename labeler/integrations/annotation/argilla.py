@@ -218,14 +218,14 @@ def _support(value: object, example: KeyedExample) -> dict[str, frozenset[str]]:
     if len(text) > _LONGEST_SUPPORT:
         raise Unreadable(f"{len(text)} characters in {_SUPPORT!r}")
     response = frozenset(example.response_keys())
-    documents = frozenset(example.document_keys()).union(SPECIAL_SUPPORT)
+    evidence = frozenset(s.key for s in example.evidence_sentences()).union(SPECIAL_SUPPORT)
     found: dict[str, frozenset[str]] = {}
     for line in filter(str.strip, text.splitlines()):
         head, colon, rest = line.partition(":")
         key, keys = head.strip(), frozenset(filter(None, _SEPARATOR.split(rest)))
         if not colon or key not in response:
             raise Unreadable(f"the line {line.strip()!r:.60} in {_SUPPORT!r}; write a: 0a 0b")
-        if unknown := sorted(keys - documents):
-            raise Unreadable(f"{unknown[0]!r:.40} in {_SUPPORT!r}, which no document sentence is")
+        if unknown := sorted(keys - evidence):
+            raise Unreadable(f"{unknown[0]!r:.40} in {_SUPPORT!r}, which no sentence shown has")
         found[key] = found.get(key, frozenset()) | keys
     return found

@@ -126,7 +126,8 @@ async def _submit(
     *,
     notice: Callable[[str], object],
 ) -> Submission:
-    repeated = count_rows(rows, selection.needs).repeated
+    hidden = not selection.shows_conversation
+    repeated = count_rows(rows, selection.needs, hides_conversation=hidden).repeated
     for text in rows.notices.values():
         notice(text)
     with locked(store):
@@ -184,6 +185,7 @@ class _Selection:
         self.needs = how.needs
         self.modes = set[str]()
         """Output modes of the requests."""
+        self.shows_conversation = how.prompt.shows_conversation
         self._seen: set[str] = set()
         self._leases: list[Lease] = []
 

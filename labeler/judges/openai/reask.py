@@ -57,6 +57,7 @@ def complaint(
     return (
         f"That label broke the rules: {brief(violations)}. "
         f"Document sentence keys are {key_ranges(example.document_keys()) or 'none'}. "
+        f"{_conversation_keys(example)}"
         f"Response sentence keys, each judged exactly once, are "
         f"{key_ranges(example.response_keys())}. Only supporting_sentence_keys may also hold "
         f"{', '.join(SPECIAL_SUPPORT)}; {support} exactly when fully_supported is "
@@ -65,6 +66,11 @@ def complaint(
         f"{_reference_rules(example) if 'reference_claims' in output.model_fields else ''}"
         "Write the whole label again, as JSON alone."
     )
+
+
+def _conversation_keys(example: KeyedExample) -> str:
+    keys = key_ranges(sentence.key for sentence in example.conversation_sentences())
+    return f"Sentences that may be named as support only are {keys}. " if keys else ""
 
 
 _CLAIMS = (

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from labeler.catalog import Catalog
 from labeler.errors import BadRow, UsageError
+from labeler.sentences.conversation import read_conversation
 from labeler.sentences.example import (
     Example,
     KeyedExample,
@@ -23,6 +25,8 @@ from labeler.sentences.example import (
     key_documents,
     key_reference,
     key_response,
+    key_tool_output,
+    key_turn,
 )
 from labeler.sentences.splitting.given import align
 
@@ -60,23 +64,32 @@ SPLITTERS.add("ragbench", "labeler.sentences.splitting.ragbench:RAGBENCH")
 SPLITTERS.add("given", GIVEN)
 
 
-def key_example(example: Example, splitter: Splitter) -> KeyedExample:
+def key_example(
+    example: Example, splitter: Splitter, *, shows_conversation: bool = False
+) -> KeyedExample:
     """Split an example into keyed sentences: its given sentences, else those of the splitter.
 
     Rows give sentences in ``documents_sentences`` and ``response_sentences``. They give none for
-    the reference, which ``general/1`` splits then: a version of ``given`` never changes.
+    other texts, which ``general/1`` splits then: a version of ``given`` never changes.
+
+    Args:
+        example: the row.
+        splitter: splitter of texts without given sentences.
+        shows_conversation: True if earlier turns and tool outputs are shown; else they stay
+            metadata.
 
     Raises:
         BadRow: ``given_sentences_incomplete`` if a row gives only one of the two, or not one list
             per document; ``given_sentences_mismatch`` if its texts have other sentences;
-            ``splitter`` if the splitter fails on a text.
+            ``splitter`` if the splitter fails on a text; ``wrong_type`` or ``too_long`` if turns
+            or tool outputs cannot be shown.
     """
     if example.documents_sentences is None and example.response_sentences is None:
-        used = for_reference = splitter
+        used = for_others = splitter
         documents = [_split(splitter, document) for document in example.documents]
         response = _split(splitter, example.response)
     else:
-        used, for_reference = GIVEN, SPLITTERS["general"]
+        used, for_others = GIVEN, SPLITTERS["general"]
         documents, response = _given_pieces(example)
     reference = example.reference
     return KeyedExample(
@@ -84,10 +97,31 @@ def key_example(example: Example, splitter: Splitter) -> KeyedExample:
         question=example.question,
         documents=key_documents(documents),
         response=key_response(response),
-        reference=None if reference is None else key_reference(_split(for_reference, reference)),
+        reference=None if reference is None else key_reference(_split(for_others, reference)),
         splitter=str(used),
-        metadata=example.metadata,
+        **_conversation(example, for_others, is_shown=shows_conversation),
     )
+
+
+def _conversation(example: Example, splitter: Splitter, *, is_shown: bool) -> dict[str, Any]:
+    """Return the keyed turns and tool outputs of an example, or its metadata with them."""
+    given = {"history": example.history, "tool_outputs": example.tool_outputs}
+    if not is_shown:
+        hidden = {name: value for name, value in given.items() if value is not None}
+        return {"metadata": {**hidden, **example.metadata}}
+    read = read_conversation(**given, where=repr(example.id))
+    return {
+        "metadata": example.metadata,
+        "history": tuple(
+            key_turn(number, turn.role, _split(splitter, turn.text))
+            for number, turn in enumerate(read.history)
+            if turn.role != "tool"
+        ),
+        "tool_outputs": tuple(
+            key_tool_output(number, output.name, _split(splitter, output.text))
+            for number, output in enumerate(read.tool_outputs)
+        ),
+    }
 
 
 def _split(splitter: Splitter, text: str) -> list[Piece]:

@@ -1,0 +1,238 @@
+"""Earlier turns and tool outputs of rows: shown, keyed, named as support, and counted apart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import labeler
+from fakes import CountingJudge, agreeable, peeking
+from labeled import record
+from labeler.calculators.index.decoding import decode_label
+from labeler.calculators.metrics_row import measure
+from labeler.data.rows import RowFile
+from labeler.judges.openai.reask import complaint
+from labeler.judges.task import JudgeReply, Task
+from labeler.labels.contract import check_label
+from labeler.labels.record import LabelFailure, LabelRecord
+from labeler.labels.retrieval_record import RetrievalRecord
+from labeler.sentences.example import Example, Frozen
+from labeler.store.memory import MemoryStore
+from tallied import tallied_row
+
+TURNS = [
+    {"role": "user", "text": "Tell me about the Aria lamp."},
+    {"speaker": "agent", "content": "It is red. It weighs 2 kg."},
+]
+ROW: dict[str, Any] = {
+    "id": "r1",
+    "question": "And how much is it?",
+    "documents": ["The Aria lamp costs 30 euros.", "Chairs are made of wood."],
+    "response": "It costs 30 euros. That is 33 dollars.",
+    "history": TURNS,
+    "tool_outputs": [{"name": "rates", "output": "30 euros are 33 dollars."}, "Done."],
+}
+
+
+class Asked(CountingJudge):
+    """Keeps its tasks and names given keys as the support of every response sentence."""
+
+    def __init__(self, *support: str) -> None:
+        def answer(task: Task[Any]) -> JudgeReply[Frozen]:
+            self.tasks.append(task)
+            if not support or task.kind.name == "retrieval":
+                return peeking(task)
+            reply = agreeable(task)
+            entries = tuple(
+                entry.model_copy(update={"supporting_sentence_keys": support})
+                for entry in reply.answer.sentence_support_information
+            )
+            update = {"sentence_support_information": entries}
+            return JudgeReply(reply.answer.model_copy(update=update))
+
+        super().__init__(answer)
+        self.tasks: list[Task[Any]] = []
+
+
+def label(judge: CountingJudge, *rows: dict[str, Any], **options: Any) -> Any:
+    """The outcome of the last row."""
+    options = {"edition": 2, "store": MemoryStore(), **options}
+    return list(labeler.label(list(rows or (ROW,)), judge=judge, **options))[-1]
+
+
+def test_turns_and_tool_outputs_are_shown_kept_and_named_as_support() -> None:
+    """With keys of their own, outside the document sentences that metrics count."""
+    judge = Asked("h1a", "t0a")
+    made = label(judge)
+    lines = judge.tasks[0].messages[1]["content"].splitlines()
+    assert 'h0a user "Tell me about the Aria lamp."' in lines
+    assert 'h1b assistant "It weighs 2 kg."' in lines
+    assert 't0a "30 euros are 33 dollars."' in lines
+    assert [output.name for output in made.example.tool_outputs] == ["rates", None]
+    assert "history" not in made.example.metadata
+    assert made.fault() is None
+    numbers = measure(made).metrics
+    assert numbers["supported_by_history"].value == numbers["adherence"].value == 1
+    assert numbers["citation_coverage"].value == 0
+    assert numbers["relevance"].denominator == 2
+
+
+def test_version_1_keeps_them_as_metadata_and_says_so(tmp_path: Path) -> None:
+    """As given, with the key of a row without them."""
+    judge, rows = Asked(), tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps(ROW))
+    made = label(judge, edition=1)
+    plain = {name: ROW[name] for name in ("id", "question", "documents", "response")}
+    assert made.key == label(judge, plain, edition=1).key
+    assert made.example.metadata == {name: ROW[name] for name in ("history", "tool_outputs")}
+    assert made.example.history == made.example.tool_outputs == ()
+    assert measure(made).metrics["supported_by_history"].undefined == "no_history"
+    notices: list[str] = []
+    for edition in (1, 2):
+        opened = RowFile(rows)
+        list(labeler.label(opened, judge=judge, edition=edition, store=MemoryStore()))
+        notices += opened.notices.values()
+    assert len(notices) == 1
+    assert "'history', which these prompts do not show" in notices[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "differs"),
+    [
+        ({"history": TURNS[:1]}, True),
+        ({"history": [{**TURNS[0], "role": "assistant"}, TURNS[1]]}, True),
+        ({"tool_outputs": ["30 euros are 34 dollars.", "Done."]}, True),
+        ({"history": [{"role": "human", "text": TURNS[0]["text"]}, TURNS[1]]}, False),
+        ({"history": [{"role": "system", "content": "Be kind."}, *TURNS]}, False),
+        ({"tool_outputs": ["30 euros are 33 dollars.", {"text": "Done."}]}, False),
+    ],
+)
+def test_the_key_follows_from_speakers_and_texts_alone(
+    change: dict[str, Any], differs: bool
+) -> None:
+    """Whatever a row calls its fields; names of tools are for people."""
+    judge = Asked()
+    assert (label(judge).key != label(judge, {**ROW, **change}).key) is differs
+
+
+@pytest.mark.parametrize("empty", [None, [], [{"role": "user", "content": " "}]])
+def test_empty_history_is_no_history(empty: object) -> None:
+    """The key and the request are those of a row without one."""
+    judge = Asked()
+    plain = {name: ROW[name] for name in ("id", "question", "documents", "response")}
+    found = [label(judge, {**plain, **more}).key for more in ({}, {"history": empty})]
+    assert found[0] == found[1]
+    assert judge.tasks[0].messages == judge.tasks[1].messages
+
+
+@pytest.mark.parametrize(
+    ("history", "said"),
+    [
+        ("Hello", "'history' must be a list of turns {'role': …, 'text': …}, got a text"),
+        (["Hello"], "history[0] must be a turn, got a text"),
+        ([*TURNS, {"role": "narrator", "text": "x"}], "history[2] has the role 'narrator'"),
+        ([{"role": "user", "text": 7}], "history[0] has no text"),
+        ([TURNS[0]] * 1_001, "'history' has 1,001 parts; allowed are 1,000"),
+    ],
+)
+def test_history_of_another_form_fails_its_row_where_it_would_be_shown(
+    history: object, said: str
+) -> None:
+    """And stays metadata where it would not."""
+    row = {**ROW, "history": history}
+    failed = label(Asked(), row)
+    assert isinstance(failed, LabelFailure)
+    assert said in failed.message
+    assert label(Asked(), row, edition=1).example.metadata["history"] == history
+
+
+def test_only_support_may_name_the_conversation() -> None:
+    """A relevant turn is a violation, and a re-ask lists what may support."""
+    made = label(Asked("h0a"))
+    wrong = made.label.model_copy(
+        update={
+            "all_relevant_sentence_keys": ("h0a",),
+            "all_utilized_sentence_keys": ("t0a",),
+            "sentence_support_information": tuple(
+                entry.model_copy(update={"supporting_sentence_keys": ("h9a", "[H1B]")})
+                for entry in made.label.sentence_support_information
+            ),
+        }
+    )
+    checked = check_label(wrong, made.example)
+    named = {(one.kind, one.keys) for one in checked.violations}
+    assert named == {("unknown_key", (key,)) for key in ("h0a", "t0a", "h9a")}
+    assert checked.label.sentence_support_information[0].supporting_sentence_keys == ("h1b",)
+    assert "as support only are t0a, t1a, h0a, h1a-h1b." in complaint(
+        checked.violations, made.example
+    )
+
+
+def test_relevance_without_the_response_knows_the_turns_and_no_tool_outputs() -> None:
+    """A follow-up question means what turns before it say: others are another retrieval."""
+    judge, store = Asked(), MemoryStore()
+    changes: list[dict[str, Any]] = [{}, {"tool_outputs": ["x"]}, {"history": TURNS[:1]}]
+    rows = [
+        {**ROW, "id": f"{n}", "response": f"{n}.", **more} for n, more in enumerate(changes)
+    ]
+    labels = list(labeler.label(rows, judge=judge, edition=2, store=store, relevance="blind"))
+    retrievals = [task for task in judge.tasks if task.kind.name == "retrieval"]
+    assert len(retrievals) == 2
+    assert all("h0a user" in task.messages[1]["content"] for task in retrievals)
+    assert not any("t0a" in task.messages[1]["content"] for task in retrievals)
+    assert all(isinstance(one, LabelRecord) and one.fault() is None for one in labels)
+    stored = store.get(retrievals[0].key)
+    assert isinstance(stored, RetrievalRecord)
+    assert stored.fault() is None
+    assert stored.example.tool_outputs == ()
+
+
+def test_windows_show_the_whole_conversation() -> None:
+    """Each of them, and the merged label may name it."""
+    long = {**ROW, "documents": [" ".join(f"Lamp {n} costs {n} euros." for n in range(400))]}
+    judge = Asked("h1a")
+    made = label(judge, long, max_input_tokens=4_000)
+    assert made.signature.windows.number == len(judge.tasks) > 1
+    assert all("h1b assistant" in task.messages[1]["content"] for task in judge.tasks)
+    assert measure(made).metrics["supported_by_history"].value == 1
+    long["history"] = TURNS * 400
+    failed = label(judge, long, max_input_tokens=4_000)
+    assert failed.reason == "too_long"
+    assert "its earlier turns, response and the instructions alone take" in failed.message
+
+
+def test_labels_with_a_conversation_are_read_back_as_written(tmp_path: Path) -> None:
+    """From a file, with the numbers of the fast decoder and an index."""
+    path = tmp_path / "labels.jsonl"
+    made = [label(Asked("t0a", "0a")), record(id="r2", turns=1, support={"a": ["h0a"]})]
+    labeler.write_labels(made, path)
+    assert list(labeler.read_labels(path)) == made
+    for one in made:
+        row, expected = decode_label(one.model_dump_json().encode()), tallied_row(one)
+        assert row is not None
+        assert (row.key, row.response, row.numbers) == (
+            expected.key,
+            expected.response,
+            expected.numbers,
+        )
+
+
+def cells(form: Callable[[object], str]) -> dict[str, str]:
+    """The row as texts, with lists in a form."""
+    return {name: value if isinstance(value, str) else form(value) for name, value in ROW.items()}
+
+
+@pytest.mark.parametrize("form", [json.dumps, str], ids=["json", "python"])
+def test_cells_of_text_formats_hold_turns(form: Callable[[object], str], tmp_path: Path) -> None:
+    """As JSON, or as Python writes a list; another text of that name stays one."""
+    row = cells(form)
+    path = tmp_path / "rows.csv"
+    quoted = ('"' + value.replace('"', '""') + '"' for value in row.values())
+    path.write_text(f"{','.join(row)}\n{','.join(quoted)}\n")
+    [read] = [each.content for each in RowFile(path)]
+    assert isinstance(read, Example)
+    assert read.history == TURNS
