@@ -47,7 +47,7 @@ def require_edition(
         total: number of rows, if ``rows`` are only some.
 
     Raises:
-        UsageError: the labels of these rows, or all labels of the store, are of another edition.
+        UsageError: labels of these rows, or all labels of the store, are of another edition.
             Nothing was sent.
     """
     held = held_edition(options, rows, tasks_of, cache)
@@ -62,10 +62,11 @@ def require_edition(
         )
         return
     where = getattr(cache.store, "directory", "the store")
-    is_known = _FirstRows(rows, cache).are_known(tasks_of(in_edition(options, held)))
+    known = _FirstRows(rows, cache).known(tasks_of(in_edition(options, held)))
+    is_known = any(known.values())
     stored = "0 calls for what is stored" if is_known else "none is of these rows and options"
     raise UsageError(
-        f"the labels in {where} are of edition {held}, and "
+        f"{where} has labels of edition {held}, and "
         f"this version labels by edition {own}: nothing was sent. Add {old} to go on with them "
         f"({stored}), or {new} to label again "
         f"({_cost(rows, total, factories)}); Python functions take the same as a keyword"
@@ -87,22 +88,26 @@ def held_edition(
         cache: where labels are looked up.
 
     Returns:
-        The edition; ``None`` if the run names its own, has labels of it, or finds none of another.
+        The edition; ``None`` if the run names its own or finds nothing of another: neither a label
+        of a first row that its own edition lacks, nor, without any label of them, a store without
+        its own edition.
     """
     if _names_edition(options):
         return None
     own = edition_of(options)
     found = _FirstRows(rows, cache)
-    if found.are_known(tasks_of(options)):
+    known = found.known(tasks_of(options), failed=True)
+    if known and all(known.values()):
         return None
     others: dict[int, Sequence[TaskFactory]] = {}
     for edition in EDITIONS.keys() - {own}:
         with suppress(UsageError):  # an option, such as --keys-in-schema, that it does not have
             others[edition] = tasks_of(in_edition(options, edition))
     for edition, factories in others.items():
-        if found.are_known(factories):
+        others_known = found.known(factories).items()
+        if any(is_known and not known.get(mark) for mark, is_known in others_known):
             return edition
-    if not any(map(_is_paid, tasks_of(options))):
+    if any(known.values()) or not any(map(_is_paid, tasks_of(options))):
         return None
     held = set(_editions(cache.store))
     return None if own in held else max(held & others.keys(), default=None)
@@ -131,13 +136,30 @@ class _FirstRows:
     rows: Rows
     cache: LabelCache
 
-    def are_known(self, factories: Sequence[TaskFactory]) -> bool:
-        """Return whether a paid judge, or any if none is paid, has labeled one of them."""
+    def known(
+        self, factories: Sequence[TaskFactory], *, failed: bool = False
+    ) -> dict[tuple[str, int, str], bool]:
+        """Return what a paid judge, or any if none is paid, has answered.
+
+        Args:
+            factories: build the tasks.
+            failed: whether lasting failures count as answers.
+
+        Returns:
+            True or False by row, number of the factory, and kind of the answer.
+        """
+        store, found = self.cache.store, dict[tuple[str, int, str], bool]()
+
+        def is_known(key: str) -> bool:
+            return self.cache.is_known(key) or (failed and store.failure(key) is not None)
+
         paid = [factory for factory in factories if _is_paid(factory)]
-        return any(
-            any(known_modes(first_tasks(factory, self.rows), self.cache.is_known).values())
-            for factory in paid or factories
-        )
+        for number, factory in enumerate(paid or factories):
+            for task in first_tasks(factory, self.rows):
+                mark = task.example.id, number, task.kind.name
+                if not found.get(mark):  # by a window of it
+                    found[mark] = any(known_modes([task], is_known).values())
+        return found
 
 
 def _is_paid(factory: TaskFactory) -> bool:

@@ -152,6 +152,17 @@ def test_each_edition_is_labeled_by_its_name_and_kept_apart(
     assert {"trace/v1@" in each for each in rows} == {True, False}
 
 
+def test_rows_that_one_edition_lacks_are_not_bought_unasked(provider: Provider) -> None:
+    """Also if it has the first row; as soon as it has all, there is nothing to ask."""
+    store, judge = old_store(), judge_of(provider)
+    labeler.label(ROWS[:1], judge=judge, store=store, edition=2)
+    with pytest.raises(UsageError, match=r"--edition 1 .* --edition 2 to label again"):
+        labeler.label(ROWS, judge=judge, store=store)
+    assert len(provider.calls) == 1
+    labeler.label(ROWS[:1], judge=judge, store=store)
+    assert len(provider.calls) == 1
+
+
 def test_a_named_splitter_leaves_the_prompt_to_be_named(provider: Provider) -> None:
     """Labels of general/2 under the first prompts are found by what made them."""
     store = MemoryStore()
