@@ -134,7 +134,8 @@ def utilized_not_relevant(subject: Subject) -> Iterator[Found]:
         "An answer that is drawn from documents of which none helps to answer is possible and "
         "rare: relevance and completeness rest on an empty list."
     ),
-    applies=lambda subject: bool(subject.utilized | subject.supporting),
+    version=2,
+    applies=lambda subject: _names_documents(subject) and subject.record.retrieval is None,
     weight=0.3,
 )
 def relevant_nothing(subject: Subject) -> Iterator[Found]:
@@ -144,6 +145,32 @@ def relevant_nothing(subject: Subject) -> Iterator[Found]:
             "Nothing is relevant, but document sentences are utilized or support the response.",
             subject.in_order(subject.utilized | subject.supporting),
         )
+
+
+@check(
+    "retrieval_found_nothing",
+    severity="suspicion",
+    title="Documents used or supporting, of which the retrieval label calls none relevant",
+    why=(
+        "Two calls said so, which is no contradiction: a response may use documents that do not "
+        "answer the question. Look whether it strays, or the retrieval label has a gap, which all "
+        "responses to this question share."
+    ),
+    applies=lambda subject: _names_documents(subject) and subject.record.retrieval is not None,
+    weight=0.1,
+)
+def retrieval_found_nothing(subject: Subject) -> Iterator[Found]:
+    """Find use or support of documents without relevance, which was judged without a response."""
+    if not subject.relevant:
+        yield Found(
+            "The retrieval label calls nothing relevant; the call about the response names "
+            "utilized or supporting document sentences.",
+            subject.in_order(subject.utilized | subject.supporting),
+        )
+
+
+def _names_documents(subject: Subject) -> bool:
+    return bool(subject.utilized | subject.supporting)
 
 
 @check(

@@ -8,7 +8,7 @@ from audited import DOCUMENTS, found, judged, unsupported_with
 from labeled import claims_output, expects, record, reference_output, right, says
 from labeler.audit import CHECKS, Subject, findings_of
 from labeler.labels.contract import Violation
-from labeler.labels.record import LabelRecord, ReplyFacts, SentenceScores
+from labeler.labels.record import LabelRecord, ReplyFacts, RetrievalBasis, SentenceScores
 
 SOUND = judged({"The tower is 120 metres high.": ["0a"], "It was opened in 1931.": ["0b"]})
 
@@ -73,6 +73,21 @@ def test_nothing_relevant_beside_support_is_found_and_told_once() -> None:
     assert found(made, "relevant_nothing") == [("0a",)]
     assert found(made, "utilized_not_relevant") == []
     assert found(judged({"I cannot say.": []}, relevant=[]), "relevant_nothing") == []
+
+
+def test_nothing_relevant_contradicts_no_label_whose_relevance_was_judged_blind() -> None:
+    """The call about the response may name what the other call found irrelevant."""
+    made = judged({"A b.": ["0a"]}, relevant=[])
+    basis = RetrievalBasis(
+        key="0" * 64,
+        signature=made.signature,
+        relevance_explanation="",
+        all_relevant_sentence_keys=(),
+    )
+    blind = made.model_copy(update={"retrieval": basis})
+    assert found(made, "retrieval_found_nothing") == []
+    assert found(blind, "relevant_nothing") == []
+    assert found(blind, "retrieval_found_nothing") == [("0a",)]
 
 
 def test_everything_relevant_is_odd_only_among_many_sentences() -> None:
