@@ -13,10 +13,12 @@ from labeler.cli import config, distributing, options
 from labeler.cli.running import (
     SOME_FAILED,
     EngineName,
+    OtelEvents,
     Workers,
     announce_grace,
     check_label_target,
     exit_code,
+    reject_overwrite,
     require_engine,
     write_run,
 )
@@ -55,6 +57,7 @@ def label(
             "summary, and a pipe gets the labels.",
         ),
     ] = None,
+    otel_events: OtelEvents = None,
     engine: EngineName = "local",
     input: distributing.Input = None,  # noqa: A002 - its name on the command line
     workers: Workers = None,
@@ -78,6 +81,7 @@ def label(
     else:
         judges = [open_judge(given, also=also, notice=notify)]
     if engine == "ray":
+        require_engine(engine, otel_events=otel_events)
         inputs = [*(rows or ()), *([input] if input else ())]
         work, price = _ray_work(given, inputs, output or STDIO), price_of_run(judges)
         return distributing.label_in_parts(
@@ -90,11 +94,17 @@ def label(
         output = STDIO
     if output is not None:
         check_label_target(rows, output)
-    return _label_here(rows, given, judges, output)
+    if otel_events is not None:
+        reject_overwrite(rows, otel_events)
+    return _label_here(rows, given, judges, output, otel_events)
 
 
 def _label_here(
-    rows: list[str], given: LabelOptions, judges: list[Judge], output: str | None
+    rows: list[str],
+    given: LabelOptions,
+    judges: list[Judge],
+    output: str | None,
+    otel_events: str | None,
 ) -> int:
     """Label in this process, print the counts and cost, and return the exit code."""
     from labeler import Intervals, api
@@ -112,6 +122,10 @@ def _label_here(
     with RunReport("labeling", price_of_run(judges)) as progress:
         also = {"canaries": planted, "votes": votes, "listener": progress}
         run = api.iter_labels(rows, **vars(given) | vars(JudgeOptions()) | asked | also)
+        if otel_events is not None:
+            from labeler.cli.tracing import with_events
+
+            run = with_events(run, otel_events)
         counts = partial(_counts, progress, judges, given.repeat)
         consume = None if output else lambda run: summary.extend(api.summary(run, intervals=drawn))
         write_run(run, output or STDIO, progress, counts, consume=consume)

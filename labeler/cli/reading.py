@@ -14,9 +14,11 @@ from labeler.catalog import unknown
 from labeler.cli.running import (
     Engine,
     EngineName,
+    OtelEvents,
     Workers,
     check_target,
     expand_remote,
+    reject_overwrite,
     reject_repeats,
     require_engine,
 )
@@ -94,6 +96,7 @@ def metrics(
         bool, typer.Option(help="Compute from the index where that is faster; numbers are equal.")
     ] = True,
     listing: Annotated[bool, typer.Option("--list", help="List the metrics.")] = False,
+    otel_events: OtelEvents = None,
     engine: EngineName = "local",
     workers: Workers = None,
 ) -> None:
@@ -101,8 +104,11 @@ def metrics(
     from labeler.calculators import Intervals
     from labeler.calculators.metrics_row import DistinctRows
 
+    if otel_events and (rows or listing or as_json or by or output):
+        raise UsageError("--otel-events writes that file alone: it goes without other outputs")
     if (rows and (as_json or by)) or (listing and (rows or as_json or by)):
         raise UsageError("--rows goes without --json and --by, --list without all three")
+    rows = rows or otel_events is not None
     _check_group(group, alone=rows or listing or not intervals)
     _check_engine(engine, workers, alone=rows or listing or not index)
     if details and output is None:
@@ -110,12 +116,18 @@ def metrics(
     if listing:
         _list_metrics(ids)
         return
-    request = _Request(_sources(labels, output), ids, by)
+    request = _Request(_sources(labels, output, otel_events), ids, by)
     drawn = Intervals(resamples, level, seed, group) if intervals else None
     if rows:
         models: dict[AnsweringModel, None] = {}
         measured = DistinctRows(request.rows())
-        _write_rows(_note(measured, "answered", models), output, details=details)
+        noted = _note(measured, "answered", models)
+        if otel_events is None:
+            _write_rows(noted, output, details=details)
+        else:
+            from labeler.cli.tracing import write_events
+
+            write_events(noted, otel_events)
         notify_repeated(measured.repeated)
         _notify_models(models)
         return
@@ -295,11 +307,13 @@ def _print_metrics(metrics: Sequence[Metric]) -> None:
     print_catalog(("metric", "", "formula, label fields, source"), rows)
 
 
-def _sources(labels: list[str] | None, output: str | None) -> list[str]:
+def _sources(labels: list[str] | None, output: str | None, events: str | None) -> list[str]:
     """Return the named labels, which the output must not overwrite."""
     if not labels:
         raise UsageError("name a label file or a store folder; --list shows the metrics")
     check_target(labels, output)
+    if events is not None:
+        reject_overwrite(labels, events)
     sources = expand_remote(labels)
     reject_repeats(sources)
     return sources

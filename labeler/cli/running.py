@@ -47,6 +47,14 @@ Workers = Annotated[
     ),
 ]
 
+OtelEvents = Annotated[
+    str | None,
+    typer.Option(
+        "--otel-events",
+        help="File for the metrics of each record as OpenTelemetry evaluation events (OTLP JSON).",
+    ),
+]
+
 
 def reject_own_input(rows: list[str], output: str) -> None:
     """Reject an output that would overwrite an input.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +17,26 @@ from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 
 if TYPE_CHECKING:
+    from labeler.calculators import MetricsRow
     from labeler.data.traces.importing import TraceCounts
+    from labeler.labels.record import Outcome
+
+
+def write_events(rows: Iterable[MetricsRow], path: str) -> None:
+    """Write metrics as evaluation events, and report how many name their trace."""
+    from labeler.integrations.evaluation_events import write_events as write
+
+    written = write(rows, path)
+    without = f"; {written.untraced:,} without a trace id in metadata" if written.untraced else ""
+    notify(f"events of {plural(written.records, 'record')} written to {path}{without}")
+
+
+def with_events(outcomes: Generator[Outcome], path: str) -> Generator[Outcome]:
+    """Yield outcomes, and write the metrics of each as evaluation events."""
+    from labeler.integrations.evaluation_events import with_events as wrap
+
+    yield from wrap(outcomes, path)
+    notify(f"evaluation events written to {path}")
 
 
 def import_traces(

@@ -176,9 +176,7 @@ def test_relevance_without_the_response_knows_the_turns_and_no_tool_outputs() ->
     """A follow-up question means what turns before it say: others are another retrieval."""
     judge, store = Asked(), MemoryStore()
     changes: list[dict[str, Any]] = [{}, {"tool_outputs": ["x"]}, {"history": TURNS[:1]}]
-    rows = [
-        {**ROW, "id": f"{n}", "response": f"{n}.", **more} for n, more in enumerate(changes)
-    ]
+    rows = [{**ROW, "id": f"{n}", "response": f"{n}.", **more} for n, more in enumerate(changes)]
     labels = list(labeler.label(rows, judge=judge, edition=2, store=store, relevance="blind"))
     retrievals = [task for task in judge.tasks if task.kind.name == "retrieval"]
     assert len(retrievals) == 2

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from command import Command
 from trace_spans import ANSWER, HOUR, QUESTION, answer, joined, retriever, root, span, write
 
 
@@ -225,3 +226,24 @@ def test_traces_are_chosen_by_attributes_and_metadata(tmp_path: Path) -> None:
     rows, counts = joined(name, where=["user=1", "tier=a", "user.id=1"])
     assert [row["id"][-1] for row in rows] == sorted("13", key=[r["id"][-1] for r in rows].index)
     assert counts.filtered == 2
+
+
+def test_the_command_writes_rows_and_says_what_gave_none(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A file that gives no row leaves the output as it was."""
+    labeler = Command(monkeypatch, capsys)
+    rows = tmp_path / "rows.jsonl"
+    good = write(tmp_path / "good.jsonl", *answer(1), root(trace=2), 7)
+    code, _, err = labeler("import", "traces", good, "-o", rows)
+    assert code == 1
+    assert "1 trace without a retrieval: " in err
+    assert f"1 unreadable (not_an_object); the first: {good}:4: " in err
+    assert "1 row of 2 traces written" in err
+    before = rows.read_text(encoding="utf-8")
+    bad = write(tmp_path / "bad.jsonl", root())
+    code, _, err = labeler("import", "traces", bad, "-o", rows)
+    assert (code, rows.read_text(encoding="utf-8")) == (2, before)
+    assert "no trace gives a row: 1 trace without a retrieval" in err
+    assert labeler("import", "traces", good, "--sample", "2")[0] == 2
+    assert labeler("import", "traces", good, "--where", "user")[0] == 2

@@ -24,6 +24,7 @@ _ROLES = {
     "tool": "tool",
     "function": "tool",
 }
+_TEXT_PARTS = frozenset({"text", "input_text", "output_text", "tool_call_response"})
 _TURNS = ("messages", "chat_history", "history")
 _NESTED = ("text", "content", "message")
 _ASKED = ("question", "query", "input", "user_input", "user_query", "query_str", "user_message")
@@ -100,6 +101,8 @@ def _joined(content: object) -> str:
     for part in content:
         if isinstance(part, Mapping):
             part = part.get("message_content", part)  # noqa: PLW2901 - its wrapper
+        if isinstance(part, Mapping) and part.get("type", "text") not in _TEXT_PARTS:
+            continue  # reasoning, images, calls of tools
         if isinstance(part, Mapping):
             names = ("text", "message_content.text", "content", "result", "response")
             part = next((part[n] for n in names if isinstance(part.get(n), str)), "")  # noqa: PLW2901 - its text
