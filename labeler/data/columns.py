@@ -246,6 +246,8 @@ class Columns:
     """Separator of documents, where one text holds several."""
     remedy: str = SPLIT_REMEDY
     """What to do about documents in one text."""
+    turns: ColumnPath | None = None
+    """Column of messages that hold question and response, see :mod:`labeler.data.turns`."""
 
     def apply(self, row: Mapping[str, Any], where: str) -> dict[str, Any]:
         """Rename a row's columns to fields.
@@ -254,6 +256,7 @@ class Columns:
             BadRow: a required field is in none of its columns.
         """
         fields: dict[str, Any] = {}
+        row = self._with_turns(row, where)
         rest = dict(row)
         id_columns: list[str] = []
         for field, choices in self.choices.items():
@@ -271,6 +274,37 @@ class Columns:
         if isinstance(text, str) and (text or not isinstance(text, Cell)):
             joined["documents"] = self._documents(text, where)
         return joined
+
+    def _with_turns(self, row: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+        """Return a row with the fields that its column of messages holds in place of the column.
+
+        Raises:
+            BadRow: a message has another form, or none is a question or a response.
+        """
+        if self.turns is None:
+            return row
+        try:
+            turns = _parsed_cell(self.turns.find(row))
+        except _NoValue:
+            return row
+        if not isinstance(turns, list | tuple) or not _are_objects(turns):
+            return row
+        from labeler.data.turns import fields_of_turns  # noqa: PLC0415 - of conversations only
+
+        others = self.turns.without(dict(row))
+        given = {name for name in ("response", "documents") if self._has(name, others)}
+        answered = "response" in given
+        found = fields_of_turns(turns, self.turns.text, where, answered=answered)
+        if "documents" in given:
+            found.pop("documents", None)
+        elif found.get("tool_outputs"):
+            found.setdefault("documents", [])
+        return {**others, **found}
+
+    def _has(self, field: str, row: Mapping[str, Any]) -> bool:
+        with contextlib.suppress(BadRow):
+            return _first_found(field, self.choices.get(field, ()), row, "")[0] is not None
+        return False
 
     def _documents(self, text: str, where: str) -> object:
         """Return the documents in a text: those of a list, or its parts.
@@ -311,12 +345,18 @@ class Columns:
 
     def used(self, row: Mapping[str, Any]) -> dict[str, str]:
         """Return the column that each field of a row is read from; a field that lacks is absent."""
-        columns = {}
+        columns: dict[str, str] = {}
+        try:
+            whole = self._with_turns(row, "")
+        except BadRow:
+            return columns
         for field, choices in self.choices.items():
             with contextlib.suppress(BadRow):
-                value, paths = _first_found(field, choices, row, "")
+                value, paths = _first_found(field, choices, whole, "")
                 if value is not None:
-                    columns[field] = ",".join(path.text for path in paths)
+                    names = ",".join(path.text for path in paths)
+                    made = names in whole and names not in row
+                    columns[field] = self.turns.text if self.turns and made else names
         return columns
 
 
@@ -371,8 +411,14 @@ def _first_found(
 
 
 def _is_object(value: object) -> bool:
-    """Return True for a value with fields, such as a message with its ``content``."""
-    return not isinstance(value, str | int | float | list | tuple)
+    """Return True for a value with fields, such as a message, or a list of such values."""
+    if isinstance(value, list | tuple):
+        return _are_objects(value)
+    return not isinstance(value, str | int | float)
+
+
+def _are_objects(values: Sequence[object]) -> bool:
+    return bool(values) and all(isinstance(value, Mapping) for value in values)
 
 
 def _read(

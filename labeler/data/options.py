@@ -144,8 +144,9 @@ class RowsOptions:
     preset: Annotated[
         str | None,
         Option(
-            "Columns of ragas, deepeval, langchain, llamaindex, haystack, inspect_ai, ragchecker "
-            "or ragbench; by default those that fit."
+            "Columns of ragas, deepeval, langchain, llamaindex, haystack, inspect_ai, ragchecker, "
+            "ragbench, ragas_multi_turn, deepeval_conversation, mtrag or openai_messages; by "
+            "default those that fit."
         ),
     ] = None
     split_documents: Annotated[

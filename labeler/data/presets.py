@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from labeler.catalog import Catalog
-from labeler.data.columns import Columns, columns_of
+from labeler.data.columns import ColumnPath, Columns, columns_of
 from labeler.data.parsing import REQUIRED
 from labeler.errors import UsageError
 
@@ -22,11 +22,13 @@ class Preset:
         columns: for each field of an example, its candidate columns; the first that a row has is
             used. :mod:`labeler.data.columns` defines their syntax.
         separator: what the system writes between documents in one text, if it does.
+        turns: column of messages that hold question, response and history, if there is one.
     """
 
     system: str
     columns: Mapping[str, tuple[str, ...]]
     separator: str = ""
+    turns: str = ""
 
 
 PRESETS: Catalog[Preset] = Catalog("preset")
@@ -139,6 +141,47 @@ PRESETS.add(
 )
 
 
+_TURNS = {"question": ("question",), "response": ("response",), "reference": ("reference",)}
+PRESETS.add(
+    "ragas_multi_turn",
+    Preset(
+        "RAGAS: MultiTurnSample",
+        {**_TURNS, "documents": ("retrieved_contexts", "documents")},
+        turns="user_input",
+    ),
+)
+PRESETS.add(
+    "deepeval_conversation",
+    Preset(
+        "DeepEval: ConversationalTestCase",
+        {**_TURNS, "documents": ("retrieval_context", "documents")},
+        turns="turns",
+    ),
+)
+PRESETS.add(
+    "mtrag",
+    Preset(
+        "MTRAG: tasks with their answers",
+        {
+            "id": ("task_id,model_id", "task_id"),
+            "question": ("question",),
+            "documents": ("contexts[].text", "documents"),
+            "response": ("model_response", "predictions[0].text", "response"),
+            "reference": ("targets[0].text",),
+        },
+        turns="input",
+    ),
+)
+PRESETS.add(
+    "openai_messages",
+    Preset(
+        "OpenAI: messages of a chat, with the documents next to them",
+        {**_TURNS, "documents": ("documents", "contexts", "retrieved_contexts")},
+        turns="messages",
+    ),
+)
+
+
 def find_preset(name: str) -> Preset:
     """Return a preset by its name, or a third party's by ``package.module:name``.
 
@@ -178,6 +221,8 @@ def choose_columns(
         system, mark = chosen.system.partition(":")[0], repr(chosen.separator)
         remedy = f"{system} joins documents by {mark}: pass --split-documents {mark}"
         found = replace(found, remedy=f"{remedy} (in Python split_documents={mark})")
+    if chosen and chosen.turns:
+        found = replace(found, turns=ColumnPath.parse(chosen.turns))
     return replace(found, split=split)
 
 

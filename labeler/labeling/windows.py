@@ -153,7 +153,7 @@ def _require_cuttable(example: KeyedExample, frame: int, costs: Sequence[int], l
         (s.key for s, cost in zip(example.document_sentences(), costs, strict=True) if cost > free),
         None,
     )
-    if long is None:
+    if long is None and costs:
         return
     turns = "earlier turns, " * bool(example.history or example.tool_outputs)
     others = f"{turns}response and the instructions"

@@ -60,34 +60,39 @@ def read_conversation(history: object, tool_outputs: object, where: str) -> Conv
     Raises:
         BadRow: one of them has another form (``wrong_type``), or too many parts (``too_long``).
     """
-    messages = list(read_messages(history, "history", where))
-    turns = [one for one in messages if one.role != "tool"]
-    outputs = [one for one in messages if one.role == "tool"]
+    parts = _parts(history, "history", where)
+    messages = [read_message(part, f"history[{place}]", where) for place, part in parts]
+    turns = [one for one in messages if one and one.role != "tool"]
+    outputs = [one for one in messages if one and one.role == "tool"]
     outputs += _tool_outputs(tool_outputs, where)
     return Conversation(turns, outputs)
 
 
-def read_messages(value: object, field: str, where: str) -> Iterator[Message]:
-    """Yield the turns and tool outputs of a list of messages.
+def read_message(value: object, name: str, where: str) -> Message | None:
+    """Return a turn or tool output; ``None`` for instructions and messages without text.
+
+    Args:
+        value: the message.
+        name: its name in errors.
+        where: place of the row, for errors.
 
     Raises:
-        BadRow: as for :func:`read_conversation`.
+        BadRow: it has another form (``wrong_type``).
     """
-    for place, part in _parts(value, field, where):
-        name = f"{field}[{place}]"
-        if not isinstance(part, Mapping):
-            raise _wrong(f"{where}: {name} must be a turn, got {kind_of(part)}; {_TURNS}")
-        role = str(next((part[key] for key in _ROLE if part.get(key) is not None), "")).lower()
-        if role in _INSTRUCTIONS:
-            continue
-        if role not in _SPEAKERS and role not in _TOOLS:
-            raise _wrong(f"{where}: {name} has the role {role!r:.40}; {_TURNS}")
-        text = _text(next((part[key] for key in _TEXT if part.get(key) is not None), ""))
-        if text is None:
-            raise _wrong(f"{where}: {name} has no text; {_TURNS}")
-        if text.strip():
-            speaker = _SPEAKERS.get(role)
-            yield Message(speaker or "tool", text, None if speaker else _name(part))
+    if not isinstance(value, Mapping):
+        raise _wrong(f"{where}: {name} must be a turn, got {kind_of(value)}; {_TURNS}")
+    role = str(next((value[key] for key in _ROLE if value.get(key) is not None), "")).lower()
+    if role in _INSTRUCTIONS:
+        return None
+    if role not in _SPEAKERS and role not in _TOOLS:
+        raise _wrong(f"{where}: {name} has the role {role!r:.40}; {_TURNS}")
+    text = _text(next((value[key] for key in _TEXT if value.get(key) is not None), ""))
+    if text is None:
+        raise _wrong(f"{where}: {name} has no text; {_TURNS}")
+    if not text.strip():
+        return None
+    speaker = _SPEAKERS.get(role)
+    return Message(speaker or "tool", text, None if speaker else _name(value))
 
 
 _TURNS = "turns are objects with role (user or assistant) and text"

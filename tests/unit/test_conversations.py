@@ -234,3 +234,113 @@ def test_cells_of_text_formats_hold_turns(form: Callable[[object], str], tmp_pat
     [read] = [each.content for each in RowFile(path)]
     assert isinstance(read, Example)
     assert read.history == TURNS
+
+
+ASKED = {"role": "user", "content": "And how much is it?"}
+ANSWERED = {"role": "assistant", "content": "30 euros."}
+CALLED = [
+    {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]},
+    {"role": "tool", "tool_call_id": "1", "content": [{"type": "text", "text": "33 dollars"}]},
+]
+SHAPES: dict[str, dict[str, Any]] = {
+    "openai_messages": {
+        "messages": [{"role": "system", "content": "Be kind."}, *TURNS, ASKED, *CALLED, ANSWERED],
+        "documents": ROW["documents"],
+    },
+    "ragas_multi_turn": {
+        "user_input": [
+            {"type": "human", "content": TURNS[0]["text"]},
+            {"type": "ai", "content": TURNS[1]["content"]},
+            {"type": "human", "content": ASKED["content"]},
+            {"type": "tool", "content": "33 dollars"},
+            {"type": "ai", "content": ANSWERED["content"]},
+        ],
+        "retrieved_contexts": ROW["documents"],
+    },
+    "deepeval_conversation": {
+        "turns": [
+            {"role": "user", "content": TURNS[0]["text"]},
+            {**ANSWERED, "content": TURNS[1]["content"], "retrieval_context": ["Another."]},
+            ASKED,
+            {
+                **ANSWERED,
+                "retrieval_context": ROW["documents"],
+                "tools_called": [{"name": "rates", "output": "33 dollars"}],
+            },
+        ],
+        "expected_outcome": "It answers.",
+    },
+    "mtrag": {
+        "task_id": "conversation<::>2",
+        "input": [*TURNS, {"speaker": "user", "text": ASKED["content"]}],
+        "contexts": [{"document_id": f"{n}", "text": t} for n, t in enumerate(ROW["documents"])],
+        "targets": [{"speaker": "agent", "text": "30."}],
+        "model_response": ANSWERED["content"],
+    },
+}
+
+
+@pytest.mark.parametrize("preset", SHAPES)
+def test_a_list_of_messages_is_question_response_and_history(preset: str) -> None:
+    """The last turns are the row's; the only preset that fits is used and named."""
+    rows = labeler.open_rows([{"id": "r1", **SHAPES[preset]}])
+    [read] = [row.content for row in rows]
+    assert isinstance(read, Example), read.message
+    assert [read.question, read.response] == [ASKED["content"], ANSWERED["content"]]
+    assert list(read.documents) == ROW["documents"]
+    keyed = label(Asked(), read.model_dump()).example
+    assert [turn.role for turn in keyed.history] == ["user", "assistant"]
+    shown = [s.text for output in keyed.tool_outputs for s in output.sentences]
+    assert shown == ([] if preset == "mtrag" else ["33 dollars"])
+    [notice] = rows.notices.values()
+    assert f"reading by --preset {preset}" in notice
+
+
+def test_tool_outputs_alone_are_enough_to_judge_a_response() -> None:
+    """Nothing was retrieved, so nothing is measured of it; version 1 has nothing to show."""
+    turns = SHAPES["openai_messages"]["messages"]
+    judge = Asked("t0a")
+    made = label(judge, {"id": "r1", "messages": turns})
+    numbers = measure(made).metrics
+    assert numbers["adherence"].value == numbers["supported_by_history"].value == 1
+    assert numbers["relevance"].undefined == "no_document_sentences"
+    failed = label(judge, {"id": "r1", "messages": turns}, edition=1)
+    assert failed.reason == "no_document_sentences"
+    long = [*turns[:1], {**TURNS[0], "text": "lamp " * 9_000}, *turns[1:]]
+    failed = label(judge, {"id": "r1", "messages": long}, max_input_tokens=4_000)
+    assert failed.reason == "too_long"
+
+
+def test_turns_without_a_question_or_an_answer_are_bad_rows() -> None:
+    """Each error names what is missing."""
+    for turns, field in (([ANSWERED], "question"), ([ASKED], "response")):
+        row = {"id": "r1", "messages": turns, "documents": ["x"]}
+        [failed] = [one.content for one in labeler.open_rows([row], preset="openai_messages")]
+        assert isinstance(failed, LabelFailure)
+        assert (failed.reason, f"which is the {field}" in failed.message) == ("missing_field", True)
+
+
+def test_an_evaluation_file_has_a_row_for_each_answer(tmp_path: Path) -> None:
+    """Tasks, answers and documents are joined; the conversation is a column."""
+    task = SHAPES["mtrag"]
+    path = tmp_path / "evaluations.json"
+    path.write_text(
+        json.dumps(
+            {
+                "name": "made up",
+                "documents": task["contexts"],
+                "tasks": [{**task, "contexts": [{"document_id": "1"}]}],
+                "evaluations": [
+                    {"task_id": task["task_id"], "model_id": model, "model_response": model}
+                    for model in ("one", "two")
+                ],
+            }
+        )
+    )
+    read = [row.content for row in RowFile(path)]
+    assert [one.id for one in read] == ["conversation<::>2/one", "conversation<::>2/two"]
+    assert all(isinstance(one, Example) for one in read)
+    assert {one.metadata["conversation_id"] for one in read} == {"conversation"}
+    assert [one.documents for one in read if isinstance(one, Example)] == [
+        (ROW["documents"][1],)
+    ] * 2

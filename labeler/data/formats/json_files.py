@@ -26,6 +26,8 @@ _PIECE = 1 << 20
 _OUTSIDE = re.compile(rb'["{}\[\],]')
 _LOG = frozenset({"eval", "samples"})
 """Names in a log of inspect_ai, next to texts."""
+_EVALUATIONS = frozenset({"tasks", "evaluations", "documents"})
+"""Lists of a file of evaluations, such as MTRAG's."""
 _QUESTIONS = frozenset({"question", "user_input", "input", "query"})
 """Names of a column of questions, which no list of objects has next to it."""
 _QUOTE = ord('"')
@@ -88,6 +90,8 @@ def _rows(value: dict[str, Any]) -> list[dict[str, Any]]:
     }
     if "samples" in lists and value.keys() >= _LOG:
         return lists["samples"]
+    if lists.keys() >= _EVALUATIONS:
+        return _joined(**{name: lists[name] for name in _EVALUATIONS})
     if not lists or not _QUESTIONS.isdisjoint(value):
         table = rows_of_columns(value)
         if table:
@@ -95,6 +99,28 @@ def _rows(value: dict[str, Any]) -> list[dict[str, Any]]:
     if len(lists) == 1 and not any(isinstance(part, str) for part in value.values()):
         return next(iter(lists.values()))
     return [value]
+
+
+def _joined(
+    tasks: list[dict[str, Any]],
+    evaluations: list[dict[str, Any]],
+    documents: list[dict[str, Any]],
+) -> list[dict[str, Any]]:
+    """Return the rows of an evaluation file, such as MTRAG's: each answer with its task."""
+    texts = {document.get("document_id"): document for document in documents}
+    known = {task.get("task_id"): task for task in tasks}
+    rows = []
+    for evaluation in evaluations:
+        row = {**known.get(evaluation.get("task_id"), {}), **evaluation}
+        conversation, mark, turn = str(row.get("task_id")).partition("<::>")
+        named = {"conversation_id": conversation, "turn": turn} if mark else {}
+        given = row.get("contexts")
+        contexts = [
+            {**texts.get(one.get("document_id"), {}), **one} if isinstance(one, dict) else one
+            for one in (given if isinstance(given, list) else ())
+        ]
+        rows.append({**row, **named, "contexts": contexts})
+    return rows
 
 
 def _numbered(name: str, entries: Iterator[bytes]) -> Iterator[Raw]:
