@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import labeler
 from command import Command
 from distributed.ray_run import ON_RAY, SECONDS, Cluster, Gate, bucket, cluster, labeling, numbers
 from labeled import record
@@ -168,6 +169,40 @@ def test_workers_keep_to_one_budget_and_the_next_run_goes_on(
         outcomes = outcomes_in(tmp_path / "labels")
         assert len(outcomes) == ROWS
         assert [one for one in outcomes if isinstance(one, LabelFailure)] == []
+
+
+def test_workers_judge_each_retrieval_once_and_without_a_response(
+    tmp_path: Path, ray_cluster: Cluster, labeler_command: Command
+) -> None:
+    """Its rows stand in all parts; the labels are those of one machine, and bought once."""
+    lamps, rows = 3, range(12)
+    for file, group in enumerate((rows[:6], rows[6:])):
+        write_rows(
+            tmp_path / "in" / f"{file}.parquet",
+            len(group),
+            first=group[0],
+            group=2,
+            question=[f"How long is lamp {n % lamps}?" for n in group],
+            documents=[["A lamp is 90 cm long.", "It was built of oak."]] * len(group),
+            response=[f"RESPONSE {n} is 90 cm long." for n in group],
+        )
+    with Provider() as provider:
+        options = ["--relevance", "blind", *hosted(provider)]
+        for _ in range(2):
+            on_ray = ["--input", tmp_path / "in", "-o", "labels", *options]
+            with labeling(tmp_path, *on_ray, **ray_cluster.variables) as run:
+                code, said = run.end()
+            assert code == 0, said
+        blind = [call for call in provider.calls if "RESPONSE" not in call.data]
+        assert len(provider.calls) == lamps + len(rows)
+        assert len({str(call.data["QUESTION"]) for call in blind}) == len(blind) == lamps
+        assert not any(b"RESPONSE" in call.raw for call in blind)
+        files = sorted((tmp_path / "in").iterdir())
+        alone = [*files, "-o", tmp_path / "alone.jsonl", "--store", tmp_path / "alone", *options]
+        assert labeler_command("label", *alone)[0] == 0
+    assert [one.model_dump(exclude={"reply"}) for one in outcomes_in(tmp_path / "labels")] == [
+        one.model_dump(exclude={"reply"}) for one in labeler.read_labels(tmp_path / "alone.jsonl")
+    ]
 
 
 def write_mixed(path: Path, first: int, stop: int) -> None:
