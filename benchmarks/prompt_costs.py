@@ -1,11 +1,12 @@
-"""Prompt tokens, cached share and input cost of every label profile, in versions 1 and 2.
+"""Tokens and cost of the prompts of every label profile, and of the answers in each form.
 
     npm install --prefix FOLDER js-tiktoken
     python benchmarks/prompt_costs.py FOLDER [--every 10] [--write docs/judges.md]
 
 Tokens are those of o200k_base, whose vocabulary js-tiktoken carries; nothing of it is in this
 package. The rows are every tenth published RAGBench row with its published sentences; they have no
-reference answer, so the profile `reference` shows the response in its place as well.
+reference answer, so the profile `reference` shows the response in its place as well. The answers
+are the published labels, with clauses that the embedded judge cuts for their claims.
 """
 
 from __future__ import annotations
@@ -15,26 +16,40 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import groupby
+from itertools import groupby, repeat
 from os.path import commonprefix
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import labeler
 from fault_figures import line
 from judge_dialects import write_block
+from labeler.judges.embedded.claims import with_claims
+from labeler.judges.embedded.judge import SUPPORT_THRESHOLD
+from labeler.judges.embedded.scoring import score
 from labeler.judges.openai.spec import spec_of
 from labeler.judges.pricing import Price, find_price
 from labeler.judges.prompting import Prompt, load_prompt
 from labeler.judges.tokens import MESSAGE_FRAME, REPLY_FRAME
 from labeler.labeling.cache_rules import cache_rules
-from labeler.labels.profiles import PROFILES
+from labeler.labels.profiles import (
+    BRIEF,
+    FORMS,
+    PROFILES,
+    TERSE,
+    Profile,
+    family_of,
+    with_forms,
+)
 from labeler.labels.record import LabelRecord, Usage
 from labeler.labels.schemas import load_schema
 from labeler.sentences.example import KeyedExample, Piece, key_reference
 from ragbench_data import ragbench_files
+from wire.calls import decided, terse
 
 MODELS = ("gpt-5-mini", "gpt-5.6-luna")
 """One with the cache rules before GPT-5.6, one with those since."""
@@ -69,14 +84,15 @@ def counts(folder: Path, texts: Sequence[str]) -> list[int]:
     return found
 
 
-def published(every: int) -> list[KeyedExample]:
-    """Every so many published rows as keyed examples, with the response as a reference answer."""
-    found: list[KeyedExample] = []
+def published(every: int) -> list[LabelRecord]:
+    """Every so many published labels, with the response as a reference answer."""
+    found: list[LabelRecord] = []
     for file in ragbench_files():
-        examples = [r.example for r in labeler.read_ragbench(file) if isinstance(r, LabelRecord)]
-        for example in examples[::every]:
-            pieces = [Piece(s.text, s.start, s.end) for s in example.response]
-            found.append(example.model_copy(update={"reference": key_reference(pieces)}))
+        records = [one for one in labeler.read_ragbench(file) if isinstance(one, LabelRecord)]
+        for record in records[::every]:
+            pieces = [Piece(s.text, s.start, s.end) for s in record.example.response]
+            shown = record.example.model_copy(update={"reference": key_reference(pieces)})
+            found.append(record.model_copy(update={"example": shown}))
     return found
 
 
@@ -97,17 +113,29 @@ class Measured:
         """Mean tokens of a request."""
         return self.static + sum(self.records) / len(self.records)
 
-    def cost(self, model: str, price: Price) -> tuple[float, Decimal]:
-        """The cached share, and the input's dollars for a million records, by a model's rules."""
+    def cost(
+        self, model: str, price: Price, answers: Iterable[int] | None = None
+    ) -> tuple[float, Decimal]:
+        """The cached share, and the dollars for a million records, by a model's rules.
+
+        Args:
+            model: the model.
+            price: of its tokens.
+            answers: tokens of each answer; without them, the dollars are for the input.
+        """
         cached = cache_rules(spec_of(model, {})).cacheable(self.static)
-        each = (Usage(prompt_tokens=self.static + n, cached_tokens=cached) for n in self.records)
+        each = (
+            Usage(prompt_tokens=self.static + n, cached_tokens=cached, completion_tokens=answer)
+            for n, answer in zip(self.records, answers or repeat(0), strict=False)
+        )
         dollars = sum(map(price.cost, each), Decimal(0))
         return cached / self.mean, dollars * MILLION / len(self.records)
 
 
 def measured(folder: Path, name: str, examples: Sequence[KeyedExample]) -> Measured:
     """Count one prompt."""
-    prompt, schema = load_prompt(name), load_schema(f"label-{name}")
+    prompt = load_prompt(name)
+    schema = load_schema(PROFILES[family_of(name)].schema_of(name))
     users = [prompt.render(example)[1]["content"] for example in examples]
     bare = [_FENCE.sub("", user) for user in users]
     system, sent, *rest = counts(folder, [prompt.system, schema.compact, *users, *bare])
@@ -147,7 +175,10 @@ def repr_of(example: KeyedExample) -> str:
 
 def table(folder: Path, every: int) -> Iterator[str]:
     """One line for each profile and version."""
-    examples, pairs = published(every), published(1)[:PAIRED]
+    examples, pairs = (
+        [record.example for record in records]
+        for records in (published(every), published(1)[:PAIRED])
+    )
     yield line(
         ("prompt", "static", "a record", "of it fences", "shared by two responses",
          *(f"{model}: cached, $ a million" for model in MODELS))
@@ -170,17 +201,52 @@ def table(folder: Path, every: int) -> Iterator[str]:
             )  # fmt: skip
 
 
+def answer(record: LabelRecord, profile: Profile, forms: Sequence[str]) -> str:
+    """A published label as an answer of version 2 in some forms."""
+    example = record.example
+    label = with_claims(record.label, profile.output, example, score(example), SUPPORT_THRESHOLD)
+    value = label.model_dump(mode="json")
+    if BRIEF in forms:
+        for entry in value["sentence_support_information"]:
+            entry["explanation"] *= not entry["fully_supported"]
+        value["overall_supported_explanation"] *= not value["overall_supported"]
+    written = terse(value) if TERSE in forms else decided(value)
+    return json.dumps(written, ensure_ascii=False, separators=(",", ":"))
+
+
+def answer_table(folder: Path, every: int) -> Iterator[str]:
+    """One line for each profile and form of its answers."""
+    model, records = MODELS[0], published(every)
+    examples = [record.example for record in records]
+    price = find_price(model)
+    assert price is not None, model  # noqa: S101 - the pinned table has it
+    yield line(("prompt", "static", "answer", "of v2", f"{model}: $ a million, input and output"))
+    yield line(["---", *["--:"] * 4])
+    for profile in PROFILES.values():
+        full = 0
+        for forms in ((), (TERSE,), (BRIEF,), FORMS):
+            name = with_forms(f"{profile.name}/v2", forms)
+            tokens = counts(folder, [answer(record, profile, forms) for record in records])
+            one, full = measured(folder, name, examples), full or sum(tokens)
+            _, dollars = one.cost(model, price, tokens)
+            yield line(
+                (f"`{name}`", f"{one.static:,}", f"{sum(tokens) / len(tokens):,.0f}",
+                 f"{sum(tokens) / full:.0%}", f"{dollars:,.0f}")
+            )  # fmt: skip
+
+
 def main() -> None:
-    """Print the table, or write it into a page."""
+    """Print the tables, or write them into a page."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("folder", type=Path, help="where js-tiktoken is installed")
     options.add_argument("--every", type=int, default=10)
-    options.add_argument("--write", type=Path, help="page whose table is replaced")
+    options.add_argument("--write", type=Path, help="page whose tables are replaced")
     given = options.parse_args()
-    lines = list(table(given.folder, given.every))
-    sys.stdout.write("\n".join(lines) + "\n")
-    if given.write:
-        write_block(given.write, "prompt costs", lines)
+    for name, made in (("prompt costs", table), ("answer forms", answer_table)):
+        lines = list(made(given.folder, given.every))
+        sys.stdout.write("\n".join(lines) + "\n")
+        if given.write:
+            write_block(given.write, name, lines)
 
 
 if __name__ == "__main__":

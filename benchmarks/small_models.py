@@ -3,10 +3,10 @@
     scripts/check_elsewhere smallmodels [--rows 60] [--results FILE] [--write docs/judges.md]
 
 Qwen2.5-Coder-0.5B behind llama.cpp's server labels the shortest published RAGBench rows, with their
-own sentences, once with each version, and once with a record's own keys in its schema. Each answer
-is appended to a file of results, which a later run continues. Counted are usable first answers and
-agreement with the published labels. Explanations are cut short alike in all, and nothing is asked
-again, so that an answer takes half a minute of one processor.
+own sentences, once with each version, once with a record's own keys in its schema, and once in the
+terse form. Each answer is appended to a file of results, which a later run continues. Counted are
+usable first answers and agreement with the published labels. Explanations are cut short alike in
+all, and nothing is asked again, so that an answer takes half a minute of one processor.
 
 A model of this size is no judge: it shows what a schema prevents, and nothing of how a large model
 judges.
@@ -56,6 +56,7 @@ CONFIGURATIONS: dict[str, dict[str, bool]] = {
     "trace/v1": {},
     "trace/v2": {},
     "trace/v2, own keys": {"keys_in_schema": True},
+    "trace/v2-terse": {},
 }
 
 

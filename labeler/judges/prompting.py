@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import count
 from typing import Any, Literal, TypedDict
 
 from labeler.errors import UsageError
 from labeler.labels import resources
+from labeler.labels.profiles import base_and_forms
 from labeler.labels.signature import Artifact, digest, texts_digest
 from labeler.sentences.characters import inert_json
 from labeler.sentences.example import KeyedExample, KeyedTurn, Sentence
@@ -45,6 +46,8 @@ _NOT_OF_RETRIEVALS = frozenset({"response", "response_block", "tool_outputs_bloc
 """Variables that prompts about relevance alone do without."""
 _VARIABLE = re.compile(r"\{\{([a-z_]+)\}\}")
 """A variable of a prompt, such as ``{{documents}}``."""
+_FIELD = re.compile("- ([a-z_]+) ")
+"""Start of a form's line about a field."""
 _JSON = json.JSONEncoder(ensure_ascii=False)
 
 
@@ -182,8 +185,22 @@ def prompt_parts(name: str, text: str) -> tuple[str, str]:
 
 @lru_cache
 def load_prompt(name: str = DEFAULT_PROMPT) -> Prompt:
-    """Load a prompt of the package, such as ``trace/v1``."""
-    return parse_prompt(name, resources.read("prompts", name, ".md"))
+    """Load a prompt of the package, such as ``trace/v1``, or ``trace/v2-terse`` with a form.
+
+    Each form adds a block to the instructions; the block's line about a field of the answer is left
+    out of prompts without that field.
+    """
+    base, forms = base_and_forms(name)
+    prompt = parse_prompt(name, resources.read("prompts", base, ".md"))
+    added = (form_block(form, base, prompt.system) for form in forms)
+    return replace(prompt, system="\n\n".join((prompt.system, *added)))
+
+
+def form_block(form: str, base: str, system: str) -> str:
+    """Return the block that a form adds to the instructions of a prompt."""
+    text = resources.read("prompts", f"{form}/{base.rpartition('/')[2]}", ".txt")
+    fields = ((line, _FIELD.match(line)) for line in text.strip().split("\n"))
+    return "\n".join(line for line, field in fields if field is None or field[1] in system)
 
 
 def marker(example: KeyedExample, *, reference: bool = False) -> str:

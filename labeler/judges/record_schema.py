@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
+from labeler.judges.terse import JOINED, NO_KEYS, SHORT, joined_keys
 from labeler.labels.answers import SPECIAL_SUPPORT
 from labeler.labels.schemas import ResponseSchema
 from labeler.sentences.example import KeyedExample
@@ -20,6 +21,8 @@ KEYS_VERSION: KeysVersion = "own-keys/1"
 def with_own_keys(schema: ResponseSchema, example: KeyedExample) -> ResponseSchema:
     """Return a schema in which each pattern of a key is the list of the record's keys that fit it.
 
+    In a terse schema, a pattern of several keys names those of the record.
+
     A list of keys has at most as many entries as there are keys, and each response sentence has one
     entry. The name is that of the published schema. Other schemas than version 2 of labels have no
     patterns, and stay as they are.
@@ -29,7 +32,8 @@ def with_own_keys(schema: ResponseSchema, example: KeyedExample) -> ResponseSche
     shown = (*example.evidence_sentences(), *example.response, *(example.reference or ()))
     keys = [*(sentence.key for sentence in shown), *SPECIAL_SUPPORT]
     listed = _listed(schema.json_schema, keys)
-    entries = listed["properties"]["sentence_support_information"]
+    sentences = "sentence_support_information"
+    entries = listed["properties"][SHORT[sentences] if schema.is_terse else sentences]
     entries["minItems"] = entries["maxItems"] = len(example.response)
     return replace(schema, text=json.dumps(listed, ensure_ascii=False))
 
@@ -41,6 +45,9 @@ def _listed(part: Any, keys: Sequence[str]) -> Any:  # noqa: ANN401 - any part o
         return part
     if "pattern" in part:
         fitting = [key for key in keys if re.search(part["pattern"], key)]
+        if part["pattern"].startswith(JOINED):
+            own = joined_keys("|".join(map(re.escape, fitting))) if fitting else f"^{NO_KEYS}$"
+            return {"type": "string", "pattern": own}
         return {"type": "string", "enum": fitting}
     found = {name: _listed(value, keys) for name, value in part.items()}
     if "enum" in found.get("items", {}):

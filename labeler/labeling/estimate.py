@@ -15,7 +15,7 @@ from labeler.judges.judge import JudgeSpec
 from labeler.judges.openai.request import request_parts
 from labeler.judges.openai.spec import OpenAISpec
 from labeler.judges.pricing import Price
-from labeler.judges.task import JudgeReply, Task, label_kind
+from labeler.judges.task import JudgeReply, Task, form_share, label_kind
 from labeler.judges.tokens import (
     MESSAGE_FRAME,
     TokenCounter,
@@ -32,7 +32,6 @@ from labeler.labeling.options import EstimateOptions
 from labeler.labeling.tasks import LabelTasks, PromptTasks, RetrievalTasks
 from labeler.labels.record import LabelFailure, LabelRecord, Usage
 from labeler.labels.signature import Signature
-from labeler.sentences.example import KeyedExample
 from labeler.store.protocol import LabelStore
 
 ENOUGH_LABELS = 20
@@ -275,14 +274,14 @@ class _Past:
 
 
 def _past(store: LabelStore, how: LabelTasks) -> _Past:
-    expected, written, labels, seconds = 0, 0, 0, []
+    expected, written, labels, seconds = 0.0, 0, 0, []
     for record in _alike(store, how):
         reply = record.reply
         # Files can hold impossible numbers, which are ignored.
         if reply.usage and 0 < reply.usage.completion_tokens < _ABSURD:
             labels += 1
             written += reply.usage.completion_tokens
-            expected += _expected(record.example, record.signature.response_schema.name)
+            expected += _expected(record)
         if reply.seconds is not None and 0 < reply.seconds < _ABSURD:
             seconds.append(reply.seconds)
     mean = sum(seconds) / len(seconds) if seconds else None
@@ -291,9 +290,11 @@ def _past(store: LabelStore, how: LabelTasks) -> _Past:
     return _Past(labels, written / expected, mean)
 
 
-def _expected(example: KeyedExample, schema: str) -> int:
-    """Return the expected tokens of an answer about a record."""
-    return label_kind(schema).expected_tokens(example)
+def _expected(record: LabelRecord) -> float:
+    """Return the expected tokens of the answer that a label was read from."""
+    kind = label_kind(record.signature.response_schema.name)
+    prompt = record.signature.prompt
+    return kind.expected_tokens(record.example) * form_share(prompt.name if prompt else "")
 
 
 def _alike(store: LabelStore, how: LabelTasks) -> Iterator[LabelRecord]:

@@ -17,7 +17,15 @@ from labeler.labeling.editions import prompts_of, splitter_of, version_of
 from labeler.labeling.options import BLIND, RELEVANCE, BatchOptions, EstimateOptions, LabelOptions
 from labeler.labeling.windows import ContextBudget, Windowed, context_budget_in, cut
 from labeler.labels.answers import RetrievalLabel
-from labeler.labels.profiles import AUTO, PROFILES, SUPPORT, Profile, family_of
+from labeler.labels.profiles import (
+    AUTO,
+    PROFILES,
+    SUPPORT,
+    Profile,
+    base_and_forms,
+    family_of,
+    with_forms,
+)
 from labeler.labels.record import label_key, retrieval_example, retrieval_key
 from labeler.labels.schemas import ResponseSchema, load_schema
 from labeler.labels.signature import Artifact, Signature
@@ -199,6 +207,7 @@ def label_tasks(
     budget = context_budget(judge, options.max_input_tokens, price)
     is_blind = _is_blind(judge, options)
     prompt, profile = prompts_of(options), options.profile
+    _require_text(judge.spec, prompt)
     common: dict[str, Any] = {
         "judge": judge,
         "splitter": splitter_of(options),
@@ -247,7 +256,8 @@ def _asked(profile: Profile, prompt: str, is_blind: bool) -> tuple[Prompt, Respo
         UsageError: the prompt asks for relevance and another one does so already, or the other way
             round; or likewise with the reference answer.
     """
-    own = f"{profile.name}{SUPPORT * is_blind}/{version_of(prompt)}"
+    forms = base_and_forms(prompt)[1]
+    own = with_forms(f"{profile.name}{SUPPORT * is_blind}/{version_of(prompt)}", forms)
     name = prompt if "/" in prompt else own
     if is_blind != family_of(name).endswith(SUPPORT) or is_retrieval_prompt(name):
         raise UsageError(
@@ -262,6 +272,15 @@ def _asked(profile: Profile, prompt: str, is_blind: bool) -> tuple[Prompt, Respo
             f"{profile.name!r}; its own prompt is {own!r}"
         )
     return worded, load_schema(profile.schema_of(worded.name))
+
+
+def _require_text(spec: JudgeSpec, prompt: str) -> None:
+    """Reject a form of the answer for a judge whose answer has none on its way here."""
+    if base_and_forms(prompt)[1] and not hasattr(spec, "output_mode"):
+        raise UsageError(
+            "--terse and --explanations change what a hosted model writes; "
+            f"judge {spec.judge} writes no text: leave them out"
+        )
 
 
 def _require_patterns(spec: JudgeSpec, schema: ResponseSchema) -> None:

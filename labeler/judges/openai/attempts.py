@@ -120,7 +120,8 @@ class AttemptLog:
         if self.rejected is not None:
             rejected, self.rejected = self.rejected, None
             raise rejected
-        plain = flat(text) if self.task.schema.has_decisions else text
+        schema = self.task.schema
+        plain = flat(text, terse=schema.is_terse) if schema.has_decisions else text
         return _reader_of(self.task.answer_type).validate_json(plain, strict=strict)
 
     def check(self, answer: Frozen) -> None:
@@ -147,8 +148,8 @@ class AttemptLog:
             return rules_again(self.violations, rules) if self.violations else NO_ANSWER
         if self.violations:
             task = self.task
-            decisions = task.schema.has_decisions
-            return complaint(self.violations, task.example, task.answer_type, decisions=decisions)
+            how = {"decisions": task.schema.has_decisions, "terse": task.schema.is_terse}
+            return complaint(self.violations, task.example, task.answer_type, **how)
         return NOT_A_LABEL
 
     def rejection(self, error: ValidationError) -> tuple[ObservedError, str]:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import json
 import re
 
+from labeler.judges.terse import spelled_out
+
 _THOUGHTS = tuple(
     (f"{start}{name}{end}", f"{start}/{name}{end}")
     for start, name, end in (
@@ -51,11 +53,12 @@ def find_object(text: str) -> tuple[str, tuple[str, ...]]:
     return answer[start:end], tuple(repairs)
 
 
-def flat(text: str) -> str:
+def flat(text: str, *, terse: bool = False) -> str:
     """Return an answer of a version 2 schema as the fields of its class.
 
-    Each entry's ``decision`` gives way to its fields, and those that its verdict leaves out are
-    empty. What is no such answer stays as it is, for the reader to reject.
+    A terse answer is spelled out. Each entry's ``decision`` gives way to its fields, and those that
+    its verdict leaves out are empty. What is no such answer stays as it is, for the reader to
+    reject.
     """
     try:
         answer = json.loads(text)
@@ -63,6 +66,8 @@ def flat(text: str) -> str:
         return text
     if not isinstance(answer, dict):
         return text
+    if terse:
+        answer = spelled_out(answer)
     lists = (value for value in answer.values() if isinstance(value, list))
     for entry in (one for each in lists for one in each if isinstance(one, dict)):
         decision = entry.get("decision")
