@@ -3,19 +3,37 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from labeler.data.ragbench import read_ragbench
+from labeler.labels.record import LabelRecord
 from ragbench_data import ragbench_files, ragbench_folder, ragbench_rows
 
-__all__ = ["needs_ragbench", "needs_ragchecker", "ragbench_files", "ragbench_rows", "ragchecker"]
+__all__ = [
+    "needs_ragbench",
+    "needs_ragchecker",
+    "published_labels",
+    "ragbench_files",
+    "ragbench_rows",
+    "ragchecker",
+]
 
 needs_ragbench = pytest.mark.skipif(
     not ragbench_files(),
     reason=f"no *.jsonl.gz in {ragbench_folder()}; name the RAGBench folder in LABELER_TEST_DATA",
 )
+
+
+@lru_cache(maxsize=1)
+def published_labels() -> tuple[LabelRecord, ...]:
+    """The labels of all rows of RAGBench that are at hand."""
+    found = [outcome for file in ragbench_files() for outcome in read_ragbench(file)]
+    assert all(isinstance(outcome, LabelRecord) for outcome in found)
+    return tuple(outcome for outcome in found if isinstance(outcome, LabelRecord))
 
 
 def _ragchecker_file() -> Path:

@@ -37,10 +37,9 @@ from labeler.cli import auditing
 from labeler.comparing.human_labels import read_human_labels
 from labeler.data.corrections.file import CorrectionsFile
 from labeler.data.label_files import to_line
-from labeler.data.ragbench import read_ragbench
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, label_key
-from real_data import needs_ragbench, ragbench_files
+from real_data import needs_ragbench, published_labels
 from records import sample_record
 from scored import record as score_record
 
@@ -621,12 +620,11 @@ def test_of_equally_doubtful_records_each_is_as_likely_read() -> None:
 @needs_ragbench
 def test_the_rates_of_published_labels_are_the_known_ones() -> None:
     """Counted once by hand from the columns of the data set."""
-    records = [o for file in ragbench_files() for o in read_ragbench(file)]
     names = (
         "overall_against_sentences,support_not_utilized,utilized_not_relevant,relevant_nothing,"
         "contract_broken"
     )
-    found_in = audit_labels(records, checks=select_checks(names))
+    found_in = audit_labels(published_labels(), checks=select_checks(names))
     flagged: dict[str, int] = dict.fromkeys(names.split(","), 0)
     for row in found_in.rows:
         flagged[row.check.id] += row.flagged

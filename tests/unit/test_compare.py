@@ -20,11 +20,10 @@ from labeler.cli import comparing, run
 from labeler.comparing.compare import compare, compare_runs
 from labeler.comparing.comparison import Comparison, MetricComparison
 from labeler.comparing.measured import Flip
-from labeler.data.ragbench import read_ragbench
 from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, label_key
 from labeler.sentences.display import WIDTH
-from real_data import needs_ragbench, ragbench_files
+from real_data import needs_ragbench, published_labels
 from scored import record as score_record
 
 BOTH: Mapping[str, Sequence[str]] = {"a": ["0a"], "b": ["0b"]}
@@ -272,8 +271,7 @@ def test_only_pairs_with_equal_retrieval_are_left_out() -> None:
 def test_two_generators_of_one_retrieval_differ_by_the_judge_alone() -> None:
     """Published labels of 842 questions with two answers each give the longer one +.05."""
     sides: dict[str, list[LabelRecord]] = {"gpt": [], "claude": []}
-    for made in read_ragbench(*ragbench_files()):
-        assert isinstance(made, LabelRecord)
+    for made in published_labels():
         name, _, generator = made.id.rpartition("/")
         if generator != "gpt-3.5-turbo-1106":
             example = made.example.model_copy(update={"id": name})

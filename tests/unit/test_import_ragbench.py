@@ -17,7 +17,7 @@ from command import Command
 from labeler.data.ragbench import read_ragbench, to_record
 from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure, LabelRecord
-from real_data import needs_ragbench, ragbench_files, ragbench_rows
+from real_data import needs_ragbench, published_labels, ragbench_rows
 
 
 def published(**changes: Any) -> dict[str, Any]:
@@ -254,12 +254,10 @@ COLUMNS = {
 @needs_ragbench
 def test_published_columns_are_reproduced_exactly() -> None:
     """All four metrics of all rows at hand are float-equal to the published columns."""
-    outcomes = [outcome for file in ragbench_files() for outcome in read_ragbench(file)]
-    assert all(isinstance(outcome, LabelRecord) for outcome in outcomes)
+    outcomes = published_labels()
     assert len({outcome.id for outcome in outcomes}) == len(outcomes)
     wrong = []
     for outcome, row in zip(outcomes, labeler.metrics(outcomes, COLUMNS), strict=True):
-        assert isinstance(outcome, LabelRecord)
         columns = outcome.example.metadata["published"]
         wrong += [
             (row.id, metric)
@@ -274,9 +272,7 @@ def test_the_unsupported_list_is_reproduced_too() -> None:
     """The published list of unsupported sentences follows from the sentences' verdicts."""
     from labeler.calculators.tally import unsupported_as_published
 
-    for file in ragbench_files():
-        for outcome in read_ragbench(file):
-            assert isinstance(outcome, LabelRecord)
-            stored = outcome.verbatim or outcome.label
-            expected = outcome.example.metadata["published"]["unsupported_response_sentence_keys"]
-            assert unsupported_as_published(stored) == expected
+    for outcome in published_labels():
+        stored = outcome.verbatim or outcome.label
+        expected = outcome.example.metadata["published"]["unsupported_response_sentence_keys"]
+        assert unsupported_as_published(stored) == expected

@@ -518,9 +518,12 @@ def test_a_wall_clock_that_jumps_changes_no_pause(
     assert naps
 
 
+MEGABYTE = ("lamp " * 99 + "red. ") * 2_000
+
+
 def test_a_document_of_a_megabyte_does_not_hold_the_others_up() -> None:
     """Larger than all tokens of a minute, it waits for a full bucket, and then goes."""
-    large = {**rows(1)[0], "id": "large", "documents": ["The lamp is red. " * 60_000]}
+    large = {**rows(1)[0], "id": "large", "documents": [MEGABYTE]}
     with Provider(count_tokens=True) as provider:
         outcomes = run(provider, [*rows(4, 1), large, *rows(4, 5)], tokens_per_minute=340_000)
     assert reasons(outcomes) == ["label"] * 9
@@ -528,7 +531,7 @@ def test_a_document_of_a_megabyte_does_not_hold_the_others_up() -> None:
 
 def test_a_document_that_the_server_will_never_take_costs_its_record_alone() -> None:
     """That the request is too large is said by a 429 too, and no reason to wait."""
-    large = {**rows(1)[0], "id": "large", "documents": ["The lamp is red. " * 60_000]}
+    large = {**rows(1)[0], "id": "large", "documents": [MEGABYTE]}
     with Provider(rates=Rates(tokens_per_minute=200_000)) as provider:
         outcomes = run(provider, [*rows(4, 1), large, *rows(4, 5)])
     assert reasons(outcomes) == [*["label"] * 4, "context_length", *["label"] * 4]
