@@ -15,6 +15,7 @@ from labeled import record
 from labeler.calculators.index.decoding import decode_label
 from labeler.calculators.metrics_row import measure
 from labeler.data.rows import RowFile
+from labeler.judges.judge import Judge
 from labeler.judges.openai.reask import complaint
 from labeler.judges.task import JudgeReply, Task
 from labeler.labels.contract import check_label
@@ -58,7 +59,7 @@ class Asked(CountingJudge):
         self.tasks: list[Task[Any]] = []
 
 
-def label(judge: CountingJudge, *rows: dict[str, Any], **options: Any) -> Any:
+def label(judge: Judge, *rows: dict[str, Any], **options: Any) -> Any:
     """The outcome of the last row."""
     options = {"edition": 2, "store": MemoryStore(), **options}
     return list(labeler.label(list(rows or (ROW,)), judge=judge, **options))[-1]
@@ -344,3 +345,32 @@ def test_an_evaluation_file_has_a_row_for_each_answer(tmp_path: Path) -> None:
     assert [one.documents for one in read if isinstance(one, Example)] == [
         (ROW["documents"][1],)
     ] * 2
+
+
+@pytest.mark.parametrize("model", ["lexical-1", "lexical-2"])
+def test_the_embedded_judge_finds_support_in_turns_and_tool_outputs(model: str) -> None:
+    """In documents, turns and tool outputs alike; relevance and utilization do not move."""
+    row = {
+        **ROW,
+        "reference": "It costs 30 euros. It weighs 2 kg.",
+        "response": "The Aria lamp costs 30 euros. It weighs 2 kg. Those 30 euros are 33 dollars.",
+    }
+    plain = {name: row[name] for name in ("id", "question", "documents", "reference", "response")}
+    found, alone = (
+        label(labeler.EmbeddedJudge(model=model), each, profile="reference")
+        for each in (row, plain)
+    )
+    support = {
+        entry.response_sentence_key: entry.supporting_sentence_keys
+        for entry in found.label.sentence_support_information
+    }
+    assert "0a" in support["a"]
+    assert support["b"][0] == "h1b"
+    assert support["c"][0] == "t0a"
+    assert not alone.label.overall_supported
+    for name in ("all_relevant_sentence_keys", "relevance_explanation", "reference_claims"):
+        assert getattr(found.label, name) == getattr(alone.label, name)
+    assert found.scores.utilization == alone.scores.utilization
+    assert found.fault() is None
+    no_documents = label(labeler.EmbeddedJudge(model=model), {**row, "documents": []})
+    assert no_documents.fault() is None

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import mtrag_history
 import mtrag_people
 from mtrag_people import Answer, alpha_among_people, mtrag_file, read_answers, report, spearman
 
@@ -98,3 +99,32 @@ def test_without_the_data_it_says_so(
         mtrag_people.main()
     assert left.value.code == 0
     assert "name MTRAG's human_evaluations.json.gz" in capsys.readouterr().err
+
+
+def test_turns_before_the_question_may_support_its_answer(tmp_path: Path) -> None:
+    """The same answers with the turns hidden and shown, to follow-up questions only."""
+    turns = ["How high is it?", "It is forty metres high.", "And how old?"]
+    speakers = ("user", "agent", "user")
+    rated = {"faithfulness": {"clara": {"value": "4"}}}
+    answers = ("It is forty metres high.", "It is ninety years old.")
+    data = {
+        "documents": [{"document_id": "d", "text": "The lighthouse is ninety years old."}],
+        "tasks": [
+            {
+                "task_id": "t<::>2",
+                "input": [{"speaker": s, "text": t} for s, t in zip(speakers, turns, strict=True)],
+                "contexts": [{"document_id": "d"}],
+            }
+        ],
+        "evaluations": [
+            {"task_id": "t<::>2", "model_id": text, "model_response": text, "annotations": rated}
+            for text in answers
+        ],
+    }
+    path = tmp_path / "e.json.gz"
+    path.write_bytes(gzip.compress(json.dumps(data).encode()))
+    table = [row.split(" | ") for row in mtrag_history.report(path)][2:]
+    assert {row[1]: (row[3], row[5], row[8]) for row in table} == {
+        "hidden": ("2", "0.500", "n/a |"),
+        "shown": ("2", "1.000", "0.500 |"),
+    }

@@ -89,6 +89,16 @@ def with_claims(
     )
 
 
+def with_conversation(example: KeyedExample) -> KeyedExample:
+    """Return a record with earlier turns and tool outputs as further documents, if it has some."""
+    outputs = [output.sentences for output in example.tool_outputs]
+    turns = [turn.sentences for turn in example.history]
+    if not outputs and not turns:
+        return example
+    documents = (*example.documents, *outputs, *turns)
+    return example.model_copy(update={"documents": documents, "history": (), "tool_outputs": ()})
+
+
 class Clause(NamedTuple):
     """A part of a sentence that can be true or false by itself, as written and as analyzed."""
 
@@ -182,7 +192,8 @@ class _ClaimLabeler:
         for parts in self._reference.values():
             for text, claim in parts:
                 # No document sentence states that the documents lack something.
-                supporting = () if claim.is_meta else self._in_documents(claim).supporting
+                found = _judge(claim, self._documents, self.threshold)
+                supporting = () if claim.is_meta else found.supporting
                 answered = _judge(claim, response, self.threshold).verdict
                 yield ReferenceClaim(
                     reference_sentence_key=claim.key,
@@ -234,6 +245,14 @@ class _ClaimLabeler:
     def _documents(self) -> DocumentIndex:
         return DocumentIndex(self.example, self._words, self.plain)
 
+    @cached_property
+    def _evidence(self) -> DocumentIndex:
+        """The documents, with the conversation if there is one."""
+        evidence = with_conversation(self.example)
+        if evidence is self.example:
+            return self._documents
+        return DocumentIndex(evidence, self._words, self.plain)
+
     def _index_of(self, text: tuple[Sentence, ...]) -> DocumentIndex:
         """Index a text of the record other than its documents."""
         alone = self.example.model_copy(update={"documents": (text,)})
@@ -248,8 +267,8 @@ class _ClaimLabeler:
     def _relevant(self) -> frozenset[str]:
         return frozenset(self.label.all_relevant_sentence_keys)
 
-    def _in_documents(self, claim: Claim) -> _ClaimVerdict:
-        return _judge(claim, self._documents, self.threshold)
+    def _in_evidence(self, claim: Claim) -> _ClaimVerdict:
+        return _judge(claim, self._evidence, self.threshold)
 
     def _response_verdicts(self) -> Iterator[tuple[Clause, _ClaimVerdict]]:
         """Yield every claim of the response with the verdict of the documents."""
@@ -263,7 +282,7 @@ class _ClaimLabeler:
         if evidence.kind == "meta" and parts:
             verdicts = [_meta_verdict(evidence, entry)]
         else:
-            verdicts = [self._in_documents(part.claim) for part in parts]
+            verdicts = [self._in_evidence(part.claim) for part in parts]
         if entry.fully_supported:
             keys = entry.supporting_sentence_keys
             return [
@@ -273,9 +292,7 @@ class _ClaimLabeler:
         if verdicts and all(found.verdict == "entailment" for found in verdicts):
             weakest = min(range(len(verdicts)), key=lambda n: verdicts[n].support)
             claim = parts[weakest].claim
-            verdicts[weakest] = _unsupported(
-                claim, compare(claim, self._documents), self._documents
-            )
+            verdicts[weakest] = _unsupported(claim, compare(claim, self._evidence), self._evidence)
         return verdicts
 
     def _fields(self, clause: Clause, found: _ClaimVerdict) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 It compares words. It cannot distinguish a paraphrase from a fabrication, nor a true sentence from
 one that rearranges the words of the documents, and it does not replace a language model. It is
 deterministic, fast and free: a baseline for other judges, and a way to run everything downstream
-without cost. Claims are clauses, see ``labeler.judges.embedded.claims``.
+without cost. Claims are clauses, see ``labeler.judges.embedded.claims``. Each earlier turn and each
+tool output counts as one more document that may support a response.
 
 Two versions label: ``lexical-1`` by a rule whose scores are no probabilities, and ``lexical-2`` by
 calibrated probabilities. ``python benchmarks/judges.py`` prints the quality of both.
@@ -25,7 +26,7 @@ from typing import Annotated
 
 from labeler.catalog import Catalog
 from labeler.errors import UsageError
-from labeler.judges.embedded.claims import Plain, with_claims
+from labeler.judges.embedded.claims import Plain, with_claims, with_conversation
 from labeler.judges.embedded.explain import (
     PROBABILITY,
     SCORE,
@@ -138,7 +139,7 @@ class EmbeddedJudge:
     async def label(self, task: Task) -> JudgeReply:
         """Judge one record, without errors or waits."""
         example, version = task.example, self._version
-        scores = version.score(example)
+        scores = scored(example, version.score)
         measure = version.measure if example.response else version.measure.of_question()
         label = decide(example, scores, self.spec, measure)
         if isinstance(task.kind, LabelKind):
@@ -161,6 +162,19 @@ class EmbeddedJudge:
 
     async def aclose(self) -> None:
         """Nothing to release."""
+
+
+def scored(example: KeyedExample, score: Callable[[KeyedExample], Scores]) -> Scores:
+    """Score a record; earlier turns and tool outputs support a response as documents do.
+
+    They change neither relevance nor utilization.
+    """
+    alone = score(example)
+    evidence = with_conversation(example)
+    if evidence is example or not example.response:
+        return alone
+    found = score(evidence)
+    return alone._replace(evidence=found.evidence, adherence=found.adherence)
 
 
 def decide(
