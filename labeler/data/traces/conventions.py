@@ -60,6 +60,7 @@ _OUTPUT = (
     "traceloop.entity.output",
 )
 _TALKING = frozenset({"llm", "other"})
+_INFINITE = (float("inf"), float("-inf"))
 _INDEX_DIGITS = 6
 _LONGEST_ATTRIBUTE, _MOST_ATTRIBUTES = 200, 200
 """Characters of a value, and values of a span, that are kept for filters and metadata."""
@@ -187,5 +188,5 @@ def _leaves(
     for name, value in attributes.items():
         if isinstance(value, Mapping) and depth:
             yield from _leaves(value, f"{prefix}{name}.", depth - 1)
-        elif isinstance(value, str | int | float):
+        elif isinstance(value, str | int | float) and value not in _INFINITE:
             yield f"{prefix}{name}", value

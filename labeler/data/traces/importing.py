@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
@@ -11,7 +12,7 @@ from typing import Any
 from labeler.data.formats import read_source
 from labeler.data.parsing import to_example
 from labeler.data.traces import langfuse, mlflow, otlp, phoenix
-from labeler.data.traces.fields import SpanFault
+from labeler.data.traces.fields import Fields, SpanFault
 from labeler.data.traces.gathering import SpanTable, Trace, order_of
 from labeler.data.traces.joining import has_root, rows_of
 from labeler.data.traces.span import Span, Unjoinable
@@ -139,18 +140,38 @@ def _gather(name: str, table: SpanTable, choice: TraceChoice, counts: TraceCount
         if isinstance(raw.fields, BadRow):
             counts.fault(raw.fields.reason, str(raw.fields))
             continue
-        known = next((one for one in _FORMATS if one.fits(raw.fields)), None)
-        for span in known.spans(raw.fields) if known else (_UNKNOWN,):
-            if isinstance(span, SpanFault):
-                counts.fault(span.reason, f"{raw.where}: {span.message}")
-                continue
-            try:
-                order = choice.order(span.trace_id)
-                if order is not None:
-                    table.add(span, order)
-            except UnicodeEncodeError:
-                where = f"{raw.where} (span {span.span_id!a})"
-                counts.fault("lone_surrogate", f"{where}: a lone surrogate: mend it at its source")
+        try:
+            for span in _spans(raw.fields):
+                fault = span if isinstance(span, SpanFault) else _add(span, table, choice)
+                if fault:
+                    counts.fault(fault.reason, f"{raw.where}: {fault.message}")
+        except RecursionError:
+            counts.fault("too_deep", f"{raw.where}: its values are nested too deeply")
+
+
+def _spans(fields: Fields) -> Iterable[Span | SpanFault]:
+    known = next((one for one in _FORMATS if one.fits(fields)), None)
+    return known.spans(fields) if known else (_UNKNOWN,)
+
+
+def _add(span: Span, table: SpanTable, choice: TraceChoice) -> SpanFault | None:
+    """Add a span that is in the sample; return why it cannot be kept, if so.
+
+    Raises:
+        UsageError: the temporary file cannot be written.
+    """
+    named = f"span {span.span_id!a} of trace {span.trace_id!a}"
+    try:
+        if (order := choice.order(span.trace_id)) is not None:
+            table.add(span, order)
+    except UnicodeEncodeError:
+        return SpanFault("lone_surrogate", f"{named} has a lone surrogate: mend it at its source")
+    except sqlite3.Error as error:
+        raise UsageError(
+            f"spans cannot be kept in a temporary file: {error}; free some space, name another "
+            "folder by TMPDIR, or take a smaller --sample"
+        ) from error
+    return None
 
 
 def _joined(
@@ -171,6 +192,9 @@ def _joined(
         return []
     except BadRow as error:
         counts.fault(error.reason, str(error))
+        return []
+    except RecursionError:
+        counts.fault("too_deep", f"trace {trace.trace_id}: its values are nested too deeply")
         return []
     counts.without_root += not has_root(spans)
     return rows

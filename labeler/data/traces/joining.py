@@ -18,7 +18,7 @@ from typing import Any
 from labeler.data.traces.span import Span, Unjoinable
 from labeler.data.traces.texts import Turn, answer_of, conversation, documents_of
 
-_DEEPEST = 500
+_DEEPEST = 200
 """Levels of spans."""
 _MODEL = (
     "gen_ai.response.model",

@@ -48,7 +48,7 @@ REASONS = {
     "no_retrieval": "without a retrieval: no span is a retriever, and no answer lists documents",
     "documents_without_text": "whose documents have ids only: let the retriever record texts",
     "cyclic_parents": "whose spans are parents of each other in a circle",
-    "too_deep": "with more than 500 levels of spans",
+    "too_deep": "with more than 200 levels of spans",
     "too_large": "with more than 10,000 spans or 64 MB of texts",
     "lone_surrogate": "with a lone surrogate, which is no text: mend it at its source",
 }

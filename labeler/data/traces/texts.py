@@ -118,6 +118,7 @@ def conversation(inputs: object) -> tuple[str | None, list[Turn]]:
     turns = turns_of(inputs)
     last = max((n for n, turn in enumerate(turns) if turn.role == "user"), default=-1)
     question = turns[last].text if last >= 0 else None
+    question = _text(question, _QUESTION) or question  # an object of inputs as a message
     if not isinstance(inputs, list) and (named := _text(inputs, _QUESTION)) is not None:
         return named, _spoken(turns if named != question else turns[:last])
     return (question or None), _spoken(turns[: max(last, 0)])

@@ -1,0 +1,134 @@
+"""Read traces that other packages made, label them, and write the metrics back as events.
+
+    scripts/check_elsewhere traces [--write docs/traces.md] [--keep tests/traces]
+
+`traces_made.py` makes them in an environment of pinned packages (`benchmarks/peers/traces.txt`).
+Exits with 1 where a trace gives another row than was written, or an event names another trace.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import labeler
+from fault_figures import line
+from import_rows import COUNT, import_rows
+from judge_dialects import write_block
+from labeler.data.traces.importing import TraceCounts, read_traces
+from labeler.integrations.evaluation_events import write_events
+from peers.environments import quiet
+
+HERE = Path(__file__).parent
+KEPT = ("openinference", "genai", "genai_ids", "langfuse", "langfuse_observations", "mlflow")
+KEPT_FILES = (*(f"{name}.jsonl" for name in KEPT), "phoenix.json", "phoenix_otlp.json")
+"""Files for the tests, of two traces each."""
+KEPT_COUNT = 2
+TEXTS = ("question", "documents", "response")
+UNREADABLE = {"genai_ids.jsonl": "documents_without_text"}
+"""Files that hold no texts of documents, and the reason that is printed."""
+
+
+class Result(NamedTuple):
+    """What became of an export."""
+
+    source: str
+    how: str
+    rows: str
+    events: str
+    right: bool
+
+
+def made(python: str, folder: Path, count: int) -> list[dict[str, Any]]:
+    """Make the traces of so many questions, and return the exports."""
+    paths = {"PYTHONPATH": str(HERE), "PYTHONWARNINGS": "ignore"}
+    program = [python, str(HERE / "traces_made.py"), str(folder), str(count)]
+    done = subprocess.run(  # noqa: S603 - the environment's own Python
+        program, env={**quiet(folder), **paths}, stdout=subprocess.PIPE, text=True, check=True
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def results(exports: list[dict[str, Any]], folder: Path) -> Iterator[Result]:
+    """Yield the round trip of each export: rows, labels of the embedded judge, events."""
+    for export in exports:
+        counts = TraceCounts()
+        rows = list(read_traces([export["file"]], counts=counts))
+        expected = {row["question"]: {name: row[name] for name in TEXTS} for row in import_rows()}
+        equal = sum({n: row[n] for n in TEXTS} == expected[row["question"]] for row in rows)
+        source, how = f"{export['package']} {export['version']}", export["how"]
+        if reason := UNREADABLE.get(Path(export["file"]).name):
+            right = counts.unjoined == {reason: COUNT}
+            yield Result(source, how, f"0 of {COUNT}: `{reason}`", "", right)
+            continue
+        labels = labeler.label(rows, judge="embedded", store=str(folder / "store"))
+        events = folder / "events.jsonl"
+        write_events(labeler.metrics(labels), str(events))
+        named = named_by(events)
+        traces = {row["metadata"]["trace_id"].removeprefix("tr-") for row in rows}
+        same = len(named & {(one, *_span(rows, one)) for one in traces})
+        right = equal == same == COUNT
+        yield Result(source, how, f"{equal} of {COUNT}", f"{same} of {COUNT}", right)
+
+
+def _span(rows: list[dict[str, Any]], trace: str) -> list[str]:
+    return [r["metadata"]["span_id"] for r in rows if r["metadata"]["trace_id"].endswith(trace)]
+
+
+def named_by(events: Path) -> set[tuple[str, str]]:
+    """Return the traces and spans that events name."""
+    lines = map(json.loads, events.read_text(encoding="utf-8").splitlines())
+    records = (
+        event for one in lines for event in one["resourceLogs"][0]["scopeLogs"][0]["logRecords"]
+    )
+    return {(event.get("traceId", ""), event.get("spanId", "")) for event in records}
+
+
+def keep(python: str, to: Path) -> None:
+    """Write files for the tests."""
+    with tempfile.TemporaryDirectory() as folder:
+        made(python, Path(folder), KEPT_COUNT)
+        to.mkdir(exist_ok=True)
+        for name in KEPT_FILES:
+            content = (Path(folder) / name).read_bytes()
+            for path in (folder, str(HERE)):  # MLflow names the program and its files
+                content = content.replace(path.encode(), b"")
+            (to / f"{name}.gz").write_bytes(gzip.compress(content, mtime=0))
+
+
+def main() -> int:
+    """Print the table, or write it into a page."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("environment", help="traces=PYTHON")
+    options.add_argument("--write", type=Path, help="the page to write the table into")
+    options.add_argument("--keep", type=Path, help="a folder for the files of the tests")
+    given = options.parse_args()
+    python = given.environment.partition("=")[2]
+    with tempfile.TemporaryDirectory() as folder:
+        found = list(results(made(python, Path(folder), COUNT), Path(folder)))
+    heading = ("package", "export", "rows as written", "events of their spans")
+    lines = [
+        f"Made and read on {datetime.now(UTC):%Y-%m-%d}, {COUNT} traces each.",
+        "",
+        line(heading),
+        line(["---"] * len(heading)),
+        *(line(result[:4]) for result in found),
+    ]
+    print("\n".join(lines))
+    if given.write is not None:
+        write_block(given.write, "traces", lines)
+    if given.keep is not None:
+        keep(python, given.keep)
+    return 0 if all(result.right for result in found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
