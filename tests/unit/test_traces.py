@@ -72,26 +72,32 @@ def test_several_retrievals_stand_in_order_and_a_document_found_again_once(file:
 
 
 def test_tools_and_earlier_turns_stand_next_to_the_documents(file: Path) -> None:
-    """A tool that retrieves is a retrieval; system messages and evaluators are left out."""
+    """A tool that retrieves texts is a retrieval; evaluators and system messages are left out."""
     talk = [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "Hello."},
         {"role": "assistant", "content": [{"type": "text", "text": "Hello!"}]},
         {"role": "user", "content": QUESTION},
     ]
+    book = {"type": "tool", "content": "B"}  # as LangChain's tools return it
     row = only(
         file,
         root(input__value={"messages": talk}),
         span("search", "root", "TOOL", output__value="A"),
         retriever("find", "search", "A"),
-        span("clock", "root", "TOOL", start=2, output__value={"hour": 7}),
+        span("clock", "root", "TOOL", start=2, output__value={"hour": 7}, tool__name="time"),
+        span("book", "root", "TOOL", start=3, output__value={"type": "tool", "data": book}),
+        span("ids", "book", "RETRIEVER", start=3, retrieval__documents=[{"id": "7"}]),
         span("rate", "root", "EVALUATOR", input__value="q", output__value="0.5"),
     )
     assert row["history"] == [
         {"role": "user", "text": "Hello."},
         {"role": "assistant", "text": "Hello!"},
     ]
-    assert row["tool_outputs"] == [{"name": "clock", "text": '{"hour": 7}'}]
+    assert row["tool_outputs"] == [
+        {"name": "time", "text": '{"hour": 7}'},
+        {"name": "book", "text": "B"},
+    ]
     assert (row["question"], row["documents"]) == (QUESTION, ["A"])
 
 

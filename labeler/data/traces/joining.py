@@ -27,6 +27,7 @@ _MODEL = (
     "langfuse.observation.model.name",
     "mlflow.llm.model",
 )
+_TOOL = ("gen_ai.tool.name", "tool.name")
 _USER = ("user.id", "langfuse.user.id", "enduser.id", "mlflow.trace.user")
 _SESSION = ("session.id", "gen_ai.conversation.id", "langfuse.session.id", "mlflow.trace.session")
 _RESPONSE_ID = ("gen_ai.response.id",)
@@ -119,13 +120,16 @@ def _answers(node: _Node) -> list[_Node]:
 
 
 def _retrievals(node: _Node) -> Iterator[Span]:
-    """Yield the retrievals below a node: of nested ones the outermost that has documents."""
+    """Yield the retrievals below a node: of nested ones the outermost that has documents.
+
+    A tool whose retrievals have no texts stays a tool: its output may hold them.
+    """
     span = node.span
     is_one = span is not None and span.kind in {"retriever", "reranker"}
     inner = [found for below in node.below for found in _retrievals(below)]
     if span and is_one and (span.documents or not inner):
         yield span
-    else:
+    elif not (span and span.kind == "tool" and span.outputs and all(one.textless for one in inner)):
         yield from inner
 
 
@@ -206,13 +210,11 @@ def _documents(retrievals: Iterable[Span]) -> list[str]:
 
 def _tool_outputs(node: _Node) -> list[dict[str, str]]:
     """Return what tools returned, in order; a tool that retrieves is a retrieval."""
-    tools = [
-        one.span
-        for one in _nodes(node)
-        if one.span and one.span.kind == "tool" and not any(_retrievals(one))
-    ]
-    texts = [(span.name, _output(span.outputs)) for span in reversed(_later(tools))]
-    return [{"name": name, "text": text} for name, text in texts if text.strip()]
+    called = (one for one in _nodes(node) if one.span and one.span.kind == "tool")
+    own = (one.span for one in called if one.span and not any(_retrievals(one)))
+    tools = sorted(own, key=lambda span: span.start)
+    texts = [(_first([span], _TOOL), span.name, _output(span.outputs)) for span in tools]
+    return [{"name": str(own or name), "text": text} for own, name, text in texts if text.strip()]
 
 
 def _output(outputs: object) -> str:

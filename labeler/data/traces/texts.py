@@ -25,6 +25,7 @@ _ROLES = {
     "function": "tool",
 }
 _TEXT_PARTS = frozenset({"text", "input_text", "output_text", "tool_call_response"})
+_ROLE = frozenset({"role", "type", "message.role"})
 _TURNS = ("messages", "chat_history", "history")
 _NESTED = ("text", "content", "message")
 _ASKED = ("question", "query", "input", "user_input", "user_query", "query_str", "user_message")
@@ -81,8 +82,8 @@ def turns_of(value: object) -> list[Turn]:
 def _turn(value: object) -> Turn | None:
     if not isinstance(value, Mapping):
         return None
-    for wrapper in ("message", "kwargs"):
-        if isinstance(inner := value.get(wrapper), Mapping):
+    for wrapper in ("message", "kwargs", "data"):
+        if isinstance(inner := value.get(wrapper), Mapping) and not _ROLE.isdisjoint(inner):
             value = inner
     role = value.get("role", value.get("message.role", value.get("type")))
     known = _ROLES.get(role.lower()) if isinstance(role, str) else None
