@@ -5,6 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 COUNT = 20
+AGENT_TURNS = (("user", "Hello."), ("assistant", "Hello!"))
+AGENT_ROW: dict[str, Any] = {
+    "question": "How long is quay 1, and how late is it?",
+    "documents": ["Quay 1 is 91 m long."],
+    "response": "It is 91 m long, and it is noon.",
+    "history": [{"role": role, "text": text} for role, text in AGENT_TURNS],
+    "tool_outputs": [{"name": "clock", "text": "It is noon."}],
+}
+"""The row of an agent that searches and looks at the clock."""
 
 
 def import_rows() -> list[dict[str, Any]]:

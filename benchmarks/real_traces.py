@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import labeler
 from fault_figures import line
-from import_rows import COUNT, import_rows
+from import_rows import AGENT_ROW, COUNT, import_rows
 from judge_dialects import write_block
 from labeler.data.traces.importing import TraceCounts, read_traces
 from labeler.integrations.evaluation_events import write_events
@@ -29,10 +29,11 @@ from peers.environments import quiet
 
 HERE = Path(__file__).parent
 KEPT = ("openinference", "genai", "genai_ids", "langfuse", "langfuse_observations", "mlflow")
-KEPT_FILES = (*(f"{name}.jsonl" for name in KEPT), "phoenix.json", "phoenix_otlp.json")
+AGENTS = ("openinference_agent.jsonl", "langfuse_agent.jsonl", "mlflow_agent.jsonl")
+KEPT_FILES = (*(f"{name}.jsonl" for name in KEPT), "phoenix.json", "phoenix_otlp.json", *AGENTS)
 """Files for the tests, of two traces each."""
 KEPT_COUNT = 2
-TEXTS = ("question", "documents", "response")
+TEXTS = ("question", "documents", "response", "history", "tool_outputs")
 UNREADABLE = {"genai_ids.jsonl": "documents_without_text"}
 """Files that hold no texts of documents, and the reason that is printed."""
 
@@ -59,28 +60,35 @@ def made(python: str, folder: Path, count: int) -> list[dict[str, Any]]:
 
 def results(exports: list[dict[str, Any]], folder: Path) -> Iterator[Result]:
     """Yield the round trip of each export: rows, labels of the embedded judge, events."""
+    expected = {row["question"]: texts(row) for row in [*import_rows(), AGENT_ROW]}
     for export in exports:
-        counts = TraceCounts()
+        name, counts = Path(export["file"]).name, TraceCounts()
         rows = list(read_traces([export["file"]], counts=counts))
-        expected = {row["question"]: {name: row[name] for name in TEXTS} for row in import_rows()}
-        equal = sum({n: row[n] for n in TEXTS} == expected[row["question"]] for row in rows)
+        equal = sum(texts(row) == expected[row["question"]] for row in rows)
         source, how = f"{export['package']} {export['version']}", export["how"]
-        if reason := UNREADABLE.get(Path(export["file"]).name):
+        if reason := UNREADABLE.get(name):
             right = counts.unjoined == {reason: COUNT}
             yield Result(source, how, f"0 of {COUNT}: `{reason}`", "", right)
             continue
+        total = 1 if name in AGENTS else COUNT
         labels = labeler.label(rows, judge="embedded", store=str(folder / "store"))
         events = folder / "events.jsonl"
         write_events(labeler.metrics(labels), str(events))
-        named = named_by(events)
-        traces = {row["metadata"]["trace_id"].removeprefix("tr-") for row in rows}
-        same = len(named & {(one, *_span(rows, one)) for one in traces})
-        right = equal == same == COUNT
-        yield Result(source, how, f"{equal} of {COUNT}", f"{same} of {COUNT}", right)
+        known = [row["metadata"] for row in rows]
+        spans = {(one["trace_id"].removeprefix("tr-"), one["span_id"]) for one in known}
+        same = len(spans) if named_by(events) == spans else 0
+        yield Result(
+            source,
+            how,
+            f"{equal} of {total}",
+            f"{same} of {total}",
+            equal == same == total,
+        )
 
 
-def _span(rows: list[dict[str, Any]], trace: str) -> list[str]:
-    return [r["metadata"]["span_id"] for r in rows if r["metadata"]["trace_id"].endswith(trace)]
+def texts(row: dict[str, Any]) -> dict[str, Any]:
+    """Return what a row holds apart from id and metadata."""
+    return {name: row[name] for name in TEXTS if row.get(name)}
 
 
 def named_by(events: Path) -> set[tuple[str, str]]:
@@ -116,7 +124,7 @@ def main() -> int:
         found = list(results(made(python, Path(folder), COUNT), Path(folder)))
     heading = ("package", "export", "rows as written", "events of their spans")
     lines = [
-        f"Made and read on {datetime.now(UTC):%Y-%m-%d}, {COUNT} traces each.",
+        f"Made and read on {datetime.now(UTC):%Y-%m-%d}, {COUNT} traces each, one of an agent.",
         "",
         line(heading),
         line(["---"] * len(heading)),

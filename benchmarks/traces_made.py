@@ -10,6 +10,7 @@ Phoenix runs on loopback, MLflow writes to the folder, and of Langfuse only the 
 
 # ruff: noqa: ANN401, PLC0415 - the packages' classes
 # mypy: disable-error-code="import-not-found, import-untyped, misc, no-any-unimported"
+# mypy: disable-error-code="untyped-decorator"
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from import_rows import import_rows
+from import_rows import AGENT_ROW, AGENT_TURNS, import_rows
 
 ROWS = import_rows()[: int(sys.argv[2])]
 USER = "7"
@@ -70,6 +71,47 @@ def ask(**config: Any) -> None:
         asked.invoke({"input": row["question"]}, config=config)
 
 
+def call_agent(**config: Any) -> None:
+    """Let an agent of LangChain answer, with a tool that retrieves and another."""
+    from langchain.agents import create_agent
+    from langchain_core.documents import Document
+    from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+    from langchain_core.messages import AIMessage
+    from langchain_core.retrievers import BaseRetriever
+    from langchain_core.tools import tool
+
+    class Retriever(BaseRetriever):
+        """Finds the documents of the agent."""
+
+        def _get_relevant_documents(self, _: str, **__: Any) -> list[Document]:
+            return [Document(page_content=text) for text in AGENT_ROW["documents"]]
+
+    class Model(GenericFakeChatModel):
+        """Calls both tools, then answers."""
+
+        def bind_tools(self, *_: Any, **__: Any) -> Any:
+            return self
+
+    @tool
+    def search(query: str) -> str:
+        """Search the book of quays."""
+        return "\n".join(found.page_content for found in Retriever().invoke(query))
+
+    @tool
+    def clock() -> str:
+        """Look at the clock."""
+        return str(AGENT_ROW["tool_outputs"][0]["text"])
+
+    calls = [{"name": "search", "args": {"query": "quay 1"}, "id": "1"}]
+    calls += [{"name": "clock", "args": {}, "id": "2"}]
+    said = [AIMessage("", tool_calls=[call]) for call in calls]
+    model = Model(messages=iter([*said, AIMessage(AGENT_ROW["response"])]))
+    turns = [{"role": role, "content": text} for role, text in AGENT_TURNS]
+    turns += [{"role": "user", "content": AGENT_ROW["question"]}]
+    agent = create_agent(model, [search, clock], system_prompt="Be brief.")
+    agent.invoke({"messages": turns}, config=config)
+
+
 @contextlib.contextmanager
 def otlp(path: Path) -> Iterator[Any]:
     """Provide tracers whose spans OpenTelemetry's exporter writes to a file."""
@@ -95,6 +137,12 @@ def openinference(folder: Path) -> Iterator[tuple[str, str, Path]]:
         ask()
         LangChainInstrumentor().uninstrument()
     yield "openinference-instrumentation-langchain", "OTLP JSON, file exporter", path
+    path = folder / "openinference_agent.jsonl"
+    with otlp(path) as provider:
+        LangChainInstrumentor().instrument(tracer_provider=provider)
+        call_agent()
+        LangChainInstrumentor().uninstrument()
+    yield "openinference-instrumentation-langchain", "the same of an agent", path
 
 
 def genai(folder: Path) -> Iterator[tuple[str, str, Path]]:
@@ -138,13 +186,16 @@ def mlflow(folder: Path) -> Iterator[tuple[str, str, Path]]:
 
     package.set_tracking_uri((folder / "mlruns").as_uri())
     package.langchain.autolog()
-    ask()
+    for name, run in {"mlflow": ask, "mlflow_agent": call_agent}.items():
+        package.set_experiment(name)
+        run()
+        package.flush_trace_async_logging()
+        path = folder / f"{name}.jsonl"
+        traces = package.search_traces(return_type="list")
+        path.write_text("".join(trace.to_json() + "\n" for trace in traces), encoding="utf-8")
+        how = "`Trace.to_json`" if run is ask else "the same of an agent"
+        yield "mlflow-skinny", how, path
     package.langchain.autolog(disable=True)
-    package.flush_trace_async_logging()
-    traces = package.search_traces(return_type="list")
-    path = folder / "mlflow.jsonl"
-    path.write_text("".join(trace.to_json() + "\n" for trace in traces), encoding="utf-8")
-    yield "mlflow-skinny", "`Trace.to_json`", path
 
 
 def langfuse(folder: Path) -> Iterator[tuple[str, str, Path]]:
@@ -157,8 +208,13 @@ def langfuse(folder: Path) -> Iterator[tuple[str, str, Path]]:
         keys = {"public_key": "none", "secret_key": "none"}
         client = Langfuse(**keys, host=NOWHERE, tracer_provider=provider, timeout=1)
         ask(callbacks=[CallbackHandler()], metadata={"langfuse_user_id": USER})
-    del client
     yield "langfuse", "OTLP JSON, file exporter", path
+    agents = folder / "langfuse_agent.jsonl"
+    with otlp(agents) as provider:
+        client = Langfuse(**keys, host=NOWHERE, tracer_provider=provider, timeout=1)
+        call_agent(callbacks=[CallbackHandler()])
+    del client
+    yield "langfuse", "the same of an agent", agents
     observed = folder / "langfuse_observations.jsonl"
     observed.write_text("".join(observations(path)), encoding="utf-8")
     yield "langfuse", "`ObservationV2` of its API", observed

@@ -65,9 +65,12 @@ def import_traces(
     ] = None,
 ) -> int:
     """Join the spans of traces into rows: question, documents, response."""
+    from labeler.data.label_files import is_table
     from labeler.data.traces.importing import TraceChoice, TraceCounts, read_traces
 
     check_label_target(files, output)
+    if is_table(output):
+        raise UsageError(f"{output}: rows of traces are JSON Lines: name a file such as rows.jsonl")
     choice = TraceChoice(sample=sample, seed=seed, per_day=per_day, where=where or ())
     counts = TraceCounts()
     with watching("joining") as watched:

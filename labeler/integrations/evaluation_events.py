@@ -11,13 +11,15 @@ import json
 import re
 import time
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import IO, Any, NamedTuple, TypeVar
 
 from labeler.calculators import MetricsRow, measure
 from labeler.calculators.ratio import Ratio
 from labeler.data.label_files import replaced
+from labeler.data.lines import STDIO
+from labeler.errors import UsageError
 from labeler.labels.record import Outcome
 from labeler.version import __version__
 
@@ -48,7 +50,7 @@ def write_events(rows: Iterable[MetricsRow], path: str) -> Written:
         UsageError: the file cannot be written.
     """
     records = untraced = 0
-    with replaced(Path(path)) as file:
+    with _opened(path) as file:
         for row in rows:
             records += 1
             untraced += not _trace(row)
@@ -68,10 +70,16 @@ def with_events(outcomes: Generator[T], path: str) -> Iterator[T]:
     """
     with ExitStack() as stack:
         stack.enter_context(closing(outcomes))
-        file = stack.enter_context(replaced(Path(path)))
+        file = stack.enter_context(_opened(path))
         for outcome in outcomes:
             file.write(_line(measure(outcome)) + "\n")
             yield outcome
+
+
+def _opened(path: str) -> AbstractContextManager[IO[str]]:
+    if path == STDIO:
+        raise UsageError("--otel-events: name a file; standard output is that of the labels")
+    return replaced(Path(path))
 
 
 def _line(row: MetricsRow) -> str:

@@ -251,5 +251,6 @@ def test_the_command_writes_rows_and_says_what_gave_none(
     code, _, err = labeler("import", "traces", bad, "-o", rows)
     assert (code, rows.read_text(encoding="utf-8")) == (2, before)
     assert "no trace gives a row: 1 trace without a retrieval" in err
+    assert labeler("import", "traces", good, "-o", tmp_path / "rows.parquet")[0] == 2
     assert labeler("import", "traces", good, "--sample", "2")[0] == 2
     assert labeler("import", "traces", good, "--where", "user")[0] == 2
