@@ -101,6 +101,7 @@ def _delete_traces(stores: Stores, selection: Selection, *, dry_run: bool) -> Co
     from labeler.integrations.embeddings.vector_store import delete_vectors
     from labeler.labeling.witness import drop_witnesses
     from labeler.store.deleting import rewrite_without
+    from labeler.store.memo import drop_memo
 
     counts = Counter[str]()
     for folder, _, found in stores:
@@ -124,4 +125,5 @@ def _delete_traces(stores: Stores, selection: Selection, *, dry_run: bool) -> Co
         if not dry_run:
             drop_index(folder)
             drop_witnesses(folder)
+            drop_memo(folder)
     return +counts

@@ -110,6 +110,7 @@ def _label_here(
     from labeler import Intervals, api
     from labeler.calculators.rater_agreement import Votes
     from labeler.cli.run_report import RunReport
+    from labeler.data.label_files import is_table
     from labeler.labeling.canaries import Canaries
 
     announce_grace("; press Ctrl-C again to drop them")
@@ -121,7 +122,9 @@ def _label_here(
     asked: dict[str, Any] = {"judges": judges} if voting else {"judge": judges[0]}
     with RunReport("labeling", price_of_run(judges)) as progress:
         also = {"canaries": planted, "votes": votes, "listener": progress}
-        run = api.iter_labels(rows, **vars(given) | vars(JudgeOptions()) | asked | also)
+        as_lines = output is not None and not is_table(output) and otel_events is None
+        iter_outcomes = api.iter_label_lines if as_lines else api.iter_labels
+        run = iter_outcomes(rows, **vars(given) | vars(JudgeOptions()) | asked | also)
         if otel_events is not None:
             from labeler.cli.tracing import with_events
 

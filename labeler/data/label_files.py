@@ -9,8 +9,9 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import Final, TextIO, TypeVar
 
+import msgspec
 from pydantic import ValidationError
 
 from labeler.data.lines import (
@@ -23,7 +24,7 @@ from labeler.data.lines import (
     replacing,
 )
 from labeler.errors import BadRow, UnknownName, UsageError, describe_faults
-from labeler.labels.record import AnyOutcome, LabelFailure, parse_outcome
+from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, parse_outcome
 from labeler.sentences.characters import plain_json
 
 T = TypeVar("T", bound=AnyOutcome)
@@ -236,6 +237,52 @@ def to_line(outcome: AnyOutcome) -> str:
     return outcome.model_dump_json()
 
 
+class _Reply(msgspec.Struct):
+    served_model: str | None = None
+
+
+class _Kind(msgspec.Struct):
+    kind: str
+
+
+class _Facts(msgspec.Struct):
+    reply: _Reply = msgspec.field(default_factory=_Reply)
+    normalised: dict[str, int] = {}
+    violations: list[_Kind] = []
+
+
+_FACTS = msgspec.json.Decoder(_Facts)
+
+
+class LabelLine:
+    """The line of a stored label, for a record that is only counted and written as it was before.
+
+    Attributes:
+        text: the line, without a line break.
+        reply: the model that answered.
+        normalised: as of the record.
+        violations: the same.
+    """
+
+    kind: Final = "label"
+
+    def __init__(self, text: bytes) -> None:
+        facts = _FACTS.decode(text)
+        self.text, self.reply = text, facts.reply
+        self.normalised, self.violations = facts.normalised, facts.violations
+
+
+def record_of(outcome: AnyOutcome | LabelLine) -> AnyOutcome:
+    """Return an outcome, parsed if it is a line."""
+    if isinstance(outcome, LabelLine):
+        return LabelRecord.model_validate_json(outcome.text)
+    return outcome
+
+
+def _line_of(outcome: AnyOutcome | LabelLine) -> bytes:
+    return outcome.text if isinstance(outcome, LabelLine) else to_line(outcome).encode()
+
+
 def write_outcomes(outcomes: Iterable[T], path: str | Path) -> Iterator[T]:
     """Write outcomes as JSON Lines, or as Parquet by the file's name, and yield each.
 
@@ -249,7 +296,7 @@ def write_outcomes(outcomes: Iterable[T], path: str | Path) -> Iterator[T]:
     if str(path) == STDIO:
         for outcome in outcomes:
             # The reader may be a terminal; escaped text is the same JSON.
-            sys.stdout.write(plain_json(to_line(outcome)) + "\n")
+            sys.stdout.write(plain_json(_line_of(outcome).decode()) + "\n")
             yield outcome
         sys.stdout.flush()
         return
@@ -260,12 +307,12 @@ def write_outcomes(outcomes: Iterable[T], path: str | Path) -> Iterator[T]:
         return
     with replaced(Path(path)) as file:
         for outcome in outcomes:
-            file.write(to_line(outcome) + "\n")
+            file.buffer.write(_line_of(outcome) + b"\n")
             yield outcome
 
 
 @contextlib.contextmanager
-def replaced(path: Path) -> Iterator[IO[str]]:
+def replaced(path: Path) -> Iterator[TextIO]:
     """Open a text file for writing that replaces the path only if all went well.
 
     A path that is no ordinary file, such as a pipe or ``/dev/null``, is written to directly.

@@ -10,15 +10,22 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from labeler.data.cells import cells, has_numbered_documents, parse_cells
 from labeler.data.columns import Columns
-from labeler.data.formats import Raw, is_rereadable, json_rows, read_file, row_files
+from labeler.data.formats import (
+    Raw,
+    format_of,
+    is_rereadable,
+    json_rows,
+    read_file,
+    row_files,
+)
 from labeler.data.lines import Line, read_lines
 from labeler.data.parsing import (
     REQUIRED,
@@ -28,17 +35,14 @@ from labeler.data.parsing import (
     reject_surrogates,
     to_example,
 )
-from labeler.errors import BadRow, BadRows, UsageError
+from labeler.data.repeats import RowDigests, SeenRows
+from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure
 from labeler.labels.signature import canonical_json
 from labeler.sentences.example import Example
 
 if TYPE_CHECKING:
     from labeler.data.formats.tables import Table
-
-
-_LONGEST_MESSAGE = 1_000
-"""Characters of the first row's error in that of all rows."""
 
 
 class Row(NamedTuple):
@@ -49,6 +53,35 @@ class Row(NamedTuple):
     content: Example | LabelFailure
     lacks: frozenset[str] = frozenset()
     """Required fields that the row does not have."""
+    line: bytes | None = None
+    """Its line of JSON, if nothing else decides what the row is, and its reader kept it."""
+
+
+class KnownRow(NamedTuple):
+    """A row whose line was read before, and so is not parsed.
+
+    Attributes:
+        where: as of :class:`Row`.
+        digests: digests of the row.
+        label: line of its label, if labels are wanted.
+        parse: parses the row.
+    """
+
+    where: str
+    digests: RowDigests
+    label: bytes | None
+    parse: Callable[[], Row]
+
+
+class Recalled(NamedTuple):
+    """What is known of a line: digests of its row, and the line of its label if that is wanted."""
+
+    digests: RowDigests
+    label: bytes | None = None
+
+
+Recall = Callable[[Sequence[bytes]], Iterable[Recalled | None]]
+"""Returns what is known of each of some lines."""
 
 
 class RowFile:
@@ -94,6 +127,48 @@ class RowFile:
         for source in self._sources:
             raws = read_file(source) if isinstance(source, str) else json_rows(source)
             yield from _RowConverter(self._columns, self._id_from, self.notices).rows(raws)
+
+    @property
+    def id_from(self) -> tuple[str, ...]:
+        """The columns that name a row."""
+        return tuple(self._id_from)
+
+    @property
+    def is_plain(self) -> bool:
+        """True if no row depends on named columns or on the rows before it."""
+        return self._columns is None and type(self) is RowFile
+
+    def recalled(self, recall: Recall) -> Iterator[Row | KnownRow]:
+        """Yield each row; a line of JSON that is known is not parsed. Rows are plain."""
+        for source in self._sources:
+            converter = _RowConverter(None, self._id_from, self.notices)
+            if isinstance(source, str) and format_of(source) != "jsonl":
+                yield from converter.rows(read_file(source))
+                continue
+            lines = read_lines(source) if isinstance(source, str) else source
+            for some in _portions(lines):
+                for line, known in zip(some, recall([one.content for one in some]), strict=True):
+                    if known is None:
+                        yield converter.row_of_line(line)
+                    else:
+                        parse = partial(converter.row_of_line, line)
+                        yield KnownRow(line.where, known.digests, known.label, parse)
+
+
+_PORTION, _PORTION_BYTES = 64, 1 << 20
+"""Lines that are looked up at once, and their bytes."""
+
+
+def _portions(lines: Iterable[Line]) -> Iterator[list[Line]]:
+    some, size = list[Line](), 0
+    for line in lines:
+        some.append(line)
+        size += len(line.content)
+        if len(some) >= _PORTION or size >= _PORTION_BYTES:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
 
 
 class RowPart(RowFile):
@@ -153,6 +228,23 @@ def _raw(where: str, row: object) -> Raw:
         return Raw(where, error)
 
 
+@dataclass(frozen=True)
+class RecalledRows:
+    """The rows of files, of which known ones are not parsed."""
+
+    rows: RowFile
+    recall: Recall
+
+    @property
+    def notices(self) -> dict[str, str]:
+        """As of :class:`RowFile`."""
+        return self.rows.notices
+
+    def __iter__(self) -> Iterator[Row | KnownRow]:
+        """Yield each row, or what is known of it."""
+        return self.rows.recalled(self.recall)
+
+
 Rows = RowFile | RowSequence
 """Rows that can be read more than once."""
 
@@ -189,10 +281,7 @@ class _RowConverter:
             UsageError: a column named by the user is in none of the rows.
         """
         for raw in raws:
-            if isinstance(raw.fields, BadRow):
-                yield Row(raw.where, _failure(raw.where, raw.fields))
-            else:
-                yield self._row(raw, raw.fields)
+            yield self._row_of(raw)
         if self._first and self._unseen:
             path, field = next(iter(self._unseen.items()))
             where, row = self._first
@@ -200,6 +289,18 @@ class _RowConverter:
                 f"no row has {path.text!r}, which {field!r} is to be read from; at {where} "
                 f"{path.fault(row)}"
             )
+
+    def row_of_line(self, line: Line) -> Row:
+        """Return the row of a line of JSON, with the line if nothing else decides what it is."""
+        (raw,) = json_rows([line])
+        row = self._row_of(raw)
+        is_native = isinstance(raw.fields, Mapping) and _is_native(raw.fields)
+        return row._replace(line=line.content) if is_native else row
+
+    def _row_of(self, raw: Raw) -> Row:
+        if isinstance(raw.fields, BadRow):
+            return Row(raw.where, _failure(raw.where, raw.fields))
+        return self._row(raw, raw.fields)
 
     def _row(self, raw: Raw, given: Mapping[str, Any]) -> Row:
         """Return an example, or a failure with the row's id and metadata if they are readable."""
@@ -267,130 +368,38 @@ def _failure(name: str, error: BadRow, metadata: dict[str, Any] | None = None) -
     return LabelFailure(id=name, reason=error.reason, message=str(error), metadata=metadata or {})
 
 
-def distinct(rows: Iterable[Row]) -> Iterator[Row]:
+RowT = TypeVar("RowT", bound=Row | KnownRow)
+
+
+def distinct(rows: Iterable[RowT]) -> Iterator[RowT]:
     """Yield each row once; skip a row that repeats an earlier one in every field.
 
     Raises:
         UsageError: two rows have the same id and different content.
     """
-    seen: dict[str, tuple[str, str]] = {}
-    for row in rows:
-        if not isinstance(row.content, Example):
-            yield row
-            continue
-        content = _content_digest(row.content)
-        if row.content.id not in seen:
-            seen[row.content.id] = row.where, content
-            yield row
-        elif seen[row.content.id][1] != content:
-            raise UsageError(
-                f"{row.where}: id {row.content.id!r} stands already at {seen[row.content.id][0]} "
-                "with other content; ids name records: give each row its own, or name rows by "
-                "several columns (--id)"
-            )
+    with SeenRows() as seen:
+        for row in rows:
+            digests = _digests_of(row)
+            first = None if digests is None else seen.add(row.where, digests)
+            if first is None:
+                yield row
+            elif not first.is_same:
+                parsed = row.parse() if isinstance(row, KnownRow) else row
+                raise UsageError(
+                    f"{row.where}: id {parsed.content.id!r} stands already at {first.where} with "
+                    "other content; ids name records: give each row its own, or name rows by "
+                    "several columns (--id)"
+                )
 
 
-def _content_digest(example: Example) -> str:
-    """Return the SHA-256 of every field of an example, whatever the order of its columns."""
+def _digests_of(row: Row | KnownRow) -> RowDigests | None:
+    if isinstance(row, KnownRow):
+        return row.digests
+    return row_digests(row.content) if isinstance(row.content, Example) else None
+
+
+def row_digests(example: Example) -> RowDigests:
+    """Return the digests of an example, whatever the order of its columns."""
     fields = example.model_dump_json(exclude={"metadata"}).encode()
-    return hashlib.sha256(fields + canonical_json(example.metadata)).hexdigest()
-
-
-class RowCounts(NamedTuple):
-    """The result of a first pass over the rows."""
-
-    distinct: int
-    repeated: int
-    """Rows that repeat an earlier one in every field, and are skipped."""
-
-
-def count_rows(
-    rows: Rows, needed: Collection[str] = (), *, hides_conversation: bool = False
-) -> RowCounts:
-    """Read and check all rows once, before any spend.
-
-    Args:
-        rows: the rows.
-        needed: optional fields of an example, such as ``reference``, that nothing can be asked
-            without.
-        hides_conversation: True if earlier turns and tool outputs are shown to no judge; the
-            rows' notices then say so where a row has some.
-
-    Raises:
-        BadRows: every readable row lacks the same field.
-        UsageError: the rows cannot be read, or two have the same id and different content.
-    """
-    read = itertools.count()
-    lacking = _Lacking(frozenset(needed))
-    watched = (lacking.watch(row) for row, _ in zip(rows, read, strict=False))
-    if hides_conversation:
-        watched = (_noticed(row, rows.notices) for row in watched)
-    kept = sum(1 for _ in distinct(watched))
-    if not isinstance(rows, RowPart):  # other parts may have the field
-        lacking.check()
-    return RowCounts(kept, next(read) - kept)
-
-
-def _noticed(row: Row, notices: dict[str, str]) -> Row:
-    """Note the first row with earlier turns or tool outputs, which no judge is shown."""
-    example = row.content
-    if isinstance(example, Example) and (example.history or example.tool_outputs):
-        field = "history" if example.history else "tool_outputs"
-        text = (
-            f"{row.where} has {field!r}, which these prompts do not show to the judge: it stays "
-            "metadata (--edition 2 shows it)"
-        )
-        notices.setdefault("conversation", text)
-    return row
-
-
-class _Lacking:
-    """The fields that every row so far lacks; lines that cannot be read at all are left out."""
-
-    def __init__(self, needed: frozenset[str]) -> None:
-        self._needed = needed
-        self._rows = 0
-        self._fields: frozenset[str] | None = None
-        self._first = ""
-        """What the first row has."""
-        self._absent = True
-        """False if the first row has the field in a wrong form."""
-
-    def watch(self, row: Row) -> Row:
-        example, lacks = row.content, row.lacks
-        if isinstance(example, Example):
-            lacks = frozenset(n for n in self._needed if not (getattr(example, n) or "").strip())
-        elif not lacks:
-            return row
-        if self._fields is None:
-            self._first, self._absent = (
-                _columns_found(row),
-                getattr(example, "reason", "") != "wrong_type",
-            )
-        self._rows += 1
-        self._fields = lacks if self._fields is None else self._fields & lacks
-        return row
-
-    def check(self) -> None:
-        if self._fields:
-            field, *others = sorted(self._fields, key=tuple(Example.model_fields).index)
-            more = f" (nor {', '.join(map(repr, others))})" if others else ""
-            rows = f"none of {self._rows:,} rows has" if self._rows > 1 else "the row has no"
-            remedy = (
-                f". Name its column by --map {field}=COLUMN, in Python by "
-                f"columns={{{field!r}: 'COLUMN'}}"
-                if field != "id"
-                else ""
-            )
-            raise BadRows(
-                f"{rows} {field!r}{more}, so nothing was asked: "
-                f"{self._first:.{_LONGEST_MESSAGE}}{remedy if self._absent else ''}"
-            )
-
-
-def _columns_found(row: Row) -> str:
-    """Return the error of a row, or the columns of a readable one."""
-    if isinstance(row.content, LabelFailure):
-        return row.content.message
-    fields = [name for name in Example.model_fields if getattr(row.content, name)]
-    return f"{row.where} has {', '.join([*fields, *row.content.metadata])}"
+    content = hashlib.sha256(fields + canonical_json(example.metadata)).digest()
+    return RowDigests(hashlib.sha256(example.id.encode()).digest()[:16], content[:16])

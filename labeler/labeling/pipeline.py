@@ -7,21 +7,30 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from labeler.data.rows import Row, Rows
+from labeler.data.rows import KnownRow, RecalledRows, Row, RowFile, Rows
 from labeler.errors import BadRow
 from labeler.judges.task import Task
+from labeler.labeling.cache import Settled
 from labeler.labeling.canaries import Canaries
 from labeler.labeling.failures import bad_row
 from labeler.labeling.modes import choose_mode, first_tasks
-from labeler.labeling.run import Pending, Run, settled
-from labeler.labeling.tasks import MissingField, TaskFactory, hides_conversation, needs_of
+from labeler.labeling.run import Pending, Run, RunCounts, settled
+from labeler.labeling.tasks import (
+    LabelTasks,
+    MissingField,
+    TaskFactory,
+    hides_conversation,
+    needs_of,
+)
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from labeler.sentences.example import Example
+from labeler.store.memory import MemoryStore
 
 if TYPE_CHECKING:
+    from labeler.labeling.recalling import Recalling
     from labeler.labeling.retrievals import Retrievals
 
 
@@ -32,6 +41,7 @@ def run_tasks(
     canaries: Canaries | None = None,
     *,
     judges_retrievals: bool = True,
+    as_lines: bool = False,
 ) -> Generator[AnyOutcome, None, None]:
     """Submit the tasks of several factories for each row; yield their outcomes in that order.
 
@@ -43,6 +53,7 @@ def run_tasks(
         factories: build the tasks of each row.
         canaries: records to judge once more with planted sentences; collects the results.
         judges_retrievals: False if the retrieval labels that labels rest on were judged before.
+        as_lines: whether stored labels may come as :class:`labeler.data.label_files.LabelLine`.
 
     Raises:
         FatalJudgeError: no record can be labeled; earlier labels are stored.
@@ -54,7 +65,12 @@ def run_tasks(
     for factory in factories:
         run.traffic_for(factory.judge)  # closed at the end, even if nothing is asked
         choose_mode(factory.judge, first_tasks(factory, rows), run.cache.store, run.cache.is_known)
-    total = run.count(rows, needs_of(factories), hides_conversation=hides_conversation(factories))
+    recalling = _recalling(run, rows, factories, canaries, as_lines=as_lines)
+    total = run.count(
+        recalling.first_pass if recalling else rows,
+        needs_of(factories),
+        hides_conversation=hides_conversation(factories),
+    )
     if run.listener:
         run.listener.on_start(total.distinct * len(factories), total.repeated)
     retrievals = None
@@ -65,18 +81,50 @@ def run_tasks(
         if judges_retrievals:
             retrievals.judge(rows, factories, total.distinct, canaries)
     yield from submit_rows(
-        run, rows, total.distinct, factories, canaries=canaries, retrievals=retrievals
+        run,
+        recalling.labeled if recalling else rows,
+        total.distinct,
+        factories,
+        canaries=canaries,
+        retrievals=retrievals,
+        recalling=recalling,
     )
+
+
+def _recalling(
+    run: Run,
+    rows: Rows,
+    factories: Sequence[TaskFactory],
+    canaries: Canaries | None,
+    *,
+    as_lines: bool,
+) -> Recalling | None:
+    """Open the memo of the run's store; ``None`` if the rows have more to them than their lines."""
+    factory, store = factories[0], run.cache.store
+    if (
+        not isinstance(rows, RowFile)
+        or not isinstance(factory, LabelTasks)
+        or isinstance(store, MemoryStore)
+        or not rows.is_plain
+        or len(factories) > 1
+        or (canaries and canaries.share)
+    ):
+        return None
+    from labeler.labeling.recalling import recall_rows  # noqa: PLC0415 - for stores on disk
+
+    as_lines = as_lines and isinstance(run.listener, RunCounts | None)
+    return recall_rows(rows, factory, store, run.closing, as_lines=as_lines)
 
 
 def submit_rows(
     run: Run,
-    rows: Rows,
+    rows: Rows | RecalledRows,
     expected: int,
     factories: Sequence[TaskFactory],
     *,
     canaries: Canaries | None = None,
     retrievals: Retrievals | None = None,
+    recalling: Recalling | None = None,
     with_unreadable: bool = True,
 ) -> Generator[AnyOutcome, None, None]:
     """Submit the tasks of several factories for each row after a first pass over the rows.
@@ -88,9 +136,12 @@ def submit_rows(
         factories: build the tasks of each row.
         canaries: records to judge once more with planted sentences.
         retrievals: the retrieval labels that labels rest on, judged before.
+        recalling: returns the labels of known rows, and remembers those of others.
         with_unreadable: whether to yield failures of rows that no judge can be asked about.
     """
-    submission = _Submission(run, factories, canaries or Canaries(0), retrievals, with_unreadable)
+    submission = _Submission(
+        run, factories, canaries or Canaries(0), retrievals, recalling, with_unreadable
+    )
     for outcome, origin in run.in_order(rows, submission.submit, expected=expected):
         submission.collect_canaries(wait=False)
         if run.listener:
@@ -107,27 +158,33 @@ class _Submission:
     factories: Sequence[TaskFactory]
     canaries: Canaries
     retrievals: Retrievals | None
+    recalling: Recalling | None
     with_unreadable: bool
     _planted: deque[Pending] = field(default_factory=deque, init=False)
 
-    def submit(self, row: Row) -> Iterator[Pending]:
+    def submit(self, row: Row | KnownRow) -> Iterator[Pending]:
         """Submit the tasks of a row, and yield each before the next one is submitted."""
+        if isinstance(row, KnownRow):
+            if self.recalling and row.label is not None:
+                yield settled(self.recalling.outcome(row.label), "store")
+                return
+            row = row.parse()
         if isinstance(row.content, LabelFailure):
             if self.with_unreadable:
                 yield settled(row.content, "row")
             return
         for factory in self.factories:
-            yield from self._submit(row.where, row.content, factory)
+            yield from self._submit(row, row.content, factory)
 
-    def _submit(self, where: str, example: Example, factory: TaskFactory) -> Iterator[Pending]:
+    def _submit(self, row: Row, example: Example, factory: TaskFactory) -> Iterator[Pending]:
         try:
             task = factory.task(example)
             pending = self._pending(factory, task)
         except BadRow as error:
             if self.with_unreadable or isinstance(error, MissingField):
-                yield settled(bad_row(error, f"{where}: {error}", example), "row")
+                yield settled(bad_row(error, f"{row.where}: {error}", example), "row")
             return
-        yield pending
+        yield self._remembered(row, task, pending)
         planted = self.canaries.perturbed(task)
         if planted:
             try:
@@ -135,6 +192,19 @@ class _Submission:
             except BadRow as error:
                 failure = bad_row(error, str(error), planted.example)
                 self._planted.append(settled(failure, "row"))
+
+    def _remembered(self, row: Row, task: Task, pending: Pending) -> Pending:
+        """Return an outcome that is remembered with the row's line once it is settled."""
+        remember = self.recalling.remembering(row, task) if self.recalling else None
+        if remember is None:
+            return pending
+
+        def settle() -> Settled:
+            found = pending.settle()
+            remember(found.outcome)
+            return found
+
+        return replace(pending, settle=settle)
 
     def _pending(self, factory: TaskFactory, task: Task) -> Pending:
         """Submit a task, unless its retrieval label failed."""

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self
 
+from labeler.data.label_files import LabelLine, record_of
 from labeler.judges.traffic.limits import Budget
 from labeler.labeling.cache import Origin
 from labeler.labeling.run import RunCounts
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from rich import progress
 
 _SECONDS = 0.2
-"""Seconds between two drawings in a notebook."""
+"""Seconds between two drawings."""
 _NOTICES = 3
 """Notices that a notebook shows."""
 
@@ -68,8 +69,9 @@ class Progress(RunCounts):
         shown: bool = True,
     ) -> None:
         super().__init__()
-        self._on_event = on_event or (lambda _: None)
+        self._on_event = on_event
         self.bar: _Bar | None = _bar(doing) if shown else None
+        self._next_drawing = 0.0
 
     def __enter__(self) -> Self:
         if self.bar:
@@ -87,31 +89,42 @@ class Progress(RunCounts):
         if self.bar:
             self.bar.start()
             self.bar.draw(self)
-        self._on_event(RunEvent("start", self))
+        self._event("start")
 
-    def on_result(self, outcome: AnyOutcome, origin: Origin) -> None:
+    def on_result(self, outcome: AnyOutcome | LabelLine, origin: Origin) -> None:
         """Count and draw an outcome."""
         super().on_result(outcome, origin)
-        if self.bar:
+        if self.bar and (self.reached == self.total or time.monotonic() >= self._next_drawing):
             self.bar.draw(self)
-        self._on_event(RunEvent("result", self, outcome))
+            self._next_drawing = time.monotonic() + _SECONDS
+        if self._on_event:
+            self._event("result", record_of(outcome))
+
+    def _event(
+        self,
+        kind: Literal["start", "result", "judged", "notice", "finish"],
+        outcome: AnyOutcome | None = None,
+        text: str = "",
+    ) -> None:
+        if self._on_event:
+            self._on_event(RunEvent(kind, self, outcome, text))
 
     def on_judged(self, outcome: AnyOutcome) -> None:
         """Count a new outcome."""
         super().on_judged(outcome)
-        self._on_event(RunEvent("judged", self, outcome))
+        self._event("judged", outcome)
 
     def on_notice(self, text: str) -> None:
         """Show a message for people; safe to call from any thread."""
         if self.bar:
             self.bar.notice(text)
-        self._on_event(RunEvent("notice", self, text=text))
+        self._event("notice", text=text)
 
     def on_finish(self, spent: Budget) -> None:
         """Draw the bar for the last time."""
         super().on_finish(spent)
         self.__exit__()
-        self._on_event(RunEvent("finish", self))
+        self._event("finish")
 
 
 def _bar(doing: str) -> _Bar | None:
@@ -170,7 +183,6 @@ class _NotebookBar(Displayed):
         self._doing, self._line = doing, ""
         self._notices: list[str] = []
         self._handle: Any = None
-        self._drawn = 0.0
 
     def start(self) -> None:
         if self._handle is None:
@@ -183,11 +195,7 @@ class _NotebookBar(Displayed):
             f"{self._doing}: {counts.reached:,} of {counts.total or 0:,}, "
             f"{counts.origins['store']:,} stored, {counts.failed:,} failed"
         )
-        now = time.monotonic()
-        if self._handle is not None and (
-            counts.reached == counts.total or now - self._drawn >= _SECONDS
-        ):
-            self._drawn = now
+        if self._handle is not None:
             self._handle.update(self)
 
     def notice(self, text: str) -> None:

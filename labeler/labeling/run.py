@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
-from labeler.data.rows import Row, RowCounts, Rows, count_rows, distinct
+from labeler.data.first_pass import RowCounts, count_rows
+from labeler.data.label_files import LabelLine, record_of
+from labeler.data.rows import RecalledRows, Rows, RowT, distinct
 from labeler.errors import FatalJudgeError, UnstorableRecord, UsageError
 from labeler.judges.judge import Judge, ModeRejected
 from labeler.judges.task import Task
@@ -105,9 +107,9 @@ class RunCounts:
         if self.forward:
             self.forward.on_start(outcomes, repeated)
 
-    def on_result(self, outcome: AnyOutcome, origin: Origin) -> None:
+    def on_result(self, outcome: AnyOutcome | LabelLine, origin: Origin) -> None:
         """Count an outcome."""
-        if outcome.kind == "failure":
+        if isinstance(outcome, LabelFailure):
             self.reasons[outcome.reason] += 1
             if len(self.failures) < _SHOWN_FAILURES:
                 self.failures.append(outcome.message)
@@ -118,7 +120,10 @@ class RunCounts:
             self.repairs.update(getattr(outcome, "normalised", {}))
             self.repairs.update(one.kind for one in getattr(outcome, "violations", ()))
         if self.forward:
-            self.forward.on_result(outcome, origin)
+            if isinstance(self.forward, RunCounts):
+                self.forward.on_result(outcome, origin)
+            else:
+                self.forward.on_result(record_of(outcome), origin)
 
     def on_judged(self, outcome: AnyOutcome) -> None:
         """Count the requests and tokens of a new outcome."""
@@ -240,12 +245,16 @@ class Run:
         return self
 
     def count(
-        self, rows: Rows, needed: Collection[str], *, hides_conversation: bool = False
+        self,
+        rows: Rows | RecalledRows,
+        needed: Collection[str],
+        *,
+        hides_conversation: bool = False,
     ) -> RowCounts:
         """Count the rows before any spend, and report how they are read.
 
         Raises:
-            UsageError: as for :func:`labeler.data.rows.count_rows`.
+            UsageError: as for :func:`labeler.data.first_pass.count_rows`.
         """
         counts = count_rows(rows, needed, hides_conversation=hides_conversation)
         for text in rows.notices.values():
@@ -349,8 +358,8 @@ class Run:
 
     def in_order(
         self,
-        rows: Rows,
-        submit: Callable[[Row], Iterable[Pending]],
+        rows: Iterable[RowT],
+        submit: Callable[[RowT], Iterable[Pending]],
         *,
         expected: int,
         width: int = 1,

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
 
+from labeler.data.first_pass import count_rows
 from labeler.data.options import ExampleOptions
-from labeler.data.rows import Rows, RowSequence, count_rows
+from labeler.data.rows import Rows, RowSequence
 from labeler.errors import StoreError, UsageError
 from labeler.judges.judge import FREE_JUDGES
 from labeler.labeling.cache import LabelCache

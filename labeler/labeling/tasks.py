@@ -157,6 +157,11 @@ class LabelTasks(PromptTasks):
         """The reference answer, if the prompt shows it."""
         return frozenset({"reference"} if self.prompt.shows_reference else ())
 
+    @property
+    def asked(self) -> list[tuple[Prompt, ResponseSchema]]:
+        """The prompts with their schemas: one, or another for rows with a reference answer."""
+        return [(self.prompt, self.schema), *filter(None, [self.where_referenced])]
+
     def task(self, example: Example) -> Task:
         """Split an example and build its task.
 

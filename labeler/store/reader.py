@@ -17,7 +17,7 @@ import sqlite3
 import stat
 import threading
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -186,6 +186,12 @@ class Database:
         if len(rows) > 1:
             raise self.damaged(name, "it is stored more than once")
         return self._require_plain(Row(*rows[0])) if rows else None
+
+    def rows_of(self, names: Sequence[str]) -> list[Row]:
+        """Return the rows of several names that are such as a label store writes."""
+        places = ",".join("?" * len(names))
+        rows = (Row(*row) for row in self._all(f"{_SELECT} WHERE key IN ({places})", *names))
+        return [row for row in rows if row.key_defect is None and row.value_defect is None]
 
     def rowids(self, *, failures: bool = False) -> array[int]:
         """Return the row numbers of all records or failures by key, 8 bytes each."""

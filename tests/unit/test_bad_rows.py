@@ -11,8 +11,9 @@ import pytest
 import labeler
 from command import Command
 from fakes import CountingJudge, agreeable
+from labeler.data.first_pass import count_rows
 from labeler.data.formats import read_file
-from labeler.data.rows import RowFile, RowPart, count_rows
+from labeler.data.rows import RowFile, RowPart
 from labeler.errors import BadRows, UsageError
 from labeler.judges.openai.judge import OpenAIJudge
 

@@ -26,11 +26,12 @@ from hypothesis import strategies as st
 
 from labeler.api import open_rows
 from labeler.data import lines
+from labeler.data.first_pass import count_rows
 from labeler.data.formats import arrow_files, json_files, read_file
 from labeler.data.formats.plain import plain, plain_row
 from labeler.data.formats.tables import table_of
 from labeler.data.lines import open_bytes
-from labeler.data.rows import RowFile, count_rows
+from labeler.data.rows import RowFile
 from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure
 from labeler.sentences.example import Example

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from labeled import claims_output, output, record, says
+from labeler.data.first_pass import count_rows
 from labeler.data.label_files import read_outcomes, to_line, write_outcomes
 from labeler.data.parsing import to_example
-from labeler.data.rows import RowFile, RowSequence, count_rows, distinct
+from labeler.data.rows import RowFile, RowSequence, distinct
 from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure, Outcome
 from labeler.sentences.example import Example

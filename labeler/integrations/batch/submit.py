@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from labeler.data.rows import Row, Rows, count_rows, distinct
+from labeler.data.first_pass import count_rows
+from labeler.data.rows import Row, Rows, distinct
 from labeler.errors import BadRow, StoreError, UsageError
 from labeler.integrations.batch.folder import (
     BATCH_FILE,

@@ -1,0 +1,92 @@
+"""Rows seen so far, as digests of their ids and contents, in a few megabytes however many."""
+
+from __future__ import annotations
+
+import sqlite3
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from labeler.errors import UsageError
+
+_CACHE = 8_000
+"""Kilobytes of memory; digests beyond it are in a temporary file, about 60 bytes a row."""
+
+
+class RowDigests(NamedTuple):
+    """Digests of a row, 16 bytes each.
+
+    Attributes:
+        id: of its id.
+        content: of all its fields, id and metadata included.
+    """
+
+    id: bytes
+    content: bytes
+
+
+class FirstRow(NamedTuple):
+    """The first row with an id.
+
+    Attributes:
+        where: its place.
+        is_same: True if its content is that of the row at hand.
+    """
+
+    where: str
+    is_same: bool
+
+
+class SeenRows:
+    """The rows seen so far. Use as a context manager.
+
+    SQLite keeps them: a database without a name is in memory up to its cache, beyond that in a file
+    that no other program sees and that ends with the process.
+    """
+
+    def __init__(self) -> None:
+        self._table = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self._files: dict[str, int] = {}
+        for setting in (f"cache_size = -{_CACHE}", "journal_mode = OFF", "synchronous = OFF"):
+            self._table.execute(f"PRAGMA {setting}")
+        self._table.execute(
+            "CREATE TABLE seen (id BLOB PRIMARY KEY, content BLOB, file INTEGER, line) "
+            "WITHOUT ROWID"
+        )
+        self._table.execute("BEGIN")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._table.close()
+
+    def add(self, where: str, digests: RowDigests) -> FirstRow | None:
+        """Add a row; return the first row with its id, or ``None`` if this is it.
+
+        Raises:
+            UsageError: the digests do not fit on the disk.
+        """
+        file = where.rstrip("0123456789")
+        number = self._files.setdefault(file, len(self._files))
+        try:
+            added = self._table.execute(
+                "INSERT OR IGNORE INTO seen VALUES (?, ?, ?, ?)",
+                (*digests, number, where[len(file) :]),
+            )
+            if added.rowcount:
+                return None
+            found = self._table.execute(
+                "SELECT content, file, line FROM seen WHERE id = ?", (digests.id,)
+            ).fetchone()
+        except sqlite3.Error as error:
+            raise UsageError(
+                f"{where}: no temporary file for the digests of rows: {error}; free about 60 bytes "
+                "a row, or name a folder with space in the environment: SQLITE_TMPDIR=FOLDER"
+            ) from error
+        content, first, line = found
+        return FirstRow(list(self._files)[first] + line, content == digests.content)

@@ -1,0 +1,150 @@
+"""Rows that were labeled before, known by their lines: a rerun neither parses nor splits them.
+
+Only the plain path is recalled: lines of JSON without named columns, labels of one judge without
+canaries, windows or retrieval labels, in a store on disk. All else is looked up as in a first run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import pydantic
+
+from labeler.data.label_files import LabelLine, to_line
+from labeler.data.rows import Recalled, RecalledRows, Row, RowFile, row_digests
+from labeler.judges.judge import JudgeSpec
+from labeler.judges.task import Task
+from labeler.labeling.tasks import LabelTasks
+from labeler.labels.record import AnyOutcome, LabelRecord
+from labeler.labels.resources import names
+from labeler.labels.signature import canonical_json
+from labeler.sentences.example import Example, KeyedExample
+from labeler.sentences.splitting import GIVEN
+from labeler.store.disk import DiskStore
+from labeler.store.memo import Entry, Memo, digest_of
+from labeler.store.protocol import LabelStore
+from labeler.version import __version__
+
+_CODE = [
+    1,  # version of this module: of what a line's name and an entry mean
+    __version__,
+    pydantic.VERSION,
+    *(list(model.model_fields) for model in (Example, KeyedExample, LabelRecord)),
+]
+"""What else decides how a line is read, keyed and written: other code recalls nothing."""
+
+
+@dataclass
+class Recalling:
+    """The rows of a run, of which a memo knows some.
+
+    Attributes:
+        rows: plain rows.
+        factory: builds the tasks of rows without retrieval labels.
+        store: where the labels are.
+        memo: the store's memo.
+        as_lines: whether known labels are returned as lines, and not as records.
+    """
+
+    rows: RowFile
+    factory: LabelTasks
+    store: DiskStore
+    memo: Memo
+    as_lines: bool
+    _spec: JudgeSpec = field(init=False)
+    _context: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._spec = self.factory.judge.spec
+        splitter = str(self.factory.splitter)
+        formats = [name for name in names("schemas", ".json") if name.startswith("record/")]
+        facts: list[object] = [_CODE, formats, self.rows.id_from, str(GIVEN), splitter]
+        facts += [self.factory.signature(splitter, *one).facts() for one in self.factory.asked]
+        self._context = hashlib.sha256(canonical_json(facts))
+
+    @property
+    def first_pass(self) -> RecalledRows:
+        """The rows, of which known ones have their digests only."""
+        return RecalledRows(self.rows, self._digests)
+
+    @property
+    def labeled(self) -> RecalledRows:
+        """The rows, of which known ones have their labels."""
+        return RecalledRows(self.rows, self._labels)
+
+    def outcome(self, line: bytes) -> LabelRecord:
+        """Return a known label; a line stands for its record where it is only written."""
+        if self.as_lines:
+            return LabelLine(line)  # type: ignore[return-value] # see its class
+        return LabelRecord.model_validate_json(line)
+
+    def remembering(self, row: Row, task: Task[Any]) -> Callable[[AnyOutcome], None] | None:
+        """Return what keeps the row's label in the memo; ``None`` if nothing does."""
+        example = row.content
+        if row.line is None or not isinstance(example, Example) or self._is_noticed(example):
+            return None
+        key, name, digests = task.key, self._name(row.line), row_digests(example)
+
+        def remember(outcome: AnyOutcome) -> None:
+            # Windows and other output modes have other keys, and are looked up as in a first run.
+            if outcome.key == key and isinstance(outcome, LabelRecord):
+                output = digest_of(to_line(outcome).encode())
+                self.memo.add(name, Entry(key, output, digests))
+
+        return remember
+
+    def _is_noticed(self, example: Example) -> bool:
+        """Return True for rows with a conversation that no judge is shown, which a notice names."""
+        hidden = not any(one.shows_conversation for one, _ in self.factory.asked)
+        return hidden and bool(example.history or example.tool_outputs)
+
+    def _name(self, line: bytes) -> bytes:
+        """Return a line's name: the digest of all that decides its label and its output."""
+        name = self._context.copy()
+        name.update(line)
+        return bytes(name.digest()[:16])
+
+    def _entries(self, lines: Sequence[bytes]) -> list[Entry | None]:
+        if self.factory.judge.spec != self._spec:  # it asks in another output mode since
+            return [None] * len(lines)
+        names = [self._name(line) for line in lines]
+        entries = self.memo.find(names)
+        return [entries.get(name) for name in names]
+
+    def _digests(self, lines: Sequence[bytes]) -> Iterator[Recalled | None]:
+        for entry in self._entries(lines):
+            yield entry and Recalled(entry.row)
+
+    def _labels(self, lines: Sequence[bytes]) -> Iterator[Recalled | None]:
+        entries = self._entries(lines)
+        labels = self.store.label_lines([entry.key for entry in entries if entry])
+        for entry in entries:
+            label = labels.get(entry.key) if entry else None
+            # A row with another id or other metadata than the one that was judged is written anew.
+            is_same = entry and label is not None and digest_of(label) == entry.output
+            yield Recalled(entry.row, label) if entry and is_same else None
+
+
+def recall_rows(
+    rows: RowFile, factory: LabelTasks, store: LabelStore, closing: ExitStack, *, as_lines: bool
+) -> Recalling | None:
+    """Open the memo of a store.
+
+    Args:
+        rows: plain rows.
+        factory: builds the tasks of the rows.
+        store: where the labels are.
+        closing: closes the memo.
+        as_lines: as of :class:`Recalling`.
+
+    Returns:
+        ``None`` if labels rest on retrieval labels, or are not on disk.
+    """
+    if factory.relevance is not None or not isinstance(store, DiskStore):
+        return None
+    memo = closing.enter_context(Memo(store.directory))
+    return Recalling(rows, factory, store, memo, as_lines)
