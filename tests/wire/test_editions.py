@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import labeler
@@ -14,6 +16,9 @@ from command import Command
 from labeler.api import iter_scores, stored_outcomes
 from labeler.errors import UsageError
 from labeler.integrations.batch.client import OpenAIBatches
+from labeler.integrations.ray.run import Plan, plan
+from labeler.integrations.ray.shards import FOLDER
+from labeler.integrations.ray.worker import Work
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.pricing import given_price
 from labeler.labeling.editions import EDITIONS, splitter_of
@@ -132,6 +137,28 @@ def test_a_run_that_names_no_edition_stops_before_any_spend(
     assert "or --edition 2 to label again (3 rows, " in err
     assert ("about $0.0" in err) == (command[0] not in {"score", "similarity"})
     assert len(list(stored_outcomes("store"))) == before
+
+
+def test_a_run_on_ray_stops_before_ray_starts(
+    provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Labels of the whole store count, and those of a part that an earlier run bought."""
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(pa.Table.from_pylist(ROWS), "rows.parquet")
+
+    def planned(store: str, **options: Any) -> Plan:
+        judge = judge_of(provider, price=given_price("1,2"))
+        asked = Work(lambda: judge, f"{store}-labels", LabelOptions(store=store, **options))
+        return plan(["rows.parquet"], asked)
+
+    part = planned("empty", edition=1).parts[0].name
+    old_store(Path("whole"))
+    old_store(Path("parts") / FOLDER / part)
+    both = r"Add --edition 1 .*\(0 calls .*, or --edition 2 to label again \(3 rows, about \$0\.0"
+    for store in ("whole", "parts"):
+        with pytest.raises(UsageError, match=both):
+            planned(store)
+    assert provider.requests == []
 
 
 def test_each_edition_is_labeled_by_its_name_and_kept_apart(
