@@ -31,7 +31,7 @@ from peers.environments import cache_folder
 from peers.environments import version as version_of
 from reliability_mixed import mixed
 from reliability_rates import rate, unrelated, unrelated_many
-from reliability_runs import QUICK, Finding, Scale, at_most
+from reliability_runs import QUICK, RESPONSES, Finding, Scale, at_most
 
 
 def memory(_: Scale, __: Path) -> Iterator[Finding]:
@@ -61,6 +61,7 @@ TITLES: Mapping[str, str] = {
     PEERS: "10 % of all calls go wrong, next to other tools",
     "memory": "Memory for hostile files and answers",
     "kills": "A process that is killed",
+    "kills-blind": "A process that is killed, with blind relevance",
     "budget": "A budget for a part of the rows",
     "two": "Two processes on one store",
     "rate": "A server that limits the rate",
@@ -142,6 +143,7 @@ def about(name: str, scale: Scale) -> str:
     count = {
         "key": scale.most,
         **dict.fromkeys(("two", "outage", "mixed"), scale.some),
+        "kills-blind": scale.some // RESPONSES * RESPONSES,
         **dict.fromkeys(("budget", "large"), scale.few),
     }.get(name, scale.many)
     if name == "memory":
@@ -155,8 +157,9 @@ def about(name: str, scale: Scale) -> str:
         )
     if name in {"unrelated", "unrelated-many"}:
         return f"{count:,} records, at several servers side by side.\n"
+    over = f", {RESPONSES} over each retrieval" * (name == "kills-blind")
     text = (
-        f"{count:,} records, {scale.latency:g} s before each answer, "
+        f"{count:,} records{over}, {scale.latency:g} s before each answer, "
         f"`--concurrency {scale.concurrency}`.\n"
     )
     return f"{text}\n{TRANSPORT}" if name == "throughput" else text

@@ -13,13 +13,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import labeler
-from labeler.labels.record import LabelFailure, LabelRecord
+from labeler.api import stored_outcomes
+from labeler.labels.record import LabelFailure
 from labeler.store.reader import FILE
 from reliability_serving import (
     MODEL,
@@ -157,29 +158,53 @@ def _labeling(server: Server, rows: Path, scale: Scale, name: str = "labels") ->
 
 def kills(scale: Scale, folder: Path) -> Iterator[Finding]:
     """The process is killed again and again, at moments that a seed picks."""
-    count = scale.many
+    rows = write_rows(folder / "rows.jsonl", records(scale.many))
+    yield from _kills(scale, rows, scale.many, scale.many)
+
+
+def kills_blind(scale: Scale, folder: Path) -> Iterator[Finding]:
+    """The same with several responses over each retrieval, which is judged by itself."""
+    retrievals = list(records(scale.some // RESPONSES))
+    rows = [
+        {**row, "id": f"{row['id']}-{number}", "response": f"{row['response']} Part {number}."}
+        for number in range(RESPONSES)
+        for row in retrievals
+    ]
+    path, fewer = (
+        write_rows(folder / "rows.jsonl", rows),
+        replace(scale, kills=max(1, scale.kills // 2)),
+    )
+    asked = len(rows) + len(retrievals)
+    yield from _kills(fewer, path, len(rows), asked, "--relevance", "blind")
+
+
+RESPONSES = 3
+"""Responses over each retrieval."""
+
+
+def _kills(scale: Scale, rows: Path, labels: int, asked: int, *options: str) -> Iterator[Finding]:
+    """Kill a process again and again; it makes so many labels by so many requests."""
     draw = random.Random(scale.seed)  # noqa: S311 - not for secrets
-    rows = write_rows(folder / "rows.jsonl", records(count))
     with Server(Manner(scale.latency)) as server:
-        command = _labeling(server, rows, scale)
-        lost = [_killed(server, command, draw, count // scale.kills) for _ in range(scale.kills)]
+        command = replace(_labeling(server, rows, scale), options=options)
+        lost = [_killed(server, command, draw, asked // scale.kills) for _ in range(scale.kills)]
         ended = command.run()
         stats = server.settled()
     repeated = [requests for requests in lost if requests is not None]
     yield exactly("processes killed with `kill -9` while they worked", len(repeated), scale.kills)
-    yield complete(read(command.out), count, ended, "labeled in the end, each once")
+    yield complete(read(command.out), labels, ended, "labeled in the end, each once")
     yield Finding(
         "store: records that can be read; `PRAGMA integrity_check`",
         f"{_stored(command.store):,}; {(said := _integrity(command.store))}",
-        f"{count:,}; ok",
-        _stored(command.store) == count and said == "ok",
+        f"{asked:,}; ok",
+        _stored(command.store) == asked and said == "ok",
     )
     yield at_most(
         "requests lost with one kill, at most", max(repeated, default=0), scale.concurrency
     )
     yield at_most(
         "requests lost with one kill, on average",
-        (stats["calls"] - count) / max(1, len(repeated)),
+        (stats["calls"] - asked) / max(1, len(repeated)),
         scale.concurrency,
     )
     yield at_most(
@@ -211,10 +236,10 @@ def _killed(server: Server, command: Labeling, draw: random.Random, share: int) 
 
 
 def _stored(store: Path) -> int:
-    """How many labels a store holds; each is read and checked against its checksum."""
+    """How many records a store holds; each is read and checked against its checksum."""
     if not (store / FILE).exists():
         return 0
-    return sum(isinstance(one, LabelRecord) for one in labeler.read_labels(store))
+    return sum(not isinstance(one, LabelFailure) for one in stored_outcomes(store))
 
 
 def _integrity(store: Path) -> str:
@@ -463,6 +488,7 @@ def outage(scale: Scale, folder: Path) -> Iterator[Finding]:
 
 RUNS: dict[str, Callable[[Scale, Path], Iterator[Finding]]] = {
     "kills": kills,
+    "kills-blind": kills_blind,
     "throughput": throughput,
     "budget": budget,
     "two": two,

@@ -103,6 +103,7 @@ class Labeling:
     store: Path
     out: Path
     concurrency: int
+    options: tuple[str, ...] = ()
 
     def start(self, *options: object) -> subprocess.Popen[str]:
         """Start it; what it says goes to a file next to its output."""
@@ -112,7 +113,8 @@ class Labeling:
                     *(sys.executable, "-m", "labeler", "label", str(self.rows)),
                     *("--judge", "openai", "--model", MODEL, "--base-url", self.url),
                     *("--store", str(self.store), "-o", str(self.out)),
-                    *("--concurrency", str(self.concurrency), *map(str, options)),
+                    *("--concurrency", str(self.concurrency)),
+                    *map(str, (*self.options, *options)),
                 ],
                 cwd=self.out.parent,
                 env=_environment(),
