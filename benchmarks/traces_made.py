@@ -205,14 +205,15 @@ def langfuse(folder: Path) -> Iterator[tuple[str, str, Path]]:
 
     path = folder / "langfuse.jsonl"
     with otlp(path) as provider:
-        keys = {"public_key": "none", "secret_key": "none"}
+        keys = {"public_key": "chain", "secret_key": "none"}
         client = Langfuse(**keys, host=NOWHERE, tracer_provider=provider, timeout=1)
         ask(callbacks=[CallbackHandler()], metadata={"langfuse_user_id": USER})
     yield "langfuse", "OTLP JSON, file exporter", path
     agents = folder / "langfuse_agent.jsonl"
     with otlp(agents) as provider:
+        keys["public_key"] = "agent"  # the SDK keeps one client for each key
         client = Langfuse(**keys, host=NOWHERE, tracer_provider=provider, timeout=1)
-        call_agent(callbacks=[CallbackHandler()])
+        call_agent(callbacks=[CallbackHandler(public_key="agent")])
     del client
     yield "langfuse", "the same of an agent", agents
     observed = folder / "langfuse_observations.jsonl"

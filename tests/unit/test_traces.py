@@ -142,6 +142,10 @@ def test_parts_of_an_answer_are_joined_where_no_span_has_all(file: Path) -> None
     {
         "no_texts": [span("root"), span("find", "root", "RETRIEVER")],
         "no_retrieval": [root()],
+        "no_question": [
+            span("judge", None, "EVALUATOR", input__value="q", output__value="1"),
+            span("call", "judge", "LLM", input__value="q", output__value="1"),
+        ],
         "no_response": [root(output__value=""), retriever("find", "root", "A")],
         "documents_without_text": [
             root(),

@@ -59,6 +59,7 @@ _OUTPUT = (
     "gen_ai.tool.call.result",
     "traceloop.entity.output",
 )
+_DOCUMENTS = ("retrieval.documents", "reranker.output_documents", "gen_ai.retrieval.documents")
 _TALKING = frozenset({"llm", "other"})
 _INFINITE = (float("inf"), float("-inf"))
 _INDEX_DIGITS = 6
@@ -111,15 +112,11 @@ def _kind(attributes: Mapping[str, Any]) -> Kind:
 
 
 def _documents(attributes: Mapping[str, Any], outputs: object) -> Found:
-    for key in ("retrieval.documents", "reranker.output_documents", "gen_ai.retrieval.documents"):
-        if listed := items(attributes, key):
-            found = found_in(map(_text, listed))
-            return found if found.texts or not outputs else _fuller(found, documents_of(outputs))
-    return documents_of(outputs)
-
-
-def _fuller(bare: Found, other: Found) -> Found:
-    return other if other.texts else bare
+    """Return the documents of a retrieval; of its output if those listed have no texts."""
+    other = documents_of(outputs)
+    listed = next(filter(None, (items(attributes, key) for key in _DOCUMENTS)), [])
+    found = found_in(map(_text, listed))
+    return other if other.texts and not found.texts else found
 
 
 def _text(document: object) -> str | None:

@@ -89,7 +89,7 @@ def _tree(spans: Sequence[Span]) -> _Node:
         raise Unjoinable("too_deep")
     if seen < len(nodes):
         raise Unjoinable("cyclic_parents")
-    for node in nodes.values():
+    for node in (top, *nodes.values()):
         node.below = [inner for inner in node.below if inner.span and inner.span.kind != "aside"]
         if node.span and node.span.kind == "other":
             node.question, node.history = conversation(node.span.inputs)
