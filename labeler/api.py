@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from labeler.integrations.batch.submit import Submission
     from labeler.integrations.embeddings.records import QuestionsOutcome
     from labeler.judges.judge import Judge
+    from labeler.judges.traffic.limits import Limits
     from labeler.labeling.cache import CallTracer
     from labeler.labeling.canaries import Canaries
     from labeler.labeling.estimate import Estimate
@@ -185,11 +186,11 @@ def _labels(
     from labeler.labeling.stored_editions import require_edition
     from labeler.labeling.tasks import label_tasks
 
-    if options.repeat < 1:
-        raise UsageError(f"repeat must be 1 or more, got {options.repeat}")
-    opened, canaries = options.open(rows), _canaries(options)
-    voting = options.judges is not None or options.repeat > 1
-    if voting and canaries.share:
+    for name in ("repeat", "processes"):
+        if (count := getattr(options, name)) < 1:
+            raise UsageError(f"{name} must be 1 or more, got {count}")
+    opened, canaries, votes = options.open(rows), _canaries(options), options.votes
+    if options.are_voting and canaries.share:
         raise UsageError("--canaries test one judge: they go without --repeat and --judges")
 
     def tasks_of(options: LabelOptions) -> list[LabelTasks]:
@@ -200,15 +201,19 @@ def _labels(
         ]
 
     tasks = tasks_of(options)
-    with _begin(options, counts) as run:
-        require_edition(options, opened, tasks_of, run.cache)
-        if voting:
-            from labeler.calculators.rater_agreement import Votes
-            from labeler.labeling.votes import vote_rows
+    pool = None
+    if options.processes > 1:
+        from labeler.integrations.processes.pool import ProcessPool
 
-            yield from vote_rows(run, opened, tasks, options.votes or Votes())
+        pool = ProcessPool(options, canaries, votes)
+    with _begin(options, counts, pool.limits if pool else None) as run:
+        require_edition(options, opened, tasks_of, run.cache)
+        if options.are_voting:
+            from labeler.labeling.votes import Uncounted, vote_rows
+
+            yield from vote_rows(run, opened, tasks, votes or Uncounted(), pool)
         else:
-            labels = run_tasks(run, opened, tasks, canaries, as_lines=as_lines)
+            labels = run_tasks(run, opened, tasks, canaries, as_lines=as_lines, elsewhere=pool)
             yield from cast("Generator[Outcome, None, None]", labels)  # what a task of labels makes
     _update_index(options)
 
@@ -452,19 +457,22 @@ def _judges(
     return [open_judge(replace(options, judge=options.judge or default))]
 
 
-def _begin(options: RunOptions, counts: RunCounts | None = None) -> Run:
+def _begin(
+    options: RunOptions, counts: RunCounts | None = None, limits: Limits | None = None
+) -> Run:
     """Begin a run that closes the store at its end if it opens it here.
 
     Args:
         options: of the run.
         counts: counts its events before they reach the options' listener.
+        limits: on its requests, if not those of the options alone.
     """
     from labeler.labeling.run import Run
 
     store, listener, opened = options.store, _listener(options), None
     if counts is not None:
         counts.forward, listener = listener, counts
-    limits = options.limits()
+    limits = limits or options.limits()
     if isinstance(store, str | Path):
         from labeler.store.disk import DiskStore
 

@@ -15,7 +15,7 @@ LabelerError
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -97,6 +97,30 @@ class StoreError(LabelerError):
 
 class UnstorableRecord(StoreError):
     """A single faulty record or failure: too large, not JSON, or invalid."""
+
+
+_ENDINGS: dict[str, Callable[[str], LabelerError]] = {
+    "RunPaused": lambda text: RunPaused(text, reason="rate_limit"),
+    "FatalJudgeError": lambda text: FatalJudgeError(text, reason="fatal"),
+    "StoreError": StoreError,
+    "UsageError": UsageError,
+    "LabelerError": LabelerError,
+}
+
+
+def ending_of(error: LabelerError) -> str:
+    """Return the kind of an error that ended a run in another process."""
+    return next(kind.__name__ for kind in type(error).__mro__ if kind.__name__ in _ENDINGS)
+
+
+def error_of(ending: str, message: str) -> LabelerError:
+    """Make an error that ended a run in another process.
+
+    Args:
+        ending: its kind, see :func:`ending_of`.
+        message: its message.
+    """
+    return _ENDINGS.get(ending, LabelerError)(message)
 
 
 _KINDS = {

@@ -73,7 +73,7 @@ def label(
     if show_config:
         config.show_config(context)
         return 0
-    if (given.judges is not None or given.repeat > 1) and given.canaries:
+    if given.are_voting and given.canaries:
         raise UsageError("--canaries test one judge: they go without --repeat and --judges")
     also = given.restrictions
     if given.judges is not None:
@@ -114,17 +114,16 @@ def _label_here(
     from labeler.labeling.canaries import Canaries
 
     announce_grace("; press Ctrl-C again to drop them")
-    voting = given.judges is not None or given.repeat > 1
     share = cast("float", given.canaries)
     planted, votes = Canaries(share, given.canary_seed), Votes()
     summary: list[SummaryRow] = []
     drawn = Intervals()
-    asked: dict[str, Any] = {"judges": judges} if voting else {"judge": judges[0]}
+    asked = vars(given) | _asked(given, judges)
     with RunReport("labeling", price_of_run(judges)) as progress:
         also = {"canaries": planted, "votes": votes, "listener": progress}
         as_lines = output is not None and not is_table(output) and otel_events is None
         iter_outcomes = api.iter_label_lines if as_lines else api.iter_labels
-        run = iter_outcomes(rows, **vars(given) | vars(JudgeOptions()) | asked | also)
+        run = iter_outcomes(rows, **asked | also)
         if otel_events is not None:
             from labeler.cli.tracing import with_events
 
@@ -136,7 +135,7 @@ def _label_here(
     if not output:
         print_summary(summary, __version__, drawn)
         notify(f"the labels are stored in {given.store}; -o FILE writes them to a file")
-    if voting:
+    if given.are_voting:
         from labeler.cli.agreement_view import print_voters  # loads numpy
 
         print_voters(votes.agreement())
@@ -145,13 +144,28 @@ def _label_here(
     return exit_code(progress)
 
 
+def _asked(given: LabelOptions, judges: list[Judge]) -> dict[str, Any]:
+    """Return the judges of a run as options; other processes make theirs from the given ones."""
+    if given.processes == 1:
+        asked = {"judges": judges} if given.are_voting else {"judge": judges[0]}
+        return vars(JudgeOptions()) | asked
+    embedded = given.judges is None and judges[0].spec.judge == "embedded"
+    return {"judge": given.judge or "embedded"} if embedded else {}
+
+
 def _ray_work(given: LabelOptions, inputs: list[str], output: str) -> Work:
     """Return the work of Ray workers.
 
     Raises:
         UsageError: an option is for one machine only, or there are no inputs.
     """
-    require_engine("ray", canaries=given.canaries, judges=given.judges, repeat=given.repeat > 1)
+    require_engine(
+        "ray",
+        canaries=given.canaries,
+        judges=given.judges,
+        repeat=given.repeat > 1,
+        processes=given.processes > 1,
+    )
     distributing.require_folder(output)
     if not inputs:
         raise UsageError("--engine ray needs --input: Parquet files, a pattern, folder or address")

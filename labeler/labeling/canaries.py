@@ -13,7 +13,7 @@ buys nothing again, and a larger share only adds copies.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from labeler.errors import UsageError
@@ -106,6 +106,11 @@ class CanaryCounts:
         self.response += verdict.response
         self.fooled += verdict.document or verdict.response
 
+    def merge(self, other: CanaryCounts) -> None:
+        """Add the counts of other copies."""
+        for one in fields(self):
+            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
+
     def __str__(self) -> str:
         if not self.judged:
             return "none judged"
@@ -174,6 +179,12 @@ class Canaries:
             return
         verdict = verdict_on(outcome)
         (self.ordered if verdict.orders else self.plain).add(verdict)
+
+    def merge(self, ordered: CanaryCounts, plain: CanaryCounts, failed: int) -> None:
+        """Add the results of other copies."""
+        self.ordered.merge(ordered)
+        self.plain.merge(plain)
+        self.failed += failed
 
     def __str__(self) -> str:
         """Return the counts for people."""

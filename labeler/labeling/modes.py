@@ -15,7 +15,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from labeler.data.rows import Rows
+from labeler.data.rows import Row
 from labeler.errors import BadRow, StoreError
 from labeler.judges.judge import Judge
 from labeler.judges.openai.request import MODES, mode_facts, mode_of
@@ -26,7 +26,7 @@ from labeler.store.protocol import LabelStore
 if TYPE_CHECKING:
     from labeler.labeling.tasks import TaskFactory
 
-_ROWS, LABELS_READ = 20, 200
+ROWS, LABELS_READ = 20, 200
 """Rows of a run and labels of a store at most from which a mode or an edition is read."""
 
 
@@ -60,14 +60,14 @@ def choose_mode(
         judge.choose_modes(known, _most(known.values()))
 
 
-def first_tasks(factory: TaskFactory, rows: Rows) -> Iterator[Task[Any]]:
+def first_tasks(factory: TaskFactory, rows: Iterable[Row]) -> Iterator[Task[Any]]:
     """Yield the tasks of the first rows and of their retrievals.
 
     For a long record, also yield its label's and a window's.
     """
     windows_of = getattr(factory, "windows_of", lambda *_: None)
     relevance = getattr(factory, "relevance", None)
-    for row in islice(rows, _ROWS):
+    for row in islice(rows, ROWS):
         if isinstance(row.content, Example):
             with suppress(BadRow):
                 task = factory.task(row.content)

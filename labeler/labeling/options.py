@@ -192,6 +192,12 @@ class LabelOptions(ExampleOptions, JudgeOptions, TaskOptions, RunOptions):
         Option("Share of rows judged again with planted sentences, from 0 to 1.", min=0, max=1),
     ] = 0.0
     canary_seed: Annotated[int, Option("Random seed of the planted sentences.")] = 0
+    processes: Annotated[
+        int,
+        Option(
+            "Processes on this machine that share the work and the limits.", min=1, panel=LIMITS
+        ),
+    ] = 1
     repeat: Annotated[int, Option("Judgments per row; the label is their majority.", min=1)] = 1
     judges: Annotated[
         SeveralJudges | None,
@@ -200,6 +206,11 @@ class LabelOptions(ExampleOptions, JudgeOptions, TaskOptions, RunOptions):
     votes: Annotated[
         "Votes | None", Option("Counts the votes, to measure their agreement.", cli=False)
     ] = None
+
+    @property
+    def are_voting(self) -> bool:
+        """True if each row is judged several times, and the label is the majority."""
+        return self.judges is not None or self.repeat > 1
 
 
 @dataclass(frozen=True, kw_only=True)

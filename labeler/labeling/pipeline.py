@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from labeler.data.rows import KnownRow, RecalledRows, Row, RowFile, Rows
 from labeler.errors import BadRow
@@ -34,6 +34,24 @@ if TYPE_CHECKING:
     from labeler.labeling.retrievals import Retrievals
 
 
+class Elsewhere(Protocol):
+    """Has rows judged in other processes."""
+
+    def in_order(
+        self, run: Run, rows: Rows, *, expected: int, retrievals: Retrievals | None, width: int = 1
+    ) -> Generator[Settled, None, None]:
+        """Yield one outcome of each row, in the rows' order, as :meth:`Run.in_order` does.
+
+        Args:
+            run: the run here, which counts what it costs there.
+            rows: rows; repeated ones are left out.
+            expected: distinct rows of the first pass.
+            retrievals: the retrieval labels that labels rest on, judged before.
+            width: tasks behind each outcome.
+        """
+        ...
+
+
 def run_tasks(
     run: Run,
     rows: Rows,
@@ -42,6 +60,7 @@ def run_tasks(
     *,
     judges_retrievals: bool = True,
     as_lines: bool = False,
+    elsewhere: Elsewhere | None = None,
 ) -> Generator[AnyOutcome, None, None]:
     """Submit the tasks of several factories for each row; yield their outcomes in that order.
 
@@ -54,6 +73,7 @@ def run_tasks(
         canaries: records to judge once more with planted sentences; collects the results.
         judges_retrievals: False if the retrieval labels that labels rest on were judged before.
         as_lines: whether stored labels may come as :class:`labeler.data.label_files.LabelLine`.
+        elsewhere: judges the rows in other processes.
 
     Raises:
         FatalJudgeError: no record can be labeled; earlier labels are stored.
@@ -65,7 +85,9 @@ def run_tasks(
     for factory in factories:
         run.traffic_for(factory.judge)  # closed at the end, even if nothing is asked
         choose_mode(factory.judge, first_tasks(factory, rows), run.cache.store, run.cache.is_known)
-    recalling = _recalling(run, rows, factories, canaries, as_lines=as_lines)
+    recalling = None
+    if elsewhere is None:
+        recalling = _recalling(run, rows, factories, canaries, as_lines=as_lines)
     total = run.count(
         recalling.first_pass if recalling else rows,
         needs_of(factories),
@@ -80,15 +102,22 @@ def run_tasks(
         retrievals = Retrievals(run)
         if judges_retrievals:
             retrievals.judge(rows, factories, total.distinct, canaries)
-    yield from submit_rows(
-        run,
-        recalling.labeled if recalling else rows,
-        total.distinct,
-        factories,
-        canaries=canaries,
-        retrievals=retrievals,
-        recalling=recalling,
-    )
+    if elsewhere is None:
+        yield from submit_rows(
+            run,
+            recalling.labeled if recalling else rows,
+            total.distinct,
+            factories,
+            canaries=canaries,
+            retrievals=retrievals,
+            recalling=recalling,
+        )
+        return
+    there = elsewhere.in_order(run, rows, expected=total.distinct, retrievals=retrievals)
+    for outcome, origin in there:
+        if run.listener:
+            run.listener.on_result(outcome, origin)
+        yield outcome
 
 
 def _recalling(
@@ -139,7 +168,7 @@ def submit_rows(
         recalling: returns the labels of known rows, and remembers those of others.
         with_unreadable: whether to yield failures of rows that no judge can be asked about.
     """
-    submission = _Submission(
+    submission = Submission(
         run, factories, canaries or Canaries(0), retrievals, recalling, with_unreadable
     )
     for outcome, origin in run.in_order(rows, submission.submit, expected=expected):
@@ -151,15 +180,15 @@ def submit_rows(
 
 
 @dataclass
-class _Submission:
+class Submission:
     """Submits the tasks of rows and of their canaries."""
 
     run: Run
     factories: Sequence[TaskFactory]
     canaries: Canaries
-    retrievals: Retrievals | None
-    recalling: Recalling | None
-    with_unreadable: bool
+    retrievals: Retrievals | None = None
+    recalling: Recalling | None = None
+    with_unreadable: bool = True
     _planted: deque[Pending] = field(default_factory=deque, init=False)
 
     def submit(self, row: Row | KnownRow) -> Iterator[Pending]:

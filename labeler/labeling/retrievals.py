@@ -27,7 +27,7 @@ class Retrievals:
     """The retrieval labels that the rows of a run rest on."""
 
     run: Run
-    _failed: dict[str, LabelFailure] = field(default_factory=dict, init=False)
+    failed: dict[str, LabelFailure] = field(default_factory=dict)
     """Failures by key; the records are in the store."""
     _seen: set[bytes] = field(default_factory=set, init=False)
     """Keys of those that were submitted, in 32 bytes each."""
@@ -56,10 +56,10 @@ class Retrievals:
         pass_ = _FirstPass(self.run, blind, canaries, self._seen)
         for outcome, _ in self.run.in_order(rows, pass_.submit, expected=expected):
             if isinstance(outcome, LabelFailure):
-                self._failed[outcome.key or ""] = outcome
+                self.failed[outcome.key or ""] = outcome
         self.run.notice(
             f"relevance: {len(pass_.seen):,} retrieval labels for {expected:,} rows, "
-            f"{len(self._failed):,} failed"
+            f"{len(self.failed):,} failed"
         )
 
     def rest(self, factory: TaskFactory, task: Task[Any]) -> Task[Any] | LabelFailure:
@@ -82,7 +82,7 @@ class Retrievals:
         windowed = self.run.windows_of(relevance, whole)
         asked: Task[Any] = windowed.task if windowed else whole
         store = self.run.cache.store
-        known = store.get(asked.key) or self._failed.get(asked.key)
+        known = store.get(asked.key) or self.failed.get(asked.key)
         return known or self.run.cache.find(asked) or store.failure(asked.key)
 
 

@@ -340,8 +340,10 @@ class Run:
         parts = [self.submit(judge, part) for part in windowed.parts]
         return joined(parts, lambda outcomes: self._merge(windowed, outcomes))
 
-    def submit_job(self, job: Callable[[], Coroutine[Any, Any, T]], traffic: Traffic) -> Future[T]:
-        """Run a coroutine on the engine's event loop."""
+    def submit_job(
+        self, job: Callable[[], Coroutine[Any, Any, T]], traffic: Traffic | None = None
+    ) -> Future[T]:
+        """Run a coroutine on the engine's event loop, by default with the first judge's traffic."""
         return self._engine.submit(job, traffic)
 
     def wait(self, future: Future[T]) -> T:
@@ -355,6 +357,19 @@ class Run:
     def is_asked(self, task: Task[Any]) -> bool:
         """Return whether a task is in flight."""
         return task.key in self._asked
+
+    @property
+    def failed(self) -> bool:
+        """True if an error of a task has ended the run: submitting or settling raises it."""
+        return self._engine.failed
+
+    def most_ahead(self, width: int = 1) -> int:
+        """Return how many rows may be submitted before the first of them has its outcome.
+
+        Args:
+            width: tasks behind each pending outcome.
+        """
+        return max(1, _BUFFERED * self._first.concurrency // width)
 
     def in_order(
         self,
@@ -376,7 +391,7 @@ class Run:
             UsageError: the rows changed since the first pass.
         """
         read = 0
-        most = max(1, _BUFFERED * self._first.concurrency // width)
+        most = self.most_ahead(width)
         buffer: deque[Pending] = deque()
         try:
             for row in distinct(rows):
@@ -391,11 +406,7 @@ class Run:
             while buffer and buffer[0].succeeded:
                 yield buffer.popleft().settle()
             raise
-        if read != expected:
-            raise UsageError(
-                f"the rows changed while they were read: {expected} at first, then "
-                f"{read}; run it again, what was labeled is stored"
-            )
+        require_unchanged(read, expected)
 
     def _pending(self, future: Future[Settled], task: Task[Any], *, is_first: bool) -> Pending:
         return Pending(
@@ -451,6 +462,19 @@ class Run:
         for closable in self._closables:
             with contextlib.suppress(Exception):  # the outcomes are safe all the same
                 await closable.aclose()
+
+
+def require_unchanged(read: int, expected: int) -> None:
+    """Reject rows of which another pass had another number.
+
+    Raises:
+        UsageError: the rows changed since the first pass.
+    """
+    if read != expected:
+        raise UsageError(
+            f"the rows changed while they were read: {expected} at first, then "
+            f"{read}; run it again, what was labeled is stored"
+        )
 
 
 def _named(outcome: AnyOutcome, origin: Origin, task: Task[Any]) -> AnyOutcome:

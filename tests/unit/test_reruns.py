@@ -15,7 +15,7 @@ import labeler
 from command import Command
 from labeler.errors import StoreError, UsageError
 from labeler.labeling import recalling
-from labeler.labeling.pipeline import _Submission
+from labeler.labeling.pipeline import Submission
 from labeler.store.memo import FILE
 from unit.test_pipeline import Watch, row, rows
 
@@ -39,13 +39,13 @@ def label(tmp_path: Path) -> Label:
 def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Ids of the rows that are split and looked up."""
     found: list[str] = []
-    whole = _Submission._submit
+    whole = Submission._submit
 
     def submit(self: Any, row: Any, example: Any, factory: Any) -> Any:
         found.append(example.id)
         return whole(self, row, example, factory)
 
-    monkeypatch.setattr(_Submission, "_submit", submit)
+    monkeypatch.setattr(Submission, "_submit", submit)
     return found
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import NamedTuple, Protocol
 
-from labeler.judges.traffic.limits import Bucket, Budget, Limits
+from labeler.judges.traffic.limits import Bucket, Budget, Limits, Moment, OwnMoment
 
 LEASE_SECONDS = 120.0
 """How long others wait for the allocation of a worker that no longer reports."""
@@ -210,6 +210,7 @@ class SharedBudget(Budget):
         super().__init__(cap)
         self._quotas, self._name = quotas, uuid.uuid4().hex
         self._left = self._of_all = Decimal(0)
+        self._settled = Spending()
 
     @property
     def spent(self) -> Decimal:
@@ -232,8 +233,9 @@ class SharedBudget(Budget):
         self._left += reserved - (reserved if actual is None else actual)
 
     def release(self) -> None:
-        """Return the rest."""
+        """Return the rest; the budget may be used again."""
         self._quotas.settle(self._name, self._spending())
+        self._settled = Spending(self.known, self.doubtful)
         self._left = Decimal(0)
 
     def _ask(self, worst: Decimal) -> None:
@@ -243,7 +245,8 @@ class SharedBudget(Budget):
         self.retry_after = _RETRY_SECONDS if allocation.pending else math.inf
 
     def _spending(self) -> Spending:
-        return Spending(self.known, self.doubtful, self.reserved)
+        settled = self._settled
+        return Spending(self.known - settled.known, self.doubtful - settled.doubtful, self.reserved)
 
 
 class SharedBucket(Bucket):
@@ -294,9 +297,13 @@ class WorkerQuotas:
         limits: of all workers together.
         workers: how many there are.
         quotas: where they come from.
+        pause: until when nothing is sent, where workers share it.
     """
 
-    def __init__(self, limits: Limits, workers: int, quotas: Quotas) -> None:
+    def __init__(
+        self, limits: Limits, workers: int, quotas: Quotas, pause: Moment | None = None
+    ) -> None:
+        self.pause = pause or OwnMoment()
         self._budget = limits.budget
         self._quotas = quotas
         self._rates = {
@@ -308,6 +315,11 @@ class WorkerQuotas:
             if rate
         }
         self._open: list[SharedBudget | SharedBucket] = []
+
+    @property
+    def are_limited(self) -> bool:
+        """True if anything is shared out."""
+        return self._budget is not None or bool(self._rates)
 
     def budget(self) -> Budget:
         """Return a budget for one run."""
@@ -329,3 +341,12 @@ class WorkerQuotas:
         """Return the rest after a run."""
         while self._open:
             self._open.pop().release()
+
+    def rest(self) -> None:
+        """Return what is held, for others to use; on the thread of the run, between two requests.
+
+        While requests are in flight, money stays: it may be what they cost.
+        """
+        for one in self._open:
+            if not (isinstance(one, Budget) and one.reservations):
+                one.release()

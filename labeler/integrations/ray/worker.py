@@ -21,7 +21,13 @@ from labeler.data.formats.parquet_files import READ_LIMITS
 from labeler.data.label_tables import GROUP, SCHEMA, row_of
 from labeler.data.lines import open_bytes
 from labeler.data.rows import RowPart
-from labeler.errors import FatalJudgeError, LabelerError, RunPaused, StoreError, UsageError
+from labeler.errors import (
+    FatalJudgeError,
+    LabelerError,
+    UsageError,
+    ending_of,
+    error_of,
+)
 from labeler.integrations.batch.folder import PendingKeys
 from labeler.integrations.opentelemetry import judge_call
 from labeler.integrations.ray.filesystem import open_folder, put_table
@@ -125,17 +131,8 @@ class PartReport(Frozen, frozen=False):
                 "ends them, such as a row too large for their memory; what was labeled is stored",
                 reason=LOST,
             )
-        if self.ending in _ENDINGS:
-            raise _ENDINGS[self.ending](self.message)
-
-
-_ENDINGS: dict[str, Callable[[str], LabelerError]] = {
-    "RunPaused": lambda text: RunPaused(text, reason="rate_limit"),
-    "FatalJudgeError": lambda text: FatalJudgeError(text, reason="fatal"),
-    "StoreError": StoreError,
-    "UsageError": UsageError,
-    "LabelerError": LabelerError,
-}
+        if self.message:
+            raise error_of(self.ending, self.message)
 
 
 @dataclass
@@ -282,7 +279,7 @@ class Worker:
                 self._label(part, _ReportListener(report))
         except LabelerError as error:
             report.message = str(error)
-            report.ending = next(name for name in _ENDINGS if _is_a(error, name))
+            report.ending = ending_of(error)
         return report
 
     def _label(self, part: InputPart, listener: _ReportListener) -> None:
@@ -341,7 +338,3 @@ def _outcomes(file: str) -> Any:  # noqa: ANN401 - pyarrow has no types
         if not {"reason", "message"} <= set(partition.schema_arrow.names):
             raise UsageError(f"{file} is no partition of labels: remove it, and its part is done")
         return partition.read(columns=["reason", "message"], use_threads=False)
-
-
-def _is_a(error: LabelerError, name: str) -> bool:
-    return any(kind.__name__ == name for kind in type(error).__mro__)

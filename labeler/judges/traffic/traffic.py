@@ -25,7 +25,16 @@ from typing import Any, Literal, TypeVar
 from labeler.errors import RunPaused, UsageError
 from labeler.judges.traffic.breaker import Breaker
 from labeler.judges.traffic.health import Health
-from labeler.judges.traffic.limits import MINUTE, Bucket, Budget, Limits, Quota, Size
+from labeler.judges.traffic.limits import (
+    MINUTE,
+    Bucket,
+    Budget,
+    Limits,
+    Moment,
+    OwnMoment,
+    Quota,
+    Size,
+)
 from labeler.judges.traffic.slots import SlotPool, Slots
 
 T = TypeVar("T")
@@ -143,7 +152,8 @@ class Traffic:
         self._changed = asyncio.Event()
         self._user_buckets = shared.buckets() if shared else self.limits.buckets(clock)
         self._server_buckets: dict[str, Bucket] = {}
-        self._closed_until = self._noticed_until = -math.inf
+        self._closed_until: Moment = shared.pause if shared else OwnMoment()
+        self._noticed_until = -math.inf
         self._noticed_own_limits = False
         self._in_vain = 0
         self._reported_level = 0
@@ -238,8 +248,9 @@ class Traffic:
             RunPaused: the wait is longer than the run may wait.
         """
         self._notice_server_wait(seconds)
-        self._closed_until = max(self._closed_until, self.clock() + seconds)
-        self._last_answer = max(self._last_answer or -math.inf, self._closed_until)
+        until = max(self._closed_until.value, self.clock() + seconds)
+        self._closed_until.value = until
+        self._last_answer = max(self._last_answer or -math.inf, until)
 
     def hold(self, seconds: float) -> None:
         """Pause for a wait that a server names to one record, if it has answered nobody lately.
@@ -338,7 +349,7 @@ class Traffic:
         """Return the seconds that any request has to wait, whatever its size."""
         if self._in_flight >= self.health.most_at_once:
             return math.inf
-        return max(self._closed_until - self.clock(), self._breaker.wait(), 0.0)
+        return max(self._closed_until.value - self.clock(), self._breaker.wait(), 0.0)
 
     def _reserve(self, size: Size) -> bool:
         """Reserve a request's worst case; false while requests in flight may still free enough.
