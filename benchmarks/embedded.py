@@ -1,6 +1,7 @@
 """All figures of docs/embedded_judge.md: RAGBench's test rows, and people's ratings in MTRAG.
 
     python benchmarks/embedded.py [--write docs/embedded_judge.md]
+    python benchmarks/embedded.py --show-errors    # the surest errors with their texts
 
 Scores are what the metrics return. Nothing was chosen on the test rows, nor on the second half of
 MTRAG's conversations. ``emanual`` stands apart: its test rows share documents with training rows.
@@ -12,7 +13,8 @@ import argparse
 import asyncio
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, median
 from typing import NamedTuple
@@ -20,11 +22,15 @@ from typing import NamedTuple
 import labeler
 from judge_figures import area
 from judges import ask, line, shown, split_of, true_labels
+from labeler.judges.embedded.features import describe
 from labeler.labeling.failures import record_or_failure
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
+from labeler.labels.answers import SPECIAL_SUPPORT
 from labeler.labels.record import LabelRecord
 from labeler.sentences.citations import find_markers
+from labeler.sentences.example import Sentence
+from labeler.sentences.keys import position
 from mtrag_people import Answer, mtrag_file, read_answers
 from ragbench_data import ragbench_files, ragbench_folder
 
@@ -61,24 +67,51 @@ def measured(judged: LabelRecord) -> dict[str, float | None]:
     return {name: ratio.value for name, ratio in row.metrics.items()}
 
 
-def ragbench(model: str) -> tuple[list[Row], float]:
-    """Label the test rows; return them and the CPU seconds of the judge."""
-    truth = [
+def test_rows() -> list[LabelRecord]:
+    """The published labels of the test rows."""
+    return [
         one
         for one in true_labels(ragbench_files(ragbench_folder()), "test")
         if isinstance(one, LabelRecord) and split_of(one) == "test"
     ]
+
+
+def with_markers(record: LabelRecord) -> LabelRecord:
+    """Plant "[n]" at the end of each sentence, for each document of its published support."""
+    named = {
+        one.response_sentence_key: sorted(
+            {
+                position(key).document + 1
+                for key in one.supporting_sentence_keys
+                if key not in SPECIAL_SUPPORT
+            }
+        )
+        for one in record.label.sentence_support_information
+    }
+    response = tuple(
+        replace(one, text="".join([one.text.rstrip(), *(f" [{n}]" for n in named[one.key])]))
+        if named.get(one.key)
+        else one
+        for one in record.example.response
+    )
+    return record.model_copy(
+        update={"example": record.example.model_copy(update={"response": response})}
+    )
+
+
+def labeled(model: str, truth: Sequence[LabelRecord]) -> tuple[list[Row], float]:
+    """Label rows; return them and the CPU seconds of the judge."""
     judge = labeler.EmbeddedJudge(model=model)
     tasks = label_tasks(judge, LabelOptions())
     requests = [tasks.keyed_task(one.example) for one in truth]
     replies, seconds = asyncio.run(ask(judge, requests))
     rows = []
     for one, request, reply in zip(truth, requests, replies, strict=True):
-        judged = record_or_failure(request, reply)
-        if isinstance(judged, LabelRecord):
+        found = record_or_failure(request, reply)
+        if isinstance(found, LabelRecord):
             group = str(one.example.metadata["dataset_name"]).rsplit("_", 1)[0]
             adherent = one.label.overall_supported
-            rows.append(Row(group, adherent, one, judged, measured(judged)))
+            rows.append(Row(group, adherent, one, found, measured(found)))
     return rows, seconds
 
 
@@ -127,17 +160,25 @@ def rmse(rows: Rows, name: str, column: str) -> float:
     return math.sqrt(fmean(error**2 for error in errors))
 
 
-def sentences(rows: Rows) -> Iterator[tuple[str, str, str, float, bool]]:
-    """Yield record id, key, text, probability and truth of each response sentence."""
+class Judged(NamedTuple):
+    """A response sentence with its published verdict and the judge's probability."""
+
+    row: Row
+    sentence: Sentence
+    score: float
+    supported: bool
+
+
+def sentences(rows: Rows) -> Iterator[Judged]:
+    """Yield each response sentence that has a published verdict."""
     for row in rows:
         if row.truth is None or row.judged.scores is None:
             continue
-        texts = {one.key: one.text for one in row.truth.example.response}
+        found = {one.key: one for one in row.truth.example.response}
         for entry in row.truth.label.sentence_support_information:
             key = entry.response_sentence_key
-            if key in texts:
-                score = row.judged.scores.support[key]
-                yield row.truth.id, key, texts[key], score, entry.fully_supported
+            if key in found:
+                yield Judged(row, found[key], row.judged.scores.support[key], entry.fully_supported)
 
 
 def quality_table(rows: Rows, old: Rows) -> Iterator[str]:
@@ -152,7 +193,7 @@ def quality_table(rows: Rows, old: Rows) -> Iterator[str]:
     for (name, part), (_, before) in zip(groups_of(rows), groups_of(old), strict=True):
         cells = [
             auroc(part, "adherence_score"),
-            area((score, truth) for *_, score, truth in sentences(part)),
+            area((one.score, one.supported) for one in sentences(part)),
             auroc(part, "adherence"),
             auroc(before, "adherence"),
             rmse(part, "relevance:expected", "relevance_score"),
@@ -182,39 +223,65 @@ def verdict_table(rows: Rows) -> Iterator[str]:
         yield line([name, len(part), *map(shown, cells)])
 
 
-def citing_table(rows: Rows, threshold: float) -> Iterator[str]:
-    """Sentence figures by whether a sentence has a citation marker."""
-    yield line(["sentences", "number", "supported in truth", "called so", "AUROC"])
-    yield line(["---", *["--:"] * 4])
-    tests: dict[str, Callable[[str], bool]] = {
-        "with a marker": lambda text: bool(find_markers(text)),
-        "without": lambda text: not find_markers(text),
+def citing_table(rows: Rows, planted: Rows, threshold: float) -> Iterator[str]:
+    """Sentence figures without markers and with planted ones, by whether a sentence got one."""
+    titles = ["number", "supported in truth", "called so", "AUROC"]
+    yield line(["sentences", "markers", *titles, "probabilities changed", "verdicts changed"])
+    yield line(["---", "---", *["--:"] * 6])
+    pairs = list(zip(sentences(rows), sentences(planted), strict=True))
+    groups = {
+        "that support names": [pair for pair in pairs if find_markers(pair[1].sentence.text)],
+        "others": [pair for pair in pairs if not find_markers(pair[1].sentence.text)],
+        "all": pairs,
     }
-    for name, test in tests.items():
-        pairs = [(score, truth) for _, _, text, score, truth in sentences(rows) if test(text)]
-        if not pairs:
-            yield line([name, 0, *["n/a"] * 3])
-            continue
-        cells = [fmean(t for _, t in pairs), fmean(s >= threshold for s, _ in pairs), area(pairs)]
-        yield line([name, len(pairs), *map(shown, cells)])
+    for name, some in groups.items():
+        changed = sum(a.score != b.score for a, b in some)
+        turned = sum((a.score >= threshold) != (b.score >= threshold) for a, b in some)
+        for kind, counts, place in (("none", ("", ""), 0), ("planted", (changed, turned), 1)):
+            part = [pair[place] for pair in some]
+            cells = [
+                fmean(one.supported for one in part),
+                fmean(one.score >= threshold for one in part),
+                area((one.score, one.supported) for one in part),
+            ]
+            yield line([name, kind, len(part), *map(shown, cells), *counts])
+
+
+def surest_errors(rows: Rows) -> Iterator[tuple[str, Judged]]:
+    """The surest false alarms and misses."""
+    found = sorted(sentences(rows), key=lambda one: one.score)
+    alarms = [one for one in found if one.supported]
+    misses = [one for one in reversed(found) if not one.supported]
+    for kind, some in (("false alarm", alarms), ("miss", misses)):
+        yield from ((kind, one) for one in some[: SHOWN // 2])
 
 
 def worst(rows: Rows) -> Iterator[str]:
-    """The surest false alarms and misses, by row and sentence; their texts stay in the data."""
+    """The surest errors by row and sentence; their texts stay in the data."""
     yield line(["error", "record", "sentence", "probability"])
     yield line(["---", "---", "---", "--:"])
-    found = sorted(sentences(rows), key=lambda one: one[3])
-    alarms = [one for one in found if one[4]][: SHOWN // 2]
-    misses = [one for one in reversed(found) if not one[4]][: SHOWN // 2]
-    for kind, some in (("false alarm", alarms), ("miss", misses)):
-        for name, key, _, score, _ in some:
-            yield line([kind, f"`{name}`", key, shown(score)])
+    for kind, one in surest_errors(rows):
+        yield line([kind, f"`{one.row.judged.id}`", one.sentence.key, shown(one.score)])
+
+
+def texts_of_errors(rows: Rows) -> Iterator[str]:
+    """The surest errors with question, sentence and closest document sentence."""
+    for kind, one in surest_errors(rows):
+        example = one.row.judged.example
+        texts = {sentence.key: sentence.text for sentence in example.document_sentences()}
+        key = next(iter(describe(example).evidence[one.sentence.key].closest), None)
+        yield f"{kind}: {one.row.judged.id}, probability {shown(one.score)}"
+        yield f"  question      {example.question!r}"
+        yield f"  sentence {one.sentence.key:4} {one.sentence.text!r}"
+        yield f"  closest {key or '-':5} {texts[key] if key else '(none)'!r}\n"
 
 
 def report() -> Iterator[str]:
     """All figures, line by line."""
-    rows, seconds = ragbench("lexical-2")
-    old, _ = ragbench("lexical-1")
+    truth = test_rows()
+    rows, seconds = labeled("lexical-2", truth)
+    old, _ = labeled("lexical-1", truth)
+    planted, _ = labeled("lexical-2", list(map(with_markers, truth)))
     count = sum(len(row.judged.example.response) for row in rows)
     threshold = labeler.EmbeddedJudge(model="lexical-2").spec.support_threshold
     yield "Ranking, and errors of ratios, against published labels:\n"
@@ -222,8 +289,8 @@ def report() -> Iterator[str]:
     yield "\nVerdicts at the default threshold, here and on people's ratings (MTRAG):\n"
     yield from verdict_table(rows)
     yield from list(verdict_table(mtrag("lexical-2")))[2:]
-    yield "\nSentences that cite, and sentences that do not:\n"
-    yield from citing_table(rows, threshold)
+    yield "\nSentences without markers, and with markers planted from the published support:\n"
+    yield from citing_table(rows, planted, threshold)
     yield f"\nThe surest errors, of {count:,} sentences:\n"
     yield from worst(rows)
     yield (
@@ -236,7 +303,11 @@ def main() -> None:
     """Measure, and print or write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--write", type=Path, metavar="PAGE", help="page with the figures' markers")
+    parser.add_argument("--show-errors", action="store_true", help="print the surest errors only")
     options = parser.parse_args()
+    if options.show_errors:
+        print(*texts_of_errors(labeled("lexical-2", test_rows())[0]), sep="\n")
+        return
     figures = "\n".join(report())
     if options.write is None:
         print(figures)

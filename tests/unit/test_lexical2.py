@@ -20,7 +20,7 @@ from labeler.errors import UnknownName, UsageError
 from labeler.judges.embedded.features import RANK, SUPPORT
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.embedded.plain_text import plain
-from labeler.judges.embedded.weights import FILE, Forest, load_weights
+from labeler.judges.embedded.weights import FILE, load_weights
 from labeler.judges.opening import open_judge
 from labeler.judges.options import JudgeOptions
 from labeler.judges.task import JudgeReply
@@ -176,17 +176,9 @@ def test_the_weights_say_where_they_come_from() -> None:
     assert all({"name", "license", "attribution"} <= set(source) for source in stored["data"])
     assert set(stored["left_out"]) == {"msmarco"}
     assert list(stored["support"]["weights"]) == list(SUPPORT)
-    assert stored["relevance"]["features"] == stored["utilization"]["features"] == list(RANK)
+    for model in ("relevance", "utilization"):
+        assert list(stored[model]["weights"]) == list(RANK)
     assert all(0 < threshold < 1 for threshold in load_weights().thresholds)
-
-
-def test_a_forest_sums_its_leaves() -> None:
-    """A value up to the threshold goes to the lower side."""
-    forest = Forest(0.5, ((0, 1.0, -1.0, (1, 2.0, 1.0, 3.0)),))
-    rows = [(1.0, 9.0), (1.5, 2.0), (1.5, 2.5)]
-    odds = (-0.5, 1.5, 3.5)
-    expected = [1 / (1 + 2.718281828459045**-value) for value in odds]
-    assert forest.probabilities(list(zip(*rows, strict=True))) == pytest.approx(expected)
 
 
 def test_probabilities_do_not_depend_on_the_hash_seed() -> None:

@@ -2,83 +2,58 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice, pairwise
-from statistics import fmean
-from typing import NamedTuple
+from statistics import fmean, pstdev
+from typing import NamedTuple, TypeVar
 
-from labeler.judges.embedded.index import DocumentIndex
+from labeler.judges.embedded.index import THOUSAND, DocumentIndex
 from labeler.judges.embedded.plain_text import plain, plain_sentence
-from labeler.judges.embedded.scoring import neighbor_means
 from labeler.judges.embedded.support import EMPTY, Evidence, weigh
 from labeler.sentences.example import KeyedExample
 from labeler.sentences.statements import Claim, read_claim
 from labeler.sentences.words import EMPTY_TALK, SCAFFOLD, STOP_WORDS, stems, surface_words, written
 
 Vector = list[float]
+T = TypeVar("T")
 
 SUPPORT = (
     "coverage",
-    "coverage_of_neighbors",
     "coverage_of_document",
-    "pairs",
+    "scattered",
     "pairs_nearby",
+    "question_nearby",
     "unseen_names",
     "unseen_numbers",
     "introduces",
     "scaffold",
-    "hedge",
-    "conclusion",
     "flipped",
     "meta",
     "general",
 )
 """Features of a response sentence."""
 RANK = (
-    "share",
-    "best",
-    "closest_to",
-    "closest_coverage",
-    "neighbors_share",
-    "neighbors_best",
-    "relative_share",
-    "relative_best",
-    "mean_share",
-    "mean_best",
-    "pairs",
-    "words",
-    "question",
-    "relative_question",
-    "mean_question",
-    "question_words",
-    "place",
+    "similarity",
+    "closest",
+    "new_words",
+    "question_nearby",
+    "similarity_nearby",
     "document_best",
-    "document_mean_best",
-    "document_response",
     "document_question",
-    "document_mean_question",
-    "document_sentences",
-    "documents",
-    "documents_on_question",
-    "sentences",
+    "document_response",
+    "document_length",
+    "response_seen",
+    "response_words",
     "response_sentences",
-    "response_ratio",
-    "meta",
+    "question_in_sentences",
+    "question_in_documents",
+    "similarity_spread",
 )
 """Features of a document sentence."""
 
-_HEDGE = re.compile(
-    r"\b(?:may|might|likely|probably|possibl[ey]|suggests?|appears?|seems?|generally|typically"
-    r"|usually|often|recommended|advisable|should|consult|could|implies|indicat\w+)\b",
-    re.IGNORECASE,
-)
-_CONCLUSION = re.compile(
-    r"^\W*(?:therefore|thus|overall|in (?:summary|conclusion|short)|so,|hence|in general|as such"
-    r"|this (?:means|suggests|indicates|implies)|these|it is important|please note|additionally)\b",
-    re.IGNORECASE,
-)
-_ON_QUESTION = 0.5  # a document that has this weighted share of the question's words
+_NEARBY = {distance: 0.6 ** abs(distance) for distance in range(-3, 4)}
+"""Weights of the sentences around one, by their distance."""
 
 
 class Features(NamedTuple):
@@ -109,17 +84,26 @@ def describe(example: KeyedExample) -> Features:
     targets = [question] if empty else [claim.content for claim in claims]
     index = DocumentIndex(example, question.union(*targets), plain)
     places = [number for number, length in enumerate(index.lengths) for _ in range(length)]
+    asked_best = max(index.coverage(question), default=0.0)
     evidence = {claim.key: EMPTY if empty else weigh(claim, index) for claim in claims}
     return Features(
         evidence=evidence,
-        support=[_support(claim, evidence[claim.key], index, places) for claim in claims],
+        support=[
+            _support(claim, evidence[claim.key], index, places, asked_best) for claim in claims
+        ],
         rank=_rank(index, targets, question, claims) if index.keys else [[]] * len(RANK),
         keys=index.keys,
         unseen_question=written(asked, asked_stems, question - index.weights.keys()),
     )
 
 
-def _support(claim: Claim, found: Evidence, index: DocumentIndex, places: Sequence[int]) -> Vector:
+def _support(
+    claim: Claim,
+    found: Evidence,
+    index: DocumentIndex,
+    places: Sequence[int],
+    asked_best: float,
+) -> Vector:
     """Return the features of a response sentence.
 
     Args:
@@ -127,26 +111,24 @@ def _support(claim: Claim, found: Evidence, index: DocumentIndex, places: Sequen
         found: its evidence.
         index: of the documents.
         places: document of each of their sentences.
+        asked_best: share of the question in its closest document sentence.
     """
     words = claim.words
     whole = index.mass(words) or 1
-    matches = index.closest(words) if words else []
     unseen = words - index.weights.keys()
     windows, inside = _masses(words, index, places)
-    pairs = set(pairwise(claim.sequence))
+    of_document = max(inside.values(), default=0) / whole
     best = max(windows, key=lambda start: (windows[start], -start), default=None)
     return [
-        matches[0].adds if matches else 0.0,
-        max(windows.values(), default=0) / whole,
-        max(inside.values(), default=0) / whole,
-        len(pairs & index.pairs) / (len(pairs) or 1),
-        _pairs_nearby(pairs, best, index),
+        max(index.coverage(words), default=0.0),
+        of_document,
+        index.mass(words - unseen) / whole - of_document,  # words of several documents in one
+        _pairs_nearby(set(pairwise(claim.sequence)), best, index),
+        asked_best,
         float(len(claim.names & unseen)),
         float(len(claim.numbers & unseen)),
         float(claim.introduces),
         len(claim.content & SCAFFOLD) / (len(claim.content) or 1),
-        float(bool(_HEDGE.search(claim.text))),
-        float(bool(_CONCLUSION.match(claim.text))),
         float(found.flipped),
         float(found.kind == "meta" and not found.flipped),
         float(found.kind == "general"),
@@ -180,72 +162,61 @@ def _pairs_nearby(pairs: set[tuple[str, str]], start: int | None, index: Documen
 def _rank(
     index: DocumentIndex, targets: Sequence[set[str]], question: set[str], claims: Sequence[Claim]
 ) -> list[Vector]:
-    """Return the features of all document sentences, as columns."""
-    size, documents = len(index.keys), len(index.lengths)
+    """Return the features of all document sentences, as columns.
+
+    Most are relative to the record, or hold for all of it, so that they mean the same where
+    documents are longer or responses shorter than those of the training rows.
+    """
+    size = len(index.keys)
     wanted = set[str]().union(*targets)
-    covered = [index.coverage(words) for words in targets]
-    best = [max(column) for column in zip(*covered, strict=True)]
-    share = [index.mass(words & wanted) / (index.mass(words) or 1) for words in index.contents]
-    asked = index.coverage(question)
-    closest_to, closest_coverage = _closest_to(covered, size)
+    similar = index.cosines(wanted | question)
+    nearby = _nearby(index, similar)
+    best = [max(column) for column in zip(*map(index.coverage, targets), strict=True)]
     on_question = _document_coverage(index, question)
+    on_response = _document_coverage(index, wanted)
+    spread = pstdev(nearby) or 1
+    middle = fmean(nearby)
+    of_record = [
+        index.mass(wanted & index.weights.keys()) / (index.mass(wanted) or 1),
+        math.log1p(len(wanted)),
+        math.log1p(len(claims)),
+        fmean(index.coverage(question)),
+        fmean(on_question),
+        pstdev(similar),
+    ]
     return [
-        share,
-        best,
-        closest_to,
-        closest_coverage,
-        neighbor_means(index, share),
-        neighbor_means(index, best),
-        _relative(share),
-        _relative(best),
-        [fmean(share)] * size,
-        [fmean(best)] * size,
-        _pair_shares(index, claims),
-        [float(len(words)) for words in index.contents],
-        asked,
-        _relative(asked),
-        [fmean(asked)] * size,
-        [float(len(question))] * size,
-        [place / length for length in index.lengths for place in range(length)],
-        _by_document(index, best, max),
-        _by_document(index, best, fmean),
-        _spread(index, _document_coverage(index, wanted)),
-        _spread(index, on_question),
-        _by_document(index, asked, fmean),
-        _spread(index, list(map(float, index.lengths))),
-        [float(documents)] * size,
-        [sum(value >= _ON_QUESTION for value in on_question) / documents] * size,
-        [float(size)] * size,
-        [float(len(claims))] * size,
-        [len(claims) / size] * size,
-        [float(any(claim.is_meta for claim in claims))] * size,
+        _relative(similar),
+        [max(column) for column in zip(*map(index.cosines, targets), strict=True)],
+        [index.mass(words & wanted - question) / THOUSAND for words in index.contents],
+        _nearby(index, index.cosines(question)),
+        [(value - middle) / spread for value in nearby],
+        _spread(index, [max(part, default=0.0) for part in _parts(index, best)]),
+        _spread(index, _relative(on_question)),
+        _spread(index, _relative(on_response)),
+        _spread(index, list(map(math.log1p, index.lengths))),
+        *([value] * size for value in of_record),
     ]
 
 
-def _closest_to(covered: Sequence[Vector], size: int) -> tuple[Vector, Vector]:
-    """Return how many response sentences each is the closest to, and their best coverage."""
-    counts, coverage = [0.0] * size, [0.0] * size
-    for row in covered:
-        top = max(row)
-        if top:
-            place = row.index(top)
-            counts[place] += 1
-            coverage[place] = max(coverage[place], top)
-    return counts, coverage
-
-
-def _pair_shares(index: DocumentIndex, claims: Sequence[Claim]) -> Vector:
-    """Return the share of each sentence's word pairs that the response has."""
-    known = set(chain.from_iterable(pairwise(claim.sequence) for claim in claims))
-    own = (set(pairwise(sequence)) for sequence in index.sequences)
-    return [len(pairs & known) / (len(pairs) or 1) for pairs in own]
+def _nearby(index: DocumentIndex, values: Vector) -> Vector:
+    """Return for each sentence the mean of the values around it in its document."""
+    means: Vector = []
+    for part in _parts(index, values):
+        for place in range(len(part)):
+            near = {
+                place + distance: weight
+                for distance, weight in _NEARBY.items()
+                if 0 <= place + distance < len(part)
+            }
+            total = math.fsum(weight * part[there] for there, weight in near.items())
+            means.append(total / math.fsum(near.values()))
+    return means
 
 
 def _document_coverage(index: DocumentIndex, words: set[str]) -> Vector:
     """Return the weighted share of words that each document contains."""
     whole = index.mass(words) or 1
-    contents = iter(index.contents)
-    documents = (set[str]().union(*islice(contents, length)) for length in index.lengths)
+    documents = (set[str]().union(*part) for part in _parts(index, index.contents))
     return [index.mass(words & content) / whole for content in documents]
 
 
@@ -259,10 +230,7 @@ def _spread(index: DocumentIndex, values: Sequence[float]) -> Vector:
     return [v for v, length in zip(values, index.lengths, strict=True) for _ in range(length)]
 
 
-def _by_document(
-    index: DocumentIndex, values: Vector, function: Callable[[Sequence[float]], float]
-) -> Vector:
-    """Return for each sentence a function of the values in its document."""
+def _parts(index: DocumentIndex, values: Sequence[T]) -> Iterator[list[T]]:
+    """Yield the values of each document's sentences."""
     rest = iter(values)
-    parts = (list(islice(rest, length)) for length in index.lengths)
-    return _spread(index, [function(part) if part else 0.0 for part in parts])
+    return (list(islice(rest, length)) for length in index.lengths)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain, pairwise
 from typing import NamedTuple
 
 from labeler.sentences.example import KeyedExample
 from labeler.sentences.words import STOP_WORDS, stems, surface_words
+
+THOUSAND = 1000
+"""Weights are whole thousandths."""
 
 
 class Match(NamedTuple):
@@ -24,7 +27,7 @@ class Match(NamedTuple):
 def _weight(count: int, sentences: int) -> int:
     """Return the weight in thousandths of a word that occurs in ``count`` document sentences."""
     # Adding one to the count keeps an unseen word from outweighing all others.
-    return round(1000 * math.log(1 + (sentences + 1) / (count + 1)))
+    return round(THOUSAND * math.log(1 + (sentences + 1) / (count + 1)))
 
 
 class DocumentIndex:
@@ -69,6 +72,24 @@ class DocumentIndex:
                 masses[place] += weight
         whole = self.mass(words) or 1
         return [mass / whole for mass in masses]
+
+    def cosines(self, words: set[str]) -> list[float]:
+        """Return the cosine of every document sentence with the words, each weighted."""
+        products = [0] * len(self.contents)
+        for word in words & self.places.keys():
+            square = self.weights[word] ** 2
+            for place in self.places[word]:
+                products[place] += square
+        length = math.sqrt(sum(self.weights.get(word, self.unseen) ** 2 for word in words)) or 1
+        return [
+            product / (length * own) for product, own in zip(products, self._norms, strict=True)
+        ]
+
+    @cached_property
+    def _norms(self) -> list[float]:
+        """The length of each document sentence's vector of weights."""
+        weights = self.weights
+        return [math.sqrt(sum([weights[w] ** 2 for w in words])) or 1 for words in self.contents]
 
     def closest(self, words: set[str]) -> list[Match]:
         """Return the closest document sentence and the one that adds most to it, if they match."""

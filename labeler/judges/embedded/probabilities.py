@@ -14,6 +14,9 @@ from labeler.judges.embedded.support import EMPTY, NO_SUPPORT
 from labeler.judges.embedded.weights import DIGITS, Linear, load_weights, log_odds
 from labeler.sentences.example import KeyedExample
 
+WEAKEST = 0.4
+"""Part of the weakest sentence in the number that a record is judged by; the mean has the rest."""
+
 
 def probabilities(example: KeyedExample) -> Scores:
     """Return the probabilities of a record, with the evidence that explains them."""
@@ -22,8 +25,10 @@ def probabilities(example: KeyedExample) -> Scores:
         NO_SUPPORT if evidence is EMPTY else round(weights.support.probability(values), DIGITS)
         for evidence, values in zip(found.evidence.values(), found.support, strict=True)
     ]
-    relevance = [round(p, DIGITS) for p in weights.relevance.probabilities(found.rank)]
-    utilization = [round(p, DIGITS) for p in weights.utilization.probabilities(found.rank)]
+    relevance, utilization = (
+        [round(model.probability(values), DIGITS) for values in zip(*found.rank, strict=True)]
+        for model in (weights.relevance, weights.utilization)
+    )
     return Scores(
         evidence={
             key: evidence._replace(support=probability)
@@ -39,8 +44,8 @@ def probabilities(example: KeyedExample) -> Scores:
 def adherence(support: Sequence[float], model: Linear) -> float:
     """Return the probability that every sentence is supported.
 
-    It rests half on the weakest sentence and half on the mean of all: the mean alone favors long
-    responses, the minimum alone short ones.
+    It rests on the weakest sentence and on the mean of all: the mean alone favors long responses,
+    the minimum alone short ones.
     """
     if not any(support):
         return NO_SUPPORT
@@ -48,6 +53,6 @@ def adherence(support: Sequence[float], model: Linear) -> float:
 
 
 def record_features(support: Sequence[float]) -> list[float]:
-    """Return the numbers that a record is judged by: half minimum, half mean, as log-odds."""
+    """Return the number that a record is judged by: minimum and mean of its log-odds."""
     odds = list(map(log_odds, support))
-    return [(min(odds) + fmean(odds)) / 2]
+    return [WEAKEST * min(odds) + (1 - WEAKEST) * fmean(odds)]

@@ -1,4 +1,4 @@
-"""The shipped weights of lexical-2: a linear model of support, trees for document sentences.
+"""The shipped weights of lexical-2: four logistic models.
 
 ``scripts/train_embedded.py`` writes them. They are numbers in JSON: reading runs no code.
 """
@@ -17,10 +17,6 @@ FILE = Path(__file__).parent / "lexical-2.json"
 DIGITS = 4
 """Decimal places of a stored probability."""
 
-Tree = Sequence[Any]
-"""``[feature, threshold, lower, upper]``, or a number at a leaf; ``lower`` holds values up to the
-threshold."""
-
 
 @dataclass(frozen=True)
 class Linear:
@@ -36,51 +32,13 @@ class Linear:
 
 
 @dataclass(frozen=True)
-class Forest:
-    """Trees whose sum is the log-odds."""
-
-    bias: float
-    trees: tuple[Tree, ...]
-
-    def probabilities(self, columns: Sequence[Sequence[float]]) -> list[float]:
-        """Return the probability of each row.
-
-        Each node divides all rows at once, several times as fast as row by row.
-
-        Args:
-            columns: for each feature, the values of all rows.
-        """
-        rows = range(len(columns[0]))
-        sums = [self.bias] * len(rows)
-        for tree in self.trees:
-            waiting: list[tuple[Any, list[int]]] = [(tree, list(rows))]
-            while waiting:
-                node, places = waiting.pop()
-                if isinstance(node, float):
-                    for place in places:
-                        sums[place] += node
-                    continue
-                feature, threshold, lower, upper = node
-                column = columns[feature]
-                low = [place for place in places if column[place] <= threshold]
-                if len(low) == len(places):
-                    waiting.append((lower, places))
-                elif not low:
-                    waiting.append((upper, places))
-                else:
-                    waiting.append((lower, low))
-                    waiting.append((upper, [p for p in places if column[p] > threshold]))
-        return [sigmoid(value) for value in sums]
-
-
-@dataclass(frozen=True)
 class Weights:
     """All weights of lexical-2, and the thresholds that make verdicts of its probabilities."""
 
     support: Linear
     adherence: Linear
-    relevance: Forest
-    utilization: Forest
+    relevance: Linear
+    utilization: Linear
     thresholds: tuple[float, ...]
     """Of support, relevance and utilization."""
 
@@ -92,25 +50,14 @@ def load_weights() -> Weights:
     return Weights(
         support=_linear(stored["support"]),
         adherence=_linear(stored["adherence"]),
-        relevance=_forest(stored["relevance"]),
-        utilization=_forest(stored["utilization"]),
+        relevance=_linear(stored["relevance"]),
+        utilization=_linear(stored["utilization"]),
         thresholds=tuple(map(float, stored["thresholds"].values())),
     )
 
 
 def _linear(stored: Mapping[str, Any]) -> Linear:
     return Linear(stored["bias"], tuple(map(float, stored["weights"].values())))
-
-
-def _forest(stored: Mapping[str, Any]) -> Forest:
-    return Forest(stored["bias"], tuple(map(_tree, stored["trees"])))
-
-
-def _tree(node: Any) -> Any:  # noqa: ANN401 - a leaf or a node, as JSON has it
-    if not isinstance(node, list):
-        return float(node)
-    feature, threshold, lower, upper = node
-    return (feature, threshold, _tree(lower), _tree(upper))
 
 
 def sigmoid(value: float) -> float:
