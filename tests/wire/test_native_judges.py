@@ -85,16 +85,17 @@ def test_a_hundred_rows_are_labeled(name: str) -> None:
 
 @every_provider
 @pytest.mark.parametrize("mode", ["tools", "prompt"])
-def test_the_published_schema_is_sent_byte_for_byte(name: str, mode: str) -> None:
+@pytest.mark.parametrize("version", ["v2", "v2-terse"])
+def test_the_published_schema_is_sent_byte_for_byte(name: str, mode: str, version: str) -> None:
     """As a tool's, or where the model reads it; a complete store then needs no server."""
-    store, schema = MemoryStore(), load_schema("label-trace/v2").compact
+    store, schema = MemoryStore(), load_schema(f"label-trace/{version}").compact
+    asked: dict[str, Any] = {"judge": {"output_mode": mode}, "store": store, "prompt": version}
     with NativeProvider(FORMS[name]) as server:
-        label(server, name, 1, judge={"output_mode": mode}, store=store)
+        label(server, name, 1, **asked)
     (call,) = server.native
     sent = schema if mode == "tools" else json.dumps(FRAME + schema, ensure_ascii=False)[1:-1]
     assert sent in call.raw.decode()
-    again = label(server, name, 1, judge={"output_mode": mode}, store=store)
-    assert reasons(again) == ["label"]
+    assert reasons(label(server, name, 1, **asked)) == ["label"]
 
 
 @every_provider
