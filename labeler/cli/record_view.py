@@ -54,6 +54,7 @@ class _RecordView:
     def record(self, record: LabelRecord) -> None:
         self._heading(record.id)
         self._text(f"{record.signature}")
+        self._conversation(record)
         self._heading("question")
         self._text(record.example.question)
         self._documents(record)
@@ -109,6 +110,14 @@ class _RecordView:
             self._heading(name)
             for line in value if isinstance(value, list) else [value]:
                 self._text(str(line))
+
+    def _conversation(self, record: LabelRecord) -> None:
+        for turn in record.example.history:
+            self._heading(f"earlier turn: {turn.role}")
+            self._sentences(turn.sentences)
+        for output in record.example.tool_outputs:
+            self._heading(f"tool output{f': {output.name}' if output.name else ''}")
+            self._sentences(output.sentences)
 
     def _documents(self, record: LabelRecord) -> None:
         relevant = set(record.label.all_relevant_sentence_keys)

@@ -43,6 +43,7 @@ RECORD_SCRIPTS = (
     "record_claims.js",
     "record_more.js",
     "record_rows.js",
+    "record_conversation.js",
     "record_marks.js",
     "record_selection.js",
     "record_panel.js",

@@ -45,6 +45,21 @@ class SentenceView(TypedDict):
     """The citation markers of a response sentence that has some, in order."""
 
 
+class TurnView(TypedDict):
+    """An earlier turn."""
+
+    role: str
+    sentences: list[SentenceView]
+
+
+class ToolOutputView(TypedDict):
+    """A tool output."""
+
+    name: str
+    """Name of the tool; empty if unknown."""
+    sentences: list[SentenceView]
+
+
 class SupportView(TypedDict):
     """The judgment of one response sentence."""
 
@@ -116,6 +131,10 @@ class RecordView(TypedDict):
     metadata: dict[str, str]
     made: dict[str, str]
     """Facts about the label's creation, for readers: model, time, requests, repairs, relevance."""
+    history: NotRequired[list[TurnView]]
+    """Earlier turns, if there are some."""
+    tool_outputs: NotRequired[list[ToolOutputView]]
+    """Tool outputs, if there are some."""
 
 
 def record_view(
@@ -142,7 +161,7 @@ def record_view(
         "repairs": ", ".join(f"{count} {name}" for name, count in record.normalised.items()),
         "relevance": record.retrieval and str(record.retrieval),
     }
-    return {
+    view: RecordView = {
         "id": visible(record.id),
         "key": record.key,
         "signature": visible(str(record.signature)),
@@ -157,6 +176,17 @@ def record_view(
         "metadata": {visible(n): visible(str(v)) for n, v in example.metadata.items()},
         "made": {name: visible(fact) for name, fact in made.items() if fact},
     }
+    if example.history:
+        view["history"] = [
+            {"role": turn.role, "sentences": _sentence_views(turn.sentences)}
+            for turn in example.history
+        ]
+    if example.tool_outputs:
+        view["tool_outputs"] = [
+            {"name": visible(one.name or ""), "sentences": _sentence_views(one.sentences)}
+            for one in example.tool_outputs
+        ]
+    return view
 
 
 def _sentence_views(sentences: Sequence[Sentence]) -> list[SentenceView]:

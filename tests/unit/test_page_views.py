@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from labeled import output, record
 from labeler.labels.answers import SentenceSupport
 from labeler.report.views import label_view, record_view
@@ -35,3 +37,15 @@ def test_citation_markers_name_their_documents() -> None:
         {"marker": "[9]", "documents": [], "missing": [9]},
     ]
     assert "cites" not in second
+
+
+def test_a_view_has_the_conversation_only_where_there_is_one() -> None:
+    """Turns with their speakers, tool outputs with the tool's name, controls written out."""
+    made = record(turns=1, support={"a": ["h0b", "t0a"]})
+    tool = replace(made.example.tool_outputs[0], name="cl\u202eock")
+    example = made.example.model_copy(update={"tool_outputs": (tool,)})
+    view = record_view(made.model_copy(update={"example": example}))
+    [turn], [output] = view["history"], view["tool_outputs"]
+    assert (turn["role"], [one["key"] for one in turn["sentences"]]) == ("user", ["h0a", "h0b"])
+    assert output == {"name": "cl<U+202E>ock", "sentences": [{"key": "t0a", "text": "18"}]}
+    assert view.keys() - record_view(record()).keys() == {"history", "tool_outputs"}

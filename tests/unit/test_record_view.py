@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from labeled import claims_output, compared, expects, reference_output, says
+from labeled import claims_output, compared, expects, record, reference_output, says
 from labeler.cli.record_view import print_outcome
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.contract import check_label
@@ -25,10 +25,10 @@ def shown(
     chosen = PROFILES[profile]
     asked = request(example, prompt=chosen.prompt, schema=chosen.schema)
     checked = check_label(label, example)
-    record = LabelRecord(
+    made = LabelRecord(
         key=asked.key, example=example, label=checked.label, signature=asked.signature
     )
-    print_outcome(record)
+    print_outcome(made)
     out = capsys.readouterr().out
     return out, [" ".join(line.split()) for line in out.splitlines()]
 
@@ -95,3 +95,12 @@ def test_what_strangers_wrote_in_a_claim_is_shown_and_never_obeyed(
     assert "\x1b[31m" not in out
     assert "\u202e" not in out
     assert out.count("[bold]red[/bold]") == 3
+
+
+def test_the_conversation_is_shown_before_the_question(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Each turn with its speaker, each tool output, sentence by sentence."""
+    print_outcome(record(turns=1, support={"a": ["h0b"]}))
+    out = " ".join(capsys.readouterr().out.split())
+    assert "earlier turn: user h0a Hello. h0b Why? tool output t0a 18 question" in out

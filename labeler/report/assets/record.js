@@ -1,4 +1,4 @@
-/* Draws one record: question, documents, response, and their label or judgment. */
+/* Draws one record: conversation, question, documents, response, and their label or judgment. */
 
 /** Number of sentences above which documents out of sight are not laid out. */
 const MANY_SENTENCES = 300;
@@ -69,6 +69,8 @@ class RecordDrawing {
   /** Draw the record. */
   draw() {
     this.chips = el("ul", { class: "chips", role: "list" });
+    const link = (key) => this.subject.edit && this.marks.drawLink(key);
+    const conversation = drawConversation(this.view, this.rows, link);
     const documents = this.drawDocuments();
     const response = this.drawResponse();
     const long = this.view.response.length > FITTING_SENTENCES;
@@ -82,7 +84,7 @@ class RecordDrawing {
     return el(
       "article",
       { class: this.subject.edit ? "record editing" : "record" },
-      drawRecordHead(this.view, this.chips),
+      drawRecordHead(this.view, this.chips, conversation),
       drawFindings(this.subject),
       this.body,
       el(

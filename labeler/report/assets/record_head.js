@@ -1,7 +1,7 @@
 /* The head of a record: id, question, and a one-line summary of the judgement. */
 
-/** Draw id and question, with a place for the summary. */
-function drawRecordHead(view, chips) {
+/** Draw id, conversation and question, with a place for the summary. */
+function drawRecordHead(view, chips, conversation) {
   return el(
     "header",
     { class: "record-head" },
@@ -16,6 +16,7 @@ function drawRecordHead(view, chips) {
       ),
       chips,
     ),
+    conversation,
     el("h2", { class: "question", dir: "auto" }, shownText(view.question)),
   );
 }

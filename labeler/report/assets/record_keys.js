@@ -39,7 +39,7 @@ class SentenceKeys {
     ];
     if (to) return this.rows.focus(to.dataset.key);
     if (pressed === "ArrowLeft" && row.dataset.part === "response") return this.cross(row);
-    if (pressed === "ArrowRight" && row.dataset.part === "document") return this.cross(row);
+    if (pressed === "ArrowRight" && this.rows.mayBeSupport(row.dataset.key)) return this.cross(row);
     return ["ArrowDown", "ArrowUp"].includes(pressed);
   }
 
@@ -50,7 +50,7 @@ class SentenceKeys {
     const field = edit && FIELD_LETTERS[part]?.[pressed];
     if (field) return this.act.toggle(field, key);
     if (!isPress(pressed)) return false;
-    return edit && part === "document" ? this.act.toggleSupport(key) : this.cross(row);
+    return edit && this.rows.mayBeSupport(key) ? this.act.toggleSupport(key) : this.cross(row);
   }
 
   /** Go from a response sentence to its first support, or from a document sentence back. */
@@ -61,9 +61,9 @@ class SentenceKeys {
     return to !== undefined && this.rows.focus(to);
   }
 
-  /** Return the first document sentence that supports a response sentence, else the last one visited. */
+  /** Return the first sentence that supports a response sentence, else the last document sentence visited. */
   supportOf(key) {
-    const supporting = this.selection.relatedTo(key).find((one) => this.rows.document.has(one));
+    const supporting = this.selection.relatedTo(key).find((one) => this.rows.mayBeSupport(one));
     return supporting ?? this.rows.stops.document?.dataset.key;
   }
 

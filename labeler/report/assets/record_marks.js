@@ -29,7 +29,7 @@ class SentenceMarks {
     return el("span", { class: `mark ${field}`, ...label }, letter);
   }
 
-  /** Draw the button that toggles a document sentence as support of the chosen response sentence. */
+  /** Draw the button that toggles a sentence as support of the chosen response sentence. */
   drawLink(key) {
     const link = this.drawButton("link", () => this.act.toggleSupport(key));
     link.hidden = true;
@@ -119,7 +119,7 @@ class SentenceMarks {
   /** Update the support buttons to the chosen response sentence; null hides them. */
   paintLinks(chosen) {
     const keys = new Set(chosen === null ? [] : this.subject.facts.keys(chosen));
-    for (const [key, row] of this.rows.document) {
+    for (const [key, row] of [...this.rows.document, ...this.rows.conversation]) {
       const button = $(".mark.link", row);
       const set = keys.has(key);
       button.hidden = chosen === null;

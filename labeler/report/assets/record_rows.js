@@ -1,8 +1,9 @@
 /* The rows of a record's sentences, and their tab stops. */
 
-/** Rows of documents, response and reference answer, by key. */
+/** Rows of conversation, documents, response and reference answer, by key. */
 class SentenceRows {
   constructor() {
+    this.conversation = new Map();
     this.document = new Map();
     this.response = new Map();
     this.reference = new Map();
@@ -12,7 +13,7 @@ class SentenceRows {
 
   /**
    * Draw a list of sentences. It is one tab stop; arrow keys move inside.
-   * @param {"document"|"response"|"reference"} part part of the record.
+   * @param {"conversation"|"document"|"response"|"reference"} part part of the record.
    * @param {object[]} sentences the sentences.
    * @param {function(string, object): {marks: Array, more: Array}} drawOne draws the rest of a
    *   row, besides key and text, of a key and its sentence.
@@ -29,9 +30,19 @@ class SentenceRows {
     );
   }
 
+  /** The rows of each part. */
+  get parts() {
+    return [this.conversation, this.document, this.response, this.reference];
+  }
+
+  /** Return whether a sentence may support a response sentence. */
+  mayBeSupport(key) {
+    return this.document.has(key) || this.conversation.has(key);
+  }
+
   /** Return the row of a sentence of any part. */
   row(key) {
-    return this.document.get(key) ?? this.response.get(key) ?? this.reference.get(key);
+    return this.parts.map((rows) => rows.get(key)).find(Boolean);
   }
 
   /** Return the rows of the same part. */
@@ -41,7 +52,7 @@ class SentenceRows {
 
   /** Make the first row of each part its tab stop. */
   makeFirstStops() {
-    for (const rows of [this.document, this.response, this.reference]) {
+    for (const rows of this.parts) {
       const first = rows.values().next().value;
       if (first) this.makeStop(first);
     }

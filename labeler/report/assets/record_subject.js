@@ -17,10 +17,10 @@ class RecordSubject {
       label,
       facts: new LabelFacts(label),
     }));
-    const { documents, response, reference } = view;
-    this.keys = new Set(
-      [...documents.flat(), ...response, ...(reference ?? [])].map(({ key }) => key),
-    );
+    const { documents, response, reference, history = [], tool_outputs: outputs = [] } = view;
+    const conversation = [...history, ...outputs].flatMap(({ sentences }) => sentences);
+    const shown = [...documents.flat(), ...response, ...(reference ?? []), ...conversation];
+    this.keys = new Set(shown.map(({ key }) => key));
     this.take(this.edit ? new JudgementFacts(this.edit.judgement) : this.judge);
   }
 
