@@ -101,6 +101,12 @@ def test_tools_and_earlier_turns_stand_next_to_the_documents(file: Path) -> None
     assert (row["question"], row["documents"]) == (QUESTION, ["A"])
 
 
+def test_an_evaluator_next_to_the_root_changes_no_row(file: Path) -> None:
+    """Nor does what it retrieves."""
+    judged = [span("judge", None, "EVALUATOR", start=1), retriever("gold", "judge", "B", start=1)]
+    assert only(file, *answer(1), *judged) == only(file, *answer(1))
+
+
 def test_answers_below_a_request_are_rows_with_an_index(file: Path) -> None:
     """A span without texts stands for the answers below it."""
     spans = [span("request", None, "")]

@@ -153,9 +153,11 @@ def _complete(node: _Node) -> None:
 
 def _nodes(node: _Node) -> Iterator[_Node]:
     """Yield the nodes of a subtree, parents first."""
-    yield node
-    for inner in node.below:
-        yield from _nodes(inner)
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        yield one
+        waiting += reversed(one.below)
 
 
 def _later(spans: Iterable[Span]) -> list[Span]:
@@ -196,15 +198,15 @@ def _documents(retrievals: Iterable[Span]) -> list[str]:
     Raises:
         Unjoinable: a document has no text.
     """
-    found: list[str] = []
+    found, known = list[str](), set[str]()
     for span in retrievals:
         if span.textless:
             raise Unjoinable("documents_without_text")
         if span.kind == "reranker":
-            given = set(span.inputs or found)
-            found = [text for text in found if text not in given]
-        known = set(found)
+            known.difference_update(span.inputs or found)
+            found = [text for text in found if text in known]
         found += [text for text in span.documents if text not in known]
+        known.update(span.documents)
     return found
 
 
