@@ -50,7 +50,8 @@ def fields_of_turns(turns: Turns, field: str, where: str, *, answered: bool) -> 
     tools = [turn for turn, one in zip(turns, read, strict=True) if one and one.role == "tool"]
     if not answered:
         fields["response"] = _text(read[answer])
-        tools += turns[answer].get("tools_called") or ()
+        called = turns[answer].get("tools_called")
+        tools += filter(_has_output, called if isinstance(called, list | tuple) else ())
         if turns[answer].get("retrieval_context"):
             fields["documents"] = turns[answer]["retrieval_context"]
     history = [
@@ -64,6 +65,10 @@ def fields_of_turns(turns: Turns, field: str, where: str, *, answered: bool) -> 
 def _last(role: str, read: Sequence[Message | None]) -> int | None:
     places = [place for place, one in enumerate(read) if one and one.role == role]
     return places[-1] if places else None
+
+
+def _has_output(call: object) -> bool:
+    return isinstance(call, Mapping) and call.get("output") is not None
 
 
 def _text(message: Message | None) -> str:

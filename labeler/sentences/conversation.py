@@ -102,13 +102,15 @@ def _tool_outputs(value: object, where: str) -> Iterator[Message]:
     for place, part in _parts(value, "tool_outputs", where):
         name, given = None, part
         if isinstance(part, Mapping):
-            keys = [key for key in (*_TEXT, "output") if part.get(key) is not None]
-            if not keys:
+            texts = [part[key] for key in (*_TEXT, "output") if key in part]
+            if not texts:
                 raise _wrong(
                     f"{where}: tool_outputs[{place}] has no text; tool outputs are texts, or "
                     "objects with name and text"
                 )
-            name, given = _name(part), part[keys[0]]
+            name, given = _name(part), next((one for one in texts if one is not None), None)
+        if given is None:
+            continue
         text = _text(given)
         if text is None:
             text = json.dumps(given, ensure_ascii=False)

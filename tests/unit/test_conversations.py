@@ -312,6 +312,18 @@ def test_tool_outputs_alone_are_enough_to_judge_a_response() -> None:
     assert failed.reason == "too_long"
 
 
+def test_tools_without_an_output_show_nothing() -> None:
+    """In a column of their own, and among the turns of DeepEval, whatever these hold."""
+    calls: list[Any] = [{"name": "rates"}, {"name": "rates", "output": None}, None]
+    for called in (calls, 7, "rates"):
+        row = {"id": "r1", "turns": [ASKED, {**ANSWERED, "tools_called": called}]}
+        [read] = [one.content for one in labeler.open_rows([{**row, "documents": ["x"]}])]
+        assert isinstance(read, Example)
+        assert read.tool_outputs is None
+    made = label(Asked(), {**ROW, "tool_outputs": [*calls[1:], "33 dollars"]})
+    assert len(made.example.tool_outputs) == 1
+
+
 def test_turns_without_a_question_or_an_answer_are_bad_rows() -> None:
     """Each error names what is missing."""
     for turns, field in (([ANSWERED], "question"), ([ASKED], "response")):
@@ -330,7 +342,7 @@ def test_an_evaluation_file_has_a_row_for_each_answer(tmp_path: Path) -> None:
             {
                 "name": "made up",
                 "documents": task["contexts"],
-                "tasks": [{**task, "contexts": [{"document_id": "1"}]}],
+                "tasks": [{"task_id": ["odd"]}, {**task, "contexts": [{"document_id": "1"}]}],
                 "evaluations": [
                     {"task_id": task["task_id"], "model_id": model, "model_response": model}
                     for model in ("one", "two")

@@ -107,16 +107,16 @@ def _joined(
     documents: list[dict[str, Any]],
 ) -> list[dict[str, Any]]:
     """Return the rows of an evaluation file, such as MTRAG's: each answer with its task."""
-    texts = {document.get("document_id"): document for document in documents}
-    known = {task.get("task_id"): task for task in tasks}
+    texts = {str(document.get("document_id")): document for document in documents}
+    known = {str(task.get("task_id")): task for task in tasks}
     rows = []
     for evaluation in evaluations:
-        row = {**known.get(evaluation.get("task_id"), {}), **evaluation}
+        row = {**known.get(str(evaluation.get("task_id")), {}), **evaluation}
         conversation, mark, turn = str(row.get("task_id")).partition("<::>")
         named = {"conversation_id": conversation, "turn": turn} if mark else {}
         given = row.get("contexts")
         contexts = [
-            {**texts.get(one.get("document_id"), {}), **one} if isinstance(one, dict) else one
+            {**texts.get(str(one.get("document_id")), {}), **one} if isinstance(one, dict) else one
             for one in (given if isinstance(given, list) else ())
         ]
         rows.append({**row, **named, "contexts": contexts})
