@@ -39,6 +39,9 @@ def with_events(outcomes: Generator[Outcome], path: str) -> Generator[Outcome]:
     notify(f"evaluation events written to {path}")
 
 
+_NO_TRACE = "the files hold no trace, or --sample takes none of theirs"
+
+
 def import_traces(
     files: Annotated[
         list[str],
@@ -106,7 +109,7 @@ def _write(rows: Iterable[dict[str, Any]], output: str, counts: TraceCounts) -> 
 
 def _require_rows(counts: TraceCounts) -> None:
     if not counts.rows:
-        why = "; ".join(line.strip() for line in _summary(counts)) or "the files hold no trace"
+        why = "; ".join(line.strip() for line in _summary(counts)) or _NO_TRACE
         raise UsageError(f"no trace gives a row: {why}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -188,6 +189,14 @@ def test_a_trace_without_its_root_is_joined_from_its_parts(file: Path) -> None:
     """And reported."""
     rows, counts = joined(write(file, root(parent="gone"), *answer(1)[1:]))
     assert (len(rows), counts.without_root) == (1, 1)
+
+
+def test_numbers_that_json_lacks_cost_no_trace(file: Path) -> None:
+    """MLflow writes attributes as texts, in which Python's JSON allows them."""
+    odd = '{"input.value": "Q?", "output.value": "A.", "x": NaN, "y": -Infinity}'
+    spans = [{"span_id": "a", "attributes": odd}]
+    file.write_text(json.dumps({"info": {"trace_id": "tr-1"}, "data": {"spans": spans}}))
+    assert joined(str(file))[1].unjoined == {"no_retrieval": 1}
 
 
 def test_hostile_lines_are_counted_and_cost_no_other_trace(file: Path) -> None:

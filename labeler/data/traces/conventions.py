@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
+from math import isfinite
 from typing import Any
 
 from labeler.data.traces.span import Kind, Span
@@ -61,7 +62,6 @@ _OUTPUT = (
 )
 _DOCUMENTS = ("retrieval.documents", "reranker.output_documents", "gen_ai.retrieval.documents")
 _TALKING = frozenset({"llm", "other"})
-_INFINITE = (float("inf"), float("-inf"))
 _INDEX_DIGITS = 6
 _LONGEST_ATTRIBUTE, _MOST_ATTRIBUTES = 200, 200
 """Characters of a value, and values of a span, that are kept for filters and metadata."""
@@ -185,5 +185,5 @@ def _leaves(
     for name, value in attributes.items():
         if isinstance(value, Mapping) and depth:
             yield from _leaves(value, f"{prefix}{name}.", depth - 1)
-        elif isinstance(value, str | int | float) and value not in _INFINITE:
+        elif isinstance(value, str | int) or (isinstance(value, float) and isfinite(value)):
             yield f"{prefix}{name}", value
