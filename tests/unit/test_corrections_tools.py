@@ -87,6 +87,20 @@ def test_a_suggestion_that_is_taken_as_it_is_agrees(tool: str) -> None:
 
 
 @BOTH
+def test_turns_and_tool_outputs_stand_above_the_question_and_keep_their_support(
+    tool: str,
+) -> None:
+    """Who takes a suggestion as it is also takes support that the tool cannot draw."""
+    talked = record(turns=1, support={"a": ["t0a"], "b": ["h0b", "0a"]})
+    given = task(tool, of=talked)
+    question = given["data" if tool == "label-studio" else "fields"]["question"]
+    lines = ["[h0a] user: Hello.", "[h0b] user: Why?", "[t0a] tool: 18"]
+    assert question.splitlines()[:3] == lines
+    (found,) = imported(tool, answered(tool, given), records=[talked]).added
+    assert found.judgement == judgement_of(talked.label)
+
+
+@BOTH
 def test_a_blind_task_shows_nothing_of_the_label(tool: str) -> None:
     """Neither suggestion nor explanation; and it is known when it comes back."""
     given = task(tool, blind=True)

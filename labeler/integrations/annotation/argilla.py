@@ -26,6 +26,7 @@ from labeler.integrations.annotation.tools import (
     exported_tasks,
     listed,
     mapping,
+    question_text,
     read_blind,
     read_queue,
     supporting_keys,
@@ -171,7 +172,7 @@ def _response(example: KeyedExample) -> _Lines:
 
 def _fields(example: KeyedExample) -> dict[str, str]:
     return {
-        "question": _shown(example.question),
+        "question": _shown(question_text(example)),
         "documents": _documents(example).text,
         "response": _response(example).text,
     }

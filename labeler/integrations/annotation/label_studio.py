@@ -27,12 +27,13 @@ from labeler.integrations.annotation.tools import (
     exported_tasks,
     listed,
     mapping,
+    question_text,
     read_blind,
     read_queue,
     supporting_keys,
     text_of,
 )
-from labeler.labels.answers import in_order
+from labeler.labels.answers import SPECIAL_SUPPORT, in_order
 from labeler.labels.record import LabelRecord
 from labeler.review.queue import Chosen
 from labeler.sentences.characters import visible
@@ -64,7 +65,7 @@ class LabelStudio(Tool):
             "row": visible(record.id),
             "blind": blind,
             "queue": chosen.queue,
-            "question": visible(record.example.question),
+            "question": visible(question_text(record.example)),
             **_sentences(record),
         }
         if blind:
@@ -109,6 +110,9 @@ class LabelStudio(Tool):
             support={key: frozenset(named) for key, named in support.items()},
             comment="\n".join(
                 text for value in _values(results, COMMENT) for text in _texts(value.get("text"))
+            ),
+            hidden=frozenset(
+                (*SPECIAL_SUPPORT, *(s.key for s in record.example.conversation_sentences()))
             ),
         )
 

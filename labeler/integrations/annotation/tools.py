@@ -17,6 +17,7 @@ from labeler.errors import UsageError, kind_of
 from labeler.labels.answers import SPECIAL_SUPPORT, SentenceSupport, in_order, judged_sentences
 from labeler.labels.record import LabelRecord
 from labeler.review.queue import Chosen
+from labeler.sentences.example import KeyedExample
 
 Verdict = Literal["supported", "not_supported", "unsure"]
 """A person's verdict on the response as a whole. Every finished answer has one."""
@@ -44,6 +45,7 @@ class Answer:
         utilized: document sentences marked as utilized.
         support: for each response sentence marked as supported, its supporting document sentences.
         comment: the person's reasons.
+        hidden: keys that the tool cannot show as support.
     """
 
     annotator: str
@@ -53,6 +55,7 @@ class Answer:
     utilized: frozenset[str] = frozenset()
     support: Mapping[str, frozenset[str]] = field(default_factory=dict)
     comment: str = ""
+    hidden: frozenset[str] = frozenset(SPECIAL_SUPPORT)
 
     def judgement(self, record: LabelRecord) -> Judgement | None:
         """Return the complete judgment; ``None`` if the person is unsure."""
@@ -63,7 +66,7 @@ class Answer:
             relevant=in_order(self.relevant),
             utilized=in_order(self.utilized),
             support={
-                key: _with_special(self.support[key], judged.get(key, ()))
+                key: _with_hidden(self.support[key], judged.get(key, ()), self.hidden)
                 for key in in_order(self.support)
             },
             overall_supported=self.verdict == "supported",
@@ -79,12 +82,25 @@ def supporting_keys(entries: Iterable[SentenceSupport]) -> dict[str, tuple[str, 
     }
 
 
-def _with_special(named: Collection[str], judged: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the named keys in order, plus special strings that the tool cannot show.
+def question_text(example: KeyedExample) -> str:
+    """Return the question, below the turns and tool outputs that the response may rest on."""
+    turns = [f"[{s.key}] {t.role}: {s.text}" for t in example.history for s in t.sentences]
+    outputs = [
+        f"[{s.key}] {one.name or 'tool'}: {s.text}"
+        for one in example.tool_outputs
+        for s in one.sentences
+    ]
+    return "\n".join([*turns, *outputs, example.question])
 
-    The judge's special strings are kept if the person left all other keys as they were.
+
+def _with_hidden(
+    named: Collection[str], judged: tuple[str, ...], hidden: frozenset[str]
+) -> tuple[str, ...]:
+    """Return the named keys in order, plus keys that the tool cannot show.
+
+    The judge's hidden keys are kept if the person left all other keys as they were.
     """
-    if {*named}.difference(SPECIAL_SUPPORT) == {*judged}.difference(SPECIAL_SUPPORT):
+    if {*named} - hidden == {*judged} - hidden:
         return in_order({*named, *judged})
     return in_order(named)
 
