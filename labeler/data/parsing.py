@@ -83,6 +83,7 @@ def to_example(row: Mapping[str, Any], where: str) -> Example:
 def _conversation(row: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return turns and tool outputs as given; they are read once a prompt shows them."""
     given = {name: row[name] for name in _CONVERSATION if row.get(name) is not None}
+    reject_surrogates(given, where)
     return _require_json(given, where)
 
 

@@ -151,6 +151,13 @@ def test_history_of_another_form_fails_its_row_where_it_would_be_shown(
     assert label(Asked(), row, edition=1).example.metadata["history"] == history
 
 
+def test_a_surrogate_in_a_turn_is_found_in_its_column() -> None:
+    """Before anything is sent, whatever the prompt shows."""
+    for edition in (1, 2):
+        row = {**ROW, "history": [{"role": "user", "text": "\ud800"}]}
+        assert "'history' has a lone surrogate" in label(Asked(), row, edition=edition).message
+
+
 def test_only_support_may_name_the_conversation() -> None:
     """A relevant turn is a violation, and a re-ask lists what may support."""
     made = label(Asked("h0a"))
