@@ -47,6 +47,8 @@ from speed_page import (
     page,
 )
 from speed_plot import plot
+from speed_reruns import measure as measure_reruns
+from speed_reruns import written_into
 
 TASKS = Path(__file__).with_name("speed_tasks.py")
 STREAMED = 100_000
@@ -82,6 +84,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder = Path(tempfile.mkdtemp(prefix="speed-", dir=given.folder))
     try:
         figures, text = _measured(folder, given.rows, given.rounds, ten=given.ten)
+        passes = [given.rows, 10 * given.rows] if given.ten else [given.rows]
+        text = written_into(text, measure_reruns(folder, min(given.rows, STREAMED), passes))
     finally:
         shutil.rmtree(folder)
     print(text)

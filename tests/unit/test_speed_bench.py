@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import speed
+import speed_reruns
 import speed_tasks
 from labeler.calculators.index.decoding import decode_label
 from labeler.data.label_files import outcome_of
@@ -78,6 +79,13 @@ def tasks_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
         return said.getvalue()
 
     monkeypatch.setattr(speed, "_process", called)
+
+    def spent(task: str, *arguments: object) -> speed_reruns.Spent:
+        with redirect_stdout(io.StringIO()) as said:
+            speed_reruns.TASKS[task](*map(str, arguments))
+        return speed_reruns.Spent(1, 1, said.getvalue())
+
+    monkeypatch.setattr(speed_reruns, "spent", spent)
 
 
 @pytest.mark.usefixtures("tasks_in_this_process")
