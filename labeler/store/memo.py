@@ -26,6 +26,9 @@ _GROUP = 1_000
 """Entries in one transaction."""
 _DIGEST, _KEY, _CHECK = 16, 32, 8
 _SIZE = _KEY + 3 * _DIGEST + _CHECK
+_TABLE = "memo (name BLOB PRIMARY KEY, entry BLOB) WITHOUT ROWID"
+_SQL = f"CREATE TABLE {_TABLE}".encode()
+"""All that the schema of a memo has, as SQLite keeps it."""
 
 
 class Entry(NamedTuple):
@@ -45,6 +48,12 @@ class Entry(NamedTuple):
 def digest_of(content: bytes) -> bytes:
     """Return the digest of a line that entries hold: 16 bytes of its SHA-256."""
     return sha256(content).digest()[:_DIGEST]
+
+
+class _NoMemo(sqlite3.DatabaseError):
+    """The file has another table, or more than the table."""
+
+    sqlite_errorname = "SQLITE_NOTADB"
 
 
 class Memo(Closing):
@@ -111,9 +120,10 @@ class Memo(Closing):
 def _prepare(table: sqlite3.Connection) -> None:
     table.execute("PRAGMA journal_mode = WAL")
     table.execute("PRAGMA synchronous = OFF")
-    table.execute(
-        "CREATE TABLE IF NOT EXISTS memo (name BLOB PRIMARY KEY, entry BLOB) WITHOUT ROWID"
-    )
+    table.execute(f"CREATE TABLE IF NOT EXISTS {_TABLE}")
+    # A view or a trigger of somebody else could compute for ever.
+    if table.execute("SELECT sql FROM sqlite_master LIMIT 2").fetchall() != [(_SQL,)]:
+        raise _NoMemo
 
 
 def _write(table: sqlite3.Connection, rows: Iterable[tuple[bytes, bytes]]) -> None:

@@ -130,6 +130,14 @@ def test_a_file_that_is_no_memo_is_replaced(
     assert not looked_up
 
 
+def test_a_memo_with_more_than_its_table_is_replaced(label: Label, tmp_path: Path) -> None:
+    """A trigger of somebody else could compute for ever."""
+    first = label(rows(2))
+    memo(tmp_path / "store", "CREATE TRIGGER t AFTER INSERT ON memo BEGIN SELECT 1; END")
+    assert [label(rows(2)) for _ in range(2)] == 2 * [first]
+    assert memo(tmp_path / "store", "SELECT type, name FROM sqlite_master") == [("table", "memo")]
+
+
 def test_a_damaged_label_of_a_known_row_ends_the_run(label: Label, tmp_path: Path) -> None:
     """The checksum is verified for copies, too."""
     label(rows(3))
