@@ -21,7 +21,7 @@ from labeler.judges.task import Task
 from labeler.labeling.tasks import LabelTasks
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.labels.resources import names
-from labeler.labels.signature import canonical_json
+from labeler.labels.signature import Signature, canonical_json
 from labeler.sentences.example import Example, KeyedExample
 from labeler.sentences.splitting import GIVEN
 from labeler.store.disk import DiskStore
@@ -56,6 +56,7 @@ class Recalling:
     memo: Memo
     as_lines: bool
     _spec: JudgeSpec = field(init=False)
+    _signatures: list[Signature] = field(init=False)
     _context: Any = field(init=False)
 
     def __post_init__(self) -> None:
@@ -63,7 +64,8 @@ class Recalling:
         splitter = str(self.factory.splitter)
         formats = [name for name in names("schemas", ".json") if name.startswith("record/")]
         facts: list[object] = [_CODE, formats, self.rows.id_from, str(GIVEN), splitter]
-        facts += [self.factory.signature(splitter, *one).facts() for one in self.factory.asked]
+        self._signatures = self._made()
+        facts += [signature.facts() for signature in self._signatures]
         self._context = hashlib.sha256(canonical_json(facts))
 
     @property
@@ -87,6 +89,8 @@ class Recalling:
         example = row.content
         if row.line is None or not isinstance(example, Example) or self._is_noticed(example):
             return None
+        if not self._is_current():  # the name is of another output mode than the label
+            return None
         key, name, digests = task.key, self._name(row.line), row_digests(example)
 
         def remember(outcome: AnyOutcome) -> None:
@@ -96,6 +100,17 @@ class Recalling:
                 self.memo.add(name, Entry(key, output, digests))
 
         return remember
+
+    def _made(self) -> list[Signature]:
+        splitter = str(self.factory.splitter)
+        return [self.factory.signature(splitter, *one) for one in self.factory.asked]
+
+    def _is_current(self) -> bool:
+        """Return True if the judge asks as at the start: a server can refuse an output mode."""
+        spec = self.factory.judge.spec
+        if spec is not self._spec and self._made() == self._signatures:
+            self._spec = spec
+        return spec is self._spec
 
     def _is_noticed(self, example: Example) -> bool:
         """Return True for rows with a conversation that no judge is shown, which a notice names."""
@@ -109,7 +124,7 @@ class Recalling:
         return bytes(name.digest()[:16])
 
     def _entries(self, lines: Sequence[bytes]) -> list[Entry | None]:
-        if self.factory.judge.spec != self._spec:  # it asks in another output mode since
+        if not self._is_current():
             return [None] * len(lines)
         names = [self._name(line) for line in lines]
         entries = self.memo.find(names)

@@ -447,3 +447,15 @@ def test_batches_and_estimates_take_the_mode_of_the_store(tmp_path: Path) -> Non
         counted = labeler.estimate(rows(5), model="m", base_url=provider.url, store=store)
     assert (sent.lines, sent.left_out) == (2, {"stored": 3})
     assert (counted.rows.stored, counted.rows.asked) == (3, 2)
+
+
+def test_a_rerun_in_another_mode_copies_no_label(tmp_path: Path) -> None:
+    """Not even of rows that were split after the server had refused the first mode."""
+    given, target = tmp_path / "rows.jsonl", tmp_path / "labels.jsonl"
+    given.write_text("".join(json.dumps(row) + "\n" for row in rows(30)), encoding="utf-8")
+    for modes in (("json",), ("strict", "json")):
+        with Provider(modes=modes) as provider:
+            judge = judge_of(provider, output_mode="strict" if len(modes) > 1 else "auto")
+            labeler.label(given, judge=judge, store=tmp_path, output=target, concurrency=1)
+    assert {call.mode for call in provider.calls} == {"strict"}
+    assert len(provider.calls) == 30
