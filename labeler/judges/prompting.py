@@ -15,9 +15,10 @@ from functools import cached_property, lru_cache
 from itertools import count
 from typing import Any, Literal, TypedDict
 
-from labeler.errors import UsageError
+from labeler.catalog import unknown
+from labeler.errors import UnknownName, UsageError
 from labeler.labels import resources
-from labeler.labels.profiles import base_and_forms
+from labeler.labels.profiles import FORMS, base_and_forms
 from labeler.labels.signature import Artifact, digest, texts_digest
 from labeler.sentences.characters import inert_json
 from labeler.sentences.example import KeyedExample, KeyedTurn, Sentence
@@ -197,7 +198,13 @@ def load_prompt(name: str = DEFAULT_PROMPT) -> Prompt:
 
 
 def form_block(form: str, base: str, system: str) -> str:
-    """Return the block that a form adds to the instructions of a prompt."""
+    """Return the block that a form adds to the instructions of a prompt.
+
+    Raises:
+        UnknownName: there is no such form.
+    """
+    if form not in FORMS:
+        raise UnknownName(unknown("form of answers", form, FORMS))
     text = resources.read("prompts", f"{form}/{base.rpartition('/')[2]}", ".txt")
     fields = ((line, _FIELD.match(line)) for line in text.strip().split("\n"))
     return "\n".join(line for line, field in fields if field is None or field[1] in system)

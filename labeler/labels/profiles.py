@@ -40,9 +40,13 @@ def base_and_forms(name: str) -> tuple[str, tuple[str, ...]]:
 
 
 def with_forms(name: str, forms: Iterable[str]) -> str:
-    """Return the name of a prompt or schema with its own forms and others, in their order."""
+    """Return the name of a prompt or schema with its own forms and others, in their order.
+
+    Unknown ones come last, and are in no catalog.
+    """
     base, own = base_and_forms(name)
-    return "-".join((base, *(form for form in FORMS if form in {*own, *forms})))
+    known = (form for form in FORMS if form in {*own, *forms})
+    return "-".join((base, *known, *(form for form in own if form not in FORMS)))
 
 
 @dataclass(frozen=True)

@@ -226,3 +226,10 @@ def test_edition_1_has_no_other_form() -> None:
     with pytest.raises(UsageError, match="judge embedded writes no text"):
         labeler.label([ROW], judge="embedded", store=labeler.MemoryStore(), terse=True)
     assert provider.calls == []
+
+
+def test_a_form_that_does_not_exist_is_refused() -> None:
+    """A misspelled one is not the long form."""
+    with Provider() as provider, pytest.raises(UnknownName, match=r"'brif'.*'brief'"):
+        label(provider, prompt="trace/v2-brif")
+    assert provider.calls == []
