@@ -114,7 +114,11 @@ def _closest(evidence: Evidence) -> str:
     share = f"{evidence.coverage:.0%} of its content by weight ({_words(evidence.matched)})"
     first, *others = evidence.closest
     second = f"; more is in {others[0]}" if others else ""
-    return f"Closest document sentence {first} has {share}{second}."
+    return f"Closest {_SENTENCES.get(first[0], 'document sentence')} {first} has {share}{second}."
+
+
+_SENTENCES = {"h": "sentence of earlier turns", "t": "sentence of tool outputs"}
+"""What a key names, by its first letter; keys of documents begin with a digit."""
 
 
 def _listed(title: str, words: Sequence[str]) -> str:
