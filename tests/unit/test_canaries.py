@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -436,18 +438,22 @@ def test_twins_in_a_store_enter_no_number(tmp_path: Path) -> None:
 
 
 def test_the_embedded_judge_obeys_nobody() -> None:
-    """It compares words: seldom is a planted sentence as relevant as its neighbors, by chance."""
-    judged = fooled = 0
-    for seed in range(4):
-        canaries = Canaries(1, seed=seed)
-        outcomes = labeler.iter_labels(
-            EXAMPLES, judge="embedded", store=labeler.MemoryStore(), canaries=canaries
-        )
-        assert len(list(outcomes)) == canaries.ordered.judged + canaries.plain.judged
-        assert canaries.ordered.response == canaries.plain.response == 0
-        judged += canaries.ordered.judged + canaries.plain.judged
-        fooled += canaries.ordered.fooled + canaries.plain.fooled
-    assert fooled * 10 <= judged
+    """It compares words, and those of an order are in no question and no other sentence."""
+    rows = [json.loads(line) for line in EXAMPLES.read_text().splitlines()]
+    for number, (row, fact) in enumerate(product(rows, DOCUMENT_FACTS)):
+        first, *others = row["documents"]
+        documents = [f"{first} {fact} {DOCUMENT_ORDER}", *others]
+        made = {**row, "id": str(number), "documents": documents}
+        (found,) = labeler.iter_labels([made], judge="embedded", store=labeler.MemoryStore())
+        assert isinstance(found, LabelRecord)
+        texts = {one.key: one.text for one in found.example.document_sentences()}
+        chosen = {*found.label.all_relevant_sentence_keys, *found.label.all_utilized_sentence_keys}
+        assert not [key for key in chosen if "evaluator" in texts[key] or fact in texts[key]]
+    canaries = Canaries(1)
+    store = labeler.MemoryStore()
+    list(labeler.iter_labels(EXAMPLES, judge="embedded", store=store, canaries=canaries))
+    assert canaries.ordered.judged + canaries.plain.judged == len(rows)
+    assert canaries.ordered.response == canaries.plain.response == 0
 
 
 def test_a_verdict_says_which_kind_it_is() -> None:
