@@ -258,8 +258,8 @@ def test_rows_and_partitions_may_be_in_a_bucket(
     assert len(outcomes_in(tmp_path / "labels")) == ROWS
     alone = numbers(tmp_path, "labels", "--json", "--no-index")
     for place in ("s3://harbour/labels", "s3://harbour/labels/", "s3://harbour/labels/*.parquet"):
-        assert numbers(tmp_path, place, "--json", *ON_RAY, **variables)[:2] == alone[:2]
         assert numbers(tmp_path, place, "--json", **storage) == alone
+    assert numbers(tmp_path, place, "--json", *ON_RAY, **variables)[:2] == alone[:2]
 
 
 @pytest.mark.parametrize(
@@ -267,9 +267,7 @@ def test_rows_and_partitions_may_be_in_a_bucket(
     [
         [],
         ["--metrics", "all", "--by", "half"],
-        ["--group", "half"],
         ["--by", "half", "--group", "question", "--metrics", "relevance,adherence"],
-        ["--no-intervals"],
     ],
 )
 def test_the_numbers_of_workers_are_those_of_one_machine(
