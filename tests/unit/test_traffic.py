@@ -12,7 +12,9 @@ from typing import Any, TypeVar
 import pytest
 
 from labeler.errors import RunPaused, UsageError
+from labeler.judges.traffic.excess import RateLimitErrors
 from labeler.judges.traffic.limits import Bucket, Budget, Limits, Quota, Size
+from labeler.judges.traffic.slots import Slots
 from labeler.judges.traffic.traffic import BudgetSpent, Stopped, Traffic
 from virtual_time import now, run
 
@@ -185,6 +187,27 @@ def test_rate_limits_of_others_do_not_hide_our_own() -> None:
     load, seconds = loaded(3000, rate=50, burst=50, noise=0.02)
     assert 3000 / (50 * seconds + 50) >= 0.8
     assert load.server.limited <= 0.1 * 3000
+
+
+def test_errors_of_an_excess_do_not_become_usual() -> None:
+    """Else a run whose level comes down step by step would accept ever more of them."""
+    errors = RateLimitErrors()
+    for _ in range(10):
+        numbers = [errors.count(safe=True) for _ in range(100)]
+        assert sum(errors.add(number, safe=True) for number in numbers[:24:4]) == 1
+
+
+def test_a_level_that_is_still_far_too_high_is_halved_again() -> None:
+    """An excess at once after another takes half, a later one a fifth."""
+    slots = Slots(64, lambda: 0.0)
+    levels = []
+    for clean in (0, 0, 100):
+        for _ in range(clean):
+            slots.sent()
+        numbers = [slots.sent() for _ in range(6)]
+        assert sum(slots.limited(number) for number in numbers) == 1
+        levels.append(slots.limit)
+    assert levels == [8, 4, 3]
 
 
 def test_a_named_pause_concerns_one_record_while_others_get_answers() -> None:

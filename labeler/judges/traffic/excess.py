@@ -31,6 +31,7 @@ class RateLimitErrors:
         """Requests until now; the number of the latest one."""
         self._usual, self._counted = 0.0, 0
         self._first, self._further = -_WATCH, 0
+        self._watched_share = 0.0
         self._excess = (0, 0)
 
     def count(self, *, safe: bool) -> int:
@@ -52,16 +53,19 @@ class RateLimitErrors:
             number: the number of the request.
             safe: true if the requests in flight are far too few to be the cause.
         """
-        if safe:
-            self._usual += 1 / self._weight
+        share = safe / self._weight
+        self._usual += share
         watched = number - self._first
         if watched > _WATCH:
-            self._first, self._further = number, 0
+            self._first, self._further, self._watched_share = number, 0, share
         elif watched > 0:
             self._further += 1
+            self._watched_share += share
             if self._further >= self._allowed(watched):
                 self._excess = self._further, watched
                 self._first = -_WATCH
+                # Our load caused these, at a limit that only seemed safe.
+                self._usual = max(0.0, self._usual - self._watched_share)
                 return True
         return False
 

@@ -2,9 +2,10 @@
 
 The limit starts low and doubles with every clean round until the server limits the rate; at most
 once a second, because many servers allow a burst of a second. After that, each excess of rate limit
-errors takes a fifth away or more, and each clean round adds a little, less near the limit at which
-the previous excess began. Rate limit errors that come at any load, as from a shared quota, are no
-excess (:class:`~labeler.judges.traffic.excess.RateLimitErrors`).
+errors takes a fifth away, or half if it is the first or follows another at once. Each clean round
+adds a little, less near the limit at which the previous excess began. Rate limit errors that come
+at any load, as from a shared quota, are no excess
+(:class:`~labeler.judges.traffic.excess.RateLimitErrors`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from labeler.judges.traffic.excess import RateLimitErrors
 _START = 16
 _DOUBLING_SECONDS = 1.0
 """Shortest time between two doublings."""
-_FIRST_REDUCTION, _REDUCTION = 0.5, 0.8
+_REDUCTION, _FAR_REDUCTION = 0.8, 0.5
+_FAR_ROUNDS = 2
+"""Rounds after a reduction in which another excess shows that the limit is far too high."""
 _GROWTH = 1.05
 _CAREFUL_GROWTH = 0.001
 """Growth of up to ``_FEW`` slots; a round of more grows faster for the same share of errors."""
@@ -131,7 +134,8 @@ class Slots:
             return False
         excess = self._errors.add(number, safe=self._is_safe)
         if excess:
-            factor = _REDUCTION if self._reduced else _FIRST_REDUCTION
+            far = not self._reduced or number - self._reduced <= _FAR_ROUNDS * self._limit
+            factor = _FAR_REDUCTION if far else _REDUCTION
             self._reduced, self._clean = self._errors.sent, 0
             self._ceiling, self._limit = self._limit, max(1.0, self._limit * factor)
         return excess
