@@ -13,7 +13,7 @@ from typing import Self
 from labeler.calculators import Metric, tally
 from labeler.comparing.pairs import Kept, Pair
 from labeler.labels.answers import in_order
-from labeler.labels.record import LabelRecord
+from labeler.labels.record import LabelRecord, shown
 from labeler.labels.signature import digest
 from labeler.sentences.example import KeyedExample
 
@@ -27,10 +27,10 @@ _RANKED = frozenset({"context_precision", "context_utilization_precision"})
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
-    """The documents of a record.
+    """What relevance is judged by, but the question.
 
     Attributes:
-        texts: digest of the set of their texts.
+        texts: digest of the set of the documents' texts, and of the earlier turns.
         sentences: number of their sentences.
     """
 
@@ -41,7 +41,8 @@ class Retrieved:
     def of(cls, example: KeyedExample) -> Self:
         """Return those of a record."""
         texts = {" ".join(sentence.text for sentence in part) for part in example.documents}
-        return cls(digest(sorted(texts)), sum(map(len, example.documents)))
+        turns = shown(example).get("history")
+        return cls(digest([sorted(texts), turns]), sum(map(len, example.documents)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,10 @@ from labeler.labels.record import (
 from labeler.labels.signature import digest
 from labeler.sentences.display import Brief
 
-PARTS = ("question", "documents", "response")
+PARTS = ("question", "documents", "response", "history", "tool_outputs")
 """Parts of a record that two labels of it can share."""
+SENTENCES = PARTS[:3]
+"""Those whose sentences are judged."""
 NO_GROUP = "(none)"
 """Group of the records without a value in the grouping column."""
 _DIFFERS = "(differs)"
@@ -221,7 +223,7 @@ def _kept(record: LabelRecord, keep: Callable[[LabelRecord], T], by: str | None)
     if by is not None:
         value = record.example.metadata.get(by)
         group = NO_GROUP if value is None else str(value)
-    digests = tuple(digest(texts[part]) for part in PARTS)
+    digests = tuple(digest(texts.get(part)) for part in PARTS)
     return Kept(
         signature=str(record.signature),
         answered=AnsweringModel.of(record.signature, record.reply).name,
@@ -390,7 +392,7 @@ class Pairs(Brief, Generic[T]):
 
 
 def join(
-    a: Side[T], b: Side[T], *, same: tuple[str, ...] = PARTS, by: str | None = None
+    a: Side[T], b: Side[T], *, same: tuple[str, ...] = SENTENCES, by: str | None = None
 ) -> Pairs[T]:
     """Pair the records that both sides have a label of.
 
@@ -440,7 +442,7 @@ def read_pairs(
     options: SideOptions,
     *,
     names: Sequence[str],
-    same: tuple[str, ...] = PARTS,
+    same: tuple[str, ...] = SENTENCES,
     mixed: bool = True,
 ) -> list[Pairs[T]]:
     """Read sets of labels and pair the records of the first, A, with those of each other, B.

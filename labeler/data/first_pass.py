@@ -57,7 +57,7 @@ def _noticed(row: Row | KnownRow, notices: dict[str, str]) -> Row | KnownRow:
         field = "history" if example.history else "tool_outputs"
         text = (
             f"{row.where} has {field!r}, which these prompts do not show to the judge: it stays "
-            "metadata (--edition 2 shows it)"
+            "metadata; the prompts of labels of edition 2 show it"
         )
         notices.setdefault("conversation", text)
     return row

@@ -39,9 +39,12 @@ def row(
     domain: str | None = "law",
     model: str = "test-1",
     documents: Sequence[int] = (2, 1),
+    turns: int = 0,
 ) -> LabelRecord:
     """A label of a row that asks its own question, by some model."""
-    made = record(id=f"row-{number}", support=support, relevant=relevant, documents=documents)
+    made = record(
+        id=f"row-{number}", support=support, relevant=relevant, documents=documents, turns=turns
+    )
     example = made.example.model_copy(
         update={
             "question": question or f"How high is tower {number}?",
@@ -244,6 +247,14 @@ def test_equal_retrieval_is_about_the_judge() -> None:
     assert inconsistency.mean_absolute_difference == found.difference
     assert (inconsistency.flipped, inconsistency.lean) == (12 / inconsistency.sentences, 1.0)
     assert compared(a, b, "utilization").judge_inconsistency is None
+
+
+def test_other_earlier_turns_are_another_retrieval() -> None:
+    """What a follow-up question asks for depends on the turns before it."""
+    a = [row(n, relevant=("0a",)) for n in range(12)]
+    b = [row(n, relevant=("0a", "0b"), turns=1) for n in range(12)]
+    found = compared(a, b, "relevance")
+    assert (found.judge_inconsistency, found.verdict) == (None, "better")
 
 
 def test_only_pairs_with_equal_retrieval_are_left_out() -> None:
