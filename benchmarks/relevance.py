@@ -33,6 +33,7 @@ from wire.provider import Provider, answers
 
 METRICS = ("relevance", "context_precision", "document_relevance")
 ANSWERS = (1, 2, 5, 10)
+DOCUMENTS = 10
 PRICED = "gpt-4.1-mini"
 """Its prices make the dollars of all tools."""
 LEAST = 4
@@ -183,7 +184,7 @@ def _signed(value: float | None) -> str:
 
 def cost_table() -> list[str]:
     """Lines about calls, tokens and dollars for several answers over one retrieval."""
-    lines = [line(["answers", "tool", "calls", "prompt tokens", "answer tokens", "dollars"])]
+    lines = [line(["answers", "tool", "calls", *_COST])]
     lines.append("| --: | --- | --: | --: | --: | --: |")
     for answers_ in ANSWERS:
         for mode in ("with-response", "blind"):
@@ -212,13 +213,41 @@ def measured(count: int, relevance: str) -> tuple[Usage, int]:
 
 
 def _cost_line(answers_: int, tool: str, calls: int, usage: Usage) -> str:
+    return line([answers_, tool, calls, *_cost(usage)])
+
+
+_COST = ("prompt tokens", "answer tokens", "dollars")
+
+
+def _cost(usage: Usage) -> tuple[str, str, str]:
     price = price_of(PRICED, "https://api.openai.com/v1")
     usage = Usage(
         prompt_tokens=usage.prompt_tokens, completion_tokens=usage.completion_tokens
     )  # as if nothing was cached, as for the other tools
     dollars = price.cost(usage) if price else Decimal(0)
-    tokens = (f"{usage.prompt_tokens:,}", f"{usage.completion_tokens:,}")
-    return line([answers_, tool, calls, *tokens, f"{dollars:.4f}"])
+    return f"{usage.prompt_tokens:,}", f"{usage.completion_tokens:,}", f"{dollars:.4f}"
+
+
+def extension_table() -> list[str]:
+    """Lines about the cost of relevance when one of ten documents is new, for one retrieval."""
+    documents = [text for row in made_up(3) for text in row["documents"]][:DOCUMENTS]
+    base = {"id": "a", "question": "Why?", "documents": documents[1:], "response": "So."}
+    lines = [line(["one of ten documents is new", "calls", *_COST])]
+    lines.append("| --- | --: | --: | --: | --: |")
+    for extends in (False, True):
+        store = labeler.MemoryStore()
+        with Provider(count_tokens=True) as provider:
+            judge = labeler.OpenAIJudge("m", api_key="none", base_url=provider.url)
+            options: dict[str, Any] = {"judge": judge, "store": store, "relevance": "blind"}
+            labeler.label([base], progress=False, **options)
+            known = {one.key for one in store}
+            row = {**base, "documents": documents}
+            labeler.label([row], progress=False, extend_retrieval=extends, **options)
+        new = [one.reply for one in store if one.kind == "retrieval" and one.key not in known]
+        usage = sum((one.usage for one in new if one.usage), Usage())
+        name = "`--extend-retrieval`" if extends else "all ten together"
+        lines.append(line([name, sum(one.attempts for one in new), *_cost(usage)]))
+    return lines
 
 
 def retrievals(folder: Path) -> str:
@@ -232,7 +261,7 @@ def retrievals(folder: Path) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print both tables."""
+    """Print all tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=ragbench_folder())
     parser.add_argument("--groups", type=int, help="use the first groups only")
@@ -242,7 +271,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"{len(pairs)} groups of two responses over one retrieval.\n")
     print("\n".join(lines), "\n")
     print(retrievals(options.folder), "\n")
-    print("\n".join(cost_table()))
+    print("\n".join(cost_table()), "\n")
+    print("\n".join(extension_table()))
     return 0 if kept else 1
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
@@ -214,27 +214,33 @@ def _sort_retrieval(
     how: RetrievalTasks, row: Task, store: LabelStore, tally: _Tally, *, retry_failed: bool
 ) -> bool:
     """Count a row's retrieval label, once; return False if it failed before."""
-    retrieval = how.task(row)
-    if retrieval.key not in tally.retrievals:
-        tally.retrievals.add(retrieval.key)
-        _sort_task(how, retrieval, store, tally, retry_failed=retry_failed)
-    return retry_failed or store.failure(retrieval.key) is None
+    retrieval, found = how.task(row), tally.retrievals
+    if retrieval.key not in found:
+        asked = _sort_task(how, retrieval, store, tally, retry_failed=retry_failed)
+        found[retrieval.key] = retry_failed or not any(
+            store.get(one.key) is None and store.failure(one.key) for one in asked
+        )
+    return found[retrieval.key]
 
 
 def _sort_task(
     how: PromptTasks, request: Task[Any], store: LabelStore, tally: _Tally, *, retry_failed: bool
-) -> None:
-    """Count a task as a run would treat it, or its windows."""
+) -> Sequence[Task[Any]]:
+    """Count a task as a run would treat it, or its windows; return what is asked."""
     windowed = how.windows_of(request, lambda key: store.get(key) is not None)
     if windowed is None or store.get(windowed.task.key) is not None:
-        _sort_request(windowed.task if windowed else request, store, tally, retry_failed)
-    elif not tally.is_new(windowed.task.key):
+        request = windowed.task if windowed else request
+        _sort_request(request, store, tally, retry_failed)
+        return (request,)
+    if not tally.is_new(windowed.task.key):
         tally.shared += 1
-    else:
-        before = tally.asked
-        for part in windowed.parts:
-            _sort_request(part, store, tally, retry_failed)
+        return windowed.parts
+    before = tally.asked
+    for part in windowed.parts:
+        _sort_request(part, store, tally, retry_failed)
+    if windowed.is_long:
         tally.note_windows(request, tally.asked - before)
+    return windowed.parts
 
 
 def _sort_request(request: Task[Any], store: LabelStore, tally: _Tally, retry_failed: bool) -> None:
@@ -362,7 +368,7 @@ class _Tally:
         self._bills = [Bill(price), Bill(price.batched())] if price else []
         self._kinds: dict[str, _Kind] = {}
         self._rules = cache_rules(how.judge.spec)
-        self.retrievals: set[str] = set()
+        self.retrievals: dict[str, bool] = {}
 
     def is_new(self, key: str) -> bool:
         """Return whether no earlier row has the same key."""

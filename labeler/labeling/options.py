@@ -77,6 +77,13 @@ class TaskOptions:
             "call that shows no response."
         ),
     ] = WITH_RESPONSE
+    extend_retrieval: Annotated[
+        bool,
+        Option(
+            "With --relevance blind: where only one document is new to a stored retrieval label, "
+            "judge that one alone."
+        ),
+    ] = False
     terse: Annotated[
         bool,
         Option("Have the judge write short names and joined keys: fewer output tokens."),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,6 +14,7 @@ from labeler.labeling.canaries import Canaries
 from labeler.labeling.failures import repeated
 from labeler.labeling.run import Pending, Run
 from labeler.labeling.tasks import LabelTasks, RetrievalTasks, TaskFactory
+from labeler.labeling.windows import Windowed
 from labeler.labels.record import AnyOutcome, LabelFailure, RetrievalBasis
 from labeler.labels.retrieval_record import RetrievalRecord, basis_of
 from labeler.sentences.example import Example
@@ -31,6 +32,10 @@ class Retrievals:
     """Failures by key; the records are in the store."""
     _seen: set[bytes] = field(default_factory=set, init=False)
     """Keys of those that were submitted, in 32 bytes each."""
+    _bought: set[bytes] = field(default_factory=set, init=False)
+    """Keys that were unknown before, if labels may be extended."""
+    _extended: dict[str, str] = field(default_factory=dict, init=False)
+    """Keys of all documents together, by those of extended labels of this run."""
 
     def judge(
         self,
@@ -53,13 +58,15 @@ class Retrievals:
         blind = [one for one in factories if isinstance(one, LabelTasks) and one.relevance]
         if not blind:
             return
-        pass_ = _FirstPass(self.run, blind, canaries, self._seen)
+        pass_ = _FirstPass(self, blind, canaries)
         for outcome, _ in self.run.in_order(rows, pass_.submit, expected=expected):
             if isinstance(outcome, LabelFailure):
-                self.failed[outcome.key or ""] = outcome
+                key = outcome.key or ""
+                self.failed[self._extended.get(key, key)] = outcome
+        made = f", {len(self._extended):,} extend a stored one by a document"
         self.run.notice(
-            f"relevance: {len(pass_.seen):,} retrieval labels for {expected:,} rows, "
-            f"{len(self.failed):,} failed"
+            f"relevance: {len(self._seen):,} retrieval labels for {expected:,} rows, "
+            f"{len(self.failed):,} failed{made * bool(self._extended)}"
         )
 
     def rest(self, factory: TaskFactory, task: Task[Any]) -> Task[Any] | LabelFailure:
@@ -78,12 +85,40 @@ class Retrievals:
 
     def outcome(self, relevance: RetrievalTasks, task: Task[Any]) -> AnyOutcome | None:
         """Return the retrieval label of a row's task, or its failure; ``None`` if unknown."""
-        whole = relevance.task(task)
-        windowed = self.run.windows_of(relevance, whole)
+        whole, store = relevance.task(task), self.run.cache.store
+        known = store.get(whole.key) or self.failed.get(whole.key)
+        if known is not None:
+            return known
+        windowed = self.windows_of(relevance, whole)
         asked: Task[Any] = windowed.task if windowed else whole
-        store = self.run.cache.store
-        known = store.get(asked.key) or self.failed.get(asked.key)
-        return known or self.run.cache.find(asked) or store.failure(asked.key)
+        known = store.get(asked.key) or self.failed.get(asked.key) or self.run.cache.find(asked)
+        parts = (asked, *windowed.parts) if windowed else (asked,)
+        return known or next(filter(None, (store.failure(one.key) for one in parts)), None)
+
+    def windows_of(self, relevance: RetrievalTasks, whole: Task[Any]) -> Windowed | None:
+        """Return the parts in which a retrieval is judged; ``None`` if it is judged as a whole.
+
+        A label that this run buys is not extended: it would depend on the pace of the answers.
+        """
+        return relevance.windows_of(whole, self._was_known)
+
+    def _was_known(self, key: str) -> bool:
+        return self.run.cache.is_known(key) and bytes.fromhex(key) not in self._bought
+
+    def submit(self, relevance: RetrievalTasks, whole: Task[Any]) -> Iterator[Pending]:
+        """Submit a retrieval that was not submitted before."""
+        if (key := bytes.fromhex(whole.key)) in self._seen:
+            return
+        self._seen.add(key)
+        windowed = self.windows_of(relevance, whole)
+        if relevance.extends:
+            asked = windowed.parts if windowed else (whole,)
+            self._bought |= {
+                bytes.fromhex(one.key) for one in asked if not self.run.cache.is_known(one.key)
+            }
+            if windowed and not windowed.is_long:
+                self._extended[windowed.task.key] = whole.key
+        yield self.run.submit(relevance.judge, whole, windowed)
 
 
 def resting(task: Task[Any], basis: RetrievalBasis) -> Task[Any]:
@@ -95,10 +130,9 @@ def resting(task: Task[Any], basis: RetrievalBasis) -> Task[Any]:
 class _FirstPass:
     """Submits the retrievals of rows, each once."""
 
-    run: Run
+    retrievals: Retrievals
     factories: Sequence[LabelTasks]
     canaries: Canaries | None
-    seen: set[bytes]
 
     def submit(self, row: Row) -> Iterator[Pending]:
         """Submit the retrievals of a row that no earlier row has."""
@@ -109,16 +143,8 @@ class _FirstPass:
                 task = factory.task(row.content)
                 planted = self.canaries.copy_of(task) if self.canaries else None
                 for one in (task, planted):
-                    if one is not None:
-                        yield from self._submit(factory.relevance, one)
-
-    def _submit(self, relevance: RetrievalTasks | None, row: Task[Any]) -> Iterable[Pending]:
-        if relevance is None:
-            return
-        task = relevance.task(row)
-        if (key := bytes.fromhex(task.key)) not in self.seen:
-            self.seen.add(key)
-            yield self.run.submit(relevance.judge, task, self.run.windows_of(relevance, task))
+                    if one is not None and (relevance := factory.relevance):
+                        yield from self.retrievals.submit(relevance, relevance.task(one))
 
 
 def _failure(task: Task[Any], found: AnyOutcome | None) -> LabelFailure:

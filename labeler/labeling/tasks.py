@@ -132,6 +132,18 @@ class PromptTasks:
 class RetrievalTasks(PromptTasks):
     """Builds tasks about the relevance of documents, judged without a response."""
 
+    extends: bool = False
+    """Whether only the added document is judged where the others have a stored label."""
+
+    def windows_of(self, task: Task[Any], is_known: Callable[[str], bool]) -> Windowed | None:
+        """Cut a task into windows, or into an added document and those of a stored label."""
+        windowed = super().windows_of(task, is_known)
+        if windowed or not self.extends or task.signature.canary or is_known(task.key):
+            return windowed
+        from labeler.labeling.extending import extension_of  # noqa: PLC0415 - an option only
+
+        return extension_of(task, is_known)
+
     def task(self, row: Task[Any]) -> Task[RetrievalLabel]:
         """Build the task that a row's label rests on; rows of one retrieval have the same."""
         example = retrieval_example(row.example)
@@ -222,6 +234,7 @@ def label_tasks(
     if is_blind:
         name = f"retrieval/{version_of(prompt)}"
         asked: dict[str, Any] = {"prompt": load_prompt(name), "schema": load_schema(name)}
+        asked["extends"] = options.extend_retrieval
         common["relevance"] = RetrievalTasks(**asked, **common)
     if profile != AUTO:
         worded, schema = _asked(PROFILES[profile], prompt, is_blind)
@@ -248,6 +261,10 @@ def _is_blind(judge: Judge, options: LabelOptions | BatchOptions | EstimateOptio
     if options.relevance not in RELEVANCE:
         raise UnknownName(unknown("relevance", options.relevance, RELEVANCE))
     is_blind = options.relevance == BLIND
+    if options.extend_retrieval and not is_blind:
+        raise UsageError(
+            "--extend-retrieval extends labels that judge a retrieval alone: add --relevance blind"
+        )
     if is_blind:
         require_answers(judge, TASK_KINDS["retrieval"]())
     return is_blind

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 from labeler.errors import BadRow
 from labeler.judges.prompting import data_lines, sentence_line
@@ -86,6 +86,9 @@ class Windowed:
         task: task of the merged label, with a key of its own.
         parts: a task for each window, in reading order.
     """
+
+    is_long: ClassVar[bool] = True
+    """False if the parts are no windows."""
 
     task: Task
     parts: tuple[Task, ...]

@@ -57,7 +57,13 @@ from labeler.labels.answering import LONGEST_NAME, AnsweringModel
 from labeler.labels.answers import SPECIAL_SUPPORT
 from labeler.labels.non_answers import OVERRULED
 from labeler.labels.profiles import BY_FAMILY, family_of, lacks_relevance
-from labeler.labels.record import LabelRecord, key_of, retrieval_key, shows_reference
+from labeler.labels.record import (
+    LabelRecord,
+    extended_key,
+    key_of,
+    retrieval_key,
+    shows_reference,
+)
 from labeler.labels.signature import Signature, canonical_json
 from labeler.sentences.example import KeyedToolOutput, KeyedTurn, Sentence
 from labeler.sentences.keys import (
@@ -306,7 +312,7 @@ def _require_basis(basis: Any, example: Any, relevant: list[str]) -> None:  # no
     if basis is None:
         raise NeedsValidation
     signature = _parsed_signature(bytes(basis.signature))
-    if basis.key != retrieval_key(example, signature):
+    if basis.key != extended_key(retrieval_key(example, signature), _or(basis.extends, None)):
         raise NeedsValidation
     if basis.all_relevant_sentence_keys != relevant:
         raise NeedsValidation
