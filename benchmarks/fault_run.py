@@ -36,9 +36,11 @@ from unittest.mock import patch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
+from httpx2 import Response
+
 import labeler
 from fault_figures import Compared, Row, Run, Work, report
-from labeler.judges.openai.client import send
+from labeler.judges.openai.client import Chat
 from labeler.labels.record import LabelFailure, LabelRecord
 from peers.environments import ROOT, cache_folder, interpreter, quiet, version
 from peers.records import made_up
@@ -124,15 +126,17 @@ def receiving() -> Iterator[Received]:
     """
     received = Received()
 
-    async def watched(client: Any, body: Mapping[str, Any]) -> Any:  # noqa: ANN401 - passed on
+    send = Chat.send
+
+    async def watched(chat: Chat, body: Mapping[str, Any]) -> Response:
         record = body["messages"][1]["content"]
         received.asked_again += record in received.records
-        response = await send(client, body)
+        response = await send(chat, body)
         if GOOD.encode() in response.content:
             received.records.add(record)
         return response
 
-    with patch("labeler.judges.openai.judge.send", watched):
+    with patch.object(Chat, "send", watched):
         yield received
 
 

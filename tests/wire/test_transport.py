@@ -18,7 +18,7 @@ import samples
 from labeler.errors import FatalJudgeError, JudgeError
 from labeler.integrations.batch.client import OpenAIBatches
 from labeler.judges.openai import transport
-from labeler.judges.openai.client import send, server_of
+from labeler.judges.openai.client import server_of
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.options import ServerOptions
 from labeler.store.memory import MemoryStore
@@ -193,9 +193,9 @@ def test_hundreds_of_connections_are_open_at_once_and_closed_in_the_end() -> Non
     """The transport has no limit of its own below that of the run."""
 
     async def ask(provider: Provider) -> None:
-        client = server_of(ServerOptions(base_url=provider.url), KEY).open(60.0)
-        async with client:
-            await asyncio.gather(*(send(client, request_of()) for _ in range(256)))
+        chat = server_of(ServerOptions(base_url=provider.url), KEY).open_chat(60.0)
+        async with chat.client:
+            await asyncio.gather(*(chat.send(request_of()) for _ in range(256)))
 
     with Provider(latency=2.0) as provider:
         asyncio.run(ask(provider))

@@ -14,14 +14,14 @@ from traceback import format_exception
 from typing import Any
 
 import msgspec
-from httpx2 import AsyncClient, Auth, HTTPError, Response
+from httpx2 import AsyncClient, Auth, HTTPError, Request, Response
 from openai import APIConnectionError, APIError, APIStatusError, AsyncOpenAI
 from pydantic import SecretStr
 
 from labeler.errors import UsageError
 from labeler.judges.openai.access import Access, KeyCommand, KeySource
 from labeler.judges.openai.address import NO_KEY, OFFICIAL_URL, host_of, safe_url, usable_key
-from labeler.judges.openai.completion import stated_error
+from labeler.judges.openai.completion import response_error
 from labeler.judges.openai.error_rules import ErrorKind, ObservedError
 from labeler.judges.openai.headers import retry_after
 from labeler.judges.openai.masking import masked, remember_key, remember_value
@@ -69,12 +69,20 @@ class Server:
         Args:
             timeout: seconds between two pieces of a response.
         """
+        return self._client(self.open_http(timeout, Access(self.key, self.headers)))
+
+    def open_chat(self, timeout: float) -> Chat:
+        """Open a client that requests chat completions; arguments as for :meth:`open`."""
+        http = self.open_http(timeout, Access(self.key, self.headers))
+        return Chat(self._client(http), http, dict(self.query))
+
+    def _client(self, http: AsyncClient) -> AsyncOpenAI:
         client = AsyncOpenAI(
             api_key=NO_KEY,  # the real one is added to each request
             base_url=self.base_url,
             default_query=dict(self.query),
             max_retries=0,  # tenacity is the only retry layer
-            http_client=self.open_http(timeout, Access(self.key, self.headers)),
+            http_client=http,
         )
         # The constructor takes omitted values from the environment.
         client.organization, client.project = self.organization, self.project
@@ -136,27 +144,58 @@ def _key_of(options: ServerOptions, key: str | KeySource | None) -> SecretStr | 
     return key
 
 
-async def send(client: AsyncOpenAI, body: Mapping[str, Any]) -> Response:
-    """Request a chat completion; return the complete response with its headers.
+class Chat:
+    """Requests chat completions at the address of openai's client, with its headers.
 
-    The client's own method searches the whole body for names to convert on every call, and
-    serializes it many times slower.
+    The client's own method searches each body for names to convert, and its request layer merges
+    headers, options and addresses anew: half the time of a request. Here that is done once.
 
-    Raises:
-        Exception: one of :data:`WIRE_ERRORS`.
+    Args:
+        client: client of the server.
+        http: HTTP client that it uses.
+        query: parameters of each request's address.
     """
-    return await client.post(
-        "/chat/completions",
-        cast_to=Response,
-        content=msgspec.json.encode(body),
-        options={"security": {"bearer_auth": True}},
-    )
+
+    def __init__(self, client: AsyncOpenAI, http: AsyncClient, query: dict[str, str]) -> None:
+        self.client, self._http = client, http
+        given = client.default_headers.items()
+        self._empty = http.build_request(
+            "POST",
+            f"{client.base_url}chat/completions",
+            params=query or None,
+            headers={name: value for name, value in given if isinstance(value, str)},
+        )
+        del self._empty.headers["content-length"]
+
+    async def send(self, body: Mapping[str, Any]) -> Response:
+        """Request a chat completion; return the complete response with its headers.
+
+        Raises:
+            Exception: one of :data:`WIRE_ERRORS`.
+        """
+        empty = self._empty
+        request = Request(
+            empty.method,
+            empty.url,
+            headers=empty.headers,
+            content=msgspec.json.encode(body),
+            extensions=empty.extensions,
+        )
+        try:
+            response = await self._http.send(request)
+        except Exception as error:
+            raise APIConnectionError(request=request) from error
+        if not response.is_success:
+            raise APIStatusError(response.reason_phrase, response=response, body=None)
+        return response
 
 
 def observed_error(error: Exception) -> ObservedError:
     """Describe one of :data:`WIRE_ERRORS` without the parts of the request that it holds."""
     if isinstance(error, APIStatusError):
-        return stated_error(error.body, error.status_code, retry_after(error.response.headers))
+        response = error.response
+        wait = retry_after(response.headers)
+        return response_error(response.content, response.status_code, wait)
     if (no_key := missing_key(error)) is not None:
         return ObservedError("no_key", facts=str(no_key))
     if (status := refused_by_proxy(error)) is not None:

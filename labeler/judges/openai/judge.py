@@ -8,7 +8,6 @@ from labeler.judges.openai.client import (
     headers_of,
     may_be_charged,
     observed_error,
-    send,
 )
 from labeler.judges.openai.completion import parse_completion
 from labeler.judges.openai.hosted import HostedJudge
@@ -24,11 +23,11 @@ class OpenAIWire:
     errors = WIRE_ERRORS
 
     def __init__(self, server: Server, spec: OpenAISpec) -> None:
-        self._client = server.open(spec.timeout)
+        self._chat = server.open_chat(spec.timeout)
 
     async def send(self, asked: Request) -> Reply:
         """Request a completion."""
-        response = await send(self._client, request_body(*asked[:4], cached=asked.cached))
+        response = await self._chat.send(request_body(*asked[:4], cached=asked.cached))
         return Reply(parse_completion(response.content), response.headers)
 
     def observe(self, error: Exception) -> FailedRequest:
@@ -37,11 +36,11 @@ class OpenAIWire:
 
     async def look_up(self, model: str) -> Preflight:
         """Look the model up."""
-        return await preflight(self._client, model)
+        return await preflight(self._chat.client, model)
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._client.close()
+        await self._chat.client.close()
 
 
 class OpenAIJudge(HostedJudge):

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from urllib.parse import quote
 
+from httpx2 import Response
 from openai import AsyncOpenAI
 
 from labeler.judges.openai.client import WIRE_ERRORS, observed_error
@@ -37,6 +39,8 @@ async def preflight(
 ) -> Preflight:
     """Look the model up.
 
+    The client's own method for it would first import the classes of all of OpenAI's endpoints.
+
     Args:
         client: client with the key and the address.
         model: name of the model.
@@ -45,10 +49,11 @@ async def preflight(
     """
     try:
         async with asyncio.timeout(patience):
-            found = await client.models.retrieve(model)
+            path = f"/models/{quote(model, safe=':')}"
+            found: object = (await client.get(path, cast_to=Response)).json()
     except WIRE_ERRORS as error:
         return failed_lookup(observed_error(error))
-    shutdown = text_of(getattr(found, "shutdown_date", None))
+    shutdown = text_of(found.get("shutdown_date") if isinstance(found, dict) else None)
     warning = _retirement_warning(model, shutdown, today or datetime.now(UTC).date())
     return Preflight(warning=warning)
 
