@@ -91,17 +91,19 @@ def _continues(block: str, line: str) -> bool:
 def lines(text: str) -> Iterator[Line]:
     """Yield every line with its kind: a group of ``_STRUCTURE``, or blank, plain or code."""
     found = text.splitlines(keepends=True)
+    is_fenced = "```" in text or "~~~" in text
+    marks = list(map(_fence, found)) if is_fenced else [""] * len(found)
     # A retrieved chunk may hold half a fence. Only a fence that is closed further down hides the
     # structure of its lines; the last mark of each kind shows that without searching ahead.
-    last_fence = {mark: number for number, line in enumerate(found) if (mark := _fence(line))}
+    last_fence = {mark: number for number, mark in enumerate(marks)}
     fence = ""
     start = 0
-    for number, line in enumerate(found):
-        kind, body = ("code", 0) if fence else _kind(line)
-        if fence and _fence(line) == fence:
+    for number, (line, mark) in enumerate(zip(found, marks, strict=True)):
+        kind, body = ("code", 0) if fence else ("fence", 0) if mark else _kind(line)
+        if fence and mark == fence:
             fence = ""
         elif kind == "fence":
-            fence = _fence(line) if last_fence[_fence(line)] > number else ""
+            fence = mark if last_fence[mark] > number else ""
             kind = kind if fence else "rule"
         yield Line(kind, start, start + body, start + len(line))
         start += len(line)
@@ -117,11 +119,9 @@ def _fence(line: str) -> str:
 
 
 def _kind(line: str) -> tuple[str, int]:
-    """Return the kind of a line outside code, and how long its marker is."""
+    """Return the kind of a line that is no code and no fence, and how long its marker is."""
     if line.isspace():
         return "blank", 0
-    if _fence(line):
-        return "fence", 0
     match = _STRUCTURE.match(line)
     if match is None or match.lastgroup is None:
         return "plain", 0

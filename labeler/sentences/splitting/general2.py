@@ -147,7 +147,10 @@ def split(text: str) -> list[Piece]:
         found = [(unit.start, unit.end)] if unit.verbatim else _sentences(flat, unit)
         nice = _NICE_IN_ROWS if unit.verbatim else _NICE_IN_PROSE
         for start, end in found:
-            spans.extend(bounded(text, start, end, nice, LONGEST))
+            if end - start > LONGEST:
+                spans.extend(bounded(text, start, end, nice, LONGEST))
+            else:
+                spans.append((start, end))
     return [trimmed(text, start, end) for start, end in joined(text, spans, LONGEST, flat)]
 
 
@@ -167,7 +170,7 @@ def _sentences(flat: str, unit: Block) -> Iterator[Span]:
     quotes = (quote.span() for quote in _QUOTES.finditer(flat, start, end))
     kept = [span for span in quotes if not _stands_alone(flat, span, cuts)]
     for cut in sorted(cuts):
-        is_inner = cut <= first or _is_marker(flat, start, cut) or _is_inside(kept, cut)
+        is_inner = cut <= first or _is_marker(flat, start, cut) or (kept and _is_inside(kept, cut))
         if cut == end or not is_inner:
             yield start, cut
             start = cut
@@ -181,7 +184,7 @@ def _is_marker(flat: str, start: int, end: int) -> bool:
 
 def _behind_space(flat: str, cut: int) -> int:
     """Move a cut behind the space, which may hide characters of no width."""
-    if flat[cut : cut + 2].lstrip(" ") == flat[cut + 1 : cut + 2] != "":  # most often one
+    if flat[cut : cut + 1] == " " != flat[cut + 1 : cut + 2]:  # most often one
         return cut + 1
     space = _SPACE.match(flat, cut)
     return space.end() if space else cut
@@ -189,7 +192,8 @@ def _behind_space(flat: str, cut: int) -> int:
 
 def _list_numbers(flat: str, unit: Block) -> list[int]:
     """Find where the items of a list inside a line begin: with 1., 2., … or a bullet."""
-    if flat.find("1.", unit.start, unit.end) < 0 and not _BULLET.search(flat, unit.start, unit.end):
+    is_numbered = flat.find("1.", unit.start, unit.end) >= 0
+    if not is_numbered and (flat.isascii() or not _BULLET.search(flat, unit.start, unit.end)):
         return []
     numbers: list[int] = []
     bullets: list[int] = []

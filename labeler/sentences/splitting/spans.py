@@ -41,15 +41,17 @@ def flatten(text: str) -> str:
     """Replace characters that hide a stop; offsets stay the same."""
     # An opening single quote is often an apostrophe (‘n Go, ‘90s). An engine would look for its
     # partner and join all sentences up to there, so it gets the closing quote instead.
+    if text.isascii() and text.isprintable():
+        return text
     return _FOREIGN.sub(" ", text).replace("‘", "’")
 
 
 def trimmed(text: str, start: int, end: int) -> Piece:
     """Return the piece of a span that is not blank."""
-    inner = text[start:end].rstrip()
-    visible = inner.lstrip()
-    start += len(inner) - len(visible)
-    return Piece(text=visible, start=start, end=start + len(visible))
+    visible = text[start:end].lstrip()
+    start = end - len(visible)
+    visible = visible.rstrip()
+    return Piece(visible, start, start + len(visible))
 
 
 def joined(text: str, spans: Iterable[Span], longest: int, words: str = "") -> Iterator[Span]:

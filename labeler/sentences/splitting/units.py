@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 
 from labeler.sentences.splitting.abbreviations import GERMAN_ORDINAL, STARTERS
@@ -24,14 +24,14 @@ _LONGEST_TURN = 300
 _WRAP_WIDTHS = range(40, 141)
 
 _QUOTED = re.compile(r'"[^"]*"')
-# Delimiters of table rows, and how many adjacent lines make a table if they have one each, or more
-# each. Delimiters of prose have a space after them.
+# Delimiters of table rows: a text that they contain, and how many adjacent lines make a table if
+# they have one each, or more each. Delimiters of prose have a space after them.
 _DELIMITERS = (
-    (re.compile(r"\S *\t"), 2, 2),
-    (re.compile(r"\|"), 2, 2),
-    (re.compile(r"[^\s.!?:;] {2,}(?=\S)"), 3, 2),
-    (re.compile(r";(?=\S)"), 3, 2),
-    (re.compile(r",(?=\S)"), 3, 2),
+    ("\t", re.compile(r"\S *\t"), 2, 2),
+    ("|", re.compile(r"\|"), 2, 2),
+    ("  ", re.compile(r"[^\s.!?:;] {2,}(?=\S)"), 3, 2),
+    (";", re.compile(r";(?=\S)"), 3, 2),
+    (",", re.compile(r",(?=\S)"), 3, 2),
 )
 _CLOCK = r"\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d{1,6})?"
 _LOG = re.compile(
@@ -81,18 +81,20 @@ _END_TAGS = re.compile(rf".*(?:</{_BLOCK_TAG}|<[bh]r\b[^<>]{{0,300}}>)", re.IGNO
 def units(text: str) -> Iterator[Block]:
     """Yield the units of a text in reading order; together they hold all but blank lines."""
     found = list(lines(text))
-    labels = Counter(label for line in found if (label := _label(text, line)))
+    # A label counts where another line has one: never in a text of one line.
+    labels = [label for line in found if (label := _label(text, line))] if len(found) > 1 else []
+    counts = Counter(labels) if labels else {}
     for is_blank, paragraph in groupby(found, key=lambda line: line.kind == "blank"):
         if not is_blank:
-            for block in _paragraph(text, list(paragraph), labels):
+            for block in _paragraph(text, list(paragraph), counts):
                 yield from _between_tags(text, block)
 
 
-def _paragraph(text: str, found: list[Line], labels: Counter[str]) -> Iterator[Block]:
+def _paragraph(text: str, found: list[Line], labels: Mapping[str, int]) -> Iterator[Block]:
     """Yield the blocks of adjacent lines that are not blank."""
     refined = _refined(text, found, labels)
-    width = max(_width(_content(text, line)) for line in refined)
     first = last = refined[0]
+    width = max(_width(_content(text, line)) for line in refined) if len(refined) > 1 else 0
     for line in refined[1:]:
         if not _continues(text, first, last, line, width):
             yield _block(first, last)
@@ -110,13 +112,12 @@ _VERBATIM = frozenset({"fence", "row", "log", "reference"})
 _RUNNING = frozenset({"item", "field", "plain", "turn", "log", "reference"})
 
 
-def _refined(text: str, found: list[Line], labels: Counter[str]) -> list[Line]:
+def _refined(text: str, found: list[Line], labels: Mapping[str, int]) -> list[Line]:
     """Replace the kinds of lines by those that their neighbors show."""
     rows = _is_row(text, found)
-    named = [_label(text, line) for line in found]
+    named = [_label(text, line) if labels else "" for line in found]
     refined = []
     for n, line in enumerate(found):
-        near = [m for m in (n - 1, n + 1) if 0 <= m < len(found)]
         kind = line.kind
         if kind in {"plain", "field", "item"}:
             if kind != "item" and rows[n]:
@@ -125,11 +126,11 @@ def _refined(text: str, found: list[Line], labels: Counter[str]) -> list[Line]:
                 kind = "log"
             elif _REFERENCE.match(text, line.start, line.end):
                 kind = "reference"
-            elif kind != "item" and labels[named[n]] > 1:
+            elif kind != "item" and labels.get(named[n], 0) > 1:
                 kind = "turn"
-            elif kind == "plain" and named[n] and any(named[m] for m in near):
+            elif kind == "plain" and named[n] and any((*named[n - 1 : n], *named[n + 1 : n + 2])):
                 kind = "field"
-        refined.append(line._replace(kind=kind))
+        refined.append(line if kind == line.kind else line._replace(kind=kind))
     return refined
 
 
@@ -156,9 +157,11 @@ def _is_row(text: str, found: list[Line]) -> list[bool]:
 
 def _columns(text: str, line: Line) -> tuple[int, int, int] | None:
     """Return the delimiter of a line, its count, and how many such lines make a table."""
-    content = _QUOTED.sub('""', _content(text, line))
-    for number, (pattern, if_one, if_more) in enumerate(_DELIMITERS):
-        count = len(pattern.findall(content))
+    content = _content(text, line)
+    if '"' in content:
+        content = _QUOTED.sub('""', content)
+    for number, (sign, pattern, if_one, if_more) in enumerate(_DELIMITERS):
+        count = len(pattern.findall(content)) if sign in content else 0
         if count:
             # Rows of CSV have equal counts; a text with tabs is a table anyway.
             is_table = if_one == if_more
@@ -167,7 +170,7 @@ def _columns(text: str, line: Line) -> tuple[int, int, int] | None:
 
 
 def _width(content: str) -> int:
-    return len(content) + len(_WIDE.findall(content))
+    return len(content) + (0 if content.isascii() else len(_WIDE.findall(content)))
 
 
 def _continues(text: str, first: Line, last: Line, line: Line, width: int) -> bool:
@@ -199,7 +202,7 @@ def _wraps(before: str, after: str, width: int) -> bool:
 def _between_tags(text: str, block: Block) -> Iterator[Block]:
     """Yield the parts of a block between HTML block tags."""
     start, body = block.start, block.body
-    if not block.verbatim:
+    if not block.verbatim and "<" in text:
         for tags in _TAGS.finditer(text, block.start, block.end):
             closing = _END_TAGS.match(text, tags.start(), tags.end())
             cut = closing.end() if closing else tags.start()
