@@ -242,6 +242,8 @@ def _reject_deep_nesting(value: object, where: str) -> None:
             if isinstance(outer, dict | list | tuple)
             for part in (outer.values() if isinstance(outer, dict) else outer)
         ]
+        if not level:
+            return
     if any(isinstance(part, dict | list | tuple) for part in level):
         raise _wrong_type(
             where,

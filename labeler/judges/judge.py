@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Protocol, Self
 
@@ -40,17 +41,8 @@ class JudgeSpec(BaseModel):
 
     def sampling(self) -> dict[str, Any]:
         """Return the parameters, besides the model, that are set and can change a label."""
-        sampling: dict[str, Any] = {}
-        for name, declared in type(self).model_fields.items():
-            marks = {mark for mark in declared.metadata if mark in (InKey, NotInKey)}
-            if len(marks) != 1:
-                raise TypeError(
-                    f"{type(self).__name__}.{name} must be marked InKey or NotInKey, one of them"
-                )
-            value = getattr(self, name)
-            if InKey in marks and name not in self.named and value is not None:
-                sampling[name] = value
-        return dict(sorted(sampling.items()))
+        given = ((name, getattr(self, name)) for name in _in_key(type(self)))
+        return {name: value for name, value in given if value is not None}
 
     def asked_for(self, schema: ResponseSchema) -> Self:
         """Return the settings in which answers of a schema are asked for."""
@@ -87,6 +79,23 @@ class JudgeSpec(BaseModel):
             splitter=splitter,
             trial=trial,
         )
+
+
+@cache
+def _in_key(spec: type[JudgeSpec]) -> list[str]:
+    """Return the sorted names of the fields that can change a label, besides judge and model.
+
+    Raises:
+        TypeError: a field has not exactly one mark.
+    """
+    found = []
+    for name, declared in spec.model_fields.items():
+        marks = {mark for mark in declared.metadata if mark in (InKey, NotInKey)}
+        if len(marks) != 1:
+            raise TypeError(f"{spec.__name__}.{name} must be marked InKey or NotInKey, one of them")
+        if InKey in marks and name not in spec.named:
+            found.append(name)
+    return sorted(found)
 
 
 class UnusableAnswer(JudgeError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, ClassVar, Generic, NamedTuple
 
 from typing_extensions import TypeVar
@@ -61,6 +61,7 @@ AnswerT = TypeVar("AnswerT", bound=Frozen, default=GPTLabelingOutput)
 Answer_co = TypeVar("Answer_co", bound=Frozen, default=GPTLabelingOutput, covariant=True)
 
 
+@cache
 def form_share(prompt: str) -> float:
     """Return the expected length of an answer in the forms of a prompt, by that of the long form.
 

@@ -104,10 +104,7 @@ class Approximation:
 
     def count(self, text: str) -> int:
         """Return the approximate tokens of a text."""
-        raw = text.encode("utf-8", "replace")
-        rest = raw.translate(_KINDS, _LETTERS)
-        weights = (weight * rest.count(kind) for kind, weight in _WEIGHTS.items())
-        return round(sum(weights, _LETTER * (len(raw) - len(rest))))
+        return _weight(text)
 
     def count_json(self, text: str) -> int:
         """Return the approximate tokens of compact JSON; each run of punctuation is one token."""
@@ -238,12 +235,25 @@ def request_tokens_at_least(texts: Iterable[str]) -> int:
     return sum(map(_fewest_tokens, texts))
 
 
+_of_few_texts = lru_cache(maxsize=8)
+"""Keeps the counts of the few instructions and schemas that go with every request."""
+
+
+@_of_few_texts
+def _weight(text: str) -> int:
+    raw = text.encode("utf-8", "replace")
+    rest = raw.translate(_KINDS, _LETTERS)
+    weights = (weight * rest.count(kind) for kind, weight in _WEIGHTS.items())
+    return round(sum(weights, _LETTER * (len(raw) - len(rest))))
+
+
+@_of_few_texts
 def _fewest_tokens(text: str) -> int:
     unspaced = 0 if text.isascii() else sum(map(len, _UNSPACED.findall(text)))
     return max(len(text.split()), unspaced // _CHARACTERS)
 
 
-@lru_cache(maxsize=8)  # the same few schemas go with every request
+@_of_few_texts
 def _joined(text: str) -> str:
     return _RUN.sub(",", text)
 

@@ -157,7 +157,9 @@ class Canaries:
 
         A record that already contains one of the planted texts has no copy.
         """
-        copy = None if task.key in self._asked else self.copy_of(task)
+        if not self.share or task.key in self._asked:
+            return None
+        copy = self.copy_of(task)
         if copy is not None:
             self._asked.add(task.key)
         return copy

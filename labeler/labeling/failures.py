@@ -24,8 +24,11 @@ UNSTORABLE = "unstorable"
 
 def record_or_failure(task: Task[Any], reply: JudgeReply[Any]) -> AnyOutcome:
     """Check a reply: return its record, or a failure if its answer breaks the contract."""
-    facts = reply.facts.model_copy(update={"labeler_version": __version__})
-    checked = task.record(replace(reply, facts=facts))
+    facts = reply.facts
+    if facts.labeler_version != __version__:
+        facts = facts.model_copy(update={"labeler_version": __version__})
+        reply = replace(reply, facts=facts)
+    checked = task.record(reply)
     if not isinstance(checked, tuple):
         return checked
     return task_failure(

@@ -109,14 +109,12 @@ def has_long_text(answer: Frozen) -> bool:
     Such an answer is no label; it is not one of the violations, which published schemas list.
     """
     return any(
-        has_long_text(part) if isinstance(part, Frozen) else _is_long(part)
+        len(part) > LONGEST_TEXT
+        if isinstance(part, str)
+        else isinstance(part, Frozen) and has_long_text(part)
         for value in vars(answer).values()
         for part in (value if isinstance(value, tuple) else (value,))
     )
-
-
-def _is_long(value: object) -> bool:
-    return isinstance(value, str) and len(value) > LONGEST_TEXT
 
 
 _Claim = TypeVar("_Claim", bound=ResponseClaim)

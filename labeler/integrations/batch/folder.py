@@ -267,8 +267,12 @@ def batches(store: Path) -> list[BatchFolder]:
 
 
 def _folders(store: Path) -> list[Path]:
+    return [store / FOLDER / name for name in _names(store)]
+
+
+def _names(store: Path) -> list[str]:
     try:
-        return sorted(p for p in (store / FOLDER).iterdir() if _NAME.fullmatch(p.name))
+        return sorted(filter(_NAME.fullmatch, os.listdir(store / FOLDER)))  # noqa: PTH208 - asked for each row
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
@@ -329,7 +333,7 @@ class PendingKeys:
         Raises:
             StoreError: the state of a batch cannot be read.
         """
-        found = [path.name for path in _folders(self._store)]
+        found = _names(self._store)
         if found != self._folders:
             self._keys, self._folders = pending_keys(self._store), found
         return self._keys.get(key)

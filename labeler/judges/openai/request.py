@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from labeler.judges.openai.address import OFFICIAL_URL, host_of
@@ -96,7 +97,12 @@ def request_parts(
 def _cache_key(task: Task) -> str:
     """Return a name for the part of a prompt that all records share; it holds none of a record."""
     prompt, schema = task.prompt.artifact, task.schema.artifact
-    return f"labeler-{digest([task.signature.model, prompt.digest, schema.digest])[:32]}"
+    return _name_of(task.signature.model, prompt.digest, schema.digest)
+
+
+@cache
+def _name_of(*facts: str) -> str:
+    return f"labeler-{digest(list(facts))[:32]}"
 
 
 def marks_prefix(spec: OpenAISpec) -> bool:

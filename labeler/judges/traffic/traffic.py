@@ -20,7 +20,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from labeler.errors import RunPaused, UsageError
 from labeler.judges.traffic.breaker import Breaker
@@ -141,6 +141,8 @@ class Traffic:
         self.clock, self.notice = clock, notice
         self.stopping = asyncio.Event()
         """Set while the run is stopping: nothing more is sent, pauses end."""
+        self._waits: set[asyncio.Future[None]] = set()
+        """Wake those who wait for something :meth:`unless_stopped`."""
         shared = self.limits.shared
         self.budget = shared.budget() if shared else Budget(self.limits.budget)
         self._pool = SlotPool(concurrency)
@@ -178,6 +180,7 @@ class Traffic:
         limits = replace(self.limits, shared=None)
         other = Traffic(maximum, limits, notice=self.notice, clock=self.clock)
         other.stopping, other._changed = self.stopping, self._changed
+        other._waits = self._waits
         other._pool, other._slots = self._pool, Slots(maximum, self.clock, self._pool)
         other.budget, other._user_buckets = budget or self.budget, self._user_buckets
         return other
@@ -291,24 +294,26 @@ class Traffic:
             Stopped: the run stopped first.
         """
         result = asyncio.ensure_future(waiting)
-        if self.stopping.is_set() and not result.done():
-            result.cancel()  # a coroutine does not even start
-            raise Stopped
-        stopped = asyncio.ensure_future(self.stopping.wait())
-        either: set[asyncio.Future[Any]] = {result, stopped}
+        woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        result.add_done_callback(lambda _: _wake(woken))
+        self._waits.add(woken)
         try:
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            # If it is stopping, a coroutine does not even start.
+            if not (self.stopping.is_set() or result.done()):
+                await woken
             if not result.done():
                 raise Stopped
             return result.result()
         finally:
+            self._waits.discard(woken)
             result.cancel()
-            stopped.cancel()
 
     def stop(self) -> None:
         """Send nothing more, and wake all waiting senders."""
         self.stopping.set()
         self._changed.set()
+        for wait in self._waits:
+            _wake(wait)
 
     async def _begin(self) -> None:
         """Wait until another row may begin; few may before the first label."""
@@ -468,6 +473,11 @@ class Traffic:
                 "the requests or tokens a minute that this run is limited to hold it back: the "
                 f"next request goes in {seconds:.0f} s, at {_local_time(seconds)}"
             )
+
+
+def _wake(wait: asyncio.Future[None]) -> None:
+    if not wait.done():
+        wait.set_result(None)
 
 
 def _local_time(seconds: float) -> str:
