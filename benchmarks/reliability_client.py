@@ -12,13 +12,16 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import labeler
-from labeler.judges.openai.client import server_of
+from labeler.calculators.index import store_index  # noqa: F401 - else imported on demand
+from labeler.judges.openai.client import WIRE_ERRORS, server_of
 from labeler.judges.openai.request import request_body
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
@@ -61,12 +64,27 @@ def with_bare_client(url: str, rows: Path, concurrency: int, _: Path) -> Callabl
     return lambda: asyncio.run(ask_all())
 
 
+def warm_up(rows: Path) -> None:
+    """Have everything imported that either client imports on demand: nobody listens there."""
+    judge = labeler.OpenAIJudge(MODEL, api_key="none", base_url="http://127.0.0.1:1/v1")
+
+    async def knock() -> None:
+        async with server_of(judge.spec, "none").open(1.0) as client:
+            with suppress(*WIRE_ERRORS):
+                await client.chat.completions.create(model=MODEL, messages=[])
+
+    asyncio.run(knock())
+    with tempfile.TemporaryDirectory() as folder, rows.open(encoding="utf-8") as file:
+        labeler.label([json.loads(file.readline())], judge="embedded", store=folder)
+
+
 CLIENTS = {"labeler": with_labeler, "bare": with_bare_client}
 
 
 def main() -> None:
     """Run one client and print its seconds on the clock and on the CPU."""
     name, url, rows, concurrency, folder = sys.argv[1:]
+    warm_up(Path(rows))
     run = CLIENTS[name](url, Path(rows), int(concurrency), Path(folder))
     began, cpu = time.perf_counter(), time.process_time()
     run()

@@ -21,7 +21,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-BEGIN, END = "<!-- reruns -->", "<!-- end of reruns -->"
 GOAL, FIRST_PASS, MEMORY = 0.15, 40, 200
 """Milliseconds of a rerun a row, bytes of the first pass a row, and megabytes of a run."""
 
@@ -195,11 +194,22 @@ def measure(folder: Path, count: int, passes: Sequence[int]) -> str:
     )
 
 
-def written_into(page: str, part: str) -> str:
-    """Return a page with another part about reruns, at its end if it had none."""
-    before, begun, rest = page.partition(BEGIN)
-    after = rest.partition(END)[2]
-    return f"{before}{'' if begun else chr(10)}{BEGIN}\n{part}\n{END}{after or chr(10)}"
+def written_into(page: str, part: str, name: str = "reruns") -> str:
+    """Return a page with another part of a name, at its end if it had none."""
+    begin, end = _marks(name)
+    before, begun, rest = page.partition(begin)
+    after = rest.partition(end)[2]
+    return f"{before}{'' if begun else chr(10)}{begin}\n{part}\n{end}{after or chr(10)}"
+
+
+def part_of(page: str, name: str) -> str:
+    """Return the part of a name; nothing if the page has none."""
+    begin, end = _marks(name)
+    return page.partition(begin)[2].partition(end)[0].strip("\n")
+
+
+def _marks(name: str) -> tuple[str, str]:
+    return f"<!-- {name} -->", f"<!-- end of {name} -->"
 
 
 def main(arguments: Sequence[str]) -> int:
