@@ -22,6 +22,8 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from labeler.labeling.editions import EDITIONS
+from labeler.sentences.splitting import SPLITTERS
 from speed_labels import STATED, ragbench_shapes, write_labels
 from speed_page import (
     BARE,
@@ -130,11 +132,14 @@ def _measured(folder: Path, rows: int, rounds: int, *, ten: bool) -> tuple[Figur
         once = 1 if size > STREAMED else rounds
         figures.measure(f"{STREAM_OF}{size:,}", lambda path=path: run("stream", path), once)  # type: ignore[misc]
     _measure_store(figures, folder / "store", streamed)
-    splitter = {size: _split(size, rounds) for size in (0, 10**6, 10**7)}
+    splitters = {
+        str(SPLITTERS[name]): {size: _split(name, size, rounds) for size in (0, 10**6, 10**7)}
+        for name in (edition.splitter for edition in EDITIONS.values())
+    }
     _measure_start(figures, folder, files[sizes[0]])
     megabytes = files[rows].stat().st_size / 1e6
     shapes = "those of real RAGBench rows, drawn at random" if ragbench_shapes() else STATED
-    return figures, page(figures, rows, megabytes, splitter, shapes)
+    return figures, page(figures, rows, megabytes, splitters, shapes)
 
 
 def _side(path: Path) -> Path:
@@ -188,9 +193,9 @@ def _measure_store(figures: Figures, folder: Path, path: Path) -> None:
         figures.measure(task, lambda task=task: run(task, folder))  # type: ignore[misc]
 
 
-def _split(size: int, rounds: int) -> float:
-    """Megabytes a second of the default splitter: of documents, or of a line of so many."""
-    command = [sys.executable, str(TASKS), "split", str(size)]
+def _split(name: str, size: int, rounds: int) -> float:
+    """Megabytes a second of a splitter: of documents, or of a line of so many."""
+    command = [sys.executable, str(TASKS), "split", name, str(size)]
     facts = [json.loads(_process(command)) for _ in range(rounds)]
     return float(statistics.median(one["bytes"] / 1e6 / one["seconds"] for one in facts))
 

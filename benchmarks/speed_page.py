@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import platform
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
+from itertools import chain, starmap
 from pathlib import Path
 from typing import NamedTuple
 
@@ -70,6 +71,10 @@ it alone takes, on bytes that are in memory already, stands in the table of the 
 with checksums is faster than that and SQLite together. From 10,000 records or
 groups on, intervals of more than 64 distinct ones are drawn by narrow ranges.
 """
+
+
+Splitters = Mapping[str, dict[int, float]]
+"""Megabytes a second of each splitter, by the size of a line; 0 for documents."""
 
 
 class Run(NamedTuple):
@@ -187,17 +192,16 @@ def growths(figures: Figures) -> dict[str, Points]:
     return grown
 
 
-def goals(figures: Figures, splitter: dict[int, float]) -> list[Goal]:
+def goals(figures: Figures, splitters: Splitters) -> list[Goal]:
     """What was to be reached, and whether it was.
 
     Args:
         figures: what was measured.
-        splitter: megabytes a second by the size of a line, 0 for documents.
+        splitters: how fast splitters are.
     """
     recomputing = (INDEX + DISK, INDEX + CACHE, WITH_INTERVALS)
     memory = max(figures.found[name].megabytes for name in recomputing)
     decoder = min(UNCHECKED, key=lambda name: figures.found[name].inside)
-    line = _slope_of_splitting(splitter)
     index_seconds, _, file_seconds, file_memory = growths(figures).values()
     of_disk = "reading the labels' JSON bytes from the disk"
     return [
@@ -242,13 +246,7 @@ def goals(figures: Figures, splitter: dict[int, float]) -> list[Goal]:
         _scan(figures, "scan of a store, to SQLite alone", "scan_rows", "scan_raw"),
         _scan(figures, "the same with checksums", "scan_checksums", "scan_raw"),
         _scan(figures, "… to SQLite and all columns", "scan_checksums", "scan_columns"),
-        Goal(
-            "default splitter, documents, one core",
-            f"≥ {SPLITTER:g} MB/s",
-            f"{splitter[0]:.1f} MB/s",
-            splitter[0] >= SPLITTER,
-        ),
-        _at_most("slope of splitting one line of 1 MB and of 10 MB", LINEAR, line),
+        *chain.from_iterable(starmap(_splitting, splitters.items())),
         _at_most("labeler --help, to a bare typer program", 1.2, figures.inside(HELP, BARE)),
         _at_most("labeler metrics of 10 labels, to the same", 1.2, figures.inside(FEW, BARE)),
         _at_most("the same without intervals", 1.2, figures.inside(FEW_PLAIN, BARE)),
@@ -270,8 +268,11 @@ def _scan(figures: Figures, what: str, task: str, to: str) -> Goal:
     return Goal(what, f"≥ {SCAN:g}", f"{speed:.2f}", speed >= SCAN)
 
 
-def _slope_of_splitting(splitter: dict[int, float]) -> float:
-    return slope_of([(size, size / speed) for size, speed in splitter.items() if size])
+def _splitting(name: str, speeds: dict[int, float]) -> Iterator[Goal]:
+    what, documents = f"splitter `{name}`, documents, one core", speeds[0]
+    yield Goal(what, f"≥ {SPLITTER:g} MB/s", f"{documents:.1f} MB/s", documents >= SPLITTER)
+    line = slope_of([(size, size / speed) for size, speed in speeds.items() if size])
+    yield _at_most("slope of its time, one line of 1 MB and of 10 MB", LINEAR, line)
 
 
 def _scans(figures: Figures) -> list[str]:
@@ -295,16 +296,14 @@ def _scans(figures: Figures) -> list[str]:
     )
 
 
-def page(
-    figures: Figures, rows: int, megabytes: float, splitter: dict[int, float], shapes: str
-) -> str:
+def page(figures: Figures, rows: int, megabytes: float, splitters: Splitters, shapes: str) -> str:
     """The page, as Markdown.
 
     Args:
         figures: what was measured.
         rows: labels that were made.
         megabytes: their JSON.
-        splitter: megabytes a second by the size of a line, 0 for documents.
+        splitters: how fast splitters are.
         shapes: where the shapes of the labels come from.
     """
     found = figures.found
@@ -317,7 +316,7 @@ def page(
             "",
             *_table(
                 ["", "goal", "found", ""],
-                ([*goal[:3], _VERDICTS[goal.met]] for goal in goals(figures, splitter)),
+                ([*goal[:3], _VERDICTS[goal.met]] for goal in goals(figures, splitters)),
             ),
             "![Growth of recomputing](speed.svg)\n",
             *_table(
@@ -344,10 +343,10 @@ def page(
                 ),
             ),
             *_table(
-                ["default splitter", "MB/s"],
+                ["splitter, MB/s", "documents", "one line of 1 MB", "one line of 10 MB"],
                 (
-                    [f"one line of {size / 1e6:g} MB" if size else "documents", f"{speed:.1f}"]
-                    for size, speed in splitter.items()
+                    [f"`{name}`", *(f"{speed:.1f}" for speed in speeds.values())]
+                    for name, speeds in splitters.items()
                 ),
             ),
             "Written by `benchmarks/speed.py`.\n",

@@ -294,16 +294,12 @@ def index_store(folder: str) -> int:
         return made.rows
 
 
-def split(count: str) -> int:
-    """Split documents by the default splitter: so many characters on one line, or as they are.
+def split(name: str, count: str) -> int:
+    """Split documents by a splitter: so many characters on one line, or as they are.
 
     A line is a mix of all documents, the same million characters over and over: lines of two sizes
     differ in nothing but that, else one may have more sentences a megabyte than the other.
     """
-    from labeler.labeling.editions import (  # noqa: PLC0415 - as above
-        DEFAULT_EDITION,
-        EDITIONS,
-    )
     from labeler.sentences.splitting import SPLITTERS  # noqa: PLC0415 - as above
     from ragbench_data import ragbench_rows  # noqa: PLC0415 - as above
 
@@ -315,7 +311,7 @@ def split(count: str) -> int:
         random.Random(0).shuffle(texts)  # noqa: S311 - no secret
         line = " ".join(" ".join(texts).split())[:_LINE]
         texts = [(line * (int(count) // len(line) + 1))[: int(count)]]
-    cutter = SPLITTERS[EDITIONS[DEFAULT_EDITION].splitter]
+    cutter = SPLITTERS[name]
     cutter.split("It loads what it needs. Now.")
     begin = time.process_time()
     for text in texts:

@@ -129,7 +129,7 @@ class ExclusiveFile(Database):
         found = Found()
         failures: dict[str, int] = {}
         rested, kept = set[str](), set[str]()
-        for rowid, outcome, _ in inspect_rows(self):
+        for rowid, _, outcome, _ in inspect_rows(self):
             if outcome is None:
                 found.unreadable += 1
                 continue
@@ -159,7 +159,7 @@ class ExclusiveFile(Database):
         """
         windows: list[tuple[int, AnyOutcome]] = []
         gone, stays = set[str](), set[str]()
-        for rowid, outcome, _ in inspect_rows(self):
+        for rowid, _, outcome, _ in inspect_rows(self):
             if outcome is None or outcome.kind != "retrieval":
                 continue
             if outcome.signature.part:

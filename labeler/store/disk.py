@@ -45,7 +45,7 @@ from labeler.store.reader import (
     store_error,
     write_header,
 )
-from labeler.store.writer import Writer, open_cache
+from labeler.store.writer import Sealed, Writer, open_cache
 
 _Value = TypeVar("_Value")
 
@@ -160,11 +160,13 @@ class StoredRow(NamedTuple):
 
     Attributes:
         rowid: its number.
+        value: its checksummed bytes; empty if they cannot be read.
         outcome: its record or failure, also if only its key is damaged; ``None`` if it is damaged.
         fault: what is damaged; ``None`` for a sound row.
     """
 
     rowid: int
+    value: bytes
     outcome: AnyOutcome | None
     fault: StoreError | None
 
@@ -224,6 +226,10 @@ class DiskStore(DiskFile):
             UsageError: the store is closed, or was opened for reading only.
         """
         return self._open_writer().put(record)
+
+    def copy(self, record: AnyRecord, value: bytes) -> Future[bool]:
+        """Queue a record that another store holds as these bytes; else like :meth:`put`."""
+        return self._open_writer().put(Sealed(record.key, record.id, record.kind, value))
 
     def failure(self, key: str) -> LabelFailure | None:
         """Return the latest failure of a key, or ``None``.
@@ -300,9 +306,9 @@ def inspect_rows(database: Database) -> Iterator[StoredRow]:
         try:
             row = database.row(rowid, any_key=True)
             if row is not None:
-                yield StoredRow(rowid, *_inspected(database, row))
+                yield StoredRow(rowid, row.value, *_inspected(database, row))
         except StoreError as error:
-            yield StoredRow(rowid, None, error)
+            yield StoredRow(rowid, b"", None, error)
 
 
 def _inspected(database: Database, row: Row) -> tuple[AnyOutcome | None, StoreError | None]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from labeler.data.options import DEFAULT_STORE
-from labeler.errors import StoreError, UnstorableRecord, UsageError
+from labeler.errors import StoreError, UsageError
 from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, LabelRecord
 from labeler.store.disk import DiskStore, StoredRow
 from labeler.store.reader import FILE
@@ -88,39 +88,32 @@ def merge_stores(sources: Sequence[str | Path], into: str | Path) -> MergeResult
 
 
 def _copy(rows: Iterable[StoredRow], store: DiskStore, result: MergeResult) -> None:
-    queued: deque[tuple[AnyRecord, Future[bool]]] = deque()
-    for _, outcome, fault in rows:
+    queued: deque[tuple[AnyOutcome, Future[bool]]] = deque()
+    for _, value, outcome, fault in rows:
         if fault is not None:
             (result.damaged if outcome is None else result.rescued).append(fault)
         if isinstance(outcome, LabelFailure):
-            _copy_failure(outcome, store, result)
+            if store.failure(str(outcome.key)) is None:
+                queued.append((outcome, store.put_failure(outcome)))
         elif outcome is not None:
-            queued.append((outcome, store.put(outcome)))
+            queued.append((outcome, store.copy(outcome, value)))
         if len(queued) >= _QUEUED:
             _count(*queued.popleft(), store, result)
     while queued:
         _count(*queued.popleft(), store, result)
 
 
-def _count(record: AnyRecord, saved: Future[bool], store: DiskStore, result: MergeResult) -> None:
-    try:
-        new = saved.result()
-    except UnstorableRecord as error:
-        result.damaged.append(error)
-        return
-    if new:
-        result.new += 1
-        return
-    result.present += 1
-    kept = store.get(record.key)
-    if kept is not None and kept.answer != record.answer:
-        result.differing.append(record.id)
-
-
-def _copy_failure(failure: LabelFailure, store: DiskStore, result: MergeResult) -> None:
-    if failure.key is not None and store.failure(failure.key) is None:
-        store.put_failure(failure).result()
+def _count(outcome: AnyOutcome, saved: Future[bool], store: DiskStore, result: MergeResult) -> None:
+    new = saved.result()
+    if isinstance(outcome, LabelFailure):
         result.failures += 1
+    elif new:
+        result.new += 1
+    else:
+        result.present += 1
+        kept = store.get(outcome.key)
+        if kept is not None and kept.answer != outcome.answer:
+            result.differing.append(outcome.id)
 
 
 @dataclass
@@ -144,7 +137,7 @@ class StoreCheck:
 def verify_store(store: str | Path) -> StoreCheck:
     """Read every row of a store, and compare each with its checksum and its own key.
 
-    Takes about 0.3 ms of a processor per record.
+    Takes about 0.3 ms of a processor per record, and 8 bytes of memory.
 
     Raises:
         UsageError: there is no store.
@@ -152,22 +145,31 @@ def verify_store(store: str | Path) -> StoreCheck:
     """
     found = StoreCheck()
     seen = set[tuple[str, str | None]]()
+    """What has a damaged key; all others have keys that differ."""
     with DiskStore(store, create=False) as opened:
         for defect in opened.integrity():
             found.damaged.append(StoreError(f"label store {store}: SQLite reports: {defect}"))
-        for _, outcome, fault in opened.inspect():
+        for _, _, outcome, fault in opened.inspect():
             if outcome is None:
                 found.damaged += [fault] if fault else []
-                continue
-            name = ("failure" if isinstance(outcome, LabelFailure) else "record", outcome.key)
-            if name in seen:
-                found.repeated.append(outcome.id)
-            seen.add(name)
-            if fault:
-                found.damaged_keys.append(fault)
-            else:
+            elif fault is None:
                 found.sound[outcome.kind] += 1
+            else:
+                found.damaged_keys.append(fault)
+                name = ("failure" if isinstance(outcome, LabelFailure) else "record", outcome.key)
+                if name in seen or _is_sound(opened, outcome):
+                    found.repeated.append(outcome.id)
+                seen.add(name)
     return found
+
+
+def _is_sound(store: DiskStore, outcome: AnyOutcome) -> bool:
+    """Return true if a store has an outcome under its own key."""
+    get = store.failure if isinstance(outcome, LabelFailure) else store.get
+    try:
+        return get(str(outcome.key)) is not None
+    except StoreError:
+        return False
 
 
 class Imported(NamedTuple):
@@ -201,27 +203,28 @@ def import_labels(outcomes: Iterable[AnyOutcome], store: str | Path = DEFAULT_ST
         >>> labeler.import_labels(labels, folder / "store").new
         14
     """
-    known: dict[str, object] = {}
-    saved, present, differing = [], 0, []
+    new, present, differing = 0, 0, []
+    queued: dict[str, tuple[AnyRecord, Future[bool]]] = {}
     rested: dict[str, AnyRecord] = {}
     with DiskStore(store) as labels:
         for record in (o for o in outcomes if not isinstance(o, LabelFailure)):
-            if record.key not in known:
-                stored = labels.get(record.key)
-                known[record.key] = (stored or record).answer
-                if stored is None:
-                    saved.append(labels.put(record))
-                    rested |= _retrieval(record)
-                    continue
-            if known[record.key] == record.answer:
+            kept = queued[record.key][0] if record.key in queued else labels.get(record.key)
+            if kept is None:
+                queued[record.key] = record, labels.put(record)
+                rested |= _retrieval(record)
+                new += 1
+            elif kept.answer == record.answer:
                 present += 1
             else:
                 differing.append(record.id)
+            if len(queued) >= _QUEUED:
+                queued.pop(next(iter(queued)))[1].result()
+        for _, saved in queued.values():
+            saved.result()
         # Last, because the outcomes may hold them with the facts of the judge's reply.
-        restored = [labels.put(one) for key, one in rested.items() if labels.get(key) is None]
-        for future in saved + restored:
-            future.result()
-    return Imported(len(saved), present, tuple(differing))
+        for saved in [labels.put(one) for key, one in rested.items() if labels.get(key) is None]:
+            saved.result()
+    return Imported(new, present, tuple(differing))
 
 
 def _retrieval(record: AnyRecord) -> dict[str, AnyRecord]:

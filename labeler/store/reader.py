@@ -19,6 +19,7 @@ import threading
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -86,6 +87,9 @@ END"""
 _SELECT = f"SELECT key, value, {_KEY_DEFECT}, {_VALUE_DEFECT} FROM Cache"  # noqa: S608 - constants
 _NAME = re.compile(rb"(failure:)?[0-9a-f]{64}")
 """Keys that rows can have."""
+_DIGITS = b"0123456789abcdef"
+_TOGETHER = 10_000
+"""Keys that are checked at once."""
 _REMEDIES = {
     "SQLITE_FULL": "free some space on its disk",
     "SQLITE_IOERR": "check its disk: free space, quota, limit on file sizes",
@@ -201,7 +205,7 @@ class Database:
             # A NULL key compares as neither; it is listed with the records, where it is rejected.
             else "SELECT rowid FROM Cache WHERE (key >= ? AND key < ?) IS NOT 1 ORDER BY key"
         )
-        return array("q", (number for (number,) in self._all(query, *FAILURES)))
+        return array("q", (number for (number,) in self._each(query, *FAILURES)))
 
     def row(self, rowid: int, *, any_key: bool = False) -> Row | None:
         """Return a row by its number, or ``None``.
@@ -251,14 +255,18 @@ class Database:
     def require_possible_keys(self) -> None:
         """Reject a file with keys that no record can have; such rows can never be found.
 
-        Reads the index of keys only, 0.2 s per million bytes of it. A digit that was changed into
-        another one is not noticed.
+        Reads the index of keys only, 0.7 s of a processor per million. A digit that was changed
+        into another one is not noticed.
 
         Raises:
             StoreError: there are such keys; the message has their number.
         """
-        query = "SELECT typeof(key) = 'text' AND raw IS 1, key FROM Cache"
-        count = sum(not (plain and _NAME.fullmatch(key)) for plain, key in self._each(query))
+        query = "SELECT CASE WHEN typeof(key) = 'text' AND raw IS 1 THEN key ELSE '' END FROM Cache"
+        found, count = chain.from_iterable(self._each(query)), 0
+        while keys := list(islice(found, _TOGETHER)):
+            # One by one takes twice as long: only where a portion has more than keys of records.
+            if {*map(len, keys)} != {64} or b"".join(keys).translate(None, _DIGITS):
+                count += sum(not _NAME.fullmatch(key) for key in keys)
         if count:
             raise self.damaged(
                 f"of {count} rows",

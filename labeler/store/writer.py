@@ -38,7 +38,7 @@ from labeler.store.reader import (
 
 _Cache = Any
 """A :class:`diskcache.Cache`, which has no types."""
-_Queued = tuple[Storable, Future[bool]]
+_Queued = tuple["Storable | Sealed", Future[bool]]
 
 _GROUP = 500
 """Most records in one transaction: all of them share one flush to the disk."""
@@ -53,6 +53,9 @@ _MOST_IMMEDIATE = 63
 """Most groups in a row that are written immediately after waiting brought nothing."""
 _CHECKPOINT = 5.0
 """Seconds until written rows are moved from the log into the file."""
+_LOG_PAGES = 1 << 14
+"""Pages in the log, of 4 KB, at which a commit moves them into the file. Each random key changes a
+page of a large index: moved together, more of them are one page, and the disk is flushed less."""
 _LOCK_WAIT = 1.0
 """Most seconds that SQLite waits for a lock at a time; a close is not noticed meanwhile."""
 _LOCK_PAUSE = 0.05
@@ -108,6 +111,15 @@ class BytesDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
     def remove(self, file_path: object) -> NoReturn:
         """Reject: diskcache would delete the file that the row names."""
         raise StoreError(f"a label store deletes no files, asked for {file_path!r}")
+
+
+class Sealed(NamedTuple):
+    """A record as its checksummed bytes, which were decoded and checked."""
+
+    key: str
+    id: str
+    kind: str
+    value: bytes
 
 
 class _EncodedRow(NamedTuple):
@@ -213,7 +225,7 @@ class Writer:
         self._thread.start()
         self._opened.result()
 
-    def put(self, value: Storable) -> Future[bool]:
+    def put(self, value: Storable | Sealed) -> Future[bool]:
         """Queue a value; see :meth:`labeler.store.disk.DiskStore.put`."""
         saved: Future[bool] = Future()
         # The future can no longer be canceled: a paid label is saved.
@@ -353,6 +365,7 @@ class Writer:
         for name, value in SETTINGS.items():
             if name.startswith("sqlite_"):
                 cache.reset(name, value, update=False)
+        _lengthen_log(cache)
 
     def _write(self, cache: _Cache, rows: list[_EncodedRow]) -> list[bool | StoreError]:
         """Write rows in one transaction; return for each if it was written."""
@@ -437,7 +450,14 @@ class Writer:
 
 def open_cache(directory: Path, lock_timeout: float) -> _Cache:
     """Open a label store's file for writing; create it if missing."""
-    return diskcache.Cache(str(directory), timeout=lock_timeout, disk=BytesDisk, **SETTINGS)
+    cache = diskcache.Cache(str(directory), timeout=lock_timeout, disk=BytesDisk, **SETTINGS)
+    _lengthen_log(cache)
+    return cache
+
+
+def _lengthen_log(cache: _Cache) -> None:
+    """Change a setting of this thread's connection, which no file keeps."""
+    cache.reset("sqlite_wal_autocheckpoint", _LOG_PAGES, update=False)
 
 
 def _close_quietly(cache: _Cache) -> None:
@@ -446,12 +466,13 @@ def _close_quietly(cache: _Cache) -> None:
         cache.close()
 
 
-def _encoded(value: Storable, saved: Future[bool]) -> _EncodedRow | None:
+def _encoded(value: Storable | Sealed, saved: Future[bool]) -> _EncodedRow | None:
     """Encode a value; one that cannot be stored fails alone, not with its group."""
     try:
         if isinstance(value, LabelFailure):
             return _EncodedRow(FAILURE + failure_key(value), encode(value), saved, replaces=True)
-        return _EncodedRow(value.key, encode(value), saved)
+        data = value.value if isinstance(value, Sealed) else encode(value)
+        return _EncodedRow(value.key, data, saved)
     except UnstorableRecord as error:
         saved.set_exception(error)
     except Exception as error:  # noqa: BLE001 - the future raises it again

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
@@ -32,7 +33,7 @@ from labeler.calculators.index.frames import IndexFrame
 from labeler.calculators.index.row_batch import RowBatch
 from labeler.calculators.index.rows import failure_row
 from labeler.calculators.index.segments import Header, Segment, SegmentWriter
-from labeler.calculators.selection import RowDigests, select
+from labeler.calculators.selection import RowDigests, SeenDigests, select
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, ReplyFacts
 from tallied import tallied_row
@@ -131,11 +132,15 @@ def test_one_record_has_the_ratios_of_the_batch(profile: str) -> None:
 def summarized(frames: Iterable[IndexFrame], request: SummaryRequest) -> list[SummaryRow]:
     """The summary of the rows of frames."""
     listed = list(frames)
-    digests = [RowDigests.of([frame]) for frame in listed]
-    counts = ColumnCounts(request)
-    for frame, selection in zip(listed, select(digests), strict=True):
-        counts.add(frame, selection)
-    return counts.summary(RowDigests.joined(digests).present)
+    counts, begin = ColumnCounts(request), 0
+    with closing(SeenDigests()) as seen:
+        for frame in listed:
+            seen.add(RowDigests.of(frame))
+        selection = select(seen.batches)
+        for frame in listed:
+            counts.add(frame, selection.of(begin, begin + frame.rows))
+            begin += frame.rows
+        return counts.summary(seen.present)
 
 
 @given(outcomes(), st.integers(0, 8), st.sampled_from([None, "of"]), st.booleans(), st.booleans())

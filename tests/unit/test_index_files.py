@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -22,6 +23,7 @@ from labeler.calculators.index.frames import DamagedIndex
 from labeler.calculators.index.segments import Segment
 from labeler.calculators.index.sidecar import open_sidecar, write_sidecar
 from labeler.calculators.metrics_row import REPEATED
+from labeler.calculators.selection import RowDigests, SeenDigests, select
 from labeler.data.label_files import (
     INDEX_FOLDER,
     index_in_folder,
@@ -505,3 +507,21 @@ def test_small_files_are_counted_without_loading_pyarrow(tmp_path: Path) -> None
     summary, loaded = done.stdout.splitlines()
     assert json.loads(summary)
     assert loaded == "[]"
+
+
+def test_repeats_and_questions_are_found_a_few_rows_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Across portions: an equal label is a repeat, a failure beside a label is left out."""
+    for name, few in {"_PORTION": 2, "_TOGETHER": 1, "_MEMORY": 64}.items():
+        monkeypatch.setattr(f"labeler.calculators.selection.{name}", few)
+    label, other, failure, later = (1, 5, 7, 3), (2, 5, 7, 3), (9, 0, 0, 0), (9, 4, 4, 8)
+    with closing(SeenDigests()) as seen:
+        for rows in ([label, other], [label, failure, later, other]):
+            seen.add(RowDigests(np.array(rows, np.uint64)))
+        left_out, groups = select(seen.batches)
+        assert seen.present({9, 10}) == {9}
+    assert left_out is not None
+    assert left_out.tolist() == [0, 0, 1, 2, 0, 1]
+    assert groups is not None
+    assert groups.tolist() == [1, 1, 1, 0, 0, 1]

@@ -16,10 +16,9 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
-from io import FileIO
 from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import IO, Annotated
 from uuid import uuid4
 from zlib import crc32
 
@@ -36,7 +35,7 @@ from labeler.calculators.index.frames import (
     IndexFrame,
     JoinedBatches,
 )
-from labeler.calculators.selection import DifferingRecords, RowDigests, Selection, select
+from labeler.calculators.selection import DifferingRecords, Selection, select
 from labeler.data.lines import clear_leftovers, partial_suffix
 from labeler.version import __version__
 
@@ -114,12 +113,11 @@ class SegmentWriter:
         self._partial = folder / f".{uuid4()}{partial_suffix()}"
         self._columns: set[str] = set()
         self._batches: list[BatchHeader] = []
-        self._digests: list[RowDigests] = []
         self._unsigned = False
         self.rows = 0
         """Number of rows written."""
-        options = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-        self._file = os.fdopen(os.open(self._partial, options, 0o600), "wb")
+        options = os.O_RDWR | os.O_CREAT | os.O_EXCL
+        self._file = os.fdopen(os.open(self._partial, options, 0o600), "w+b")
         self._file.write(bytes(_ALIGNMENT))
 
     def add(self, batch: Batch) -> None:
@@ -130,7 +128,6 @@ class SegmentWriter:
         for name, types in TYPES.items():
             pairs = zip(batch.read(name), types, strict=True)
             arrays[name] = [self._write(array.astype(kind, copy=False)) for array, kind in pairs]
-        self._digests.append(RowDigests.of([IndexFrame(batch)]))
         self._unsigned |= bool((batch.read("label")[0] < 0).any())
         self._batches.append(BatchHeader(len(batch), arrays))
         self._columns.update(batch.columns)
@@ -162,7 +159,7 @@ class SegmentWriter:
         """
         columns = tuple(sorted(self._columns))
         try:
-            [selection] = select([RowDigests.joined(self._digests)])
+            selection = select(self._frames)
         except DifferingRecords:  # a reader names them
             distinct, shared = False, None
         else:
@@ -179,6 +176,12 @@ class SegmentWriter:
         os.fsync(self._file.fileno())
         self._file.close()
         self._partial.replace(path)
+
+    def _frames(self) -> Iterator[IndexFrame]:
+        """Yield what was written: the digests of its rows stay in the file."""
+        self._file.flush()
+        for batch in self._batches:
+            yield IndexFrame(StoredBatch(self._file, self._file.tell(), batch, ()))
 
     def abandon(self) -> None:
         """Remove the temporary file; does nothing after :meth:`finish`."""
@@ -201,7 +204,7 @@ class StoredBatch:
     """
 
     def __init__(
-        self, file: FileIO, size: int, header: BatchHeader, columns: Sequence[str]
+        self, file: IO[bytes], size: int, header: BatchHeader, columns: Sequence[str]
     ) -> None:
         self._file = file
         self._header = header
@@ -313,10 +316,6 @@ class Segment:
         if count != self.header.rows or crc32(data) != checksum:
             raise DamagedIndex("its groups of questions do not match their checksum")
         return Selection(None, np.frombuffer(data, "<u4"))
-
-    def digests(self) -> RowDigests:
-        """Return the digests of all rows."""
-        return RowDigests.of(self.frames())
 
     def verify(self) -> None:
         """Verify the checksums of all arrays.

@@ -29,7 +29,7 @@ from labeler.calculators.index.frames import BATCH, DamagedIndex, IndexFrame
 from labeler.calculators.index.row_batch import RowBatch, add_stored
 from labeler.calculators.index.rows import Unindexable
 from labeler.calculators.index.segments import Header, Segment, SegmentWriter
-from labeler.calculators.selection import RowDigests, Selection, select
+from labeler.calculators.selection import Selection, groups_of
 from labeler.data.label_files import INDEX_FOLDER
 from labeler.errors import LabelerError, StoreError
 from labeler.labels.record import AnyOutcome, AnyRecord
@@ -67,7 +67,7 @@ class StoreFile(Database):
         """Count the keys that no row has."""
         query = "SELECT 1 FROM Cache WHERE key = wanted.value"
         query = f"SELECT COUNT(*) FROM json_each(?) AS wanted WHERE NOT EXISTS ({query})"  # noqa: S608 - no value in it
-        ((count,),) = self._all(query, json.dumps(keys))
+        ((count,),) = self._all(query, json.dumps(sorted(keys)))  # neighbours share pages
         return int(count)
 
     def holds_labels(self, after: int, upto: int) -> bool:
@@ -107,8 +107,7 @@ class StoreIndex:
         """All labels, because a store has one of each key; they may share questions."""
         if len(self._segments) == 1:
             return self._segments[0].selection()
-        [found] = select([RowDigests.of(self.frames())])
-        return Selection(None, found.groups)
+        return Selection(None, groups_of(self.frames))
 
     def frames(self) -> Iterator[IndexFrame]:
         """Yield the batches."""

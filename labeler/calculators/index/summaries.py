@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from itertools import repeat
+from itertools import pairwise, repeat
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +12,14 @@ from labeler.calculators.column_summary import ColumnCounts, Frame, SummaryReque
 from labeler.calculators.index.frames import DamagedIndex, IndexFrame
 from labeler.calculators.index.rows import Unindexable
 from labeler.calculators.index.sidecar import open_sidecar, stream
-from labeler.calculators.selection import DifferingRecords, RowDigests, Selection, select
+from labeler.calculators.selection import (
+    DifferingRecords,
+    Present,
+    RowDigests,
+    SeenDigests,
+    Selection,
+    select,
+)
 from labeler.calculators.summary import SummaryRow
 from labeler.data.label_files import files_of, is_store, old_sidecar_of, sidecar_of
 from labeler.data.lines import is_remote
@@ -43,13 +50,11 @@ class FileCounts(NamedTuple):
     Attributes:
         counted: sums over its labels and failures.
         others: outcomes of other kinds, such as scores.
-        digests: of its rows; ``None`` if all are counted and nothing else was read.
         selection: the rows that were counted; ``None`` if all were, unchecked.
     """
 
     counted: ColumnCounts
     others: list[AnyOutcome]
-    digests: RowDigests | None
     selection: Selection | None
 
 
@@ -84,12 +89,14 @@ def summarize_stored(
         if not files:
             return None
 
-        def count(selections: Selections) -> Iterable[FileCounts]:
+        def count(selections: Selections, seen: SeenDigests) -> Iterable[FileCounts]:
             # Files that are read again have had their notices.
             heard = notice if selections is None else _silent
             for number, (file, selection) in enumerate(zip_selections(files, selections)):
                 alone = len(files) == 1
-                yield count_file(file, request, number, heard, selection=selection, alone=alone)
+                yield count_file(
+                    file, request, seen, number, heard, selection=selection, alone=alone
+                )
 
         return combine_counts(count, request)
     except (Unindexable, DifferingRecords) as error:
@@ -121,13 +128,14 @@ def _of_store(
                 notice(f"the index of {path} is damaged: {error}; it is rebuilt")
                 continue
             others: list[AnyOutcome] = list(read_others(path, index.others))
-            return _unless_mixed(counts, others, RowDigests.joined([]))
+            return _unless_mixed(counts, others)
     return None
 
 
 def count_file(
     file: str,
     request: SummaryRequest,
+    seen: SeenDigests,
     number: int = 0,
     notice: Callable[[str], object] = lambda _: None,
     *,
@@ -139,6 +147,7 @@ def count_file(
     Args:
         file: path or address.
         request: the summary to compute.
+        seen: is told the digests of its rows, unless it is known which ones to count.
         number: number of files before it.
         notice: called with the reason why an index is ignored.
         selection: the rows to count; by default all.
@@ -149,13 +158,15 @@ def count_file(
         UsageError: it cannot be read.
         Unindexable: a label can only be read as a record.
     """
-    found = _from_index(file, request, number, notice, selection, alone=alone)
+    before = seen.rows
+    found = _from_index(file, request, seen, number, notice, selection=selection, alone=alone)
     if found is not None:
         return found
-    counts, others, digests = ColumnCounts(request), list[AnyOutcome](), list[RowDigests]()
-    frames = _noted(stream(file, others.append, before=number * _PLACES), digests)
-    _add_all(counts, frames, selection)
-    return FileCounts(counts, others, RowDigests.joined(digests), selection)
+    seen.rows = before
+    counts, others = ColumnCounts(request), list[AnyOutcome]()
+    frames: Iterable[IndexFrame] = stream(file, others.append, before=number * _PLACES)
+    _add_all(counts, frames if selection is not None else _noted(frames, seen), selection)
+    return FileCounts(counts, others, selection)
 
 
 Selections = Sequence[Selection] | None
@@ -170,7 +181,7 @@ def zip_selections(
 
 
 def combine_counts(
-    count: Callable[[Selections], Iterable[FileCounts]], request: SummaryRequest
+    count: Callable[[Selections, SeenDigests], Iterable[FileCounts]], request: SummaryRequest
 ) -> StoredSummary | None:
     """Return the summary of label files that are counted one by one.
 
@@ -178,7 +189,8 @@ def combine_counts(
     files are counted again if there are such.
 
     Args:
-        count: counts the files, in order; called with the rows to count.
+        count: counts the files, in order; called with the rows to count, and what is told the
+            digests of all rows the first time.
         request: the summary to compute.
 
     Returns:
@@ -187,26 +199,30 @@ def combine_counts(
     Raises:
         UsageError: no row has a column that is named.
     """
-    each = list(count(None))
-    digests = [one.digests for one in each if one.digests is not None]
-    if len(each) > 1 or each[0].selection is None:
-        selections = select(digests)
-        if any(part is not None for one in selections for part in one):
-            each = list(count(selections))
-    counts, others = ColumnCounts(request), list[AnyOutcome]()
-    for one in each:
-        counts.add_counted(one.counted)
-        others += one.others
-    return _unless_mixed(counts, others, RowDigests.joined(digests))
+    with closing(SeenDigests()) as seen:
+        each, ends = list[FileCounts](), [0]
+        for one in count(None, seen):
+            each.append(one)
+            ends.append(seen.rows)
+        if len(each) > 1 or each[0].selection is None:
+            every = select(seen.batches)
+            if any(part is not None for part in every):
+                each = list(count([every.of(*bounds) for bounds in pairwise(ends)], seen))
+        counts, others = ColumnCounts(request), list[AnyOutcome]()
+        for one in each:
+            counts.add_counted(one.counted)
+            others += one.others
+        return _unless_mixed(counts, others, seen.present)
 
 
 def _from_index(
     file: str,
     request: SummaryRequest,
+    seen: SeenDigests,
     number: int,
     notice: Callable[[str], object],
-    selection: Selection | None,
     *,
+    selection: Selection | None,
     alone: bool,
 ) -> FileCounts | None:
     """Count the rows of a file from its index, if that is valid."""
@@ -217,14 +233,15 @@ def _from_index(
         with closing(segment):
             if segment.header.others:
                 return None
-            counts, digests = ColumnCounts(request), None
+            counts = ColumnCounts(request)
+            frames: Iterable[IndexFrame] = segment.frames(before=number * _PLACES)
             if selection is None and alone and segment.header.distinct:
                 selection = segment.selection()
             elif selection is None:
-                digests = segment.digests()
-                selection = select([digests])[0] if alone else None
-            _add_all(counts, segment.frames(before=number * _PLACES), selection)
-            return FileCounts(counts, [], digests, selection)
+                selection = select(segment.frames) if alone else None
+                frames = _noted(frames, seen)
+            _add_all(counts, frames, selection)
+            return FileCounts(counts, [], selection)
     except DamagedIndex as error:
         path = Path(file)
         has_index = sidecar_of(path).exists() or old_sidecar_of(path).exists()
@@ -244,10 +261,10 @@ def _add_all(counts: ColumnCounts, frames: Iterable[Frame], selection: Selection
         begin += frame.rows
 
 
-def _noted(frames: Iterable[IndexFrame], digests: list[RowDigests]) -> Iterator[IndexFrame]:
-    """Yield frames, and append their digests to a list."""
+def _noted(frames: Iterable[IndexFrame], seen: SeenDigests) -> Iterator[IndexFrame]:
+    """Yield frames, and tell their digests."""
     for frame in frames:
-        digests.append(RowDigests.of([frame]))
+        seen.add(RowDigests.of(frame))
         yield frame
 
 
@@ -256,9 +273,9 @@ def _silent(_: str) -> None:
 
 
 def _unless_mixed(
-    counts: ColumnCounts, others: list[AnyOutcome], digests: RowDigests
+    counts: ColumnCounts, others: list[AnyOutcome], present: Present = lambda _: set()
 ) -> StoredSummary | None:
     """Return the summary; ``None`` if the kind of an unreadable row depends on earlier rows."""
     if others and (counts.unsigned or any(True for _ in records_of(others, "questions"))):
         return None
-    return StoredSummary(counts.summary(digests.present), counts.rows, others)
+    return StoredSummary(counts.summary(present), counts.rows, others)

@@ -21,7 +21,12 @@ from labeler.calculators.index.summaries import (
     count_file,
     zip_selections,
 )
-from labeler.calculators.selection import DifferingRecords, Selection
+from labeler.calculators.selection import (
+    DifferingRecords,
+    RowDigests,
+    SeenDigests,
+    Selection,
+)
 from labeler.errors import UsageError
 from labeler.integrations.ray.parts import absolute_name
 
@@ -32,10 +37,12 @@ class CountReport(NamedTuple):
     Attributes:
         counts: the counts, or the error.
         notices: messages about the file.
+        digests: of its rows.
     """
 
     counts: FileCounts | UsageError | Unindexable
     notices: list[str]
+    digests: Sequence[RowDigests] = ()
 
 
 FileTask = tuple[str, Selection | None]
@@ -57,8 +64,9 @@ def count_report(task: FileTask, asked: SummaryRequest, number: int) -> CountRep
     notices: list[str] = []
     file, selection = task
     try:
-        counts = count_file(file, asked, number, notices.append, selection=selection)
-        return CountReport(counts, notices)
+        with closing(SeenDigests()) as seen:
+            counts = count_file(file, asked, seen, number, notices.append, selection=selection)
+            return CountReport(counts, notices, list(seen.batches()))
     except (UsageError, Unindexable) as error:
         return CountReport(error, notices)
 
@@ -90,10 +98,10 @@ def summarize_files(
         return None
     names = [absolute_name(file) for file in files]
 
-    def count(selections: Selections) -> Iterator[FileCounts]:
+    def count(selections: Selections, seen: SeenDigests) -> Iterator[FileCounts]:
         with closing(engine(asked, list(zip_selections(names, selections)), workers)) as reports:
             # Files that are counted again have had their notices.
-            yield from _counts(reports, notice if selections is None else lambda _: None)
+            yield from _counts(reports, seen, notice if selections is None else lambda _: None)
 
     try:
         return combine_counts(count, asked)
@@ -103,11 +111,13 @@ def summarize_files(
 
 
 def _counts(
-    reports: Iterable[CountReport], notice: Callable[[str], object]
+    reports: Iterable[CountReport], seen: SeenDigests, notice: Callable[[str], object]
 ) -> Iterator[FileCounts]:
     for report in reports:
         for text in report.notices:
             notice(text)
         if isinstance(report.counts, Exception):
             raise report.counts
+        for digests in report.digests:
+            seen.add(digests)
         yield report.counts
