@@ -1,7 +1,7 @@
 """Measure how long a browser takes with a report: first list, filter, sort, search, open.
 
 Run from the repository: ``python benchmarks/report_browser.py [RECORDS ...] [--write FILE]``; by
-default 100, 1,000 and 10,000 records, those of ``report_size.py``. It needs what the tests in a
+default the records of ``report_size.py``, whose table it makes too. It needs what the tests in a
 browser need: see ``tests/browser/requirements.txt``. Each figure is the median of several rounds,
 from what a person does until the page is drawn again; the time until a typed word is searched for,
 which waits for the next letter, is in it.
@@ -19,12 +19,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from report_size import SIZES, Written, written
+from report_size import HEAD, SIZES, Written, cells, written
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-ROUNDS = 5
+ROUNDS = 3
+MARK = "<!-- measured -->\n"
+"""Beginning of the outcome in a page."""
 STEPS = ("filter", "sort by metric", "sort by id", "search", "search all texts", "open a record")
 
 
@@ -34,52 +36,50 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("records", type=int, nargs="*", default=list(SIZES))
-    parser.add_argument("--write", type=Path, help="write the outcome here, as Markdown")
+    parser.add_argument("--write", type=Path, help="write the outcome here, below its mark")
     wanted = parser.parse_args()
-    lines = [
-        f"| records | MB | written in | first list | {' | '.join(STEPS)} |",
-        f"|--:|--:|--:|--:|{'--:|' * len(STEPS)}",
-    ]
+    sizes = [HEAD, f"|--:|:--{'|--:' * 6}|"]
+    times = [f"| records | figures | first list | {' | '.join(STEPS)} |"]
+    times.append(f"|--:|--:|--:|{'--:|' * len(STEPS)}")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         browser = driver.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
         )
         for size in wanted.records:
             report = written(size, Path(folder))
-            lines.append(row(browser, report))
-        text = page_of(lines, browser.version)
+            sizes.append(f"| {' | '.join(cells(report))} |")
+            times.append(row(browser, report))
+        text = outcome(sizes, times, browser.version)
         browser.close()
     print(text)
     if wanted.write:
-        wanted.write.write_text(text, encoding="utf-8")
+        above = wanted.write.read_text(encoding="utf-8").partition(MARK)[0]
+        wanted.write.write_text(above + text, encoding="utf-8")
 
 
-def page_of(lines: list[str], chromium: str) -> str:
-    """The table with what it means, and where it was made."""
+def outcome(sizes: list[str], times: list[str], chromium: str) -> str:
+    """The tables with what they mean, and where they were made."""
     today = datetime.now(UTC).date().isoformat()
-    return f"""# The report's size and speed
+    return f"""{MARK}Synthetic labels with the lengths of RAGBench's rows, audit and intervals
+included, without the second witness:
 
-Reports of RAGBench's own rows with their published labels, repeated under new ids, with a summary
-by subset. Milliseconds in Chromium {chromium}, each the median of {ROUNDS} rounds, from what a
-person does until the page is drawn again; also the time to write the report, audit and
-intervals included. A search waits 80 ms for the next letter. A file holds 10,000 records at most;
-what is beyond is split into files that lead to each other.
+{chr(10).join(sizes)}
 
-{chr(10).join(lines)}
+Milliseconds in Chromium {chromium} on the same reports, each the median of {ROUNDS} rounds, from
+what a person does until the page is drawn again. A search waits 80 ms for the next letter.
 
-Made by `python benchmarks/report_browser.py`, {today}, Python {platform.python_version()}, on two
-cores that others used too: take times for upper bounds.
+{chr(10).join(times)}
+
+Made by `python benchmarks/report_browser.py --write docs/report.md`, {today}, Python
+{platform.python_version()}, on two cores that others used too: take milliseconds for upper bounds.
 """
 
 
 def row(browser: Browser, report: Written) -> str:
     """A line of the table."""
-    (file,) = report.files
-    rounds = [used(browser, file) for _ in range(ROUNDS)]
+    rounds = [used(browser, report.page) for _ in range(ROUNDS)]
     medians = [statistics.median(figures) for figures in zip(*rounds, strict=True)]
-    cells = [f"{report.records:,}", f"{file.stat().st_size / 1e6:.1f}", f"{report.seconds:.1f} s"]
-    cells += [f"{ms:,.0f}" for ms in medians]
-    return f"| {' | '.join(cells)} |"
+    return f"| {' | '.join([f'{report.records:,}', *(f'{ms:,.0f}' for ms in medians)])} |"
 
 
 def used(browser: Browser, file: Path) -> list[float]:
@@ -89,11 +89,13 @@ def used(browser: Browser, file: Path) -> list[float]:
     page = context.new_page()
     began = time.perf_counter()
     page.goto(file.as_uri(), wait_until="commit")
+    page.wait_for_selector("#metrics tbody tr")
+    figures = (time.perf_counter() - began) * 1e3
     page.wait_for_selector("#browser .records tbody tr")
     first = (time.perf_counter() - began) * 1e3
     steps: Any = page.evaluate(_USE)
     context.close()
-    return [first, *map(float, steps)]
+    return [figures, first, *map(float, steps)]
 
 
 _USE = """async () => {
@@ -120,7 +122,7 @@ _USE = """async () => {
   $$("[aria-label^='Remove filter']").click();
   times.push(await took(() => choose("#sort", "relevance"), now));
   times.push(await took(() => choose("#sort", "id"), now));
-  times.push(await took(() => write("the"), () => chips() === 1));
+  times.push(await took(() => write("row-99"), () => chips() === 1));
   times.push(await took(() => $$("#full").click(), () => $$(".search-progress").hidden));
   write("");
   while (chips() > 0) await drawn();

@@ -1,28 +1,36 @@
-"""Measure the size of a report and the time to write it.
+"""Measure reports and audits of synthetic labels: processor time, memory and size.
 
-Run from the repository: ``python benchmarks/report_size.py [RECORDS ...]``; by default 100, 1,000
-and 10,000 records. They are RAGBench's own rows with their published labels, repeated under new
-ids where there are not enough, as long and as various as real ones. The summary is by subset.
+Run from the repository: ``python benchmarks/report_size.py [RECORDS ...]``; by default 1,000,
+10,000 and 100,000 records, those of ``speed_labels.py``. Each command is a process of its own,
+without the second witness, which takes its time once. Up to 10,000 records a report is a page.
 """
 
 from __future__ import annotations
 
-import itertools
-import resource
+import os
+import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from labeler.data.ragbench import read_ragbench
-from labeler.labels.record import LabelRecord
-from labeler.report import write_report
-from ragbench_data import ragbench_files, ragbench_folder
+from labeler.report import PAGE_RECORDS
+from speed_labels import write_labels
 
-SIZES = (100, 1_000, 10_000)
-COLUMN = "dataset_name"
+SIZES = (1_000, 10_000, 100_000)
+HEAD = "| records | report | s of CPU | peak MB | page, MB | all, MB | audit, s of CPU | peak MB |"
+
+
+class Ran(NamedTuple):
+    """What a process took.
+
+    Attributes:
+        seconds: its processor time.
+        peak: its largest memory, in MB.
+    """
+
+    seconds: float
+    peak: float
 
 
 class Written(NamedTuple):
@@ -30,84 +38,70 @@ class Written(NamedTuple):
 
     Attributes:
         records: how many records it has.
-        files: its files.
-        seconds: how long it took to measure, audit and write them.
+        page: its page.
+        size: bytes of all files.
+        report: what writing it took.
+        audit: what auditing the same labels took.
     """
 
     records: int
-    files: tuple[Path, ...]
-    seconds: float
-
-    @property
-    def size(self) -> int:
-        """Bytes of all files."""
-        return sum(file.stat().st_size for file in self.files)
+    page: Path
+    size: int
+    report: Ran
+    audit: Ran
 
 
 def main() -> None:
     """Write a report of each size and print a table."""
-    if not ragbench_files():
-        sys.exit(f"no *.jsonl.gz in {ragbench_folder()}: name their folder in LABELER_TEST_DATA")
-    sizes = [int(argument) for argument in sys.argv[1:]] or list(SIZES)
-    print("| records | files | MB | KB a record | seconds | records a second |")
-    print("|--:|--:|--:|--:|--:|--:|")
+    print(HEAD, f"|--:|:--{'|--:' * 6}|", sep="\n")
     with tempfile.TemporaryDirectory() as folder:
-        for size in sizes:
-            print(row(written(size, Path(folder))))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"\npeak memory of the process, labels of one round included: {peak:,.0f} MB")
+        for size in [int(argument) for argument in sys.argv[1:]] or list(SIZES):
+            print(f"| {' | '.join(cells(written(size, Path(folder))))} |", flush=True)
 
 
-def row(report: Written) -> str:
-    """A line of the table."""
-    cells = (
+def cells(report: Written) -> list[str]:
+    """The cells of a line of the table."""
+    return [
         f"{report.records:,}",
-        f"{len(report.files)}",
+        "folder" if report.page.name == "index.html" else "page",
+        f"{report.report.seconds:.0f}",
+        f"{report.report.peak:,.0f}",
+        f"{report.page.stat().st_size / 1e6:.1f}",
         f"{report.size / 1e6:.1f}",
-        f"{report.size / 1e3 / report.records:.1f}",
-        f"{report.seconds:.1f}",
-        f"{report.records / report.seconds:,.0f}",
-    )
-    return f"| {' | '.join(cells)} |"
+        f"{report.audit.seconds:.0f}",
+        f"{report.audit.peak:,.0f}",
+    ]
 
 
 def written(records: int, folder: Path) -> Written:
-    """Write a report of so many records into a folder.
+    """Write a report of so many labels into a folder.
 
     Args:
         records: how many.
-        folder: where; the files are ``report-N.html`` and so on.
+        folder: where; the names of files have the number of records in them.
     """
-    labels = list(itertools.islice(published(), records))
-    began = time.perf_counter()
-    files = write_report(
-        again(labels, records), folder / f"report-{records}.html", name="RAGBench", by=COLUMN
-    )
-    return Written(records, tuple(files), time.perf_counter() - began)
+    labels = folder / f"labels-{records}.jsonl"
+    write_labels(labels, records)
+    target = folder / f"report-{records}{'.html' if records <= PAGE_RECORDS else ''}"
+    report = ran("report", str(labels), "-o", str(target), "--no-witness")
+    audit = ran("audit", str(labels), "--no-witness")
+    files = [target] if target.is_file() else list(target.rglob("*.*"))
+    page = target if target.is_file() else target / "index.html"
+    return Written(records, page, sum(each.stat().st_size for each in files), report, audit)
 
 
-def published() -> Iterator[LabelRecord]:
-    """The published labels, a row of each subset in turn."""
-    subsets = [records_of(path) for path in ragbench_files()]
-    for together in itertools.zip_longest(*subsets):
-        yield from (record for record in together if record is not None)
+def ran(*words: str) -> Ran:
+    """Run a command of labeler, and return what it took.
 
-
-def records_of(path: Path) -> Iterator[LabelRecord]:
-    """The labels of one subset."""
-    return (outcome for outcome in read_ragbench(path) if isinstance(outcome, LabelRecord))
-
-
-def again(labels: list[LabelRecord], records: int) -> Iterator[LabelRecord]:
-    """So many labels: those there are, then the same under new ids."""
-    for number, label in enumerate(itertools.islice(itertools.cycle(labels), records)):
-        repeat = number // len(labels)
-        if not repeat:
-            yield label
-            continue
-        example = label.example.model_copy(update={"id": f"{label.id}#{repeat}"})
-        # Neither id nor source is among what made the label: its key stays sound.
-        yield label.model_copy(update={"example": example})
+    Raises:
+        SystemExit: it failed.
+    """
+    command = [sys.executable, "-m", "labeler", *words]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)  # noqa: S603 - our own
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        sys.exit(f"{' '.join(command)} failed")
+    return Ran(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
 
 if __name__ == "__main__":

@@ -89,7 +89,7 @@ def assert_inert(page: Page) -> None:
     names = {name for _, attributes in page.elements for name in attributes}
     assert not [name for name in names if name.startswith("on") or name in {"style", "srcdoc"}]
     for name in ("src", "href", "action", "data", "formaction", "poster", "xlink:href"):
-        assert all(re.match(r"#|\./[\w.%-]+($|#)", value) for value in page.with_attribute(name))
+        assert all(value.startswith("#") for value in page.with_attribute(name))
 
 
 class _Parser(HTMLParser):

@@ -103,8 +103,11 @@ def audit(
     else:
         _print_audit(found, by, shown)
         if labels != STDIO and found.ranked(shown):
-            page = f"labeler report {shlex.quote(labels)} -o report.html"
-            print_lines([f"to read them with their texts: {page}"])
+            from labeler.report import PAGE_RECORDS
+
+            target = "report.html" if len(found.records) <= PAGE_RECORDS else "report/"
+            command = f"labeler report {shlex.quote(labels)} -o {target}"
+            print_lines([f"to read them with their texts: {command}"])
 
 
 def _audit(labels: str, checks: Sequence[Check], by: str | None, *, witness: bool) -> Audit:

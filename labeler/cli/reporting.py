@@ -10,14 +10,21 @@ import typer
 from labeler.cli.options import Witness
 from labeler.cli.reading import Group, Labels, Level, Resamples, Seed
 from labeler.cli.running import outcomes_at, reject_overwrite, watching, witnesses_of
-from labeler.cli.terminal import notify
+from labeler.cli.terminal import notify, plural
 from labeler.errors import UsageError
 
 
 def report(
     labels: Labels,
     *,
-    output: Annotated[str, typer.Option("--output", "-o", help="HTML file to write.")],
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Page to write (report.html), or a folder (report/) for over 10,000 records.",
+        ),
+    ],
     by: Annotated[str | None, typer.Option(help="Group by this metadata column.")] = None,
     ids: Annotated[
         str | None,
@@ -35,9 +42,6 @@ def report(
     level: Level = 0.95,
     seed: Seed = 0,
     group: Group = None,
-    records_per_file: Annotated[
-        int, typer.Option(help="Maximum records per file, a multiple of 100.")
-    ] = 10_000,
     witness: Witness = True,
 ) -> None:
     """Write an HTML report: metrics, findings, records."""
@@ -46,23 +50,20 @@ def report(
     from labeler.report import write_report
 
     if output == STDIO:
-        raise UsageError("a report may be several files: name a file, such as -o report.html")
-    source, target = Path(labels), Path(output)
+        raise UsageError("a report is a page or a folder: name it, such as -o report.html")
     reject_overwrite([labels], output)
-    if not output.lower().endswith((".html", ".htm")):
-        raise UsageError(f"{output}: a report is a page: name a file such as report.html")
     with watching("reporting") as watched, witnesses_of(labels, wanted=witness) as second:
         written = write_report(
             outcomes_at(labels).through(watched),
-            target,
-            name="standard input" if labels == STDIO else source.name,
+            output,
+            name="standard input" if labels == STDIO else Path(labels).name,
             by=by,
             metrics=ids,
             intervals=Intervals(resamples, level, seed, group),
             title=title,
             order=sort,
-            records_per_file=records_per_file,
             witness=second,
         )
-    for path in written:
-        notify(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
+    page, *files = ((path, path.stat().st_size / 1e6) for path in written)
+    more = f", and {plural(len(files), 'file')} of records, {sum(mb for _, mb in files):.1f} MB"
+    notify(f"{page[0]}: {page[1]:.1f} MB{more if files else ''}")

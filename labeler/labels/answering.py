@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -85,7 +86,7 @@ _shared = lru_cache(maxsize=256)(AnsweringModel)
 
 def answered_by(label: str, name: str) -> str:
     """Return a printed signature with the name of the model that answered, unless it is empty."""
-    return f"{label}{ANSWERED}{escaped(name)}" if name else label
+    return sys.intern(f"{label}{ANSWERED}{escaped(name)}") if name else label
 
 
 def configuration(record: AnyRecord) -> str:

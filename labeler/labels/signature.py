@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from typing import Any
 
 import msgspec
@@ -121,7 +122,10 @@ class Signature(BaseModel):
         return self.model_dump(mode="json", exclude_defaults=True)
 
     def __str__(self) -> str:
-        """Return the printed form, for people only; it is never parsed."""
+        """Return the printed form, for people only; it is never parsed.
+
+        Equal signatures share one text: many records are held with theirs.
+        """
         parts = [
             f"judge:{escaped(self.judge)}/{escaped(self.model)}",
             f"prompt:{self.prompt or 'none'}",
@@ -137,7 +141,7 @@ class Signature(BaseModel):
             parts.append(f"part:{escaped(self.part)}")
         if self.windows:
             parts.append(f"windows:{self.windows.limit}/{escaped(self.windows.version)}")
-        return "|".join(parts)
+        return sys.intern("|".join(parts))
 
 
 def escaped(text: str) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from labeler.report.writing import RECORDS_PER_FILE, write_report
+    from labeler.report.writing import PAGE_RECORDS, write_report
 
-__all__ = ["RECORDS_PER_FILE", "write_report"]
+__all__ = ["PAGE_RECORDS", "write_report"]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - any of these names

@@ -16,9 +16,9 @@ from labeler.report.page import (
     RECORD_SCRIPTS,
     RECORD_STYLES,
     RECORDS_PLACEHOLDER,
+    chunks_of,
     data_block,
     render_page,
-    write_chunks,
 )
 from labeler.report.views import label_view, record_view
 from labeler.sentences.characters import visible
@@ -81,7 +81,7 @@ def _write(file: IO[str], found: Differences, total: LabelDiff) -> None:
             questions.append(view["view"]["question"][:_QUESTION])
             yield view
 
-    write_chunks(file, views())
+    file.writelines(data_block(*chunk) for chunk in chunks_of(views()))
     file.write(data_block("index", _index(found, total, questions)))
     file.write(tail)
 

@@ -10,11 +10,11 @@ import base64
 import gzip
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -72,6 +72,7 @@ def render_page(
     styles: Sequence[str],
     scripts: Sequence[str],
     connect: str = "'none'",
+    loads: bool = False,
     assets: Path = ASSETS,
 ) -> Page:
     """Render a template that extends ``page.html.j2``.
@@ -82,13 +83,15 @@ def render_page(
         styles: file names of the style sheets to inline, in order.
         scripts: file names of the scripts to inline, in order; they share one scope.
         connect: ``connect-src`` of the policy: addresses that the scripts may send requests to.
+        loads: True if the inlined scripts load others; markup never can.
         assets: folder with further files of the page, searched after :data:`ASSETS`.
     """
     folders = (ASSETS, assets)
     style, script = _join(styles, folders), _join(scripts, folders)
+    more = " 'strict-dynamic'" if loads else ""
     policy = (
         "default-src 'none'; "
-        f"style-src {_digest(style)}; script-src {_digest(script)}; connect-src {connect}; "
+        f"style-src {_digest(style)}; script-src {_digest(script)}{more}; connect-src {connect}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
     text = (
@@ -164,10 +167,11 @@ def data_block(name: str, value: object) -> Markup:
     return Markup(element).format(name, pack(value))  # noqa: S704 - a literal, filled in escaped
 
 
-def write_chunks(output: IO[str], views: Iterable[object]) -> None:
-    """Write the views of records as data blocks ``chunk-0``, ``chunk-1`` etc."""
+def chunks_of(views: Iterable[object]) -> Iterator[tuple[str, list[object]]]:
+    """Yield the views of records in chunks named ``chunk-0``, ``chunk-1`` etc."""
     remaining = iter(views)
-    number = 0
-    while chunk := list(islice(remaining, CHUNK_SIZE)):
-        output.write(data_block(f"chunk-{number}", chunk))
-        number += 1
+    for number in count():
+        chunk = list(islice(remaining, CHUNK_SIZE))
+        if not chunk:
+            return
+        yield f"chunk-{number}", chunk

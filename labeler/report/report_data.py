@@ -6,7 +6,7 @@ Memory holds a few numbers per record: its metrics, findings and place. Its text
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import IO, Any, Literal
 
@@ -60,7 +60,7 @@ class Entry:
         signature: index of the label's signature; -1 if no request was made, or if it failed and
             several models answered others.
         failed: reason code of a failed row; ``None`` for a label.
-        values: metric values by id.
+        metrics: metrics by id.
         patterns: match of each pattern, see :func:`match_patterns`; empty for a failed row.
         checks: indexes of the audit checks with findings.
         doubt: suspicion score; ``None`` for a failed row.
@@ -71,10 +71,15 @@ class Entry:
     group: str | None
     signature: int
     failed: str | None
-    values: Mapping[str, float | None]
+    metrics: Mapping[str, Ratio]
     patterns: Sequence[bool | None]
     checks: Sequence[int] = ()
     doubt: float | None = None
+
+    def value(self, metric: str) -> float | None:
+        """Return the value of a metric; ``None`` if it is undefined, infinite or not there."""
+        ratio = self.metrics.get(metric)
+        return None if ratio is None else finite_value(ratio)
 
 
 class ReportData:
@@ -88,6 +93,7 @@ class ReportData:
             definition, and the metrics of the patterns.
         intervals: settings of the confidence intervals; ``None`` for none.
         witness: as of :func:`labeler.audit_labels`.
+        check_size: called with the number of records when it grows; may raise an error.
 
     Attributes:
         entries: the records, in the order of the outcomes; copies have none.
@@ -115,7 +121,9 @@ class ReportData:
         metrics: Sequence[Metric] | None = None,
         intervals: Intervals | None = None,
         witness: WitnessSource | None = None,
+        check_size: Callable[[int], None] = lambda _: None,
     ) -> None:
+        self._check_size = check_size
         self.by, self.intervals = by, intervals
         self.entries: list[Entry] = []
         self.made: tuple[str, str] | None = None
@@ -157,16 +165,11 @@ class ReportData:
                 view["doubt"] = record.suspicion
             yield view
 
-    def index(self, part: slice) -> dict[str, Any]:
-        """Return the data of a page's list of records.
-
-        Args:
-            part: the records in the page.
-        """
-        entries = self.entries[part]
+    def index(self) -> dict[str, Any]:
+        """Return the data of the list of records."""
+        entries = self.entries
         places = {group: place for place, group in enumerate(self.groups)}
         return {
-            "total": len(self.entries),
             "metrics": [metric.id for metric in self.metrics],
             "higher_is_better": [metric.higher_is_better for metric in self.metrics],
             "checks": [
@@ -186,7 +189,7 @@ class ReportData:
                 "signature": [entry.signature for entry in entries],
                 "doubt": [entry.doubt for entry in entries],
                 "failed": [entry.failed for entry in entries],
-                "metrics": {m.id: [e.values.get(m.id) for e in entries] for m in self.metrics},
+                "metrics": {m.id: [e.value(m.id) for e in entries] for m in self.metrics},
                 "findings": [entry.checks for entry in entries],
                 "patterns": [
                     [place for place, match in enumerate(entry.patterns) if match]
@@ -194,7 +197,6 @@ class ReportData:
                 ],
             },
             "chunk_size": CHUNK_SIZE,
-            "first": part.start,
         }
 
     def _added(self, outcomes: Iterable[AnyOutcome]) -> Iterator[Outcome]:
@@ -214,7 +216,8 @@ class ReportData:
         if isinstance(outcome, LabelRecord):
             row = replace(row, metadata={QUESTION: outcome.example.question} | row.metadata)
         self._columns.update(row.metadata)
-        self._rows.append(self._without_texts(row))
+        light = self._without_texts(row)
+        self._rows.append(light)
         if row.identity and not row.failed and not self._known.add(row.identity):
             return
         group = group_name(row, self.by)
@@ -224,10 +227,11 @@ class ReportData:
             group=None if group is None else visible(group),
             signature=-1,
             failed=None,
-            values={name: finite_value(ratio) for name, ratio in row.metrics.items()},
+            metrics=light.metrics,
             patterns=(),
         )
         self.entries.append(entry)
+        self._check_size(len(self.entries))
         if isinstance(outcome, LabelFailure):
             view: Mapping[str, Any] = failure_view(outcome)
             entry.failed = view["failed"]["reason"]

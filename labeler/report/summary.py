@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
-from urllib.parse import quote, urlencode
 
 from markupsafe import Markup
 
@@ -44,20 +43,10 @@ SYMBOLS = {
 }
 """Patterns of symbols in the metrics' formulas, with their explanations in order."""
 
-MAX_DOUBTFUL = 50
-"""Maximum records in the list of the most suspicious."""
 MAX_REASONS = 20
 """Maximum reasons of failures listed; the browser filters by any."""
 MAX_CONFIGURATIONS = 20
 """Maximum judge configurations with figures; the browser filters by any."""
-
-
-class ReportFile(NamedTuple):
-    """A file of a report, and the records in it, counted from 1."""
-
-    name: str
-    first: int
-    last: int
 
 
 class SummaryLine(NamedTuple):
@@ -154,30 +143,11 @@ class CheckCount(NamedTuple):
     groups: Sequence[tuple[str, int, int]]
 
 
-class DoubtfulRecord(NamedTuple):
-    """A record in the list of the most suspicious.
-
-    Attributes:
-        link: address of the record.
-        id: the row's id.
-        question: beginning of the question.
-        doubt: suspicion score.
-        checks: titles of the checks with findings.
-    """
-
-    link: str
-    id: str
-    question: str
-    doubt: float
-    checks: Sequence[str]
-
-
 class Summary:
     """The summary of a report.
 
     Args:
         data: the data of the report.
-        files: the files that hold the records.
 
     Attributes:
         labeled: number of labels.
@@ -189,14 +159,13 @@ class Summary:
         configurations: figures of each judge configuration.
         more_configurations: number of configurations without figures.
         faults: mixtures of answering models, and others than those that were asked for.
-        doubtful: the most suspicious records.
         groups: listed groups.
         more_groups: number of groups not listed.
         column: name of the grouping column.
         made: creation times of the first and the last label, if known.
     """
 
-    def __init__(self, data: ReportData, files: Sequence[ReportFile]) -> None:
+    def __init__(self, data: ReportData) -> None:
         reasons = Counter(entry.failed for entry in data.entries if entry.failed is not None)
         ranked = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
         self.unlabeled = reasons.total()
@@ -214,7 +183,6 @@ class Summary:
             for place in range(min(configurations, MAX_CONFIGURATIONS))
         ]
         self.more_configurations = configurations - len(self.configurations)
-        self.doubtful = list(_most_doubtful(data, files))
         self.groups = data.groups[:MAX_GROUPS]
         self.more_groups = len(data.groups) - len(self.groups)
         self.column, self.made, self.faults = data.by, data.made, data.faults
@@ -264,7 +232,7 @@ class ConfigurationSummary:
     def histograms(self) -> Iterator[Plot]:
         """The distribution of each metric."""
         for place, row in enumerate(self._rows):
-            values = [entry.values.get(row.metric.id) for entry in self._entries]
+            values = [entry.value(row.metric.id) for entry in self._entries]
             defined = [value for value in values if value is not None]
             if defined:
                 chart = charts.Histogram.of(row.metric.id, defined)
@@ -275,7 +243,7 @@ class ConfigurationSummary:
         """Metrics against each other."""
         plots = []
         for place, (x, y) in enumerate(_pairs([row.metric.id for row in self._rows])):
-            both = [(entry.values.get(x), entry.values.get(y)) for entry in self._entries]
+            both = [(entry.value(x), entry.value(y)) for entry in self._entries]
             pairs = [(a, b) for a, b in both if a is not None and b is not None]
             if pairs:
                 plots.append(self._plot(charts.Heat.of(x, y, pairs), len(pairs), f"m{place}"))
@@ -402,27 +370,3 @@ def _pairs(ids: Sequence[str]) -> list[tuple[str, str]]:
     known = [pair for pair in PAIRS if set(pair) <= set(ids)]
     others = list(pairwise(ids))
     return known if len(known) >= _MIN_PAIRS else list(dict.fromkeys([*known, *others]))[:2]
-
-
-def _most_doubtful(data: ReportData, files: Sequence[ReportFile]) -> Iterator[DoubtfulRecord]:
-    """Rank records by suspicion score, then by contradictions, then in order."""
-    checks = data.audit.checks
-
-    def rank(numbered: tuple[int, float]) -> tuple[float, int, int]:
-        number, doubt = numbered
-        found = data.entries[number].checks
-        contradictions = sum(checks[check].severity == "contradiction" for check in found)
-        return -doubt, -contradictions, number
-
-    scored = [(number, entry.doubt) for number, entry in enumerate(data.entries) if entry.doubt]
-    for number, doubt in sorted(scored, key=rank)[:MAX_DOUBTFUL]:
-        entry = data.entries[number]
-        file = next(file for file in files if file.first <= number + 1 <= file.last)
-        fragment = urlencode({"record": entry.id})
-        yield DoubtfulRecord(
-            link=f"#{fragment}" if file is files[0] else f"./{quote(file.name)}#{fragment}",
-            id=entry.id,
-            question=entry.question,
-            doubt=doubt,
-            checks=[checks[check].title for check in entry.checks],
-        )

@@ -1,39 +1,42 @@
-"""Write a report: one HTML file, or several if there are very many records."""
+"""Write a report: one HTML page, or a folder if there are very many records."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable
 from contextlib import ExitStack
-from itertools import islice
+from functools import partial
+from itertools import chain
 from pathlib import Path
+from typing import IO
 
 from labeler.audit import WitnessSource
 from labeler.calculators import Intervals, select_metrics
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome
+from labeler.report.folder import PAGE, is_folder, replacing_report, write_blocks
 from labeler.report.page import (
-    CHUNK_SIZE,
     RECORD_SCRIPTS,
     RECORD_STYLES,
     RECORDS_PLACEHOLDER,
+    chunks_of,
     data_block,
     render_page,
-    write_chunks,
 )
 from labeler.report.report_data import Order, ReportData
-from labeler.report.summary import ReportFile, Summary
+from labeler.report.summary import Summary
 from labeler.sentences.characters import visible
 from labeler.version import __version__
 
-RECORDS_PER_FILE = 10_000
-"""Default number of records per file, which a browser opens at once."""
+PAGE_RECORDS = 10_000
+"""Maximum number of records in one page, which a browser reads as a whole."""
 
 TEMPLATE = "report.html.j2"
 STYLES = (*RECORD_STYLES, "charts.css", "report.css")
 SCRIPTS = (
     *RECORD_SCRIPTS,
+    "report_blocks.js",
     "report_state.js",
     "report_index.js",
     "report_search.js",
@@ -61,17 +64,17 @@ def write_report(
     intervals: Intervals | None = _INTERVALS,
     title: str | None = None,
     order: Order = "doubt",
-    records_per_file: int = RECORDS_PER_FILE,
     witness: WitnessSource | None = None,
 ) -> list[Path]:
-    """Write labels as an offline page: figures, and every record.
+    """Write labels as an offline page or folder: figures, and every record.
 
     The same labels give the same bytes: the time of writing is not in them. Files appear only when
     all of them are complete. Outcomes are read once, and their texts are not kept in memory.
 
     Args:
         outcomes: outcomes of any kind; only labels and their failures count, without canaries.
-        path: path of the file; further files are ``report.2.html`` etc. next to ``report.html``.
+        path: a page if it ends in ``.html``, for at most 10,000 records; a folder if it exists as
+            one, ends in ``/`` or has no suffix. Only a report is ever replaced in a folder.
         name: name of the labels, for readers.
         by: name of the grouping column.
         metrics: metric ids; by default the metrics that the labels have the fields for, in their
@@ -79,84 +82,71 @@ def write_report(
         intervals: settings of the confidence intervals of the means; ``None`` for none.
         title: title of the page.
         order: initial order of the list of records.
-        records_per_file: maximum records per file, a multiple of 100.
         witness: as of :func:`labeler.audit_labels`.
 
     Returns:
-        The files, in the order of their records.
+        The files: the page, and the files of its folder.
 
     Raises:
-        UsageError: there is no label and no failure, no row has a column, a number is out of
-            range, or a file cannot be written.
+        UsageError: there is no label and no failure, there are too many for a page, no row has a
+            column, a number is out of range, a file cannot be written, or a folder has other files.
         UnknownName: there is no such metric.
 
     Example:
         >>> [path.name for path in labeler.write_report(labels, folder / "r.html", name="mine")]
         ['r.html']
     """
-    if records_per_file < CHUNK_SIZE or records_per_file % CHUNK_SIZE:
-        raise UsageError(
-            f"{records_per_file} records a file: take a multiple of {CHUNK_SIZE}, such as 10000"
-        )
+    in_folder = is_folder(path)
     path = Path(path)
     chosen = None if metrics is None else select_metrics(metrics)
     with ExitStack() as stack:
-        try:
-            texts = stack.enter_context(tempfile.TemporaryFile(dir=path.parent))
-        except OSError as error:
-            raise UsageError(
-                f"cannot write in {path.parent}: {error.strerror}; check the folder"
-            ) from error
+        folder = stack.enter_context(replacing_report(path)) if in_folder else None
         data = ReportData(
-            outcomes, texts, by=by, metrics=chosen, intervals=intervals, witness=witness
+            outcomes,
+            stack.enter_context(_temporary_file(folder or path.parent)),
+            by=by,
+            metrics=chosen,
+            intervals=intervals,
+            witness=witness,
+            check_size=(lambda _: None) if folder else partial(_check_size, path=path),
         )
         if not data.entries:
             raise UsageError(
                 f"no labels in {name}: label rows first, with 'labeler label', "
                 "or check that it is the right file"
             )
-        files = _files(path, len(data.entries), records_per_file)
-        pages = _render(data, files, name=name, title=title or f"Labels of {name}", order=order)
-        views = data.views()
-        # The files are renamed into place together, when the stack is closed.
-        for file, page in zip(files, pages, strict=True):
-            output = stack.enter_context(replaced(path.with_name(file.name)))
-            head, _, tail = page.partition(RECORDS_PLACEHOLDER)
-            output.write(head)
-            write_chunks(output, islice(views, file.last - file.first + 1))
-            output.write(tail)
-    return [path.with_name(file.name) for file in files]
-
-
-def _files(path: Path, records: int, records_per_file: int) -> list[ReportFile]:
-    """Distribute the records over files."""
-    files = []
-    for place, first in enumerate(range(0, records, records_per_file)):
-        name = path.name if not place else f"{path.stem}.{place + 1}{path.suffix}"
-        files.append(ReportFile(name, first + 1, min(first + records_per_file, records)))
-    return files
-
-
-def _render(
-    data: ReportData, files: list[ReportFile], *, name: str, title: str, order: Order
-) -> Iterable[str]:
-    """Render each file's page with a placeholder for its records."""
-    summary = Summary(data, files)
-    parts = [
-        {"file": file.name, "first": file.first - 1, "count": file.last - file.first + 1}
-        for file in files
-    ]
-    for file in files:
-        records = data.index(slice(file.first - 1, file.last))
-        index = {"name": visible(name), "order": order, **records, "parts": parts}
         values = {
-            "title": title,
+            "title": title or f"Labels of {name}",
             "name": name,
             "version": __version__,
-            "files": files,
-            "file": file,
-            "summary": summary,
-            "index": data_block("index", index),
+            "in_folder": in_folder,
+            "summary": Summary(data),
             "records": RECORDS_PLACEHOLDER,
         }
-        yield render_page(TEMPLATE, values, styles=STYLES, scripts=SCRIPTS).text
+        text = render_page(TEMPLATE, values, styles=STYLES, scripts=SCRIPTS, loads=in_folder).text
+        head, _, tail = text.partition(RECORDS_PLACEHOLDER)
+        index = {"name": visible(name), "order": order, **data.index()}
+        blocks = chain([("index", index)], chunks_of(data.views()))
+        if folder:
+            (folder / PAGE).write_text(head + tail, encoding="utf-8")
+            return [path / PAGE, *(path / file for file in write_blocks(folder, blocks))]
+        with replaced(path) as output:
+            output.write(head)
+            output.writelines(data_block(*block) for block in blocks)
+            output.write(tail)
+        return [path]
+
+
+def _temporary_file(folder: Path) -> IO[bytes]:
+    try:
+        return tempfile.TemporaryFile(dir=folder)
+    except OSError as error:
+        raise UsageError(f"cannot write in {folder}: {error.strerror}; check the folder") from error
+
+
+def _check_size(records: int, path: Path) -> None:
+    if records > PAGE_RECORDS:
+        raise UsageError(
+            f"{path}: a page holds {PAGE_RECORDS:,} records at most: write a folder instead, such "
+            f"as -o {path.with_suffix('')}/"
+        )

@@ -34,17 +34,16 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Address of a report whose every text tries to be markup."""
-    path = tmp_path_factory.mktemp("hostile") / "report.html"
-    [path] = write_report(
+    """Address of the folder of a report whose every text tries to be markup."""
+    path, *_ = write_report(
         hostile_records(),
-        path,
+        tmp_path_factory.mktemp("hostile"),
         name=PAYLOADS[0],
         by=hostile_column(),
         title=PAYLOADS[1],
         metrics=reports.METRICS,
     )
-    return path.as_uri()
+    return path.parent.as_uri()
 
 
 @pytest.fixture(scope="module")
@@ -378,23 +377,30 @@ def test_a_record_opens_with_the_first_sentence_that_is_not_supported(
     assert "sentence" not in address(page)
 
 
-def test_a_record_in_another_part_is_one_link_away(visits: Visits, tmp_path: Path) -> None:
-    """The message leads to the same sentence there."""
-    rows = [reports.plain(n) for n in range(150)]
-    first, second = write_report(
-        rows, tmp_path / "a b.html", name="x", metrics=reports.METRICS, records_per_file=100
-    )
-    page = visits.open(f"{first.as_uri()}#record=row-00120&sentence=b")
-    visits.allow(second.as_uri())
-    page.get_by_role("link", name="Records 101 to 150").click()
-    expect(page.locator(".question")).to_have_text("How high is tower 120?")
-    expect(page.locator(".sentence[data-key=b]")).to_be_focused()
+def test_a_folder_loads_records_when_they_are_opened(visits: Visits, tmp_path: Path) -> None:
+    """And for a search of all texts; a missing file is named, and the list stays."""
+    rows = [reports.plain(n) for n in range(250)]
+    target = tmp_path / "a #b"
+    index, *files = write_report(rows, target, name="x", metrics=reports.METRICS, order="file")
+    page = visits.open(index.as_uri(), own=f"{target.as_uri()}/records/")
+    says(page, "250 of 250 records")
+    assert faults(page) == []
+    page.get_by_label("All texts").check()
+    page.get_by_role("searchbox").fill("tower 249")
+    says(page, "1 of 250 records")
+    page.get_by_role("link", name="row-00249").click()
+    expect(page.locator(".question")).to_have_text("How high is tower 249?")
+    files[2].unlink()  # a lost chunk
+    page.goto("about:blank")
+    page.goto(f"{index.as_uri()}#record=row-00120")
+    expect(page.get_by_role("alert")).to_contain_text("records/chunk-1.js is missing")
+    visits.troubles = [each for each in visits.troubles if "ERR_FILE_NOT_FOUND" not in each]
 
 
 def test_a_link_to_a_record_that_is_not_there_says_so(visits: Visits, small: str) -> None:
     """And leads back to the list."""
     page = visits.open(f"{small}#record=nobody")
-    expect(page.get_by_text("This file has no record nobody")).to_be_visible()
+    expect(page.get_by_text("This report has no record nobody")).to_be_visible()
     page.get_by_role("button", name="List").click()
     expect(page.locator(LIST)).to_have_count(50)
 
@@ -680,7 +686,7 @@ def test_a_browser_that_cannot_unpack_is_told(visits: Visits, small: str) -> Non
 
 def test_no_text_of_a_stranger_runs_or_becomes_markup(visits: Visits, hostile: str) -> None:
     """Every record is opened and looked at; all texts are shown as they are."""
-    page = visits.open(hostile)
+    page = visits.open(f"{hostile}/index.html", own=hostile)
     total = len(hostile_records())
     says(page, f"{total} of {total} records")
     unfold_filters(page)
@@ -725,7 +731,7 @@ _LOOK_AT_EACH = """async (total) => {
 
 def test_filters_by_hostile_values_show_their_records(visits: Visits, hostile: str) -> None:
     """Each value of the subset is chosen once: three records have it, or one."""
-    page = visits.open(hostile)
+    page = visits.open(f"{hostile}/index.html", own=hostile)
     unfold_filters(page)
     expect(page.get_by_label(hostile_column(), exact=True)).to_be_visible()
     counts: list[str] = page.evaluate(_CHOOSE_EACH_SUBSET)

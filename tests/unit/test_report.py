@@ -6,7 +6,7 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from labeler.calculators.summary_table import FLOOR
 from labeler.data.label_files import read_outcomes, write_outcomes
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, label_key
-from labeler.report import write_report
+from labeler.report import write_report, writing
 from labeler.report.page import data_block, pack
 from labeler.report.report_data import ReportData
 from labeler.report.views import record_view
@@ -121,8 +121,7 @@ def test_the_index_has_a_column_for_each_fact(path: Path) -> None:
     index = page.blocks["index"]
     records = index["records"]
     assert index["name"] == "labels.jsonl"
-    assert (index["order"], index["total"], index["first"]) == ("file", 3, 0)
-    assert index["parts"] == [{"file": "report.html", "first": 0, "count": 3}]
+    assert index["order"] == "file"
     assert index["subset"] == {"column": "domain", "values": ["art", "law"]}
     assert records["id"] == ["odd", "plain", "f1"]
     assert records["subset"] == [1, 0, 1]
@@ -141,41 +140,77 @@ def test_the_index_has_a_column_for_each_fact(path: Path) -> None:
     assert {len(column) for column in records["metrics"].values()} == {3}
 
 
-def test_many_records_make_several_files(path: Path) -> None:
-    """Each with its own part of the index; the figures of all stand in the first."""
-    files = write_report(
-        _some(250), path, name="l", intervals=FEW, records_per_file=100, order="file"
-    )
-    assert [file.name for file in files] == ["report.html", "report.2.html", "report.3.html"]
-    pages = [read_page(file) for file in files]
-    ids = [each["id"] for page in pages for each in records_of(page)]
-    assert ids == [f"r{n}" for n in range(250)]
-    indices = [page.blocks["index"] for page in pages]
-    assert [index["first"] for index in indices] == [0, 100, 200]
-    assert [index["records"]["id"][0] for index in indices] == ["r0", "r100", "r200"]
-    assert all(index["parts"] == indices[0]["parts"] for index in indices)
-    assert [part["count"] for part in indices[0]["parts"]] == [100, 100, 50]
-    assert "250 labeled" in " ".join(pages[0].texts.split())
-    assert [page.tags["svg"] > 0 for page in pages] == [True, False, False]
-    for page in pages:
-        assert_inert(page)
-        assert "report.3.html" in str(page.with_attribute("href"))
+def test_a_page_of_too_many_records_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the option that takes any number; the rest is not read."""
+    monkeypatch.setattr(writing, "PAGE_RECORDS", 2)
+
+    def outcomes() -> Iterator[AnyOutcome]:
+        yield from _some(3)
+        pytest.fail("the rest was read")
+
+    with pytest.raises(UsageError, match=r"2 records at most: write a folder .* -o \S+/report/"):
+        write_report(outcomes(), path, name="l")
+    assert list(path.parent.iterdir()) == []
 
 
-def test_the_most_doubtful_of_many_files_are_linked_from_the_first(path: Path) -> None:
-    """So that fifty of a hundred thousand are found without opening each file."""
-    odd = record(id="odd & <x>", answer=output(support={"a": []}, overall=True))
-    plain = _some(150, utilized=("0a", "0b"), relevant=("0a", "0b"))
-    files = write_report([*plain, odd], path, name="l", intervals=FEW, records_per_file=100)
-    links = read_page(files[0]).with_attribute("href")
-    assert "./report.2.html#record=odd+%26+%3Cx%3E" in links
+@pytest.mark.parametrize("name", ["report", "report.v2/", "made.html"])
+def test_a_folder_has_a_page_and_files_of_records(tmp_path: Path, name: str) -> None:
+    """The same blocks as one page has; the page is inert, but for scripts that its own loads."""
+    (tmp_path / "made.html").mkdir()
+    outcomes = [*_some(150), _failure()]
+    files = write_report(outcomes, f"{tmp_path}/{name}", name="l", intervals=FEW)
+    folder = tmp_path / name
+    names = ["index.html", "records/index.js", "records/chunk-0.js", "records/chunk-1.js"]
+    assert files == [folder / each for each in names]
+    page, whole = read_page(files[0]), _report(outcomes, tmp_path / "whole.html")
+    assert_inert(page)
+    assert page.policy.count("'strict-dynamic'") == 1
+    told, shown = (" ".join(each.texts.split()) for each in (whole, page))
+    told = told.replace("This file loads nothing", "This page loads files of its folder only")
+    assert shown == told.replace("labels.jsonl", "l")
+    assert {file.stem: _block(file) for file in files[1:]} == whole.blocks | {
+        "index": whole.blocks["index"] | {"name": "l"}
+    }
 
 
-@pytest.mark.parametrize("size", [0, -100, 50, 150])
-def test_files_hold_whole_chunks(path: Path, size: int) -> None:
-    """Another size is refused before anything is read."""
-    with pytest.raises(UsageError, match="multiple of 100"):
-        write_report(iter(()), path, name="l", records_per_file=size)
+def _block(file: Path) -> Any:
+    """What a file of a folder passes to the page: letters that can be nothing else."""
+    call = re.fullmatch(r'receiveBlock\(("[A-Za-z0-9+/]+=*")\);\n', file.read_text())
+    assert call
+    return unpacked(call[1])
+
+
+def test_a_report_takes_the_place_of_an_earlier_one_alone(tmp_path: Path) -> None:
+    """In a folder; anything else in it is somebody's work, and no report is left half-written."""
+    folder = tmp_path / "report"
+    write_report(_some(150), folder, name="l", intervals=FEW)
+    write_report(_some(1), folder, name="l", intervals=FEW)
+    written = {path.name: path.read_bytes() for path in folder.rglob("*.*")}
+    assert sorted(written) == ["chunk-0.js", "index.html", "index.js"]
+
+    def broken() -> Iterator[AnyOutcome]:
+        yield from _some(1)
+        raise UsageError("the file is damaged")
+
+    for target in (folder, tmp_path / "new"):
+        with pytest.raises(UsageError, match="damaged"):
+            write_report(broken(), target, name="l")
+    assert [each.name for each in tmp_path.iterdir()] == ["report"]
+    for other in ("notes.txt", "records/notes.txt"):
+        (folder / other).write_text("mine")
+        with pytest.raises(UsageError, match=r"which is not part of a report: name a new"):
+            write_report(_some(1), folder, name="l")
+        (folder / other).unlink()
+    assert {path.name: path.read_bytes() for path in folder.rglob("*.*")} == written
+
+
+@pytest.mark.parametrize("name", ["index.html", "records"])
+def test_a_page_of_somebody_else_is_no_report(tmp_path: Path, name: str) -> None:
+    """Though it has the name of ours."""
+    (tmp_path / name).write_text("<!doctype html><h1>My site</h1>")
+    with pytest.raises(UsageError, match=f"has {name}, which is not part of a report"):
+        write_report(_some(1), tmp_path, name="l")
+    assert [each.name for each in tmp_path.iterdir()] == [name]
 
 
 def test_nothing_to_report_is_an_error(path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -28,14 +29,12 @@ def test_the_files_that_were_written_are_named(
     labeler_command: Command, labels: Path, tmp_path: Path
 ) -> None:
     """With their sizes, on standard error; standard output stays empty."""
-    output = tmp_path / "report.html"
-    options = ["--records-per-file", 100, "--resamples", 100]
-    code, out, err = labeler_command("report", labels, "-o", output, *options)
-    assert (code, out) == (0, "")
-    assert [line.rpartition(":")[0] for line in err.splitlines()] == [
-        str(output),
-        str(tmp_path / "report.2.html"),
-    ]
+    page, folder = tmp_path / "report.html", tmp_path / "report"
+    for output, files in ((page, ""), (folder, r", and 3 files of records, 0\.\d MB")):
+        code, out, err = labeler_command("report", labels, "-o", output, "--resamples", 100)
+        assert (code, out) == (0, "")
+        written = re.escape(str(output / "index.html" if files else output))
+        assert re.fullmatch(rf"{written}: 0\.\d MB{files}\n", err)
 
 
 def test_options_reach_the_page(labeler_command: Command, labels: Path, tmp_path: Path) -> None:
@@ -65,10 +64,11 @@ def test_the_labels_are_never_overwritten(labeler_command: Command, labels: Path
 
 
 def test_standard_output_is_refused(labeler_command: Command, labels: Path) -> None:
-    """A report may be several files."""
-    code, _, err = labeler_command("report", labels, "-o", "-")
-    assert code == WRONG_USE
-    assert "name a file" in err
+    """So is a name that is neither that of a page nor that of a folder."""
+    for output in ("-", "report.pdf"):
+        code, _, err = labeler_command("report", labels, "-o", output)
+        assert code == WRONG_USE
+        assert "a report is a page or a folder" in err
 
 
 def test_labels_that_are_not_there_are_named(labeler_command: Command, tmp_path: Path) -> None:

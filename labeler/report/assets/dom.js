@@ -127,14 +127,19 @@ function canUnpack() {
 }
 
 /**
- * Read a data block of the page: JSON, compressed with gzip, in base64, in a JSON string.
- * @param {string} id id of the `<script type="application/json">`.
+ * Read a data block of the page.
+ * @param {string} id id of the `<script type="application/json">`, which holds a JSON string.
  * @returns {Promise<*>} the value.
  */
 async function unpackBlock(id) {
   const block = document.getElementById(id);
   if (!block) throw new Error(`the page has no block ${id}`);
-  const packed = Uint8Array.from(atob(JSON.parse(block.textContent)), (char) => char.charCodeAt(0));
+  return unpack(JSON.parse(block.textContent));
+}
+
+/** Unpack JSON that is compressed with gzip, in base64. */
+async function unpack(text) {
+  const packed = Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Response(stream).json();
 }

@@ -15,8 +15,12 @@ async function startReport() {
     );
     return;
   }
+  place.replaceChildren(
+    el("h2", {}, "Records"),
+    el("p", { class: "muted" }, "Loading the list of records…"),
+  );
   try {
-    new RecordBrowser(place, new RecordIndex(await unpackBlock("index")));
+    new RecordBrowser(place, new RecordIndex(await readBlock("index")));
   } catch (error) {
     show(unreadableWords(error));
   }

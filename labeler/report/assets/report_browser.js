@@ -165,5 +165,5 @@ class RecordBrowser {
 
 /** Return the message for unreadable records. */
 function unreadableWords(error) {
-  return `Cannot read the records (${error.message}). The file may be incomplete: copy it again, or write the report again.`;
+  return `Cannot read the records (${error.message}). The report may be incomplete: copy it again, or write it again.`;
 }

@@ -11,11 +11,6 @@ class RecordIndex {
     this.firstOrder = this.order === "doubt" ? ["doubt", true] : ["order", false];
   }
 
-  /** The other files of the report. */
-  get otherParts() {
-    return (this.parts ?? []).filter(({ first }) => first !== this.first);
-  }
-
   /** Return the row of a state's record: the first with its id, unless the state names another. */
   find({ record, place }) {
     return this.records.id[place] === record ? place : this.rowOf.get(record);

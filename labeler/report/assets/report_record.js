@@ -107,23 +107,17 @@ class RecordReader {
     );
   }
 
-  /** Show that the file lacks a linked record, with links to the other files. */
+  /** Show that the report lacks a linked record. */
   showMissing() {
     this.opened = null;
-    const { state } = this.browser;
-    const parts = this.index.otherParts;
     const message = el(
       "p",
       { class: "notice bad", tabindex: "-1" },
-      "This file has no record ",
-      el("code", {}, shownText(state.record)),
-      parts.length > 0 ? ". Other files of the report:" : ".",
+      "This report has no record ",
+      el("code", {}, shownText(this.browser.state.record)),
+      ".",
     );
-    this.node.replaceChildren(
-      message,
-      ...(parts.length > 0 ? [drawPartLinks(parts, state.written())] : []),
-      this.drawListButton(),
-    );
+    this.node.replaceChildren(message, this.drawListButton());
     message.focus();
   }
 
@@ -157,21 +151,6 @@ class RecordReader {
       field.select();
     }
   }
-}
-
-/** Draw links to the other files of the report, with the same state. */
-function drawPartLinks(parts, hash) {
-  const link = ({ file, first, count }) =>
-    el(
-      "a",
-      { href: `./${encodeURIComponent(file)}#${hash}` },
-      `Records ${grouped(first + 1)} to ${grouped(first + count)}`,
-    );
-  return el(
-    "ul",
-    { class: "part-links" },
-    parts.map((part) => el("li", {}, link(part))),
-  );
 }
 
 /** Draw a failed row with its reason. */
