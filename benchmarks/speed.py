@@ -87,7 +87,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         figures, text = _measured(folder, given.rows, given.rounds, ten=given.ten)
         passes = [given.rows, 10 * given.rows] if given.ten else [given.rows]
-        text = written_into(text, measure_reruns(folder, min(given.rows, STREAMED), passes))
+        count = min(given.rows, STREAMED)
+        served = [rows for rows in (2_000, 20_000) if rows <= count]
+        for name, part in measure_reruns(folder, count, passes, served).items():
+            text = written_into(text, part, name)
     finally:
         shutil.rmtree(folder)
     if given.write and given.write.exists():  # measured apart, with nothing else on the machine

@@ -8,6 +8,7 @@ import gzip
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, TextIO, TypeVar
 
@@ -28,6 +29,8 @@ from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, parse_o
 from labeler.sentences.characters import plain_json
 
 T = TypeVar("T", bound=AnyOutcome)
+_WRITTEN = 1 << 16
+"""Bytes written to a file at once: labels are as long as Python's default buffer."""
 
 STORE_FILE = "cache.db"
 """The file, named by diskcache, that makes a folder a label store."""
@@ -320,7 +323,7 @@ def replaced(path: Path) -> Iterator[TextIO]:
     Raises:
         UsageError: the folder does not exist or is not writable.
     """
-    opener = gzip.open if path.suffix == ".gz" else open
+    opener = gzip.open if path.suffix == ".gz" else partial(open, buffering=_WRITTEN)
     with contextlib.ExitStack() as stack:
         is_special = path.exists() and not path.is_file()
         target = path if is_special else stack.enter_context(replacing(path))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Iterator, Sequence
+from copy import copy
+from functools import cached_property
 from pathlib import Path
-from typing import IO, Literal, cast, overload
+from typing import IO, Literal, NamedTuple, cast, overload
 
 import msgspec
 
@@ -65,14 +67,21 @@ class Glance(msgspec.Struct):
 _GLANCE = msgspec.json.Decoder(Glance)
 
 
+class _Places(NamedTuple):
+    """Where each label begins, the numbers of their lines, and how many outcomes are no labels."""
+
+    offsets: array[int]
+    numbers: array[int]
+    others: int
+
+
 class LabelView(Sequence[Outcome]):
     """The labels and failures of a file of JSON Lines; memory holds 16 bytes for each.
 
+    The file is first read when it is asked for something.
+
     Args:
         path: the file; other outcomes in it, such as scores, are left out.
-
-    Attributes:
-        others: number of outcomes that were left out.
 
     Raises:
         UsageError: the file cannot be read.
@@ -80,23 +89,29 @@ class LabelView(Sequence[Outcome]):
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.others = 0
-        self._offsets, self._numbers = array("Q"), array("Q")
         with file_errors(str(path)), self.path.open("rb") as file:
             self._state = _state(file)
-            self._index(file)
 
-    def _index(self, file: IO[bytes]) -> None:
-        """Note where each label begins."""
-        begin = 0
-        for number, content in enumerate(bounded_lines(file), start=1):
-            if not content.isspace():
-                if self._is_label(content.removeprefix(BOM) if number == 1 else content, number):
-                    self._offsets.append(begin)
-                    self._numbers.append(number)
-                else:
-                    self.others += 1
-            begin = file.tell()
+    @property
+    def others(self) -> int:
+        """Outcomes that were left out."""
+        return self._places.others
+
+    @cached_property
+    def _places(self) -> _Places:
+        begin, others = 0, 0
+        offsets, numbers = array("Q"), array("Q")
+        with file_errors(str(self.path)), self._opened() as file:
+            for number, content in enumerate(bounded_lines(file), start=1):
+                line = content.removeprefix(BOM) if number == 1 else content
+                if not content.isspace():
+                    if self._is_label(line, number):
+                        offsets.append(begin)
+                        numbers.append(number)
+                    else:
+                        others += 1
+                begin = file.tell()
+        return _Places(offsets, numbers, others)
 
     def _is_label(self, content: bytes, number: int) -> bool:
         if content.startswith(_LABEL):
@@ -109,7 +124,7 @@ class LabelView(Sequence[Outcome]):
         return Line(f"{self.path}:{number}", content)
 
     def __len__(self) -> int:
-        return len(self._offsets)
+        return len(self._places.offsets)
 
     def __iter__(self) -> Iterator[Outcome]:
         """Yield the outcomes in the order of the file.
@@ -118,7 +133,7 @@ class LabelView(Sequence[Outcome]):
             UsageError: the file has changed, or a line is no outcome.
         """
         with file_errors(str(self.path)), self._opened() as file:
-            for offset, number in zip(self._offsets, self._numbers, strict=True):
+            for offset, number in self._each():
                 yield self._read(file, offset, number)
 
     def glances(self) -> Iterator[Glance | Outcome]:
@@ -128,7 +143,7 @@ class LabelView(Sequence[Outcome]):
             UsageError: the file has changed, or a line is no outcome.
         """
         with file_errors(str(self.path)), self._opened() as file:
-            for offset, number in zip(self._offsets, self._numbers, strict=True):
+            for offset, number in self._each():
                 line = self._read_line(file, offset, number)
                 try:
                     yield _GLANCE.decode(line.content)
@@ -146,14 +161,17 @@ class LabelView(Sequence[Outcome]):
             IndexError: the position is out of range.
             UsageError: the file has changed, or a line is no outcome.
         """
+        offsets, numbers, _ = self._places
         if isinstance(place, slice):
-            part = LabelView.__new__(LabelView)
-            part.path, part.others, part._state = self.path, 0, self._state  # noqa: SLF001 - its own class
-            part._offsets, part._numbers = self._offsets[place], self._numbers[place]  # noqa: SLF001
+            part = copy(self)
+            part._places = _Places(offsets[place], numbers[place], 0)  # noqa: SLF001 - its own class
             return part
-        offset, number = self._offsets[place], self._numbers[place]
+        offset, number = offsets[place], numbers[place]
         with file_errors(str(self.path)), self._opened() as file:
             return self._read(file, offset, number)
+
+    def _each(self) -> Iterator[tuple[int, int]]:
+        return zip(self._places.offsets, self._places.numbers, strict=True)
 
     def _opened(self) -> IO[bytes]:
         file = self.path.open("rb")

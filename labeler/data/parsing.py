@@ -55,7 +55,7 @@ def to_example(row: Mapping[str, Any], where: str) -> Example:
     Required: ``question`` and ``response`` (text), ``documents`` (list of texts). Optional: ``id``,
     ``reference``, ``history``, ``tool_outputs``, ``documents_sentences`` with
     ``response_sentences``, ``metadata``. Every other column becomes metadata. A row without an id
-    is named by the digest of its question, documents, response and reference.
+    is named by the digest of its other fields; of history and tool outputs if there are any.
 
     Raises:
         BadRow: a field is missing, has the wrong type, or holds a lone surrogate.
@@ -74,8 +74,9 @@ def to_example(row: Mapping[str, Any], where: str) -> Example:
         if name in fields:
             fields[name] = _given_sentences(fields[name], name, where)
     reject_surrogates(fields, where)
-    fields["id"] = id_of(fields, where)
-    fields |= _conversation(row, where)
+    conversation = _conversation(row, where)
+    said = {name: value for name, value in conversation.items() if value}
+    fields = {**fields, **conversation, "id": id_of({**fields, **said}, where)}
     fields["metadata"] = metadata_of(row, where)
     return Example(**fields)
 

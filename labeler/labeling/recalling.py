@@ -30,7 +30,7 @@ from labeler.store.protocol import LabelStore
 from labeler.version import __version__
 
 _CODE = [
-    1,  # version of this module: of what a line's name and an entry mean
+    2,  # version of this module: of what a line's name and an entry mean
     __version__,
     pydantic.VERSION,
     *(list(model.model_fields) for model in (Example, KeyedExample, LabelRecord)),

@@ -76,7 +76,8 @@ def open_labels(path: str | Path, cost: RunCost | None = None) -> Labels:
         view = list(records_of(stored_outcomes(name), "label"))
     elif _is_plain(name):
         view = LabelView(name)
-        if not view and view.others:
+        # What a run has just written is read when it is needed.
+        if cost is None and not view and view.others:
             raise UsageError(f"{name} has no labels; scores are read by labeler.read_scores")
     else:
         view = _Streamed(name)

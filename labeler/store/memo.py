@@ -2,7 +2,9 @@
 
 An entry is a hint, never a truth: it names a label and the digest of the line that was written for
 it, and both are compared with the stored label. The file can be removed at any time. An entry that
-is damaged is no entry, and an error of the file ends the use of the memo, not the run.
+is damaged is no entry, and an error of the file ends the use of the memo, not the run. Lines that
+changed, other options and other versions leave entries behind: a memo of more than a quarter of its
+store begins anew.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
+from labeler.data.label_files import STORE_FILE
 from labeler.data.repeats import RowDigests
 from labeler.store.protocol import Closing
 from labeler.store.reader import open_connection
@@ -26,6 +29,8 @@ _GROUP = 1_000
 """Entries in one transaction."""
 _DIGEST, _KEY, _CHECK = 16, 32, 8
 _SIZE = _KEY + 3 * _DIGEST + _CHECK
+_SHARE, _SMALL = 4, 1 << 24
+"""A memo may take a quarter of the bytes of its store, and 16 MB in any case."""
 _TABLE = "memo (name BLOB PRIMARY KEY, entry BLOB) WITHOUT ROWID"
 _SQL = f"CREATE TABLE {_TABLE}".encode()
 """All that the schema of a memo has, as SQLite keeps it."""
@@ -71,7 +76,9 @@ class Memo(Closing):
             self._table = open_connection(directory / FILE, "rwc", _LOCK_TIMEOUT)
         except sqlite3.Error:
             return
-        self._tried(_prepare)
+        with suppress(OSError):
+            labels = (directory / STORE_FILE).stat().st_size
+            self._tried(lambda table: _prepare(table, max(_SMALL, labels // _SHARE)))
 
     def find(self, names: Sequence[bytes]) -> dict[bytes, Entry]:
         """Return the entries of lines by their names, 16 bytes each; unknown ones are left out."""
@@ -117,13 +124,19 @@ class Memo(Closing):
                 drop_memo(self._directory)
 
 
-def _prepare(table: sqlite3.Connection) -> None:
+def _prepare(table: sqlite3.Connection, most: int) -> None:
     table.execute("PRAGMA journal_mode = WAL")
     table.execute("PRAGMA synchronous = OFF")
     table.execute(f"CREATE TABLE IF NOT EXISTS {_TABLE}")
     # A view or a trigger of somebody else could compute for ever.
     if table.execute("SELECT sql FROM sqlite_master LIMIT 2").fetchall() != [(_SQL,)]:
         raise _NoMemo
+    pages, unused, size = (
+        table.execute(f"PRAGMA {name}").fetchone()[0]
+        for name in ("page_count", "freelist_count", "page_size")
+    )
+    if (pages - unused) * size > most:
+        table.execute("DELETE FROM memo")
 
 
 def _write(table: sqlite3.Connection, rows: Iterable[tuple[bytes, bytes]]) -> None:

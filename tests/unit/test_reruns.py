@@ -16,6 +16,7 @@ from command import Command
 from labeler.errors import StoreError, UsageError
 from labeler.labeling import recalling
 from labeler.labeling.pipeline import Submission
+from labeler.store import memo as memos
 from labeler.store.memo import FILE
 from unit.test_pipeline import Watch, row, rows
 
@@ -136,6 +137,20 @@ def test_a_memo_with_more_than_its_table_is_replaced(label: Label, tmp_path: Pat
     memo(tmp_path / "store", "CREATE TRIGGER t AFTER INSERT ON memo BEGIN SELECT 1; END")
     assert [label(rows(2)) for _ in range(2)] == 2 * [first]
     assert memo(tmp_path / "store", "SELECT type, name FROM sqlite_master") == [("table", "memo")]
+
+
+def test_a_large_memo_begins_anew(
+    label: Label, tmp_path: Path, looked_up: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines that changed would fill the disk."""
+    first = label(rows(2))
+    monkeypatch.setattr(memos, "_SMALL", 0)
+    monkeypatch.setattr(memos, "_SHARE", 1 << 40)
+    assert label(rows(2)) == first
+    monkeypatch.undo()
+    assert label(rows(2)) == first
+    assert looked_up == ["r0", "r1", "r0", "r1"]
+    assert memo(tmp_path / "store", "SELECT COUNT(*) FROM memo") == [(2,)]
 
 
 def test_a_damaged_label_of_a_known_row_ends_the_run(label: Label, tmp_path: Path) -> None:

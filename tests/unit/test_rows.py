@@ -189,7 +189,9 @@ def test_a_row_without_an_id_is_named_by_its_content() -> None:
     first, second = to_example(fields, "row 1"), to_example(dict(reversed(fields.items())), "row 9")
     assert first.id == second.id
     assert first.id.startswith("sha256-")
-    assert to_example({**fields, "response": "Z."}, "row 2").id != first.id
+    assert first.id == to_example({**fields, "history": [], "tool_outputs": None}, "row 2").id
+    others = ({"response": "Z."}, {"history": ["Hi."]}, {"tool_outputs": ["Hi."]})
+    assert len({first.id, *(to_example({**fields, **one}, "row 3").id for one in others)}) == 4
 
 
 def test_rows_from_python() -> None:

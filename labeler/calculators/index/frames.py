@@ -46,8 +46,9 @@ TYPES = {
 A text column has a code per row (-1 for none), the length of each distinct text, and these texts
 in UTF-8. Keys are 32 bytes each.
 """
-BATCH = 1 << 16
-"""Rows per batch: columns of so many numbers stay near the processor."""
+BATCH = 1 << 14
+"""Rows per batch: columns of so many numbers stay near the processor, and one under construction
+takes 1 KB a row."""
 _KEY = 32
 """Bytes of a label key."""
 

@@ -43,7 +43,7 @@ _SOURCE = "store"
 _SUFFIX = ".index"
 _PORTION = 512
 """Rows read from the database at once."""
-_LONGEST = 16
+_LONGEST = 64
 """Batches of a full segment: an interruption loses one segment at most."""
 _MOST_SHORT = 16
 """Maximum of segments that are not full; more are merged."""
