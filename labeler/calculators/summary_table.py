@@ -47,10 +47,10 @@ def find_row(rows: Iterable[R], key: str | tuple[str, str]) -> R:
     name, *groups = (key,) if isinstance(key, str) else key
     named = [row for row in rows if name in row.metric.spellings]
     if not named:
-        raise UnknownName(unknown("metric", name, [row.metric.id for row in rows]))
+        raise UnknownName(unknown("metric", str(name), [row.metric.id for row in rows]))
     found = [row for row in named if not groups or row.group in groups]
     if not found:
-        raise UnknownName(unknown("group", groups[0], [row.group or "(all)" for row in named]))
+        raise UnknownName(unknown("group", str(groups[0]), [row.group or "(all)" for row in named]))
     if len(found) > 1:
         several = list(dict.fromkeys(row.group or "(all)" for row in found))
         raise UsageError(

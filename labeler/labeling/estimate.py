@@ -215,6 +215,8 @@ def _sort_retrieval(
 ) -> bool:
     """Count a row's retrieval label, once; return False if it failed before."""
     retrieval, found = how.task(row), tally.retrievals
+    if how.answered(retrieval):
+        return True
     if retrieval.key not in found:
         asked = _sort_task(how, retrieval, store, tally, retry_failed=retry_failed)
         found[retrieval.key] = retry_failed or not any(

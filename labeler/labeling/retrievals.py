@@ -86,7 +86,7 @@ class Retrievals:
     def outcome(self, relevance: RetrievalTasks, task: Task[Any]) -> AnyOutcome | None:
         """Return the retrieval label of a row's task, or its failure; ``None`` if unknown."""
         whole, store = relevance.task(task), self.run.cache.store
-        known = store.get(whole.key) or self.failed.get(whole.key)
+        known = store.get(whole.key) or self.failed.get(whole.key) or relevance.answered(whole)
         if known is not None:
             return known
         windowed = self.windows_of(relevance, whole)
@@ -107,7 +107,8 @@ class Retrievals:
 
     def submit(self, relevance: RetrievalTasks, whole: Task[Any]) -> Iterator[Pending]:
         """Submit a retrieval that was not submitted before."""
-        if (key := bytes.fromhex(whole.key)) in self._seen:
+        key = bytes.fromhex(whole.key)
+        if key in self._seen or relevance.answered(whole):
             return
         self._seen.add(key)
         windowed = self.windows_of(relevance, whole)

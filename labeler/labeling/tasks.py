@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from labeler.catalog import unknown
 from labeler.errors import BadRow, UnknownName, UsageError
@@ -31,6 +31,9 @@ from labeler.labels.schemas import ResponseSchema, load_schema
 from labeler.labels.signature import Artifact, Signature
 from labeler.sentences.example import Example, KeyedExample
 from labeler.sentences.splitting import Splitter, key_example
+
+if TYPE_CHECKING:
+    from labeler.labels.retrieval_record import RetrievalRecord
 
 
 class TaskFactory(Protocol):
@@ -152,6 +155,14 @@ class RetrievalTasks(PromptTasks):
             signature = signature.model_copy(update={"canary": row.signature.canary})
         key = retrieval_key(example, signature)
         return Task(key, example, signature, self.prompt, self.schema, TASK_KINDS["retrieval"]())
+
+    def answered(self, task: Task[Any]) -> RetrievalRecord | None:
+        """Return the label of a task that needs no judge, because there are no documents."""
+        if task.example.documents:
+            return None
+        from labeler.labels.retrieval_record import without_documents  # noqa: PLC0415 - rare
+
+        return without_documents(task.key, task.example, task.signature)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -92,6 +92,19 @@ def basis_of(record: RetrievalRecord, example: KeyedExample) -> RetrievalBasis:
     )
 
 
+def without_documents(key: str, example: KeyedExample, signature: Signature) -> RetrievalRecord:
+    """Return the retrieval label of a row without documents, which no judge is asked for."""
+    return RetrievalRecord(
+        key=key,
+        example=example,
+        label=RetrievalLabel(
+            relevance_explanation="There are no documents.", all_relevant_sentence_keys=()
+        ),
+        signature=signature,
+        reply=ReplyFacts(attempts=0),
+    )
+
+
 def of_documents(example: KeyedExample, places: Iterable[int]) -> KeyedExample:
     """Return what a retrieval label about some of the documents of another is about."""
     documents = tuple(example.documents[place] for place in places)

@@ -18,6 +18,7 @@ from labeler.data.rows import RowFile
 from labeler.judges.judge import Judge
 from labeler.judges.openai.reask import complaint
 from labeler.judges.task import JudgeReply, Task
+from labeler.labels.answers import lowered
 from labeler.labels.contract import check_label
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.labels.retrieval_record import RetrievalRecord
@@ -53,7 +54,7 @@ class Asked(CountingJudge):
                 for entry in reply.answer.sentence_support_information
             )
             update = {"sentence_support_information": entries}
-            return JudgeReply(reply.answer.model_copy(update=update))
+            return JudgeReply(lowered(reply.answer.model_copy(update=update), task.answer_type))
 
         super().__init__(answer)
         self.tasks: list[Task[Any]] = []
@@ -63,6 +64,16 @@ def label(judge: Judge, *rows: dict[str, Any], **options: Any) -> Any:
     """The outcome of the last row."""
     options = {"edition": 2, "store": MemoryStore(), **options}
     return list(labeler.label(list(rows or (ROW,)), judge=judge, **options))[-1]
+
+
+def test_no_judge_is_asked_for_the_relevance_of_no_documents() -> None:
+    """The label rests on an empty retrieval label, and the estimate counts no request for it."""
+    row = {**ROW, "documents": []}
+    judge = Asked("t0a")
+    assert labeler.estimate([row], judge=judge, relevance="blind").rows.asked == 1
+    made = label(judge, row, relevance="blind")
+    assert [task.kind.name for task in judge.tasks] == ["trace"]
+    assert (made.label.all_relevant_sentence_keys, made.fault()) == ((), None)
 
 
 def test_turns_and_tool_outputs_are_shown_kept_and_named_as_support() -> None:

@@ -91,6 +91,7 @@ def test_a_metric_is_found_by_its_name(labels: labeler.Labels) -> None:
         (lambda: summary["adherance"], "did you mean 'adherence'"),
         (lambda: table[0]["relevanze"], "did you mean 'relevance'"),
         (lambda: grouped["adherence", "clinics"], "did you mean 'clinic'"),
+        (lambda: grouped["adherence", None], "unknown group 'None'"),  # type: ignore[index]
         (lambda: compared["adherance"], "did you mean 'adherence'"),
     ):
         with pytest.raises(UnknownName, match=says):

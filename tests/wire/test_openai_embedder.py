@@ -463,6 +463,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "attempts": ({"max_attempts": 0}, "max_attempts"),
     "texts": ({"texts_per_request": -1}, "texts_per_request"),
     "key": ({"api_key": ""}, "the API key is empty"),
+    "headers": ({"header": {"x": "@Y"}}, "header: Input should be a valid list"),
     "plain http": ({"base_url": "http://example.com/v1"}, "in the clear"),
 }
 

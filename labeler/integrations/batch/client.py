@@ -21,7 +21,7 @@ from labeler.errors import FatalJudgeError, JudgeError
 from labeler.integrations.batch.folder import RemoteBatch, RemoteStatus
 from labeler.integrations.batch.request_files import BatchRequest
 from labeler.judges.openai.access import KeySource
-from labeler.judges.openai.client import WIRE_ERRORS, observed_error, server_of
+from labeler.judges.openai.client import WIRE_ERRORS, observed_error, read_server, server_of
 from labeler.judges.openai.completion import text_of
 from labeler.judges.openai.error_rules import (
     RETRIED,
@@ -35,7 +35,6 @@ from labeler.judges.openai.masking import MaskedBytes
 from labeler.judges.openai.request import request_body
 from labeler.judges.openai.retries import BACK_OFF, error_of, is_retried
 from labeler.judges.openai.spec import spec_of
-from labeler.judges.options import ServerOptions
 from labeler.sentences.characters import plain_json
 
 ENDPOINT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
@@ -103,7 +102,7 @@ class OpenAIBatches:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         **server: Any,  # noqa: ANN401 - checked by ServerOptions
     ) -> None:
-        self._server = server_of(ServerOptions(**server), api_key)
+        self._server = server_of(read_server(**server), api_key)
         self.base_url = self._server.base_url
         self.timeout, self._max_attempts = timeout, max_attempts
         self._max_retry_after, self._sleep = max_retry_after, sleep

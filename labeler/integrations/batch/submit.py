@@ -231,10 +231,12 @@ class _Selection:
     ) -> RetrievalRecord | Sequence[Task[Any]]:
         """Return the retrieval label of a row, or the requests for it; none if it failed before."""
         task = how.task(row)
+        known = self._stored(task.key) or how.answered(task)
+        if known is not None:
+            return known
         windowed = how.windows_of(task, self.is_known)
         if windowed is None:
-            failed = self._known(task.key) == "failed before"
-            return self._stored(task.key) or (() if failed else (task,))
+            return () if self._known(task.key) == "failed before" else (task,)
         merged = self._stored(windowed.task.key)
         if merged is not None:
             return merged

@@ -28,6 +28,7 @@ from labeler.judges.openai.client import (
     headers_of,
     may_be_charged,
     observed_error,
+    read_server,
     server_of,
 )
 from labeler.judges.openai.completion import fact_of
@@ -44,7 +45,6 @@ from labeler.judges.openai.retries import (
     report_usage,
     settle_end,
 )
-from labeler.judges.options import ServerOptions
 from labeler.judges.pricing import Price
 from labeler.judges.tokens import Approximation
 from labeler.judges.traffic.limits import Size
@@ -102,7 +102,7 @@ class OpenAIEmbedder:
         }.items():
             if not value > 0:
                 raise UsageError(f"embedder openai: {name} must be above 0, got {value}")
-        self._server = server_of(ServerOptions(**server), api_key)
+        self._server = server_of(read_server(**server), api_key)
         self._timeout = timeout
         self._texts_per_request = texts_per_request
         self._price = price or embedding_price(model, self._server.base_url)

@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 from httpx2 import AsyncClient, Auth, HTTPError, Request, Response
 from openai import APIConnectionError, APIError, APIStatusError, AsyncOpenAI
-from pydantic import SecretStr
+from pydantic import SecretStr, TypeAdapter, ValidationError
 
-from labeler.errors import UsageError
+from labeler.errors import UsageError, describe_faults
 from labeler.judges.openai.access import Access, KeyCommand, KeySource
 from labeler.judges.openai.address import NO_KEY, OFFICIAL_URL, host_of, safe_url, usable_key
 from labeler.judges.openai.completion import response_error
@@ -97,6 +97,20 @@ class Server:
             access: adds headers and key to each request.
         """
         return open_http(timeout, self.context, proxy=self.proxy, auth=access)
+
+
+def read_server(**settings: Any) -> ServerOptions:  # noqa: ANN401 - checked here
+    """Validate a user's options of a server.
+
+    Raises:
+        UsageError: an option has a wrong type.
+    """
+    options = vars(ServerOptions(**settings))
+    try:
+        return TypeAdapter(ServerOptions).validate_python(options)
+    except ValidationError as error:
+        faults = describe_faults(error, most=error.error_count())
+        raise UsageError(f"the server does not accept these options: {faults}") from None
 
 
 def server_of(options: ServerOptions, key: str | KeySource | None) -> Server:
