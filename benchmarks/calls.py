@@ -66,17 +66,27 @@ def _run(client: str, rows: Path, concurrency: int, folder: Path) -> Took:
     return Took(**json.loads(done.stdout.splitlines()[-1]))
 
 
-def measure(folder: Path, rows: int = ROWS, few: int = FEW, count: int = 3) -> str:
-    """Return the page's part."""
+def measure(
+    folder: Path, rows: int = ROWS, few: int = FEW, count: int = 3, *, is_busy: bool = False
+) -> str:
+    """Return the page's part.
+
+    Args:
+        folder: where files are made.
+        rows: records of a run.
+        few: records of a short run.
+        count: rounds of runs.
+        is_busy: whether other work runs on the machine, which the part then says.
+    """
     busy, wide = (rounds(folder, rows, concurrency, count) for concurrency in (64, 256))
     short = rounds(folder, few, 16, count + 2)
-    lines = _lines(busy, wide, short, rows, few)
+    lines = table(busy, wide, short, rows, few)
     today = f"{datetime.now(UTC):%d %B %Y}".lstrip("0")
     ours, theirs = (
         1000 * median(one.cpu for one in each) / rows for each in zip(*busy, strict=True)
     )
     return _PAGE.format(
-        today=today,
+        today=today + ", next to other work on the machine, which slows both" * is_busy,
         milliseconds=1000 * LATENCY,
         ours=ours,
         theirs=theirs,
@@ -96,10 +106,12 @@ cannot know what a server bears; the bare client begins with all. Medians of {ro
 
 | to the bare client | goal | found |  |
 | --- | --: | --: | --: |
-{lines}"""
+{lines}
+
+Written by `benchmarks/calls.py`."""
 
 
-def _lines(
+def table(
     busy: list[Round], wide: list[Round], short: list[Round], rows: int, few: int
 ) -> Iterator[str]:
     """Yield the lines of the table."""
@@ -128,10 +140,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rows", type=int, default=ROWS, help="records of a run")
     parser.add_argument("--few", type=int, default=FEW, help="records of a short run")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each client")
+    parser.add_argument("--busy", action="store_true", help="other work runs on the machine")
     parser.add_argument("--write", type=Path, help="the page, such as docs/speed.md")
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="calls-") as folder:
-        part = measure(Path(folder), given.rows, given.few, given.rounds)
+        part = measure(Path(folder), given.rows, given.few, given.rounds, is_busy=given.busy)
     print(part)
     if given.write:
         page = given.write.read_text(encoding="utf-8")

@@ -15,6 +15,7 @@ import pytest
 import speed
 import speed_reruns
 import speed_tasks
+from calls import Round, Took, table
 from labeler.calculators.index.decoding import decode_label
 from labeler.data.label_files import outcome_of
 from labeler.data.lines import Line
@@ -100,3 +101,24 @@ def test_the_benchmark_runs_to_its_end(tmp_path: Path, capsys: pytest.CaptureFix
     assert len(re.findall(r"\| (met|\*\*not met\*\*) \|", page.read_text(encoding="utf-8"))) == 27
     assert page.with_suffix(".svg").read_text(encoding="utf-8").startswith("<svg")
     assert list(folder.iterdir()) == []
+
+
+def test_a_call_is_compared_round_by_round() -> None:
+    """Twice the processor time misses its goal; nine tenths of the rate is enough."""
+    found = [Round(Took(10.0, 4.0), Took(9.0, 2.0))]
+    lines = list(table(found, found, found, rows=10, few=5))
+    assert [line.split(" | ")[2:] for line in lines] == [
+        ["0.78", "met |"],
+        ["2.00", "**not met** |"],
+        ["0.90", "met |"],
+        ["0.90", "met |"],
+        ["1.11", "met |"],
+    ]
+
+
+def test_a_part_of_the_page_is_replaced_and_kept_by_name() -> None:
+    """Parts that are measured apart leave each other alone."""
+    page = speed_reruns.written_into("# Speed\n", "old", "calls")
+    page = speed_reruns.written_into(speed_reruns.written_into(page, "again"), "new", "calls")
+    assert [speed_reruns.part_of(page, name) for name in ("calls", "reruns")] == ["new", "again"]
+    assert "old" not in page
