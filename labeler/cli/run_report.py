@@ -37,7 +37,7 @@ class RunReport(Progress):
         super().on_start(outcomes, repeated)
         if repeated:
             repeat = "row repeats" if repeated == 1 else "rows repeat"
-            notify(f"{repeated} {repeat} an earlier one in every field and are left out")
+            notify(f"{repeated} {repeat} an earlier one in every field: left out")
 
     def on_notice(self, text: str) -> None:
         """Print a message, above the bar if there is one; safe to call from any thread."""

@@ -27,7 +27,7 @@ _RANKED = frozenset({"context_precision", "context_utilization_precision"})
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
-    """What relevance is judged by, but the question.
+    """The documents and earlier turns of a record, by which relevance is judged.
 
     Attributes:
         texts: digest of the set of the documents' texts, and of the earlier turns.

@@ -145,7 +145,7 @@ def verify_store(store: str | Path) -> StoreCheck:
     """
     found = StoreCheck()
     seen = set[tuple[str, str | None]]()
-    """What has a damaged key; all others have keys that differ."""
+    """Outcomes with a damaged key; the keys of all others differ."""
     with DiskStore(store, create=False) as opened:
         for defect in opened.integrity():
             found.damaged.append(StoreError(f"label store {store}: SQLite reports: {defect}"))

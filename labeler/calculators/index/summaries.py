@@ -147,7 +147,7 @@ def count_file(
     Args:
         file: path or address.
         request: the summary to compute.
-        seen: is told the digests of its rows, unless it is known which ones to count.
+        seen: collects the digests of its rows, unless the rows to count are known.
         number: number of files before it.
         notice: called with the reason why an index is ignored.
         selection: the rows to count; by default all.
@@ -189,8 +189,8 @@ def combine_counts(
     files are counted again if there are such.
 
     Args:
-        count: counts the files, in order; called with the rows to count, and what is told the
-            digests of all rows the first time.
+        count: counts the files, in order; called with the rows to count, if they are known, and
+            with what collects the digests of all rows if they are not.
         request: the summary to compute.
 
     Returns:
@@ -262,7 +262,7 @@ def _add_all(counts: ColumnCounts, frames: Iterable[Frame], selection: Selection
 
 
 def _noted(frames: Iterable[IndexFrame], seen: SeenDigests) -> Iterator[IndexFrame]:
-    """Yield frames, and tell their digests."""
+    """Yield frames, and collect their digests."""
     for frame in frames:
         seen.add(RowDigests.of(frame))
         yield frame
