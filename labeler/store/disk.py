@@ -45,7 +45,7 @@ from labeler.store.reader import (
     store_error,
     write_header,
 )
-from labeler.store.writer import Sealed, Writer, open_cache
+from labeler.store.writer import ChecksummedRecord, Writer, open_cache
 
 _Value = TypeVar("_Value")
 
@@ -229,7 +229,7 @@ class DiskStore(DiskFile):
 
     def copy(self, record: AnyRecord, value: bytes) -> Future[bool]:
         """Queue a record that another store holds as these bytes; else like :meth:`put`."""
-        return self._open_writer().put(Sealed(record.key, record.id, record.kind, value))
+        return self._open_writer().put(ChecksummedRecord(record.key, record.id, record.kind, value))
 
     def failure(self, key: str) -> LabelFailure | None:
         """Return the latest failure of a key, or ``None``.

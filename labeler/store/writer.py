@@ -38,7 +38,7 @@ from labeler.store.reader import (
 
 _Cache = Any
 """A :class:`diskcache.Cache`, which has no types."""
-_Queued = tuple["Storable | Sealed", Future[bool]]
+_Queued = tuple["Storable | ChecksummedRecord", Future[bool]]
 
 _GROUP = 500
 """Most records in one transaction: all of them share one flush to the disk."""
@@ -113,7 +113,7 @@ class BytesDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
         raise StoreError(f"a label store deletes no files, asked for {file_path!r}")
 
 
-class Sealed(NamedTuple):
+class ChecksummedRecord(NamedTuple):
     """A record as its checksummed bytes, which were decoded and checked."""
 
     key: str
@@ -225,7 +225,7 @@ class Writer:
         self._thread.start()
         self._opened.result()
 
-    def put(self, value: Storable | Sealed) -> Future[bool]:
+    def put(self, value: Storable | ChecksummedRecord) -> Future[bool]:
         """Queue a value; see :meth:`labeler.store.disk.DiskStore.put`."""
         saved: Future[bool] = Future()
         # The future can no longer be canceled: a paid label is saved.
@@ -466,12 +466,12 @@ def _close_quietly(cache: _Cache) -> None:
         cache.close()
 
 
-def _encoded(value: Storable | Sealed, saved: Future[bool]) -> _EncodedRow | None:
+def _encoded(value: Storable | ChecksummedRecord, saved: Future[bool]) -> _EncodedRow | None:
     """Encode a value; one that cannot be stored fails alone, not with its group."""
     try:
         if isinstance(value, LabelFailure):
             return _EncodedRow(FAILURE + failure_key(value), encode(value), saved, replaces=True)
-        data = value.value if isinstance(value, Sealed) else encode(value)
+        data = value.value if isinstance(value, ChecksummedRecord) else encode(value)
         return _EncodedRow(value.key, data, saved)
     except UnstorableRecord as error:
         saved.set_exception(error)

@@ -169,7 +169,7 @@ class ProcessPool:
             self._noticed[text] = max(known := self._noticed[text], count)
             return count > known
 
-    def tell(self) -> None:
+    def wake(self) -> None:
         """Wake the main thread."""
         self._news.set()
 
@@ -224,7 +224,7 @@ class ProcessPool:
                 run.budget.known, run.budget.doubtful = final.known, final.doubtful
 
     def _end(self, workers: Sequence[_Worker], seconds: float) -> None:
-        """Tell workers to stop, and wait for their end."""
+        """Stop workers, and wait for their end."""
         until = time.monotonic() + seconds
         for worker in workers:
             if not worker.over:
@@ -299,11 +299,11 @@ class _Worker:
             self.ended = message
         else:
             self.reached.append(message)
-            self._pool.tell()
+            self._pool.wake()
 
     def _lose(self) -> None:
         self.over = True
-        self._pool.tell()
+        self._pool.wake()
 
 
 def _lost(exit_code: int | None, *, began: bool) -> FatalJudgeError:

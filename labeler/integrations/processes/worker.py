@@ -53,16 +53,16 @@ from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from labeler.store.disk import DiskStore
 
 _OUTSIDE = {one for one in signal.Signals if one.name in {"SIGINT", "SIGTERM", "SIGHUP"}}
-"""Signals that reach all processes of a terminal or a job; the parent says what they mean."""
+"""Signals that reach all processes of a terminal or a job; the parent alone acts on them."""
 _STOP = getattr(signal, "SIGUSR1", signal.SIGTERM)
 """Wakes the main thread; only the thread that hears the parent sends it."""
 _NOTHING = Spending()
 LAST_SECONDS = GRACE_SECONDS + 10
-"""Seconds after which a worker that was told to stop ends, whatever it is doing."""
+"""Seconds after which a worker that has to stop ends, whatever it is doing."""
 
 
 class Stopped(BaseException):
-    """The parent said so, or has ended."""
+    """The parent stopped the worker, or has ended."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Job:
 
     Attributes:
         options: of the run; their concurrency is that of this worker.
-        first: the first rows, which tell the judges' output mode.
+        first: the first rows, which decide the judges' output mode.
         failed: failures of the retrievals that were judged before, by key.
     """
 
@@ -123,7 +123,7 @@ def work(connection: Connection[Any, Any], job: Job, pause: Moment) -> None:
 
 
 class _Worker:
-    """Labels rows, and is told what to do by a thread that hears the parent."""
+    """Labels rows; a thread of its own receives what the parent sends."""
 
     def __init__(self, connection: Connection[Any, Any], job: Job, pause: Moment) -> None:
         self._job, self._spent = job, Budget()
@@ -141,7 +141,7 @@ class _Worker:
         self._limits = replace(limits, shared=self._own)
 
     def label(self) -> None:
-        """Label rows until the parent says that no more come."""
+        """Label rows until the parent has no more."""
         options = self._job.options
         judges = judges_of(options)
         tasks = tasks_of(options, judges)
@@ -206,11 +206,11 @@ class _Worker:
         buffer: deque[Pending] = deque()
         awaited = 0
         try:
-            while not isinstance(said := self._inbox.get(), End):
-                if isinstance(said, Awaited):
-                    awaited = said.number
-                elif said is not None:
-                    for pending in submit(said.read()):
+            while not isinstance(message := self._inbox.get(), End):
+                if isinstance(message, Awaited):
+                    awaited = message.number
+                elif message is not None:
+                    for pending in submit(message.read()):
                         buffer.append(pending)
                         self._watch(pending.futures)
                 while buffer and (run.failed or _is_over(buffer, is_awaited=self._sent < awaited)):
