@@ -105,17 +105,17 @@ class Labeling:
     concurrency: int
     options: tuple[str, ...] = ()
 
+    def arguments(self, *options: object) -> list[str]:
+        """What the command line is given."""
+        given = ("label", self.rows, "--judge", "openai", "--model", MODEL, "--base-url", self.url)
+        places = ("--store", self.store, "-o", self.out, "--concurrency", self.concurrency)
+        return [str(one) for one in (*given, *places, *self.options, *options)]
+
     def start(self, *options: object) -> subprocess.Popen[str]:
         """Start it; what it says goes to a file next to its output."""
         with self._said.open("w") as said:
             return subprocess.Popen(  # noqa: S603 - our own program
-                [
-                    *(sys.executable, "-m", "labeler", "label", str(self.rows)),
-                    *("--judge", "openai", "--model", MODEL, "--base-url", self.url),
-                    *("--store", str(self.store), "-o", str(self.out)),
-                    *("--concurrency", str(self.concurrency)),
-                    *map(str, (*self.options, *options)),
-                ],
+                [sys.executable, "-m", "labeler", *self.arguments(*options)],
                 cwd=self.out.parent,
                 env=_environment(),
                 stderr=said,

@@ -40,6 +40,18 @@ def pytest_xdist_auto_num_workers() -> int:
     return max(1, 3 * (cores or 1) // 2)
 
 
+LONGEST = {
+    *("test_runs.py", "test_processes.py", "test_cli_process.py", "test_blocks.py"),
+    *("test_reliability_bench.py", "test_batches.py", "test_native_judges.py", "test_dialects.py"),
+}
+"""Files that take longest: whoever took one of them last would be at it alone in the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest files; all else stays in its order."""
+    items.sort(key=lambda item: item.path.name not in LONGEST)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown() -> Generator[None, None, None]:
     """Fail a test in which code came from data; see audit.py for what that means."""

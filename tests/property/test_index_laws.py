@@ -39,7 +39,7 @@ from labeler.labels.record import LabelFailure, LabelRecord, Outcome, ReplyFacts
 from tallied import tallied_row
 
 ALL = select_metrics("all")
-LABELS = 10_000
+LABELS = 2_000
 """Random labels of each profile."""
 BATCH = 500
 """Labels at a time: the collector of garbage looks at all that are alive again and again."""
@@ -122,7 +122,7 @@ def test_columns_give_the_ratios_of_the_records(labels: list[LabelRecord]) -> No
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_one_record_has_the_ratios_of_the_batch(profile: str) -> None:
-    """Of 10,000 random labels of each profile, every metric: the two ways to count a formula."""
+    """Of random labels of each profile, every metric: the two ways to count a formula."""
     random = Random(11)  # noqa: S311 - labels, no secrets
     for _ in range(LABELS // BATCH):
         labels = [random_label(random, profile) for _ in range(BATCH)]

@@ -40,7 +40,6 @@ from labeler.data.corrections.file import CorrectionsFile
 from labeler.data.label_files import to_line
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, label_key
-from real_data import needs_ragbench, published_labels
 from records import sample_record
 from scored import record as score_record
 
@@ -616,21 +615,6 @@ def test_of_equally_doubtful_records_each_is_as_likely_read() -> None:
     assert audit_ragbench.share_among(rows, 2) == 0.75
     assert audit_ragbench.share_among(rows, 5) == pytest.approx(2 / 3)
     assert audit_ragbench.share_among([], 5) is None
-
-
-@needs_ragbench
-def test_the_rates_of_published_labels_are_the_known_ones() -> None:
-    """Counted once by hand from the columns of the data set."""
-    names = (
-        "overall_against_sentences,support_not_utilized,utilized_not_relevant,relevant_nothing,"
-        "contract_broken"
-    )
-    found_in = audit_labels(published_labels(), checks=select_checks(names))
-    flagged: dict[str, int] = dict.fromkeys(names.split(","), 0)
-    for row in found_in.rows:
-        flagged[row.check.id] += row.flagged
-    assert len(found_in.records) == 3017
-    assert list(flagged.values()) == [62, 119, 503, 8, 33]
 
 
 def test_claims_are_audited_in_a_stream_of_mixed_labels() -> None:

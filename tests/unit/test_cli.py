@@ -526,7 +526,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(
     """Killed in the middle: the next run judges only what the store does not hold."""
     rows = tmp_path / "rows.jsonl"
     with rows.open("w") as file:
-        for number in range(400):
+        for number in range(200):
             row = {
                 "id": str(number),
                 "question": f"Q {number}?",
@@ -547,5 +547,5 @@ def test_an_interrupted_run_goes_on_where_it_stopped(
     more = ("-o", os.devnull, "--store", tmp_path / "store")
     _, _, err = labeler_command("label", rows, "--judge", "embedded", *more)
     judged, stored = (int(part.split()[0]) for part in err.split(", ")[:2])
-    assert (judged, stored) == (400 - stored, stored)
+    assert (judged, stored) == (200 - stored, stored)
     assert stored >= len(seen)

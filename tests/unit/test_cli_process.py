@@ -69,7 +69,7 @@ def slow_provider() -> Iterator[Provider]:
         yield provider
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_lets_paid_requests_finish(
     tmp_path: Path,
     labeler_command: Command,
@@ -176,7 +176,7 @@ def labeled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("count", [1, 300])
+@pytest.mark.parametrize("count", [1, 30])
 def test_labels_that_nobody_reads_to_the_end_are_no_success(
     tmp_path: Path, labeler_command: Command, count: int
 ) -> None:
@@ -210,12 +210,9 @@ def test_what_was_spent_is_told_though_nobody_reads_the_labels(tmp_path: Path) -
     assert "1 requests; 10000 prompt tokens (40 cached); 10 completion tokens; $1.0004 by" in err
 
 
-@pytest.mark.parametrize("command", [EMBEDDED, ["export"]], ids=["label", "export"])
-def test_a_reader_of_both_streams_that_leaves_is_no_success(
-    labeled: Path, command: list[str]
-) -> None:
+def test_a_reader_of_both_streams_that_leaves_is_no_success(labeled: Path) -> None:
     """Nobody can be told, but for the exit code."""
-    assert unread(process(command), labeled, both=True)[0] == 141
+    assert unread(process(EMBEDDED), labeled, both=True)[0] == 141
 
 
 def test_records_that_nobody_reads_to_the_end_are_not_exported(labeled: Path) -> None:
@@ -228,11 +225,7 @@ def test_records_that_nobody_reads_to_the_end_are_not_exported(labeled: Path) ->
     "arguments",
     [
         ["metrics", "labels.jsonl"],
-        ["metrics", "labels.jsonl", "--rows"],
-        ["metrics", "--list"],
-        ["show", "labels.jsonl", "log-rotation"],
         ["show", "labels.jsonl", "log-rotation", "--json"],
-        ["estimate", str(EXAMPLES), "--model", "m"],
         ["prompt"],
     ],
     ids=" ".join,
@@ -242,12 +235,11 @@ def test_a_view_may_be_left(labeled: Path, arguments: list[str]) -> None:
     assert unread(process(arguments), labeled) == (0, "")
 
 
-@pytest.mark.parametrize("arguments", [EMBEDDED, ["metrics", "--list"]], ids=["label", "list"])
-def test_a_full_disk_is_one_clear_line(tmp_path: Path, arguments: list[str]) -> None:
+def test_a_full_disk_is_one_clear_line(tmp_path: Path) -> None:
     """And the program ends."""
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            process(arguments),
+            process(EMBEDDED),
             cwd=tmp_path,
             env=settings(),
             stdout=full,
@@ -285,10 +277,10 @@ def on_a_terminal(command: str, folder: Path) -> tuple[int, str]:
 
 
 def test_a_progress_bar_keeps_its_hands_off_standard_output(tmp_path: Path) -> None:
-    """With the bar on a terminal, labels go where they are sent: to a file, or down a pipe."""
+    """With the bar on a terminal, labels go where they are sent."""
     label, measure = (shlex.join(process(one)) for one in (EMBEDDED, ["metrics", "-", "--json"]))
     code, shown = on_a_terminal(
-        f"{label} > out.jsonl && {label} | {measure} > summary.json",
+        f"{label} | tee out.jsonl | {measure} > summary.json",
         tmp_path,
     )
     assert code == 0

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -266,25 +262,3 @@ def test_hostile_repetition_is_judged_in_linear_time(unit: str) -> None:
     started = time.process_time()
     judged(tower([text, text], [text]), "reference")
     assert time.process_time() - started < 10
-
-
-def test_claims_do_not_depend_on_the_hash_seed() -> None:
-    """Sets of strings iterate in another order in every process; the label does not change."""
-    program = (
-        "import test_embedded_claims as t;"
-        "print(t.compared(['The tall tower of Aldmoor costs 12 crowns; ferries leave hourly.'],"
-        "['The Kestrel Tower was opened in 1913, but ferries to the island leave hourly.'])"
-        ".model_dump_json())"
-    )
-    root = Path(__file__).parents[2]
-    path = os.pathsep.join(map(str, [Path(__file__).parent, root / "tests", root]))
-    outputs = {
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": path},
-            capture_output=True,
-            check=True,
-        ).stdout
-        for seed in ("0", "1", "42")
-    }
-    assert len(outputs) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from command import Command
 from labeler.data.ragbench import read_ragbench, to_record
 from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure, LabelRecord
-from real_data import needs_ragbench, published_labels, ragbench_rows
+from real_data import needs_ragbench, ragbench_rows
 
 
 def published(**changes: Any) -> dict[str, Any]:
@@ -195,7 +196,7 @@ def test_parquet_gives_the_records_of_json_lines(tmp_path: Path) -> None:
 @needs_ragbench
 def test_the_published_rows_are_the_same_from_parquet(tmp_path: Path) -> None:
     """Record for record."""
-    rows = list(ragbench_rows())[:300]
+    rows = list(islice(ragbench_rows(), 60))
     lines = tmp_path / "rows.jsonl"
     lines.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     path = write_parquet(tmp_path / "rows.parquet", rows)
@@ -241,38 +242,3 @@ def test_standard_input_is_json_lines(
     assert code == 0
     (made,) = labeler.read_labels(tmp_path / "l.jsonl")
     assert made.id == "lamps_test/17/gen-1"
-
-
-COLUMNS = {
-    "relevance:ragbench": "relevance_score",
-    "utilization:ragbench": "utilization_score",
-    "completeness:ragbench": "completeness_score",
-    "adherence:ragbench": "adherence_score",
-}
-
-
-@needs_ragbench
-def test_published_columns_are_reproduced_exactly() -> None:
-    """All four metrics of all rows at hand are float-equal to the published columns."""
-    outcomes = published_labels()
-    assert len({outcome.id for outcome in outcomes}) == len(outcomes)
-    wrong = []
-    for outcome, row in zip(outcomes, labeler.metrics(outcomes, COLUMNS), strict=True):
-        columns = outcome.example.metadata["published"]
-        wrong += [
-            (row.id, metric)
-            for metric, column in COLUMNS.items()
-            if row.metrics[metric].value != float(columns[column])
-        ]
-    assert wrong == []
-
-
-@needs_ragbench
-def test_the_unsupported_list_is_reproduced_too() -> None:
-    """The published list of unsupported sentences follows from the sentences' verdicts."""
-    from labeler.calculators.tally import unsupported_as_published
-
-    for outcome in published_labels():
-        stored = outcome.verbatim or outcome.label
-        expected = outcome.example.metadata["published"]["unsupported_response_sentence_keys"]
-        assert unsupported_as_published(stored) == expected

@@ -215,17 +215,16 @@ def partitions(tmp_path: Path) -> Path:
     return tmp_path / "in"
 
 
-@pytest.mark.parametrize("asked", ASKED)
-@pytest.mark.parametrize("indexed", [True, False])
+@pytest.mark.parametrize(("asked", "indexed"), [(one, n % 2 == 0) for n, one in enumerate(ASKED)])
 def test_several_files_print_what_their_records_give(
     labeler_command: Command, partitions: Path, asked: tuple[str, ...], indexed: bool
 ) -> None:
-    """A folder, a pattern, files one by one, and JSON Lines beside them: to the last digit."""
+    """A folder, a pattern beside files, and JSON Lines between them: to the last digit."""
     if indexed:
         assert labeler_command("index", partitions)[0] == 0
     lines = written(partitions.parent / "l.jsonl", labels()[:7])
-    first, second = partitions / "day=1" / "a.parquet", partitions / "day=2" / "a.parquet"
-    for names in ([partitions], [partitions / "*" / "a.parquet"], [first, lines, second]):
+    first = partitions / "day=1" / "a.parquet"
+    for names in ([partitions], [first, lines, partitions / "day=2" / "*.parquet"]):
         found = labeler_command("metrics", *names, "--json", *asked)
         assert found == labeler_command("metrics", *names, "--json", "--no-index", *asked)
         assert found[0] == 0

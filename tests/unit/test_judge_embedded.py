@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -335,27 +331,6 @@ def test_hostile_repetition_is_judged_in_linear_time(unit: str) -> None:
     started = time.process_time()
     judged(keyed([text, text], [[text]], question=text))
     assert time.process_time() - started < 5
-
-
-def test_scores_do_not_depend_on_the_hash_seed() -> None:
-    """Sets of strings iterate in another order in every process; the answer does not change."""
-    program = (
-        "import test_judge_embedded as t;"
-        "r = t.judged(t.keyed(['The tall tower of Aldmoor costs 12 crowns, ferries do not.']));"
-        "print(r.answer.model_dump_json(), r.scores.model_dump_json())"
-    )
-    root = Path(__file__).parents[2]
-    path = os.pathsep.join([str(Path(__file__).parent), str(root)])
-    outputs = {
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": path},
-            capture_output=True,
-            check=True,
-        ).stdout
-        for seed in ("0", "1", "42")
-    }
-    assert len(outputs) == 1
 
 
 def test_spec_puts_every_threshold_into_the_key() -> None:

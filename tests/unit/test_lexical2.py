@@ -5,9 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -179,26 +176,6 @@ def test_the_weights_say_where_they_come_from() -> None:
     for model in ("relevance", "utilization"):
         assert list(stored[model]["weights"]) == list(RANK)
     assert all(0 < threshold < 1 for threshold in load_weights().thresholds)
-
-
-def test_probabilities_do_not_depend_on_the_hash_seed() -> None:
-    """Sets of strings iterate in another order in every process; the numbers do not change."""
-    program = (
-        "import test_lexical2 as t;"
-        "print(t.probabilities(t.keyed(['The tall tower of Aldmoor costs 12 crowns.', 'No.'])))"
-    )
-    root = Path(__file__).parents[2]
-    path = os.pathsep.join([str(Path(__file__).parent), str(root / "tests"), str(root)])
-    outputs = {
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": path},
-            capture_output=True,
-            check=True,
-        ).stdout
-        for seed in ("0", "1")
-    }
-    assert len(outputs) == 1
 
 
 _FRAGMENTS = st.sampled_from(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator
+from contextlib import nullcontext, redirect_stderr
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,13 @@ import pytest
 import labeler
 import reliability
 import reliability_rates
+from labeler import cli
 from reliability import RUNS, TITLES, merged, run_one, table, without_verdict
 from reliability_runs import QUICK, Finding, Scale, at_least, at_most, exactly
+from reliability_server import Reliable
 from reliability_serving import (
+    Ended,
+    Labeling,
     Manner,
     Server,
     records,
@@ -29,14 +34,38 @@ SIMILAR = {"throughput", "memory", "unrelated", "unrelated-many", "kills-blind",
 """Runs of the same parts as another one, and those of times alone."""
 
 
-class Pool(ThreadPoolExecutor):
-    """Threads that the audit of the tests knows as theirs, so that they may start servers."""
+class InTurn(nullcontext[None]):
+    """Carries out in this thread, one after another, what the runs have threads for."""
 
-    def submit(self, work: Callable[..., Any], /, *args: Any, **options: Any) -> Future[Any]:
-        """Carry out the work below a frame of this module."""
-        return super().submit(lambda: work(*args, **options))
+    def __enter__(self) -> Any:
+        """Be the pool."""
+        return self
+
+    map = staticmethod(map)
 
 
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither servers nor commands are processes, but for the commands that are killed."""
+    serving: dict[Server, Reliable] = {}
+
+    def entered(server: Server) -> Server:
+        serving[server] = Reliable(Manner(**json.loads(server._command[-1])))
+        server.url = serving[server].__enter__().url
+        return server
+
+    def run(command: Labeling, *options: object) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["labeler", *command.arguments(*options)])
+        with redirect_stderr(io.StringIO()) as said:
+            return Ended(cli.run(), 1, said.getvalue())
+
+    monkeypatch.setattr(Server, "__enter__", entered)
+    monkeypatch.setattr(Server, "__exit__", lambda server, *_: serving.pop(server).__exit__())
+    monkeypatch.setattr(Labeling, "run", run)
+    monkeypatch.setattr(reliability_rates, "ThreadPoolExecutor", InTurn)
+
+
+@pytest.mark.usefixtures("in_this_process")
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no kill -9")
 @pytest.mark.parametrize("name", sorted(set(RUNS) - SIMILAR))
 def test_every_goal_that_is_no_matter_of_time_is_met(
@@ -45,13 +74,13 @@ def test_every_goal_that_is_no_matter_of_time_is_met(
     """Each run ends, and what it counts is as it should be whatever the scale."""
     first = dict([*reliability_rates.TELLINGS.items()][:1])
     monkeypatch.setattr(reliability_rates, "TELLINGS", first)
-    monkeypatch.setattr(reliability_rates, "ThreadPoolExecutor", Pool)
     findings = run_one(name, TINY)
     counted = [finding for finding in findings if not finding.timing and finding.met is not None]
     assert counted
     assert not [finding for finding in counted if not finding.met]
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_both_clients_send_one_request_a_record() -> None:
     """Their figures are compared, so that they must do the same; the run itself checks it."""
     rate, cpu = run_one("throughput", replace(TINY, many=8))
@@ -60,6 +89,7 @@ def test_both_clients_send_one_request_a_record() -> None:
     assert "server" in cpu.figure
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_the_server_notes_requests_after_a_good_answer(tmp_path: Path) -> None:
     """The same record asked for in two stores is asked for again."""
     rows = list(records(3))

@@ -8,21 +8,34 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
+import ragbench_data
 import speed
+import speed_labels
 import speed_reruns
 import speed_tasks
 from calls import Round, Took, table
+from labeler import cli
 from labeler.calculators.index.decoding import decode_label
 from labeler.data.label_files import outcome_of
 from labeler.data.lines import Line
 from labeler.labels.record import LabelRecord
+from ragbench_data import ragbench_rows
 from speed_labels import Labels, stated_shapes
 from speed_page import Figures, Run
 from speed_plot import plot, slope_of
+
+
+@pytest.fixture(autouse=True)
+def few_real_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shapes and documents are read again for each task."""
+    few = list(islice(ragbench_rows(), 20))
+    for module in (ragbench_data, speed_labels):
+        monkeypatch.setattr(module, "ragbench_rows", lambda: iter(few))
 
 
 def test_synthetic_labels_are_sound() -> None:
@@ -69,7 +82,7 @@ def test_the_slope_is_that_of_the_last_two_points() -> None:
 @pytest.fixture
 def tasks_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """No process for each task but reading bytes: what a task takes is of no interest here."""
-    start = speed._process
+    start, split, timed = speed._process, speed._split, speed._timed
 
     def called(command: Sequence[str]) -> str:
         if "read_bytes" in command:
@@ -79,7 +92,18 @@ def tasks_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
             speed_tasks.main()
         return said.getvalue()
 
+    def commanded(command: Sequence[str]) -> Run:
+        if "labeler" not in command:
+            return timed(command)
+        monkeypatch.setattr(sys, "argv", command[2:])
+        with redirect_stdout(io.StringIO()):
+            assert cli.run() == 0
+        return Run(1, 1, 1, 0)
+
     monkeypatch.setattr(speed, "_process", called)
+    short = lambda name, size, rounds: split(name, size // 100, rounds)  # noqa: E731
+    monkeypatch.setattr(speed, "_split", short)
+    monkeypatch.setattr(speed, "_timed", commanded)
 
     def spent(task: str, *arguments: object) -> speed_reruns.Spent:
         with redirect_stdout(io.StringIO()) as said:

@@ -131,9 +131,9 @@ def test_general_reads_ten_windows_a_bounded_number_of_times(unit: str, shown: l
 
 
 @pytest.mark.parametrize("unit", ["a", "a ", ".", "“", "“Go. ", " ", "\n", "U.S. ", "Go on now. "])
-def test_general_reads_a_megabyte_on_one_line(unit: str, shown: list[int]) -> None:
+def test_general_reads_a_long_line(unit: str, shown: list[int]) -> None:
     """Ten times the text is ten times the work, not a hundred times."""
-    text = shape(unit, "", 1_000_000)
+    text = shape(unit, "", 300_000)
     pieces = GENERAL.split(text)
     assert visible("".join(piece.text for piece in pieces)) == visible(text)
     assert sum(shown) <= len(text) * WINDOW // (LONGEST // 2)
@@ -141,16 +141,16 @@ def test_general_reads_a_megabyte_on_one_line(unit: str, shown: list[int]) -> No
 
 @pytest.mark.parametrize("name", ["general/2", "ragbench"])
 @every_unit
-def test_the_others_read_15_kilobytes(unit: str, name: str) -> None:
+def test_the_others_read_every_shape(unit: str, name: str) -> None:
     """Nothing is lost, and no shape keeps a splitter busy for long."""
     for tail in TAILS:
-        text = shape(unit, tail, 15_000)
+        text = shape(unit, tail, 6_000)
         pieces = SPLITTERS[name].split(text)
         assert visible("".join(piece.text for piece in pieces)) == visible(text)
 
 
 def test_a_long_line_is_cut_where_its_sentences_are(shown: list[int]) -> None:
     """The windows through which the engine sees a line leave no trace in its sentences."""
-    sentences = [f"Sentence number {number} is here." for number in range(30_000)]
+    sentences = [f"Sentence number {number} is here." for number in range(10_000)]
     assert [piece.text for piece in GENERAL.split(" ".join(sentences))] == sentences
     assert len(shown) > 1

@@ -6,7 +6,6 @@ from labeler.errors import BadRow
 from labeler.sentences.example import Example, Piece
 from labeler.sentences.splitting import SPLITTERS, key_example
 from labeler.sentences.splitting.given import align
-from real_data import needs_ragbench, ragbench_rows
 
 GENERAL = SPLITTERS["general"]
 
@@ -177,13 +176,3 @@ def test_incomplete_given_sentences_are_refused(
     with pytest.raises(BadRow, match=message) as caught:
         key_example(_example(**fields), GENERAL)
     assert caught.value.reason == reason
-
-
-@needs_ragbench
-def test_every_published_sentence_is_found_in_its_text() -> None:
-    """RAGBench's own sentences align with its documents and responses, all of them."""
-    for row in ragbench_rows():
-        lists = (*row["documents_sentences"], row["response_sentences"])
-        for text, pairs in zip((*row["documents"], row["response"]), lists, strict=True):
-            sentences = [sentence for _, sentence in pairs]
-            assert [piece.text for piece in align(text, sentences)] == sentences

@@ -238,11 +238,11 @@ run()
 """
 
 
-@pytest.mark.parametrize("step", range(1, 9))
+@pytest.mark.parametrize("step", [1, 2, 4, 6, 8])  # after one step is before the next
 def test_a_killed_deletion_is_repeated_to_its_end(
     tmp_path: Path, labeler_command: Command, step: int
 ) -> None:
-    """Killed before or after any step: the store is sound, and the same command finishes."""
+    """Killed before or after a step: the store is sound, and the same command finishes."""
     folder = filled(tmp_path / "s")
     killed = subprocess.run(
         [sys.executable, "-c", KILLED, str(step), str(folder), VICTIM.id],

@@ -30,10 +30,10 @@ UNIFORM: dict[str, Step] = {
 
 @pytest.mark.parametrize("kind", UNIFORM)
 def test_uniform_refusals_cost_few_requests_and_nothing_later(kind: str) -> None:
-    """Of 2,000 rows; once the server is mended, every row gets its label."""
+    """Of 500 rows; once the server is mended, every row gets its label."""
     store = MemoryStore()
     with Provider(lambda _: UNIFORM[kind]) as provider, pytest.raises(FatalJudgeError):
-        run(provider, rows(2000), store=store, judge=STRICT)
+        run(provider, rows(500), store=store, judge=STRICT)
     assert provider.routes[COMPLETION] <= FEW
     with Provider() as provider:
         assert reasons(run(provider, rows(20), store=store)) == ["label"] * 20
@@ -86,9 +86,9 @@ def test_a_server_that_changes_its_mind_stops_the_run_and_lasts_nowhere() -> Non
         Provider(lambda call: error(403) if call.number > 20 else None) as provider,
         pytest.raises(FatalJudgeError, match="50 ended alike"),
     ):
-        run(provider, rows(300), store=store, concurrency=1)
+        run(provider, rows(80), store=store, concurrency=1)
     with Provider() as provider:
-        assert reasons(run(provider, rows(300), store=store)) == ["label"] * 300
+        assert reasons(run(provider, rows(80), store=store)) == ["label"] * 80
 
 
 @pytest.mark.parametrize(("mode", "few"), [("strict", FEW), ("auto", FEW - 4)])

@@ -9,6 +9,7 @@ import signal
 import sys
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -98,28 +99,33 @@ def test_the_published_schema_is_sent_byte_for_byte(name: str, mode: str, versio
     assert reasons(label(server, name, 1, **asked)) == ["label"]
 
 
+KINDS = [
+    *("429", "500", "503", "reset", "close", "short", "html", "bad-json", "deep-json"),
+    *("truncated", "refusal", "malformed", "unknown-key", "missing-sentence", "twice-name"),
+    *("no-choices", "no-message", "json-list", "json-error", "drift", "no-usage", "empty"),
+]
+
+
+@cache
+def behind_openai() -> tuple[list[str], Counter[str]]:
+    """How rows end that meet these faults, and what was paid for each."""
+    with Provider(faulty(0.4, 3, KINDS), modes=["tools"]) as server:
+        given = {"output_mode": "tools", "max_output_tokens": 900}
+        return reasons(label(server, "openai", 100, judge=given)), server.paid
+
+
 @every_provider
 def test_faults_end_as_they_do_behind_openai(name: str) -> None:
     """Retries, re-asks and doubled caps are the same code; a refusal may have another name."""
-    kinds = [
-        *("429", "500", "503", "reset", "close", "short", "html", "bad-json", "deep-json"),
-        *("truncated", "refusal", "malformed", "unknown-key", "missing-sentence", "twice-name"),
-        *("no-choices", "no-message", "json-list", "json-error", "drift", "no-usage", "empty"),
-    ]
-    ends, paid = [], []
-    with Provider(faulty(0.4, 3, kinds), modes=["tools"]) as plain:
-        given = {"output_mode": "tools", "max_output_tokens": 900}
-        ends.append(reasons(label(plain, "openai", 100, judge=given)))
-        paid.append(plain.paid)
-    with NativeProvider(FORMS[name], faulty(0.4, 3, kinds)) as server:
-        ends.append(reasons(label(server, name, 100, judge={"max_output_tokens": 900})))
-        paid.append(server.paid)
+    plain, paid = behind_openai()
+    with NativeProvider(FORMS[name], faulty(0.4, 3, KINDS)) as server:
+        ends = reasons(label(server, name, 100, judge={"max_output_tokens": 900}))
     renamed = (
         {"content_filter": "refusal"} if name == "anthropic" else {"refusal": "content_filter"}
     )
-    assert [renamed.get(end, end) for end in ends[0]] == ends[1]
-    assert paid[0] == paid[1]
-    assert len(set(ends[0])) > 1
+    assert [renamed.get(end, end) for end in plain] == ends
+    assert paid == server.paid
+    assert len(set(plain)) > 1
 
 
 @every_provider

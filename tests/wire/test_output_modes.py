@@ -281,17 +281,17 @@ def test_auto_finds_the_mode_that_the_server_accepts(mode: str) -> None:
     """Few requests are refused, all rows are labeled in one mode, and each change is reported."""
     watch, store = Watch(), MemoryStore()
     with accepting(mode) as provider:
-        outcomes = run(provider, rows(200), watch=watch, store=store)
+        outcomes = run(provider, rows(60), watch=watch, store=store)
     refused = [call.mode for call in provider.calls if call.mode != mode]
     before = MODES[: MODES.index(mode)]
-    assert reasons(outcomes) == ["label"] * 200
+    assert reasons(outcomes) == ["label"] * 60
     assert {r.signature.sampling.get("output_mode", "strict") for r in records(outcomes)} == {mode}
-    assert len(provider.calls) == 200 + len(refused)
+    assert len(provider.calls) == 60 + len(refused)
     assert (set(refused), len(refused) <= 8 + len(before)) == (set(before), True)
     assert [text.partition(":")[0] for text in watch.notices] == [
         f"the server does not accept output mode {one}" for one in before
     ]
-    assert len(store) == 200
+    assert len(store) == 60
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -40,9 +40,9 @@ def in_days(days: int) -> str:
 def test_a_bad_key_costs_one_request_in_all(
     tmp_path: Path, labeler_command: Command, kind: str
 ) -> None:
-    """Of any kind, with 10,000 rows and many of them at once; and the exit code is 2."""
+    """Of any kind, with 1,000 rows and many of them at once; and the exit code is 2."""
     with Provider(at={LOOK_UP: lambda _: kind}) as provider:
-        given = row_file(tmp_path, rows(10_000))
+        given = row_file(tmp_path, rows(1_000))
         code, _, err = labeler_command(*labeling(provider, given))
     assert (code, provider.routes) == (2, {LOOK_UP: 1})
     assert "Traceback" not in err
@@ -55,7 +55,7 @@ def test_a_key_that_is_refused_for_completions_alone_costs_few_completions() -> 
         Provider(lambda _: "401", at={LOOK_UP: lambda _: "404"}) as provider,
         pytest.raises(FatalJudgeError, match="API key was not accepted"),
     ):
-        run(provider, rows(10_000))
+        run(provider, rows(1_000))
     assert provider.routes[COMPLETION] <= 8
 
 
