@@ -10,7 +10,6 @@ short explanations, short lists, and no keys but those of its rows. All else is 
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import json
 import os
@@ -29,7 +28,6 @@ from pydantic import ValidationError
 
 import labeler
 from labeler.data.rows import RowSequence
-from labeler.errors import JudgeError
 from labeler.judges.openai.request import response_format
 from labeler.labeling import run as running
 from labeler.labeling.options import LabelOptions
@@ -42,7 +40,7 @@ from labeler.labels.schemas import ResponseSchema, load_schema
 from labeler.sentences.example import KeyedExample
 from labeler.store.disk import DiskStore
 from model.relay import Call, Relay
-from model.server import REQUESTED, SERVED, Server, need_packages, serving
+from model.server import REQUESTED, SERVED, Server, need_packages
 
 need_packages()
 
@@ -59,14 +57,8 @@ TINY: list[dict[str, Any]] = [
         "documents": ["Bread is sold at the mill."],
         "response": "Bread is sold at the mill.",
     },
-    {
-        "id": "tea",
-        "question": "What does tea cost?",
-        "documents": ["Tea costs two euros."],
-        "response": "Tea costs three euros.",
-    },
 ]
-"""Rows for the published schema."""
+"""A row for the published schema."""
 
 SHAPED: list[dict[str, Any]] = [
     {
@@ -224,7 +216,7 @@ def published(relay: Relay, tmp_path_factory: pytest.TempPathFactory, report: li
         *[*LABELER, "label", "rows.jsonl", "-o", "labels.jsonl", "--store", "store"],
         *["--model", REQUESTED, "--base-url", relay.url, "--concurrency", "1"],
         *["--temperature", "0.8", "--seed", "1"],
-        *["--max-output-tokens", "80", "--timeout", f"{PATIENCE:g}"],
+        *["--max-output-tokens", "40", "--timeout", f"{PATIENCE:g}"],
     ]
     done = subprocess.run(
         command, cwd=folder, env=_environment(), capture_output=True, text=True, check=False
@@ -395,23 +387,3 @@ def _socket_addresses(pid: int) -> set[str]:
                 listens = set(peer) <= set("0:")
                 addresses |= {local.split(":")[0]} | (set() if listens else {peer.split(":")[0]})
     return addresses
-
-
-def test_a_stopped_server_is_a_transport_failure(weights: Path) -> None:
-    """It ends with its standard input, and a judge that asks it then says what happened."""
-    with serving(weights) as server:
-        url = server.url
-    assert server.process.returncode == 0
-    judge = judge_at(url, max_attempts=1)
-
-    async def ask() -> None:
-        try:
-            await judge.label(
-                label_tasks(judge, LabelOptions()).task(labeler.Example.model_validate(TINY[0]))
-            )
-        finally:
-            await judge.aclose()
-
-    with pytest.raises(JudgeError) as caught:
-        asyncio.run(ask())
-    assert caught.value.reason == "transport"
