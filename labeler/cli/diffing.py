@@ -118,7 +118,7 @@ def _records(found: LabelDiff) -> Iterator[str]:
         f"{counts.pairs} records with the very same sentences in both, {found.flipped} with a flip"
     )
     for parts, count in counts.unlike.items():
-        yield f"{count} of them differ in {parts}"
+        yield f"of these with another {parts}: {count}"
     if counts.left_out:
         unlike = ", ".join(f"{count} by {parts}" for parts, count in counts.left_out.items())
         yield f"left out, for other sentences in B than in A: {unlike}"
