@@ -255,6 +255,8 @@ def check_size(line: Line) -> None:
             f"{_LONGEST_WIDE_LINE >> 20} MB with characters beyond U+FFFF: split or shorten it",
             reason="too_long",
         )
+    if size <= MOST_CONTAINERS:  # so few bytes hold no more
+        return
     containers, values = content.count(b"{") + content.count(b"["), content.count(b",")
     if containers > MOST_CONTAINERS or values > _MOST_VALUES:
         raise BadRow(

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from labeler.errors import BadRow, kind_of
 from labeler.labels.signature import canonical_json, digest
 from labeler.sentences.example import Example
@@ -18,6 +20,7 @@ SPLIT_REMEDY = (
     r"such as '\n\n' or '|'"
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_JSON = msgspec.json.Encoder()
 _DEEPEST = 64
 """Levels of nesting in a row's other columns; JSON parsers fail at about 200."""
 _FLOAT_HINT = " (data frames make floats of a column of numbers in which one is missing)"
@@ -27,7 +30,8 @@ _RECORD = frozenset({"kind", "example", "signature"})
 """Columns of a label record."""
 _CONVERSATION = ("history", "tool_outputs")
 """Columns that are metadata unless a prompt shows them."""
-_KNOWN = frozenset(Example.model_fields) - {"metadata", *_CONVERSATION}
+_FIELDS = frozenset(Example.model_fields)
+_KNOWN = _FIELDS - {"metadata", *_CONVERSATION}
 
 
 def joined_id(row: Mapping[str, Any], columns: Sequence[str], where: str) -> str:
@@ -62,7 +66,7 @@ def to_example(row: Mapping[str, Any], where: str) -> Example:
     """
     if not isinstance(row, Mapping):
         raise _wrong_type(where, f"{kind_of(row)}, not a mapping")
-    fields = {name: row[name] for name in _KNOWN & row.keys() if row[name] is not None}
+    fields = {name: v for name, v in row.items() if name in _KNOWN and v is not None}
     where = f"{where} ({str(fields['id'])[:_LONGEST_ID]!r})" if "id" in fields else where
     _require_fields(fields, row, where)
     for name in ("question", "response"):
@@ -96,7 +100,7 @@ def _require_fields(fields: Mapping[str, Any], row: Mapping[str, Any], where: st
     missing = [name for name in REQUIRED if name not in fields]
     if not missing:
         return
-    columns = [str(name) for name in row if name not in Example.model_fields]
+    columns = [str(name) for name in row if name not in _FIELDS]
     near = {name: difflib.get_close_matches(name, columns, n=1, cutoff=0.7) for name in missing}
     hints = [f"perhaps {found[0]!r} is {name!r}" for name, found in near.items() if found]
     if row.keys() >= _RECORD:
@@ -117,7 +121,11 @@ def _require_fields(fields: Mapping[str, Any], row: Mapping[str, Any], where: st
 
 def _require_text(value: object, name: str, where: str) -> None:
     if not isinstance(value, str):
-        raise _wrong_type(where, f"{name} must be a text, got {kind_of(value)}")
+        raise _not_text(value, name, where)
+
+
+def _not_text(value: object, name: str, where: str) -> BadRow:
+    return _wrong_type(where, f"{name} must be a text, got {kind_of(value)}")
 
 
 def text_for_documents(where: str, remedy: str = SPLIT_REMEDY) -> BadRow:
@@ -135,7 +143,8 @@ def _documents(documents: object, where: str) -> tuple[str, ...]:
     if not isinstance(documents, list | tuple):
         raise _wrong_type(where, f"'documents' must be a list of texts, got {kind_of(documents)}")
     for index, document in enumerate(documents):
-        _require_text(document, f"documents[{index}]", where)
+        if not isinstance(document, str):
+            raise _not_text(document, f"documents[{index}]", where)
     return tuple(documents)
 
 
@@ -167,6 +176,8 @@ def reject_surrogates(fields: Mapping[str, Any], where: str) -> None:
     Raises:
         BadRow: some text in the fields holds a lone surrogate.
     """
+    if _is_encodable(fields):
+        return
     for name, value in fields.items():
         for text in _strings(value):
             match = _SURROGATE.search(text)
@@ -176,6 +187,14 @@ def reject_surrogates(fields: Mapping[str, Any], where: str) -> None:
                     f"{match.start()}; it cannot be written as UTF-8: mend the text at its source",
                     reason="lone_surrogate",
                 )
+
+
+def _is_encodable(value: object) -> bool:
+    try:
+        _JSON.encode(value)
+    except Exception:  # noqa: BLE001 - a surrogate, or a value that is not JSON
+        return False
+    return True
 
 
 def _strings(value: object) -> Iterator[str]:
@@ -218,11 +237,13 @@ def metadata_of(row: Mapping[str, Any], where: str) -> dict[str, Any]:
     own = row.get("metadata")
     if own is not None and not isinstance(own, dict):
         raise _wrong_type(where, "'metadata' must be an object")
-    extra = {name: value for name, value in row.items() if name not in Example.model_fields}
+    extra = {name: value for name, value in row.items() if name not in _FIELDS}
     return _require_json({**extra, **(own or {})}, where)
 
 
 def _require_json(columns: dict[str, Any], where: str) -> dict[str, Any]:
+    if not columns:
+        return columns
     _reject_deep_nesting(columns, where)
     reject_surrogates({"metadata": columns}, where)
     try:

@@ -54,7 +54,10 @@ class Row(NamedTuple):
     lacks: frozenset[str] = frozenset()
     """Required fields that the row does not have."""
     line: bytes | None = None
-    """Its line of JSON, if nothing else decides what the row is, and its reader kept it."""
+    """The line of JSON of an example, if nothing else decides what the row is, and its reader kept
+    it."""
+    digests: RowDigests | None = None
+    """Its digests, if its line was kept."""
 
 
 class KnownRow(NamedTuple):
@@ -294,8 +297,11 @@ class _RowConverter:
         """Return the row of a line of JSON, with the line if nothing else decides what it is."""
         (raw,) = json_rows([line])
         row = self._row_of(raw)
-        is_native = isinstance(raw.fields, Mapping) and _is_native(raw.fields)
-        return row._replace(line=line.content) if is_native else row
+        example = row.content
+        is_native = not isinstance(raw.fields, BadRow) and _is_native(raw.fields)
+        if not is_native or not isinstance(example, Example):
+            return row
+        return Row(row.where, example, row.lacks, line.content, row_digests(example))
 
     def _row_of(self, raw: Raw) -> Row:
         if isinstance(raw.fields, BadRow):
@@ -393,7 +399,7 @@ def distinct(rows: Iterable[RowT]) -> Iterator[RowT]:
 
 
 def _digests_of(row: Row | KnownRow) -> RowDigests | None:
-    if isinstance(row, KnownRow):
+    if row.digests or isinstance(row, KnownRow):
         return row.digests
     return row_digests(row.content) if isinstance(row.content, Example) else None
 

@@ -15,7 +15,7 @@ from typing import Any
 import pydantic
 
 from labeler.data.label_files import LabelLine, to_line
-from labeler.data.rows import Recalled, RecalledRows, Row, RowFile, row_digests
+from labeler.data.rows import Recalled, RecalledRows, Row, RowFile
 from labeler.judges.judge import JudgeSpec
 from labeler.judges.task import Task
 from labeler.labeling.tasks import LabelTasks
@@ -58,6 +58,8 @@ class Recalling:
     _spec: JudgeSpec = field(init=False)
     _signatures: list[Signature] = field(init=False)
     _context: Any = field(init=False)
+    _hides_conversation: bool = field(init=False)
+    """Whether no judge is shown earlier turns and tool outputs; a notice names rows with some."""
 
     def __post_init__(self) -> None:
         self._spec = self.factory.judge.spec
@@ -66,6 +68,9 @@ class Recalling:
         facts: list[object] = [_CODE, formats, self.rows.id_from, str(GIVEN), splitter]
         self._signatures = self._made()
         facts += [signature.facts() for signature in self._signatures]
+        self._hides_conversation = not any(
+            prompt.shows_conversation for prompt, _ in self.factory.asked
+        )
         self._context = hashlib.sha256(canonical_json(facts))
 
     @property
@@ -87,11 +92,13 @@ class Recalling:
     def remembering(self, row: Row, task: Task[Any]) -> Callable[[AnyOutcome], None] | None:
         """Return what keeps the row's label in the memo; ``None`` if nothing does."""
         example = row.content
-        if row.line is None or not isinstance(example, Example) or self._is_noticed(example):
+        if row.line is None or row.digests is None or not isinstance(example, Example):
+            return None
+        if self._hides_conversation and (example.history or example.tool_outputs):  # see its notice
             return None
         if not self._is_current():  # the name is of another output mode than the label
             return None
-        key, name, digests = task.key, self._name(row.line), row_digests(example)
+        key, name, digests = task.key, self._name(row.line), row.digests
 
         def remember(outcome: AnyOutcome) -> None:
             # Windows and other output modes have other keys, and are looked up as in a first run.
@@ -111,11 +118,6 @@ class Recalling:
         if spec is not self._spec and self._made() == self._signatures:
             self._spec = spec
         return spec is self._spec
-
-    def _is_noticed(self, example: Example) -> bool:
-        """Return True for rows with a conversation that no judge is shown, which a notice names."""
-        hidden = not any(one.shows_conversation for one, _ in self.factory.asked)
-        return hidden and bool(example.history or example.tool_outputs)
 
     def _name(self, line: bytes) -> bytes:
         """Return a line's name: the digest of all that decides its label and its output."""

@@ -17,10 +17,12 @@ def canonical_json(value: object) -> bytes:
     Raises:
         ValueError: the value holds NaN or an infinity, or text with a lone surrogate.
     """
-    text = json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    )
-    return text.encode("utf-8")
+    return _CANONICAL.encode(value).encode("utf-8")
+
+
+_CANONICAL = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+)
 
 
 def texts_json(value: object) -> bytes:
