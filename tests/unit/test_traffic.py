@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 from collections.abc import Awaitable, Callable, Coroutine
 from decimal import Decimal
@@ -152,6 +153,17 @@ def test_places_double_up_to_what_the_user_allows() -> None:
     assert seconds < 1.1 * 5000 * 0.2 / 64
 
 
+@pytest.mark.parametrize(("between", "answers", "limit"), [(1.0, 16, 32), (0.01, 50, 32)])
+def test_places_grow_one_by_one(between: float, answers: int, limit: int) -> None:
+    """Each clean answer adds one at most, and half a second doubles them at most."""
+    time = itertools.count(0, between)
+    slots = Slots(256, lambda: next(time))
+    for _ in range(answers):
+        slots.in_use += 1
+        slots.release(clean=True)
+    assert slots.limit == pytest.approx(limit, abs=1)
+
+
 @pytest.mark.parametrize("headers", [False, True])
 @pytest.mark.parametrize("burst", [10, 50])
 @pytest.mark.parametrize("jitter", [0.0, 0.5])
@@ -275,7 +287,7 @@ def test_one_episode_costs_once() -> None:
         await asyncio.gather(*(limited() for _ in range(10)))
         return traffic._slots.limit
 
-    assert served(work) == 16  # half of 32, once
+    assert served(work) == 18  # half of 16 and a slot for each answer, once
 
 
 def test_a_judge_that_tells_nothing_is_held_to_the_places() -> None:

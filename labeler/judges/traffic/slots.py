@@ -1,24 +1,25 @@
 """Adaptive concurrency: find how many requests a server accepts at once, as TCP finds capacity.
 
 The limit starts low and doubles with every clean round until the server limits the rate; at most
-once a second, because many servers allow a burst of a second. After that, each excess of rate limit
-errors takes a fifth away, or half if it is the first or follows another at once. Each clean round
-adds a little, less near the limit at which the previous excess began. Rate limit errors that come
-at any load, as from a shared quota, are no excess
-(:class:`~labeler.judges.traffic.excess.RateLimitErrors`).
+twice a second, because many servers allow a burst of a second, and one slot at a time, so that few
+requests are on their way when the burst ends. After that, each excess of rate limit errors takes a
+fifth away, or half if it is the first or follows another at once. Each clean round adds a little,
+less near the limit at which the previous excess began. Rate limit errors that come at any load, as
+from a shared quota, are no excess (:class:`~labeler.judges.traffic.excess.RateLimitErrors`).
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable
 
 from labeler.judges.traffic.excess import RateLimitErrors
 
 _START = 16
-_DOUBLING_SECONDS = 1.0
-"""Shortest time between two doublings."""
+_DOUBLING_SECONDS = 0.5
+"""Shortest time in which the limit doubles."""
 _REDUCTION, _FAR_REDUCTION = 0.8, 0.5
 _FAR_ROUNDS = 2
 """Rounds after a reduction in which another excess shows that the limit is far too high."""
@@ -69,7 +70,7 @@ class Slots:
         self._pool = pool or SlotPool(maximum)
         self._pool.members.append(self)
         self._maximum, self._clock = maximum, clock
-        self._doubled_at = clock()
+        self._grown_at = clock()
         self._limit: float = min(maximum, _START)
         self.in_use = 0
         self._clean = 0
@@ -113,10 +114,7 @@ class Slots:
             clean: true if the server answered, so the limit may grow.
         """
         if clean:
-            self._clean += 1
-            if self._clean >= self.limit:
-                self._clean = 0
-                self._grow()
+            self._grow()
         self.in_use -= 1
         self._pool.assign()
 
@@ -149,16 +147,19 @@ class Slots:
                 turn.set_result(None)
 
     def _grow(self) -> None:
+        """Raise the limit after a clean answer: by its part of a doubling, or after a round."""
         if self._ceiling is None:
-            if self._clock() - self._doubled_at < _DOUBLING_SECONDS:
-                return
-            self._doubled_at = self._clock()
-            factor = 2.0
-        else:
-            near = _CAREFUL_FROM <= self._limit / self._ceiling <= _CAREFUL_TO
-            careful = 1 + _CAREFUL_GROWTH * max(1.0, self._limit / _FEW)
-            factor = min(careful, _GROWTH) if near else _GROWTH
-        self._limit = min(self._maximum, self._limit * factor)
+            before, self._grown_at = self._grown_at, self._clock()
+            share = math.log(2) * (self._grown_at - before) / _DOUBLING_SECONDS
+            self._limit = min(self._maximum, self._limit + min(1.0, share * self._limit))
+            return
+        self._clean += 1
+        if self._clean < self.limit:
+            return
+        near = _CAREFUL_FROM <= self._limit / self._ceiling <= _CAREFUL_TO
+        careful = 1 + _CAREFUL_GROWTH * max(1.0, self._limit / _FEW)
+        factor = min(careful, _GROWTH) if near else _GROWTH
+        self._clean, self._limit = 0, min(self._maximum, self._limit * factor)
 
     @property
     def _is_safe(self) -> bool:
