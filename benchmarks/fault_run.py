@@ -36,11 +36,10 @@ from unittest.mock import patch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from httpx2 import Response
-
 import labeler
 from fault_figures import Compared, Row, Run, Work, report
 from labeler.judges.openai.client import Chat
+from labeler.judges.openai.transport import ReadResponse
 from labeler.labels.record import LabelFailure, LabelRecord
 from peers.environments import ROOT, cache_folder, interpreter, quiet, version
 from peers.records import made_up
@@ -128,7 +127,7 @@ def receiving() -> Iterator[Received]:
 
     send = Chat.send
 
-    async def watched(chat: Chat, body: Mapping[str, Any]) -> Response:
+    async def watched(chat: Chat, body: Mapping[str, Any]) -> ReadResponse:
         record = body["messages"][1]["content"]
         received.asked_again += record in received.records
         response = await send(chat, body)

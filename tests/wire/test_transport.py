@@ -114,6 +114,29 @@ def test_a_response_is_read_up_to_its_limit_and_no_further() -> None:
     assert taken <= 2 << 10
 
 
+COMPRESSED = {
+    "gzip": gzip.compress(b'{"a": 1}'),
+    "Deflate": zlib.compress(b'{"a": 1}'),
+    "identity": b'{"a": 1}',
+}
+
+
+@pytest.mark.parametrize("encoding", COMPRESSED)
+def test_a_large_request_arrives_whole_and_a_compressed_answer_is_read(encoding: str) -> None:
+    """Its length is known beforehand, and the text of the answer is that of a plain one."""
+    body = request_of(user="x" * 2 * transport._PIECE)
+
+    async def ask(provider: Provider) -> bytes:
+        chat = server_of(ServerOptions(base_url=provider.url), KEY).open_chat(60.0)
+        async with chat.client:
+            return (await chat.send(body)).content
+
+    with Provider([sends(COMPRESSED[encoding], content_encoding=encoding)]) as provider:
+        assert asyncio.run(ask(provider)) == b'{"a": 1}'
+    assert provider.calls[0].body == body
+    assert "transfer-encoding" not in provider.calls[0].headers
+
+
 @pytest.mark.usefixtures("_small")
 def test_look_ups_and_errors_are_bounded_too() -> None:
     """An oversized look-up proves nothing; an oversized error page is a failure of its row."""

@@ -6,7 +6,7 @@ import asyncio
 import shlex
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from typing import TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 from httpx2 import Auth, Request, Response
 from pydantic import SecretStr
@@ -27,6 +27,25 @@ _SECONDS = 30.0
 """Seconds that a program may take to print a key."""
 _LARGEST = 1 << 16
 """Bytes of a program's output that are read."""
+
+
+class Answered(Protocol):
+    """The parts of a response that show if its key was accepted."""
+
+    @property
+    def status_code(self) -> int:
+        """Its status."""
+
+    @property
+    def is_success(self) -> bool:
+        """True for a status from 200 to 299."""
+
+    async def aread(self) -> bytes:
+        """Return the body."""
+        ...
+
+
+AnswerT = TypeVar("AnswerT", bound=Answered)
 
 
 class NoKey(Exception):
@@ -122,38 +141,67 @@ class Access(Auth):
         self._lock = asyncio.Lock()
 
     async def async_auth_flow(self, request: Request) -> AsyncGenerator[Request, Response]:
-        """Send a request, once more if its key had expired.
+        """Send a request of an HTTP client, once more if its key had expired.
 
         Raises:
             NoKey: the source returns no key.
         """
         request = self.prepared(request)
-        request.headers.update(self._headers)
-        if self._name in self._headers:
-            yield request
-            return
-        key = await self._key_after(None)
-        if key is None or (key.get_secret_value() == NO_KEY and self._headers):
-            request.headers.pop(self._name, None)
-            yield request
-            return
+        key = await self._first_key()
         response = yield self._with_key(request, key)
-        if self._source is not None and await _rejects_key(response):
-            newer = await self._key_after(key)
-            if newer is None:
-                return
+        if (newer := await self._newer_key(key, response)) is not None:
             key = newer
             response = yield self._with_key(request, key)
-        if response.is_success and key is self._key:
-            self._is_accepted = True
+        self._settle(key, response)
+
+    async def send(self, post: Callable[[Mapping[str, str]], Awaitable[AnswerT]]) -> AnswerT:
+        """Send a request, once more if its key had expired.
+
+        Args:
+            post: sends it with these headers.
+
+        Raises:
+            NoKey: the source returns no key.
+        """
+        key = await self._first_key()
+        response = await post(self._credentials(key))
+        if (newer := await self._newer_key(key, response)) is not None:
+            key = newer
+            response = await post(self._credentials(key))
+        self._settle(key, response)
+        return response
 
     def prepared(self, request: Request) -> Request:
         """Return the request to send, before headers and key."""
         return request
 
-    def _with_key(self, request: Request, key: SecretStr) -> Request:
-        request.headers[self._name] = f"{self._scheme}{key.get_secret_value()}"
+    def _with_key(self, request: Request, key: SecretStr | None) -> Request:
+        request.headers.pop(self._name, None)
+        request.headers.update(self._credentials(key))
         return request
+
+    def _credentials(self, key: SecretStr | None) -> dict[str, str]:
+        if key is None:
+            return {**self._headers}
+        return {**self._headers, self._name: f"{self._scheme}{key.get_secret_value()}"}
+
+    async def _first_key(self) -> SecretStr | None:
+        """Return the key to send; ``None`` if the user's headers take its place."""
+        if self._name in self._headers:
+            return None
+        key = await self._key_after(None)
+        is_missing = key is not None and key.get_secret_value() == NO_KEY
+        return None if is_missing and self._headers else key
+
+    async def _newer_key(self, key: SecretStr | None, response: Answered) -> SecretStr | None:
+        """Return the key to send instead if a server rejects this one; ``None`` otherwise."""
+        if key is None or self._source is None or not await _rejects_key(response):
+            return None
+        return await self._key_after(key)
+
+    def _settle(self, key: SecretStr | None, response: Answered) -> None:
+        if key is not None and key is self._key and response.is_success:
+            self._is_accepted = True
 
     async def _key_after(self, rejected: SecretStr | None) -> SecretStr | None:
         """Return the present key, fetched if it is the rejected one; ``None`` if that is final."""
@@ -170,7 +218,7 @@ class Access(Auth):
             return self._key
 
 
-async def _rejects_key(response: Response) -> bool:
+async def _rejects_key(response: Answered) -> bool:
     """Return true if a response says that the key is wrong or has expired."""
     status = response.status_code
     if status not in _MAYBE_UNAUTHORIZED:

@@ -14,7 +14,7 @@ from traceback import format_exception
 from typing import Any
 
 import msgspec
-from httpx2 import AsyncClient, Auth, HTTPError, Request, Response
+from httpx2 import AsyncClient, Auth, HTTPError
 from openai import APIConnectionError, APIError, APIStatusError, AsyncOpenAI
 from pydantic import SecretStr, TypeAdapter, ValidationError
 
@@ -27,6 +27,8 @@ from labeler.judges.openai.headers import retry_after
 from labeler.judges.openai.masking import masked, remember_key, remember_value
 from labeler.judges.openai.network import Proxy, read_headers, read_proxy, read_query
 from labeler.judges.openai.transport import (
+    Posts,
+    ReadResponse,
     causes,
     certificates,
     is_oversized,
@@ -34,6 +36,7 @@ from labeler.judges.openai.transport import (
     is_unconnected,
     is_untrusted,
     missing_key,
+    open_connections,
     open_http,
     refused_by_proxy,
 )
@@ -73,8 +76,10 @@ class Server:
 
     def open_chat(self, timeout: float) -> Chat:
         """Open a client that requests chat completions; arguments as for :meth:`open`."""
-        http = self.open_http(timeout, Access(self.key, self.headers))
-        return Chat(self._client(http), http, dict(self.query))
+        access = Access(self.key, self.headers)
+        connections = open_connections(self.context, self.proxy)
+        http = open_http(connections, timeout, access)
+        return Chat(self._client(http), http, Posts(connections, timeout), access, dict(self.query))
 
     def _client(self, http: AsyncClient) -> AsyncOpenAI:
         client = AsyncOpenAI(
@@ -96,7 +101,7 @@ class Server:
             timeout: as above.
             access: adds headers and key to each request.
         """
-        return open_http(timeout, self.context, proxy=self.proxy, auth=access)
+        return open_http(open_connections(self.context, self.proxy), timeout, access)
 
 
 def read_server(**settings: Any) -> ServerOptions:  # noqa: ANN401 - checked here
@@ -161,17 +166,26 @@ def _key_of(options: ServerOptions, key: str | KeySource | None) -> SecretStr | 
 class Chat:
     """Requests chat completions at the address of openai's client, with its headers.
 
-    The client's own method searches each body for names to convert, and its request layer merges
-    headers, options and addresses anew: half the time of a request. Here that is done once.
+    The client's own method searches each body for names to convert, and its layers merge headers,
+    options and addresses anew: most of the time of a request. Here that is done once.
 
     Args:
         client: client of the server.
         http: HTTP client that it uses.
+        posts: posts bodies through the connections of both.
+        access: credentials, the same as those of the HTTP client.
         query: parameters of each request's address.
     """
 
-    def __init__(self, client: AsyncOpenAI, http: AsyncClient, query: dict[str, str]) -> None:
-        self.client, self._http = client, http
+    def __init__(
+        self,
+        client: AsyncOpenAI,
+        http: AsyncClient,
+        posts: Posts,
+        access: Access,
+        query: dict[str, str],
+    ) -> None:
+        self.client, self._posts, self._access = client, posts, access
         given = client.default_headers.items()
         self._empty = http.build_request(
             "POST",
@@ -179,28 +193,28 @@ class Chat:
             params=query or None,
             headers={name: value for name, value in given if isinstance(value, str)},
         )
-        del self._empty.headers["content-length"]
+        self._url = str(self._empty.url)
+        replaced = {"authorization", "content-length"}
+        self._headers = {n: v for n, v in self._empty.headers.items() if n not in replaced}
 
-    async def send(self, body: Mapping[str, Any]) -> Response:
+    async def send(self, body: Mapping[str, Any]) -> ReadResponse:
         """Request a chat completion; return the complete response with its headers.
 
         Raises:
             Exception: one of :data:`WIRE_ERRORS`.
         """
-        empty = self._empty
-        request = Request(
-            empty.method,
-            empty.url,
-            headers=empty.headers,
-            content=msgspec.json.encode(body),
-            extensions=empty.extensions,
-        )
+        content = msgspec.json.encode(body)
+
+        async def post(credentials: Mapping[str, str]) -> ReadResponse:
+            return await self._posts.post(self._url, {**self._headers, **credentials}, content)
+
         try:
-            response = await self._http.send(request)
+            response = await self._access.send(post)
         except Exception as error:
-            raise APIConnectionError(request=request) from error
+            raise APIConnectionError(request=self._empty) from error
         if not response.is_success:
-            raise APIStatusError(response.reason_phrase, response=response, body=None)
+            failed = response.to(self._empty)
+            raise APIStatusError(failed.reason_phrase, response=failed, body=None)
         return response
 
 

@@ -7,14 +7,18 @@ decodes and counts each body, because a hostile server can send gigabytes in kil
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from http import HTTPStatus
+from typing import Any, NamedTuple
 
 from aiohttp import (
     ClientConnectorError,
     ClientHttpProxyError,
+    ClientResponse,
     ClientSession,
+    ClientTimeout,
     ConnectionTimeoutError,
     DummyCookieJar,
     TCPConnector,
@@ -35,7 +39,7 @@ from httpx2 import (
     create_ssl_context,
 )
 from httpx2 import Proxy as HttpProxy
-from openai._vendor.httpx_aiohttp import AiohttpTransport
+from openai._vendor.httpx_aiohttp.transport import AiohttpResponseStream, AiohttpTransport
 
 from labeler.errors import UsageError
 from labeler.judges.openai.access import NoKey
@@ -51,8 +55,8 @@ MOST_CONTAINERS = 200_000
 more, so that a body of 16 MB could become a gigabyte."""
 _LONGEST_HEADER, _MOST_HEADERS = 8190, 128
 """Bytes of a header, and headers of a response, at most."""
-_PIECE = 1 << 18
-"""Bytes of a request that are sent at once."""
+_PIECE, _CHUNK = 1 << 18, 1 << 14
+"""Bytes of a request that are sent at once, and of a response that are read at once."""
 _CONNECT_SECONDS = 10.0
 _ENCODINGS = frozenset({"", "identity", "gzip", "deflate"})
 """Encodings that are decoded piece by piece; several layers of them are rejected."""
@@ -75,7 +79,7 @@ class LimitedTransport(AsyncBaseTransport):
         """Send a request; the body of its response is read later, piece by piece."""
         response = await self._inner.handle_async_request(_in_pieces(request))
         response.request = request
-        if response.headers.get("content-encoding", "").strip().lower() not in _ENCODINGS:
+        if not _is_decoded(response.headers.get("content-encoding", "")):
             await response.aclose()
             raise DecodingError("the body has an encoding that was not asked for", request=request)
         return Response(
@@ -88,6 +92,86 @@ class LimitedTransport(AsyncBaseTransport):
     async def aclose(self) -> None:
         """Close all connections."""
         await self._inner.aclose()
+
+
+class ReadResponse(NamedTuple):
+    """A complete response with its decoded body."""
+
+    status_code: int
+    headers: Mapping[str, str]
+    """Names are case-insensitive."""
+    content: bytes
+
+    @property
+    def is_success(self) -> bool:
+        """True for a status from 200 to 299."""
+        return HTTPStatus.OK <= self.status_code < HTTPStatus.MULTIPLE_CHOICES
+
+    async def aread(self) -> bytes:
+        """Return the body."""
+        return self.content
+
+    def to(self, request: Request) -> Response:
+        """Return the same response as one of an HTTP client."""
+        pairs = [(name.lower().encode(), value) for name, value in self.headers.items()]
+        kept = [(n, v.encode(errors="surrogateescape")) for n, v in pairs if n not in _REPLACED]
+        return Response(self.status_code, headers=kept, content=self.content, request=request)
+
+
+class Posts:
+    """Posts bodies through the connections of a transport.
+
+    An HTTP client takes more time than the request itself: it copies headers and address several
+    times, and reads the body through five generators.
+
+    Args:
+        connections: open connections, and the proxy.
+        timeout: as for :func:`open_http`.
+    """
+
+    def __init__(self, connections: AiohttpTransport, timeout: float) -> None:
+        proxy, limits = connections.proxy, _limits(timeout)
+        self._connections = connections
+        self._settings: Any = {
+            "allow_redirects": False,
+            "auto_decompress": False,
+            "timeout": ClientTimeout(
+                sock_connect=limits.connect, sock_read=limits.read, connect=limits.pool
+            ),
+            "proxy": str(proxy.url) if proxy else None,
+            "proxy_headers": proxy.headers if proxy else None,
+        }
+
+    async def post(self, url: str, headers: Mapping[str, str], content: bytes) -> ReadResponse:
+        """Post a body; read the whole response, up to the limits of a body."""
+        data: bytes | _Pieces = content
+        if len(content) >= _PIECE:
+            data, headers = _Pieces(content), {**headers, "content-length": str(len(content))}
+        session = self._connections.client
+        if not isinstance(session, ClientSession):
+            session = self._connections.client = self._connections.get_client()
+        async with session.post(url, headers=headers, data=data, **self._settings) as response:
+            body = b"".join([piece async for piece in _limited(_decoded(response))])
+            return ReadResponse(response.status, response.headers, body)
+
+
+def _decoded(response: ClientResponse) -> AsyncIterable[bytes]:
+    """Return the decoded pieces of a body.
+
+    Raises:
+        DecodingError: it has an encoding that was not asked for.
+    """
+    encoding = ", ".join(response.headers.getall("content-encoding", ()))
+    if not encoding:
+        return response.content.iter_chunked(_CHUNK)
+    if not _is_decoded(encoding):
+        raise DecodingError("the body has an encoding that was not asked for")
+    stream = AiohttpResponseStream(response)
+    return Response(200, headers={"content-encoding": encoding}, stream=stream).aiter_bytes()
+
+
+def _is_decoded(encoding: str) -> bool:
+    return encoding.strip().lower() in _ENCODINGS
 
 
 def _in_pieces(request: Request) -> Request:
@@ -129,29 +213,31 @@ class _LimitedStream(AsyncByteStream):
         self._is_file = response.is_success and response.request.url.path.endswith("/content")
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        limit = LARGEST_FILE if self._is_file else LARGEST_BODY
-        size = containers = 0
-        async for piece in self._response.aiter_bytes():
-            size += len(piece)
-            containers += 0 if self._is_file else piece.count(b"{") + piece.count(b"[")
-            if size > limit or containers > MOST_CONTAINERS:
-                raise OversizedBody("the body is over a limit", request=self._response.request)
+        async for piece in _limited(self._response.aiter_bytes(), is_file=self._is_file):
             yield piece
 
     async def aclose(self) -> None:
         await self._response.aclose()
 
 
-def open_http(
-    timeout: float, context: ssl.SSLContext, *, proxy: Proxy | None = None, auth: Auth | None = None
-) -> AsyncClient:
-    """Open an HTTP client on the running event loop.
+async def _limited(pieces: AsyncIterable[bytes], *, is_file: bool = False) -> AsyncIterator[bytes]:
+    """Yield the pieces of a decoded body, up to its limits."""
+    limit = LARGEST_FILE if is_file else LARGEST_BODY
+    size = containers = 0
+    async for piece in pieces:
+        size += len(piece)
+        containers += 0 if is_file else piece.count(b"{") + piece.count(b"[")
+        if size > limit or containers > MOST_CONTAINERS:
+            raise OversizedBody("the body is over a limit")
+        yield piece
+
+
+def open_connections(context: ssl.SSLContext, proxy: Proxy | None = None) -> AiohttpTransport:
+    """Return a transport that connects when it is used first, on the event loop that uses it.
 
     Args:
-        timeout: seconds between two pieces of a response; a part of it is for connecting.
         context: the trusted certificates (:func:`certificates`).
         proxy: by default, connections are direct.
-        auth: adds credentials to each request.
     """
 
     def session() -> ClientSession:
@@ -167,16 +253,29 @@ def open_http(
         opened._retry_connection = False  # noqa: SLF001 - tenacity is the only retry layer
         return opened
 
+    return AiohttpTransport(verify=context, client=session, proxy=_http_proxy(proxy))
+
+
+def open_http(connections: AiohttpTransport, timeout: float, auth: Auth) -> AsyncClient:
+    """Open an HTTP client.
+
+    Args:
+        connections: closed with the client.
+        timeout: seconds between two pieces of a response; a part of it is for connecting.
+        auth: adds credentials to each request.
+    """
     return AsyncClient(
-        transport=LimitedTransport(
-            AiohttpTransport(verify=context, client=session, proxy=_http_proxy(proxy))
-        ),
+        transport=LimitedTransport(connections),
         auth=auth,
         headers={"accept-encoding": "gzip, deflate"},
         follow_redirects=False,
         trust_env=False,
-        timeout=Timeout(timeout, connect=min(_CONNECT_SECONDS, timeout)),
+        timeout=_limits(timeout),
     )
+
+
+def _limits(timeout: float) -> Timeout:
+    return Timeout(timeout, connect=min(_CONNECT_SECONDS, timeout))
 
 
 def _http_proxy(proxy: Proxy | None) -> HttpProxy | None:
