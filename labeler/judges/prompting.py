@@ -7,12 +7,12 @@ keys begin lines, and cannot close a block, because no text can contain its own 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import count
+from json.encoder import encode_basestring
 from typing import Any, Literal, TypedDict
 
 from labeler.catalog import unknown
@@ -49,7 +49,6 @@ _VARIABLE = re.compile(r"\{\{([a-z_]+)\}\}")
 """A variable of a prompt, such as ``{{documents}}``."""
 _FIELD = re.compile("- ([a-z_]+) ")
 """Start of a form's line about a field."""
-_JSON = json.JSONEncoder(ensure_ascii=False)
 
 
 class Message(TypedDict):
@@ -99,8 +98,9 @@ class Prompt:
         fence = self.fence(example, data)
         if self.rendering == RENDERING:
             return chat(self.system, fill(self.user, {**data, "marker": fence}))
-        blocks = {f"{name}_block": _block(name, text, fence) for name, text in data.items()}
-        paragraphs = (fill(part, {**blocks, "fence": fence}) for part in self.user.split("\n\n"))
+        values = {f"{name}_block": _block(name, text, fence) for name, text in data.items()}
+        values["fence"] = fence
+        paragraphs = (fill(part, values) for part in self.user.split("\n\n"))
         return chat(self.system, "\n\n".join(filter(None, paragraphs)))
 
     def fence(self, example: KeyedExample, data: Mapping[str, str]) -> str:
@@ -236,17 +236,14 @@ def _block(name: str, lines: str, fence: str) -> str:
 
 def turn_lines(turns: Iterable[KeyedTurn]) -> str:
     """Render earlier turns: each line names the speaker after the key."""
-    return inert_json(
-        "\n".join(
-            f"{s.key} {turn.role} {_JSON.encode(s.text)}" for turn in turns for s in turn.sentences
-        )
-    )
+    lines = (_line(f"{s.key} {turn.role}", s.text) for turn in turns for s in turn.sentences)
+    return inert_json("\n".join(lines))
 
 
 def sentence_lines(sentences: Iterable[Sentence]) -> str:
     """Render sentences as the lines of a data block."""
     # Escaped as one text: no escaped sequence spans two lines.
-    return inert_json("\n".join(_line(s.key, s.text) for s in sentences))
+    return inert_json("\n".join([_line(s.key, s.text) for s in sentences]))
 
 
 def sentence_line(key: str, text: str) -> str:
@@ -255,9 +252,9 @@ def sentence_line(key: str, text: str) -> str:
 
 
 def _line(key: str, text: str) -> str:
-    return f"{key} {_JSON.encode(text)}"
+    return f"{key} {encode_basestring(text)}"
 
 
 def data_text(text: str) -> str:
     """Return a JSON string without line breaks and control tokens of models."""
-    return inert_json(_JSON.encode(text))
+    return inert_json(encode_basestring(text))

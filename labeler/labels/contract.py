@@ -118,7 +118,7 @@ def has_long_text(answer: Frozen) -> bool:
 
 
 _Claim = TypeVar("_Claim", bound=ResponseClaim)
-_AnyClaim = TypeVar("_AnyClaim", bound=Frozen)
+_PartT = TypeVar("_PartT", bound=Frozen)
 
 
 class _Check:
@@ -164,17 +164,18 @@ class _Check:
         """Check the fields that labels of all profiles have."""
         support = tuple(self._sentences(answer.sentence_support_information))
         self._coverage([entry.response_sentence_key for entry in support])
+        keys = {
+            name: self.document_keys(getattr(answer, name), name)
+            for name in ("all_relevant_sentence_keys", "all_utilized_sentence_keys")
+        }
+        if type(answer) is GPTLabelingOutput:
+            return _with(answer, sentence_support_information=support, **keys)
         return GPTLabelingOutput(
             relevance_explanation=answer.relevance_explanation,
-            all_relevant_sentence_keys=self.document_keys(
-                answer.all_relevant_sentence_keys, "all_relevant_sentence_keys"
-            ),
             overall_supported_explanation=answer.overall_supported_explanation,
             overall_supported=answer.overall_supported,
             sentence_support_information=support,
-            all_utilized_sentence_keys=self.document_keys(
-                answer.all_utilized_sentence_keys, "all_utilized_sentence_keys"
-            ),
+            **keys,
         )
 
     def _sentences(
@@ -223,6 +224,8 @@ class _Check:
         )
 
     def _coverage(self, judged: list[str]) -> None:
+        if judged == self.response:
+            return
         field = "sentence_support_information"
         counts = Counter(judged)
         self._violate(
@@ -331,6 +334,9 @@ class _Check:
         *,
         special_allowed: bool = False,
     ) -> tuple[str, ...]:
+        given = tuple(given)
+        if allowed.issuperset(given) and len(set(given)) == len(given):
+            return given
         known: dict[str, None] = {}
         unknown: list[str] = []
         misplaced: list[str] = []
@@ -365,12 +371,12 @@ class _Check:
             )
 
 
-def _with(claim: _AnyClaim, **keys: str | tuple[str, ...]) -> _AnyClaim:
-    """Return a claim with canonical keys; usually the claim itself, without a copy."""
-    given = vars(claim)
-    if all(given[field] == value for field, value in keys.items()):
-        return claim
-    return claim.model_copy(update=keys)
+def _with(part: _PartT, **values: str | tuple[object, ...]) -> _PartT:
+    """Return a label or claim with canonical keys; usually itself, without a copy."""
+    given = vars(part)
+    if all(given[field] == value for field, value in values.items()):
+        return part
+    return part.model_copy(update=values)
 
 
 _SEPARATOR = re.compile(r"[,;\s]+")

@@ -134,13 +134,17 @@ def is_without_content(example: KeyedExample) -> bool:
 
 
 def _is_empty(text: str) -> bool:
-    seen = "".join(c for c in unicodedata.normalize("NFKC", text) if not _is_invisible(c))
+    seen = text if text.isascii() else _normalized(text)
     if all(_is_contentless(char) or _is_mark(char) for char in seen):
         return True
     core = _trimmed(seen)
     words = " ".join(core.replace("\u2019", "'").casefold().split())
     announced = ":" in seen[seen.rfind(core) + len(core) :]
     return words in OPENERS or (announced and words in HEADINGS)
+
+
+def _normalized(text: str) -> str:
+    return "".join(c for c in unicodedata.normalize("NFKC", text) if not _is_invisible(c))
 
 
 def _trimmed(text: str) -> str:

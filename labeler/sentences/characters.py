@@ -33,6 +33,8 @@ characters that show nothing, which can hide any bytes: fillers, joiners where t
 and variation selectors except the one that emoji need."""
 _CANDIDATE = re.compile(rf"[<\[\]{_FILLERS}\u200c\u200d]")
 """The characters that :data:`_CONTROL_TOKEN` matches, always one: found ten times as fast."""
+_ESCAPED = bytes(n for n in range(128) if _UNSAFE.match(chr(n)) or _CANDIDATE.match(chr(n)))
+"""The ASCII characters among those that may be escaped."""
 
 
 SMALL_DIGITS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
@@ -65,6 +67,8 @@ def inert_json(text: str) -> str:
 
     ``<|im_end|>`` becomes ``\u003c|im_end|>``.
     """
+    if text.isascii() and len(text.encode().translate(None, _ESCAPED)) == len(text):
+        return text  # most texts: found again ten times as fast
     return _CANDIDATE.sub(_escape_control_token, plain_json(text))
 
 

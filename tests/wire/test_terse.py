@@ -139,7 +139,7 @@ LONG = {
 )
 def test_an_entry_is_spelled_out(entry: Json, read: Json) -> None:
     """What is in the long form already stays as it is, as servers may enforce no schema."""
-    assert json.loads(flat(json.dumps({"sentences": [entry]}), terse=True)) == {
+    assert json.loads(flat({"sentences": [entry]}, terse=True)) == {
         "sentence_support_information": [read]
     }
 
@@ -156,7 +156,7 @@ def test_an_entry_is_spelled_out(entry: Json, read: Json) -> None:
 def test_keys_state_the_verdict_on_a_claim(by: str, against: str, verdict: str) -> None:
     """As decisions of version 2 do, which need the same keys."""
     claim = {"s": "a", "claim": "c", "by": by, "against": against, "helps": True}
-    (read,) = json.loads(flat(json.dumps({"claims": [claim]}), terse=True))["response_claims"]
+    (read,) = json.loads(flat({"claims": [claim]}, terse=True))["response_claims"]
     assert read["verdict"] == verdict
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from contextvars import ContextVar
@@ -16,13 +15,13 @@ from pydantic import AfterValidator, TypeAdapter, ValidationError
 from labeler.errors import validation_faults
 from labeler.judges.openai.completion import TOOL_CALL, Completion
 from labeler.judges.openai.error_rules import ObservedError
-from labeler.judges.openai.reading import flat
+from labeler.judges.openai.reading import flat, parse_object
 from labeler.judges.openai.reask import NO_ANSWER, NOT_A_LABEL, brief, complaint, rules_again
 from labeler.judges.openai.request import mode_of
 from labeler.judges.task import Task
 from labeler.judges.tokens import request_tokens_at_least
 from labeler.judges.traffic.traffic import Traffic, current
-from labeler.labels.contract import Violation, has_long_text
+from labeler.labels.contract import LONGEST_TEXT, Violation, has_long_text
 from labeler.labels.logprobs import Token
 from labeler.labels.record import ReplyFacts, Usage
 from labeler.sentences.example import Frozen
@@ -55,6 +54,8 @@ class AttemptLog:
     """Why the first answer was rejected, until instructor takes it up."""
     content: str = ""
     """The latest answer: its JSON object, else all of it."""
+    has_duplicates: bool = False
+    """True if an object of the latest answer has a duplicate name."""
     repairs: dict[str, int] = field(default_factory=dict)
     """Repairs of the latest answer by kind, before it was read."""
     tokens: tuple[Token, ...] = ()
@@ -93,9 +94,11 @@ class AttemptLog:
 
     def _cut_prompt(self, reported: int) -> ObservedError | None:
         """Return an error if the server reports far fewer input tokens than were sent."""
-        if reported < SMALLEST_CONTEXT:
+        texts = [message["content"] for message in self.task.messages]
+        # Words take two characters with the space between them: seldom are they to be counted.
+        if reported < SMALLEST_CONTEXT or reported >= sum(len(text) + 1 for text in texts) / 4:
             return None
-        sent = request_tokens_at_least(message["content"] for message in self.task.messages)
+        sent = request_tokens_at_least(texts)
         if reported >= sent / 2:
             return None
         facts = f"it reports {reported} input tokens of at least {sent}"
@@ -121,7 +124,10 @@ class AttemptLog:
             rejected, self.rejected = self.rejected, None
             raise rejected
         schema = self.task.schema
-        plain = flat(text, terse=schema.is_terse) if schema.has_decisions else text
+        answer, self.has_duplicates = parse_object(text)
+        plain: str | bytes = text
+        if schema.has_decisions and answer is not None:
+            plain = flat(answer, terse=schema.is_terse)
         return _reader_of(self.task.answer_type).validate_json(plain, strict=strict)
 
     def check(self, answer: Frozen) -> None:
@@ -131,9 +137,9 @@ class AttemptLog:
             ValueError: it breaks a rule, a text in it is too long, or an object in it has a
                 duplicate name.
         """
-        if _has_duplicate_names(self.content):  # JSON readers silently pick one
+        if self.has_duplicates:
             raise ValueError("a name stands twice in one object")
-        if has_long_text(answer):
+        if len(self.content) > LONGEST_TEXT and has_long_text(answer):
             raise ValueError("a text is too long")
         self.readable += 1
         self.violations = self.task.violations(answer)
@@ -176,21 +182,6 @@ class AttemptLog:
     def _broken_contracts(self) -> dict[str, int]:
         malformed = self.answers - self.readable
         return {**self.broken, **({"malformed": malformed} if malformed else {})}
-
-
-def _has_duplicate_names(text: str) -> bool:
-    """Return True if an object in a JSON text has a duplicate name."""
-    found = False
-
-    def check_names(pairs: list[tuple[str, object]]) -> None:
-        nonlocal found
-        found = found or len({name for name, _ in pairs}) < len(pairs)
-
-    try:
-        json.loads(text, object_pairs_hook=check_names)
-    except (ValueError, RecursionError):  # not JSON: the reader reports it
-        return False
-    return found
 
 
 ATTEMPT_LOG: ContextVar[AttemptLog] = ContextVar("attempt_log")

@@ -18,7 +18,10 @@ def quota_of(headers: Mapping[str, str], unit: str) -> Quota | None:
         headers: names in lower case.
         unit: ``requests`` or ``tokens``.
     """
-    limit, remaining = (number_of(headers.get(f"x-ratelimit-{n}-{unit}")) for n in _AMOUNTS)
+    stated = headers.get(f"x-ratelimit-limit-{unit}")
+    if stated is None:
+        return None
+    limit, remaining = number_of(stated), number_of(headers.get(f"x-ratelimit-remaining-{unit}"))
     reset = seconds_of(headers.get(f"x-ratelimit-reset-{unit}", ""))
     if limit is None or remaining is None or reset is None or limit <= 0 or reset > _DAY:
         return None  # a reset beyond a day is a date, or too long for a run
@@ -48,7 +51,6 @@ def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> floa
 _DAY = 86400.0
 _MONTH = 30 * _DAY
 """Longest wait in seconds: longer ones come from broken clocks."""
-_AMOUNTS = ("limit", "remaining")
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _PART = r"(\d+(?:\.\d+)?)(ms|h|m|s)"
 

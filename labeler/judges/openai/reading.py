@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
+
+from pydantic_core import to_json
 
 from labeler.judges.terse import spelled_out
 
@@ -53,19 +56,35 @@ def find_object(text: str) -> tuple[str, tuple[str, ...]]:
     return answer[start:end], tuple(repairs)
 
 
-def flat(text: str, *, terse: bool = False) -> str:
-    """Return an answer of a version 2 schema as the fields of its class.
+def parse_object(text: str) -> tuple[dict[str, Any] | None, bool]:
+    """Parse a JSON object.
+
+    Returns:
+        The object, ``None`` if the text is none; and true if an object in it has a duplicate name,
+        of which JSON readers silently pick one.
+    """
+    has_duplicates = False
+
+    def named(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal has_duplicates
+        values = dict(pairs)
+        has_duplicates = has_duplicates or len(values) < len(pairs)
+        return values
+
+    try:
+        answer: object = json.loads(text, object_pairs_hook=named)
+    except (ValueError, RecursionError):
+        return None, False
+    return answer if isinstance(answer, dict) else None, has_duplicates
+
+
+def flat(answer: dict[str, Any], *, terse: bool = False) -> str | bytes:
+    """Return the JSON of an answer of a version 2 schema with the fields of its class.
 
     A terse answer is spelled out. Each entry's ``decision`` gives way to its fields, and those that
     its verdict leaves out are empty. What is no such answer stays as it is, for the reader to
     reject.
     """
-    try:
-        answer = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    if not isinstance(answer, dict):
-        return text
     if terse:
         answer = spelled_out(answer)
     lists = (value for value in answer.values() if isinstance(value, list))
@@ -75,7 +94,10 @@ def flat(text: str, *, terse: bool = False) -> str:
             del entry["decision"]
             empty = _CLAIM_KEYS if "verdict" in decision else _SUPPORT_KEYS
             entry.update({**dict.fromkeys(empty, ()), **decision})
-    return json.dumps(answer)
+    try:
+        return to_json(answer, inf_nan_mode="constants")
+    except ValueError:  # a lone surrogate
+        return json.dumps(answer)
 
 
 _SUPPORT_KEYS = ("supporting_sentence_keys",)

@@ -487,7 +487,9 @@ def _local_time(seconds: float) -> str:
 
 def _longest_wait(buckets: dict[str, Bucket], size: Size) -> float:
     """Return the seconds until every bucket holds what a request takes."""
-    return max((bucket.wait(amount) for bucket, amount in _amounts(buckets, size)), default=0.0)
+    if not buckets:
+        return 0.0
+    return max(bucket.wait(amount) for bucket, amount in _amounts(buckets, size))
 
 
 def _amounts(buckets: dict[str, Bucket], size: Size) -> list[tuple[Bucket, float]]:
