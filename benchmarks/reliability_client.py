@@ -10,6 +10,7 @@ openai client with the same settings; it reads each answer's JSON and throws it 
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import sys
 import tempfile
@@ -19,27 +20,30 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import labeler
+import labeler.__main__
 from labeler.calculators.index import store_index  # noqa: F401 - else imported on demand
 from labeler.judges.openai.client import WIRE_ERRORS, server_of
 from labeler.judges.openai.request import request_body
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
 from labeler.sentences.example import Example
-from reliability_serving import MODEL
+from reliability_serving import MODEL, Labeling
 
 
 def with_labeler(url: str, rows: Path, concurrency: int, folder: Path) -> Callable[[], None]:
-    """Label: split, ask, check, store, write."""
-    judge = labeler.OpenAIJudge(MODEL, api_key="none", base_url=url)
+    """Run the command: split, ask, check, store, index, write."""
+    command = Labeling(url, rows, folder / "store", folder / "labels.jsonl", concurrency)
+    return lambda: labeler_command(command.arguments())
 
-    def run() -> None:
-        outcomes = labeler.iter_labels(
-            rows, judge=judge, store=folder / "store", concurrency=concurrency
-        )
-        labeler.write_labels(outcomes, folder / "labels.jsonl")
 
-    return run
+def labeler_command(arguments: list[str]) -> None:
+    """Run ``labeler`` in this process, as it is started."""
+    sys.argv[1:] = arguments
+    try:
+        labeler.__main__.main()
+    except SystemExit as end:
+        if end.code:
+            raise
 
 
 def with_bare_client(url: str, rows: Path, concurrency: int, _: Path) -> Callable[[], None]:
@@ -67,6 +71,7 @@ def with_bare_client(url: str, rows: Path, concurrency: int, _: Path) -> Callabl
 def warm_up(rows: Path) -> None:
     """Have everything imported that either client imports on demand: nobody listens there."""
     judge = labeler.OpenAIJudge(MODEL, api_key="none", base_url="http://127.0.0.1:1/v1")
+    collections = gc.get_threshold()
 
     async def knock() -> None:
         async with server_of(judge.spec, "none").open(1.0) as client:
@@ -75,7 +80,14 @@ def warm_up(rows: Path) -> None:
 
     asyncio.run(knock())
     with tempfile.TemporaryDirectory() as folder, rows.open(encoding="utf-8") as file:
-        labeler.label([json.loads(file.readline())], judge="embedded", store=folder)
+        few = Path(folder) / "rows.jsonl"
+        few.write_text(file.readline(), encoding="utf-8")
+        out = str(few.with_name("labels.jsonl"))
+        labeler_command(
+            ["label", str(few), "--judge", "embedded", "--store", f"{folder}/store", "-o", out]
+        )
+    gc.unfreeze()
+    gc.set_threshold(*collections)  # the command chooses its own
 
 
 CLIENTS = {"labeler": with_labeler, "bare": with_bare_client}

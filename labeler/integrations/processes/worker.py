@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import signal
@@ -73,11 +74,13 @@ class Job:
         options: of the run; their concurrency is that of this worker.
         first: the first rows, which decide the judges' output mode.
         failed: failures of the retrievals that were judged before, by key.
+        collections: how often garbage is collected, as in the process that makes the job.
     """
 
     options: LabelOptions
     first: Sequence[Row] = ()
     failed: Mapping[str, LabelFailure] = field(default_factory=dict)
+    collections: tuple[int, int, int] = field(default_factory=gc.get_threshold)
 
 
 def judges_of(options: LabelOptions) -> list[Judge]:
@@ -111,6 +114,7 @@ def work(connection: Connection[Any, Any], job: Job, pause: Moment) -> None:
         pause: shared by all workers: until when nothing is sent.
     """
     block_outside_signals()
+    gc.set_threshold(*job.collections)
     worker = _Worker(connection, job, pause)
     error: LabelerError | None = None
     try:
