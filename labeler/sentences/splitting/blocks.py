@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import zip_longest
 from typing import NamedTuple
 
 
@@ -92,13 +93,13 @@ def lines(text: str) -> Iterator[Line]:
     """Yield every line with its kind: a group of ``_STRUCTURE``, or blank, plain or code."""
     found = text.splitlines(keepends=True)
     is_fenced = "```" in text or "~~~" in text
-    marks = list(map(_fence, found)) if is_fenced else [""] * len(found)
+    marks = list(map(_fence, found)) if is_fenced else []
     # A retrieved chunk may hold half a fence. Only a fence that is closed further down hides the
     # structure of its lines; the last mark of each kind shows that without searching ahead.
     last_fence = {mark: number for number, mark in enumerate(marks)}
     fence = ""
     start = 0
-    for number, (line, mark) in enumerate(zip(found, marks, strict=True)):
+    for number, (line, mark) in enumerate(zip_longest(found, marks, fillvalue="")):
         kind, body = ("code", 0) if fence else ("fence", 0) if mark else _kind(line)
         if fence and mark == fence:
             fence = ""

@@ -57,6 +57,8 @@ _STOP = re.compile(
     rf"(?P<stops>[.!?…{_WIDE};][.!?…{_WIDE}]*+)"
     rf"(?P<closers>(?:{_CLOSING})*+)"
 )
+# Any stop; most are clear: a word of letters before, one space and a capital behind.
+_ANY_STOP = re.compile(rf"[.!?…{_WIDE};](?:(?<=[A-Za-z]{{4}}[.!?]) (?=[A-Z]))?")
 _GREEK_QUESTION = re.compile(r"[\u0370-\u03ff\u1f00-\u1fff]{2};(?=\s|\Z)")
 # Citations behind a stop: ¹, [12], (12) and a bare number that touches the stop.
 _NUMBERS = r"\d{1,3}(?:\s?[,;–-]\s?\d{1,3}){0,9}"
@@ -164,22 +166,39 @@ def _sentences(flat: str, unit: Block) -> Iterator[Span]:
     """Yield the spans of a unit's sentences; the first includes the unit's marker."""
     start, end = unit.start, unit.end
     first = _behind_space(flat, unit.body)
-    stops = _STOP.finditer(flat, unit.body, end)
-    cuts = {_behind_space(flat, cut) for stop in stops if (cut := _cut(flat, stop, unit))}
-    cuts.update((first, end), _list_numbers(flat, unit))
-    quotes = (quote.span() for quote in _QUOTES.finditer(flat, start, end))
-    kept = [span for span in quotes if not _stands_alone(flat, span, cuts)]
+    cuts = {first, end, *_stop_cuts(flat, unit), *_list_numbers(flat, unit)}
+    kept = [span for span in _quotes(flat, start, end) if not _stands_alone(flat, span, cuts)]
     for cut in sorted(cuts):
-        is_inner = cut <= first or _is_marker(flat, start, cut) or (kept and _is_inside(kept, cut))
-        if cut == end or not is_inner:
+        is_short = cut - start < _LONGEST_MARKER
+        is_inner = cut <= first or (is_short and _is_marker(flat, start, cut))
+        if cut == end or not (is_inner or (kept and _is_inside(kept, cut))):
             yield start, cut
             start = cut
 
 
+def _stop_cuts(flat: str, unit: Block) -> Iterator[int]:
+    """Yield the ends of sentences behind the stops of a unit."""
+    seen = unit.body
+    for found in _ANY_STOP.finditer(flat, unit.body, unit.end):
+        at, behind = found.span()
+        if behind - at > 1 and _is_word(flat[flat.rfind(" ", 0, at) + 1 : at]):
+            yield behind
+        elif at >= seen and (stop := _STOP.match(flat, at, unit.end)):
+            seen = stop.end()
+            if seen < unit.end and (cut := _cut(flat, stop, unit)):
+                yield _behind_space(flat, cut)
+
+
+def _quotes(flat: str, start: int, end: int) -> list[Span]:
+    """Return the spans of quotations and parentheses."""
+    if flat.isascii() and '"' not in flat and "(" not in flat and "[" not in flat:
+        return []
+    return [quote.span() for quote in _QUOTES.finditer(flat, start, end)]
+
+
 def _is_marker(flat: str, start: int, end: int) -> bool:
-    """Return True if a span is the number of a list item or a section."""
-    is_short = end - start < _LONGEST_MARKER
-    return is_short and any(marker.fullmatch(flat, start, end) for marker in _MARKERS)
+    """Return True if a short span is the number of a list item or a section."""
+    return any(marker.fullmatch(flat, start, end) for marker in _MARKERS)
 
 
 def _behind_space(flat: str, cut: int) -> int:
@@ -262,7 +281,12 @@ def _is_clear(flat: str, stop: re.Match[str], end: int) -> bool:
     if flat[at : at + 1] != " " or not flat[at : min(at + 3, end)].lstrip()[:1].isupper():
         return False
     last = flat[max(0, begin - _LONGEST_WORD) : begin].rsplit(" ", 1)[-1]
-    return len(last) > _SHORT and last.isalpha() and last.lower() not in _ABBREVIATIONS
+    return len(last) > _SHORT and _is_word(last)
+
+
+def _is_word(text: str) -> bool:
+    """Return True for letters that are no abbreviation."""
+    return text.isalpha() and text.lower() not in _ABBREVIATIONS
 
 
 def _bare_citation(flat: str, at: int, end: int) -> int | None:
