@@ -409,7 +409,22 @@ def label_key(example: KeyedExample, signature: Signature) -> str:
     """
     referenced = shows_reference(signature)
     seen = texts_json(shown(example, reference=referenced))
-    return key_of(seen, canonical_json(signature.facts()))
+    return key_of(seen, _encoded_facts(signature))
+
+
+_FACTS: dict[int, tuple[Signature, bytes]] = {}
+"""Signatures by identity with their encoded facts: the records of a run share theirs."""
+_MOST_FACTS = 64
+
+
+def _encoded_facts(signature: Signature) -> bytes:
+    """Return the canonical JSON of a signature's facts."""
+    found = _FACTS.get(id(signature))
+    if found is None:
+        if len(_FACTS) >= _MOST_FACTS:
+            _FACTS.clear()
+        found = _FACTS[id(signature)] = signature, canonical_json(signature.facts())
+    return found[1]
 
 
 def key_of(seen: bytes, facts: bytes) -> str:

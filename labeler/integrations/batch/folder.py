@@ -267,16 +267,16 @@ def batches(store: Path) -> list[BatchFolder]:
 
 
 def _folders(store: Path) -> list[Path]:
-    return [store / FOLDER / name for name in _names(store)]
+    return [store / FOLDER / name for name in _names(str(store / FOLDER))]
 
 
-def _names(store: Path) -> list[str]:
+def _names(folder: str) -> list[str]:
     try:
-        return sorted(filter(_NAME.fullmatch, os.listdir(store / FOLDER)))  # noqa: PTH208 - asked for each row
+        return sorted(filter(_NAME.fullmatch, os.listdir(folder)))  # noqa: PTH208 - asked for each row
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        raise _unreadable(store / FOLDER, str(error)) from error
+        raise _unreadable(Path(folder), str(error)) from error
 
 
 def batch(store: Path, name: str) -> BatchFolder:
@@ -324,6 +324,7 @@ class PendingKeys:
 
     def __init__(self, store: str | Path) -> None:
         self._store = Path(store)
+        self._folder = str(self._store / FOLDER)
         self._folders: list[str] = []
         self._keys: dict[str, str] = {}
 
@@ -333,7 +334,7 @@ class PendingKeys:
         Raises:
             StoreError: the state of a batch cannot be read.
         """
-        found = _names(self._store)
+        found = _names(self._folder)
         if found != self._folders:
             self._keys, self._folders = pending_keys(self._store), found
         return self._keys.get(key)

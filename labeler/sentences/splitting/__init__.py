@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from labeler.catalog import Catalog
@@ -105,6 +106,8 @@ def key_example(
 
 def _conversation(example: Example, splitter: Splitter, *, is_shown: bool) -> dict[str, Any]:
     """Return the keyed turns and tool outputs of an example, or its metadata with them."""
+    if example.history is None and example.tool_outputs is None:
+        return {"metadata": example.metadata}
     given = {"history": example.history, "tool_outputs": example.tool_outputs}
     if not is_shown:
         hidden = {name: value for name, value in given.items() if value is not None}
@@ -127,7 +130,9 @@ def _conversation(example: Example, splitter: Splitter, *, is_shown: bool) -> di
 def _split(splitter: Splitter, text: str) -> list[Piece]:
     """Split a text; an error of the splitter concerns this row alone."""
     try:
-        return splitter.split(text)
+        if len(text) > _LONGEST_KEPT:
+            return splitter.split(text)
+        return _split_once(splitter.split, text)
     except (BadRow, UsageError):
         raise
     except Exception as error:  # anyone may register a splitter
@@ -136,6 +141,16 @@ def _split(splitter: Splitter, text: str) -> list[Piece]:
             f"{type(error).__name__}: {str(error)[:200]}; use another splitter, or mend the text",
             reason="splitter",
         ) from error
+
+
+# The first rows are split again for each question about the store, and documents repeat.
+@lru_cache(maxsize=256)
+def _split_once(split: Split, text: str) -> list[Piece]:
+    return split(text)
+
+
+_LONGEST_KEPT = 20_000
+"""Characters of a text whose sentences are kept for the next rows."""
 
 
 def _given_pieces(example: Example) -> tuple[list[list[Piece]], list[Piece]]:
