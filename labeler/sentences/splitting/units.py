@@ -81,8 +81,11 @@ _END_TAGS = re.compile(rf".*(?:</{_BLOCK_TAG}|<[bh]r\b[^<>]{{0,300}}>)", re.IGNO
 def units(text: str) -> Iterator[Block]:
     """Yield the units of a text in reading order; together they hold all but blank lines."""
     found = list(lines(text))
-    # A label counts where another line has one: never in a text of one line.
-    labels = [label for line in found if (label := _label(text, line))] if len(found) > 1 else []
+    if len(found) == 1 and found[0].kind != "blank":  # most often: neither a table nor turns
+        line = _with_kind(found[0], _own_kind(text, found[0]))
+        yield from _between_tags(text, _block(line, line))
+        return
+    labels = [label for line in found if (label := _label(text, line))]
     counts = Counter(labels) if labels else {}
     for is_blank, paragraph in groupby(found, key=lambda line: line.kind == "blank"):
         if not is_blank:
@@ -109,7 +112,8 @@ def _block(first: Line, last: Line) -> Block:
 
 
 _VERBATIM = frozenset({"fence", "row", "log", "reference"})
-_RUNNING = frozenset({"item", "field", "plain", "turn", "log", "reference"})
+_REFINED = frozenset({"item", "field", "plain"})
+_RUNNING = _REFINED | {"turn", "log", "reference"}
 
 
 def _refined(text: str, found: list[Line], labels: Mapping[str, int]) -> list[Line]:
@@ -119,19 +123,30 @@ def _refined(text: str, found: list[Line], labels: Mapping[str, int]) -> list[Li
     refined = []
     for n, line in enumerate(found):
         kind = line.kind
-        if kind in {"plain", "field", "item"}:
-            if kind != "item" and rows[n]:
-                kind = "row"
-            elif _LOG.match(text, line.start, line.end):
-                kind = "log"
-            elif _REFERENCE.match(text, line.start, line.end):
-                kind = "reference"
+        if kind in _REFINED:
+            own = "row" if kind != "item" and rows[n] else _own_kind(text, line)
+            if own != kind:
+                kind = own
             elif kind != "item" and labels.get(named[n], 0) > 1:
                 kind = "turn"
             elif kind == "plain" and named[n] and any((*named[n - 1 : n], *named[n + 1 : n + 2])):
                 kind = "field"
-        refined.append(line if kind == line.kind else line._replace(kind=kind))
+        refined.append(_with_kind(line, kind))
     return refined
+
+
+def _own_kind(text: str, line: Line) -> str:
+    """Return the kind of a line whatever its neighbors: a log line and a reference have theirs."""
+    if line.kind in _REFINED:
+        if _LOG.match(text, line.start, line.end):
+            return "log"
+        if _REFERENCE.match(text, line.start, line.end):
+            return "reference"
+    return line.kind
+
+
+def _with_kind(line: Line, kind: str) -> Line:
+    return line if kind == line.kind else line._replace(kind=kind)
 
 
 def _content(text: str, line: Line) -> str:
@@ -201,12 +216,14 @@ def _wraps(before: str, after: str, width: int) -> bool:
 
 def _between_tags(text: str, block: Block) -> Iterator[Block]:
     """Yield the parts of a block between HTML block tags."""
+    if block.verbatim or "<" not in text:
+        yield block
+        return
     start, body = block.start, block.body
-    if not block.verbatim and "<" in text:
-        for tags in _TAGS.finditer(text, block.start, block.end):
-            closing = _END_TAGS.match(text, tags.start(), tags.end())
-            cut = closing.end() if closing else tags.start()
-            if cut > max(start, body):
-                yield Block(start, body, cut, verbatim=False)
-                start = body = cut
-    yield Block(start, body, block.end, block.verbatim)
+    for tags in _TAGS.finditer(text, block.start, block.end):
+        closing = _END_TAGS.match(text, tags.start(), tags.end())
+        cut = closing.end() if closing else tags.start()
+        if cut > max(start, body):
+            yield Block(start, body, cut, verbatim=False)
+            start = body = cut
+    yield Block(start, body, block.end, verbatim=False)
