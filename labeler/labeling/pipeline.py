@@ -6,12 +6,14 @@ A row that cannot be labeled becomes a failure in the same stream and never ends
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from labeler.data.rows import KnownRow, RecalledRows, Row, RowFile, Rows
 from labeler.errors import BadRow
+from labeler.judges.judge import JudgeSpec
 from labeler.judges.task import Task
 from labeler.labeling.cache import Settled
 from labeler.labeling.canaries import Canaries
@@ -32,6 +34,9 @@ from labeler.store.memory import MemoryStore
 if TYPE_CHECKING:
     from labeler.labeling.recalling import Recalling
     from labeler.labeling.retrievals import Retrievals
+
+_TOGETHER, _LARGE = 32, 1 << 18
+"""Rows that are split together, and characters of their documents, at most."""
 
 
 class Elsewhere(Protocol):
@@ -171,12 +176,30 @@ def submit_rows(
     submission = Submission(
         run, factories, canaries or Canaries(0), retrievals, recalling, with_unreadable
     )
-    for outcome, origin in run.in_order(rows, submission.submit, expected=expected):
+    ahead = submission.ahead(rows)
+    for outcome, origin in run.in_order(ahead, submission.submit, expected=expected):
         submission.collect_canaries(wait=False)
         if run.listener:
             run.listener.on_result(outcome, origin)
         yield outcome
     submission.collect_canaries(wait=True)
+
+
+def _portions(rows: Iterable[Row | KnownRow]) -> Iterator[list[Row | KnownRow]]:
+    some, size = list[Row | KnownRow](), 0
+    for row in rows:
+        some.append(row)
+        size += _characters(row)
+        if len(some) >= _TOGETHER or size >= _LARGE:
+            yield some
+            some, size = [], 0
+    yield some
+
+
+def _characters(row: Row | KnownRow) -> int:
+    """Return the length of a row's documents; 0 if they are not read."""
+    example = row.content if isinstance(row, Row) else None
+    return sum(map(len, example.documents)) if isinstance(example, Example) else 0
 
 
 @dataclass
@@ -190,6 +213,32 @@ class Submission:
     recalling: Recalling | None = None
     with_unreadable: bool = True
     _planted: deque[Pending] = field(default_factory=deque, init=False)
+    _built: dict[tuple[int, int], tuple[JudgeSpec, Task]] = field(default_factory=dict, init=False)
+    """Tasks of the next rows with the judge's settings, by identities of example and factory."""
+
+    def ahead(self, rows: Iterable[Row | KnownRow]) -> Iterator[Row | KnownRow]:
+        """Yield rows; some together are read and split, on warm caches, before the first of them.
+
+        Between two requests, each would take about twice as long.
+        """
+        for some in _portions(rows):
+            self._built.clear()
+            for row in some:
+                if isinstance(row, Row) and isinstance(row.content, Example):
+                    self._build(row.content)
+            yield from some
+
+    def _build(self, example: Example) -> None:
+        for factory in self.factories:
+            if isinstance(factory, LabelTasks):
+                with suppress(Exception):  # raised again when the row is submitted
+                    made = factory.judge.spec, factory.task(example)
+                    self._built[id(example), id(factory)] = made
+
+    def _task(self, factory: TaskFactory, example: Example) -> Task:
+        """Return a row's task; a new one if the judge's settings changed since it was built."""
+        spec, task = self._built.get((id(example), id(factory)), (None, None))
+        return task if task and spec is factory.judge.spec else factory.task(example)
 
     def submit(self, row: Row | KnownRow) -> Iterator[Pending]:
         """Submit the tasks of a row, and yield each before the next one is submitted."""
@@ -207,7 +256,7 @@ class Submission:
 
     def _submit(self, row: Row, example: Example, factory: TaskFactory) -> Iterator[Pending]:
         try:
-            task = factory.task(example)
+            task = self._task(factory, example)
             pending = self._pending(factory, task)
         except BadRow as error:
             if self.with_unreadable or isinstance(error, MissingField):
