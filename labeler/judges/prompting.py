@@ -236,23 +236,24 @@ def _block(name: str, lines: str, fence: str) -> str:
 
 def turn_lines(turns: Iterable[KeyedTurn]) -> str:
     """Render earlier turns: each line names the speaker after the key."""
-    lines = (_line(f"{s.key} {turn.role}", s.text) for turn in turns for s in turn.sentences)
-    return inert_json("\n".join(lines))
+    return inert_json(
+        "\n".join(
+            f"{s.key} {turn.role} {encode_basestring(s.text)}"
+            for turn in turns
+            for s in turn.sentences
+        )
+    )
 
 
 def sentence_lines(sentences: Iterable[Sentence]) -> str:
     """Render sentences as the lines of a data block."""
     # Escaped as one text: no escaped sequence spans two lines.
-    return inert_json("\n".join([_line(s.key, s.text) for s in sentences]))
+    return inert_json("\n".join([f"{s.key} {encode_basestring(s.text)}" for s in sentences]))
 
 
 def sentence_line(key: str, text: str) -> str:
     """Render a sentence as a line of a data block, such as ``0a "Paris is the capital."``."""
-    return inert_json(_line(key, text))
-
-
-def _line(key: str, text: str) -> str:
-    return f"{key} {encode_basestring(text)}"
+    return inert_json(f"{key} {encode_basestring(text)}")
 
 
 def data_text(text: str) -> str:

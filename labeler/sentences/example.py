@@ -151,7 +151,7 @@ class KeyedExample(Frozen):
 
     def document_keys(self) -> list[str]:
         """Return the keys of all document sentences, in reading order."""
-        return [sentence.key for sentence in self.document_sentences()]
+        return [sentence.key for document in self.documents for sentence in document]
 
     def conversation_sentences(self) -> Iterator[Sentence]:
         """Yield every sentence of tool outputs and earlier turns; they may support a response."""

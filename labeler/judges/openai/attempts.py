@@ -79,7 +79,7 @@ class AttemptLog:
         error = completion.error or self._cut_prompt(completion.input_tokens)
         self.served_model, self.fingerprint = completion.model, completion.fingerprint
         if completion.usage is not None:
-            self.usage = completion.usage + (self.usage or Usage())
+            self.usage = self.usage + completion.usage if self.usage else completion.usage
         usable = error is None
         self.content = completion.content if usable else ""
         self.repairs = dict.fromkeys(completion.repairs, 1)

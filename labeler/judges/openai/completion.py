@@ -80,7 +80,7 @@ def parse_completion(body: bytes) -> Completion | None:
 
 def read_completion(body: object) -> Completion | None:
     """Read a completion from JSON values; ``None`` if they are no object."""
-    if not isinstance(body, Mapping):
+    if not isinstance(body, dict):
         return None
     choices: object = body.get("choices")
     choice = _object(choices[0] if isinstance(choices, list) and choices else None)
@@ -111,7 +111,7 @@ def _error(
         stated = {"message": _object(body["base_resp"]).get("status_msg")}
         return stated_error(stated, _MINIMAX.get(failed, _UNKNOWN_STATUS))
     message: object = choice.get("message")
-    if not isinstance(message, Mapping):
+    if not isinstance(message, dict):
         return ObservedError("no_choices")
     if message.get("refusal"):
         return ObservedError("refusal")
@@ -242,7 +242,7 @@ _THOUGHTS = ("thinking", "reasoning")
 
 def _object(value: object) -> Mapping[str, Any]:
     """Return an external value if it is an object, else an empty one."""
-    return value if isinstance(value, Mapping) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _count(value: object) -> int:
