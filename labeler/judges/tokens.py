@@ -243,7 +243,8 @@ _of_few_texts = lru_cache(maxsize=8)
 def _weight(text: str) -> int:
     raw = text.encode("utf-8", "replace")
     rest = raw.translate(_KINDS, _LETTERS)
-    weights = (weight * rest.count(kind) for kind, weight in _WEIGHTS.items())
+    kinds = _ASCII_WEIGHTS if text.isascii() else _WEIGHTS
+    weights = (weight * rest.count(kind) for kind, weight in kinds.items())
     return round(sum(weights, _LETTER * (len(raw) - len(rest))))
 
 
@@ -283,10 +284,13 @@ _CHARACTERS = 4
 _RUN = re.compile(r'[{}\[\]":,]+')
 _LETTER = 0.21
 """Tokens per lower-case ASCII letter."""
-_WEIGHTS = {
+_ASCII_WEIGHTS = {
     b"U": 0.37,  # a capital ASCII letter
     b"0": 0.54,  # a digit
     b".": 0.78,  # any other printable ASCII character but the space
+}
+_WEIGHTS = {
+    **_ASCII_WEIGHTS,
     b"l": 1.7,  # Latin with accents
     b"g": 0.40,  # Greek, Cyrillic, Hebrew, Arabic
     b"i": 0.45,  # scripts of India, Thai, Georgian

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from labeler.judges.openai.error_rules import ErrorKind, ObservedError
 from labeler.judges.openai.headers import number_of, seconds_of
@@ -38,8 +37,7 @@ _UNFINISHED: dict[str, ErrorKind] = {
 }
 
 
-@dataclass(frozen=True)
-class Completion:
+class Completion(NamedTuple):
     """The parts of a completion that are used."""
 
     content: str
