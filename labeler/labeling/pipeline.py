@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from labeler.data.rows import KnownRow, RecalledRows, Row, RowFile, Rows
@@ -282,7 +282,7 @@ class Submission:
             remember(found.outcome)
             return found
 
-        return replace(pending, settle=settle)
+        return Pending(pending.futures, settle, pending.decided)
 
     def _pending(self, factory: TaskFactory, task: Task) -> Pending:
         """Submit a task, unless its retrieval label failed."""

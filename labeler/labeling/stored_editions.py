@@ -100,6 +100,8 @@ def held_edition(
     known = found.known(tasks_of(options), failed=True)
     if known and all(known.values()):
         return None
+    if not any(known.values()) and _is_new(cache):
+        return None
     others: dict[int, Sequence[TaskFactory]] = {}
     for edition in EDITIONS.keys() - {own}:
         with suppress(UsageError):  # an option, such as --keys-in-schema, that it does not have
@@ -112,6 +114,11 @@ def held_edition(
         return None
     held = set(_editions(cache.store))
     return None if own in held else max(held & others.keys(), default=None)
+
+
+def _is_new(cache: LabelCache) -> bool:
+    """Return True for a store without records and batches."""
+    return not len(cache.store) and not getattr(cache.batch_of, "batches", None)
 
 
 def _names_edition(options: ExampleOptions) -> bool:

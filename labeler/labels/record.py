@@ -48,8 +48,8 @@ class Usage(Frozen):
 
     def __add__(self, other: Usage) -> Usage:
         """Return the sum of both."""
-        mine, theirs = self.model_dump(), other.model_dump()
-        return Usage(**{name: count + theirs[name] for name, count in mine.items()})
+        theirs = other.__dict__
+        return Usage(**{name: count + theirs[name] for name, count in self.__dict__.items()})
 
 
 class ReplyFacts(Frozen):

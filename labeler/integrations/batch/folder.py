@@ -328,13 +328,18 @@ class PendingKeys:
         self._folders: list[str] = []
         self._keys: dict[str, str] = {}
 
+    @property
+    def batches(self) -> list[str]:
+        """Names of the store's batches now."""
+        return _names(self._folder)
+
     def __call__(self, key: str) -> str | None:
         """Return the name of the batch that may still answer a key, or ``None``.
 
         Raises:
             StoreError: the state of a batch cannot be read.
         """
-        found = _names(self._folder)
+        found = self.batches
         if found != self._folders:
             self._keys, self._folders = pending_keys(self._store), found
         return self._keys.get(key)
