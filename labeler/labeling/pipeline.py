@@ -279,8 +279,7 @@ class Submission:
 
         def settle() -> Settled:
             found = pending.settle()
-            remember(found.outcome)
-            return found
+            return Settled(remember(found.outcome), found.origin)
 
         return Pending(pending.futures, settle, pending.decided)
 

@@ -47,7 +47,7 @@ class Recalling:
         factory: builds the tasks of rows without retrieval labels.
         store: where the labels are.
         memo: the store's memo.
-        as_lines: whether known labels are returned as lines, and not as records.
+        as_lines: whether labels are returned as lines, and not as records.
     """
 
     rows: RowFile
@@ -89,8 +89,11 @@ class Recalling:
             return LabelLine(line)  # type: ignore[return-value] # see its class
         return LabelRecord.model_validate_json(line)
 
-    def remembering(self, row: Row, task: Task[Any]) -> Callable[[AnyOutcome], None] | None:
-        """Return what keeps the row's label in the memo; ``None`` if nothing does."""
+    def remembering(self, row: Row, task: Task[Any]) -> Callable[[AnyOutcome], AnyOutcome] | None:
+        """Return what keeps the row's label in the memo and returns it; ``None`` if nothing does.
+
+        The label is returned as a line if it is only written: that has been made of it.
+        """
         example = row.content
         if row.line is None or row.digests is None or not isinstance(example, Example):
             return None
@@ -100,11 +103,13 @@ class Recalling:
             return None
         key, name, digests = task.key, self._name(row.line), row.digests
 
-        def remember(outcome: AnyOutcome) -> None:
+        def remember(outcome: AnyOutcome) -> AnyOutcome:
             # Windows and other output modes have other keys, and are looked up as in a first run.
-            if outcome.key == key and isinstance(outcome, LabelRecord):
-                output = digest_of(to_line(outcome).encode())
-                self.memo.add(name, Entry(key, output, digests))
+            if outcome.key != key or not isinstance(outcome, LabelRecord):
+                return outcome
+            line = to_line(outcome).encode()
+            self.memo.add(name, Entry(key, digest_of(line), digests))
+            return self.outcome(line) if self.as_lines else outcome
 
         return remember
 
