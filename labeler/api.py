@@ -120,7 +120,7 @@ def iter_labels(rows: RowSource, options: LabelOptions) -> Generator[Outcome, No
 
 @keywords(LabelOptions)
 def iter_label_lines(rows: RowSource, options: LabelOptions) -> Generator[Outcome, None, None]:
-    """Label rows to write them: as :func:`iter_labels`, but labels of known rows may be lines.
+    """Label rows to write them: as :func:`iter_labels`, but labels may be lines.
 
     Args:
         rows: as for :func:`open_rows`.

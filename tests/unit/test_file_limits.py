@@ -5,8 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,8 +19,8 @@ from labeler.data.label_files import read_outcomes
 from labeler.data.rows import RowFile
 from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure
-from labeler.sentences.example import Piece
-from labeler.sentences.splitting import SPLITTERS, Splitter
+from labeler.sentences.example import Example, Piece
+from labeler.sentences.splitting import SPLITTERS, Splitter, key_example
 from labeler.store.memory import MemoryStore
 from records import sample_record
 
@@ -165,6 +167,24 @@ def test_a_name_that_stands_twice_is_refused(tmp_path: Path) -> None:
     assert failed.content.message.startswith(
         f"{path}:2: not JSON: the name 'question' stands twice"
     )
+
+
+@dataclass
+class Yielding:
+    """A splitter that is no function, cannot be hashed, and returns an iterator."""
+
+    split: Callable[[str], Iterable[Piece]]
+
+    def __call__(self, text: str) -> Any:
+        """Yield the sentences."""
+        yield from self.split(text)
+
+
+def test_an_equal_text_has_the_same_sentences_again() -> None:
+    """Whatever a registered splitter is: its sentences are kept for the next rows."""
+    own = Splitter("own", 1, Yielding(SPLITTERS["general"].split))
+    example = Example.model_validate({**GOOD, "id": "1", "documents": ["One is. Two is."] * 2})
+    assert key_example(example, own).document_keys() == ["0a", "0b", "1a", "1b"]
 
 
 def test_a_splitter_that_fails_fails_its_row_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,7 +147,10 @@ class Slots:
                 turn.set_result(None)
 
     def _grow(self) -> None:
-        """Raise the limit after a clean answer: by its part of a doubling, or after a round."""
+        """Raise the limit after a clean answer: by its part of a doubling, or after a round.
+
+        Answers that arrive at the same moment have one part: together they add one slot.
+        """
         if self._ceiling is None:
             before, self._grown_at = self._grown_at, self._clock()
             share = math.log(2) * (self._grown_at - before) / _DOUBLING_SECONDS

@@ -34,7 +34,7 @@ from labeler.sentences.splitting.given import align
 Split = Callable[[str], list[Piece]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Splitter:
     """A named, versioned function that splits text into sentences."""
 
@@ -132,7 +132,7 @@ def _split(splitter: Splitter, text: str) -> list[Piece]:
     try:
         if len(text) > _LONGEST_KEPT:
             return splitter.split(text)
-        return _split_once(splitter.split, text)
+        return _split_once(splitter, text)
     except (BadRow, UsageError):
         raise
     except Exception as error:  # anyone may register a splitter
@@ -145,8 +145,8 @@ def _split(splitter: Splitter, text: str) -> list[Piece]:
 
 # The first rows are split again for each question about the store, and documents repeat.
 @lru_cache(maxsize=256)
-def _split_once(split: Split, text: str) -> list[Piece]:
-    return split(text)
+def _split_once(splitter: Splitter, text: str) -> list[Piece]:
+    return list(splitter.split(text))  # an iterator would be empty the next time
 
 
 _LONGEST_KEPT = 20_000
