@@ -176,8 +176,8 @@ def submit_rows(
     submission = Submission(
         run, factories, canaries or Canaries(0), retrievals, recalling, with_unreadable
     )
-    ahead = submission.ahead(rows)
-    for outcome, origin in run.in_order(ahead, submission.submit, expected=expected):
+    submit, ahead = submission.submit, submission.ahead
+    for outcome, origin in run.in_order(rows, submit, expected=expected, ahead=ahead):
         submission.collect_canaries(wait=False)
         if run.listener:
             run.listener.on_result(outcome, origin)

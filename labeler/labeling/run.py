@@ -378,6 +378,7 @@ class Run:
         *,
         expected: int,
         width: int = 1,
+        ahead: Callable[[Iterable[RowT]], Iterable[RowT]] = iter,
     ) -> Generator[Settled, None, None]:
         """Submit rows some way ahead of the outcomes, which come in the order of submission.
 
@@ -386,6 +387,7 @@ class Run:
             submit: submits the tasks of a row.
             expected: distinct rows of the first pass.
             width: tasks behind each pending outcome.
+            ahead: prepares distinct rows before they are submitted.
 
         Raises:
             UsageError: the rows changed since the first pass.
@@ -394,7 +396,7 @@ class Run:
         most = self.most_ahead(width)
         buffer: deque[Pending] = deque()
         try:
-            for row in distinct(rows):
+            for row in ahead(distinct(rows)):
                 read += 1
                 buffer.extend(submit(row))
                 while buffer and (buffer[0].succeeded or len(buffer) >= most):

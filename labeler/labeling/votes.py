@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from labeler.data.rows import Row, Rows
 from labeler.errors import BadRow, UsageError
@@ -85,7 +85,7 @@ def vote_rows(
             run.notice(f"vote {number} of {len(voters)}: {voter.judge.spec}")
     retrievals = Retrievals(run)
     retrievals.judge(rows, voters, total.distinct)
-    also = {"expected": total.distinct, "width": len(voters)}
+    also: Any = {"expected": total.distinct, "width": len(voters)}
     if elsewhere is None:
         polled = run.in_order(rows, Poll(run, voters, votes, retrievals).submit, **also)
     else:

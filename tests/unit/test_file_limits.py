@@ -187,6 +187,25 @@ def test_an_equal_text_has_the_same_sentences_again() -> None:
     assert key_example(example, own).document_keys() == ["0a", "0b", "1a", "1b"]
 
 
+def test_rows_that_repeat_are_split_no_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only distinct rows are prepared ahead: files may hold each row many times."""
+    general, found = SPLITTERS["general"], list[str]()
+    long = "word " * 5_000  # too long to keep its sentences
+
+    def split(text: str) -> list[Piece]:
+        found.append(text)
+        return general.split(text)
+
+    def splits(repeats: int) -> int:
+        found.clear()
+        given = [{**GOOD, "id": "1", "documents": [long]}] * repeats
+        labeler.label(given, judge="embedded", store=MemoryStore(), splitter="general")
+        return found.count(long)
+
+    monkeypatch.setitem(SPLITTERS._entries, "general", Splitter("general", 1, split))
+    assert splits(30) == splits(60)  # the first rows are looked up before the run
+
+
 def test_a_splitter_that_fails_fails_its_row_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever it raises; the other rows are labeled."""
     general = SPLITTERS["general"]
