@@ -59,7 +59,7 @@ class Recalling:
     _signatures: list[Signature] = field(init=False)
     _context: Any = field(init=False)
     _hides_conversation: bool = field(init=False)
-    """Whether no judge is shown earlier turns and tool outputs; a notice names rows with some."""
+    """True if no judge is shown earlier turns and tool outputs; a notice names rows with some."""
 
     def __post_init__(self) -> None:
         self._spec = self.factory.judge.spec
@@ -92,7 +92,7 @@ class Recalling:
     def remembering(self, row: Row, task: Task[Any]) -> Callable[[AnyOutcome], AnyOutcome] | None:
         """Return what keeps the row's label in the memo and returns it; ``None`` if nothing does.
 
-        The label is returned as a line if it is only written: that has been made of it.
+        A label that is only written is returned as its line, which is not made twice then.
         """
         example = row.content
         if row.line is None or row.digests is None or not isinstance(example, Example):

@@ -68,7 +68,7 @@ def inert_json(text: str) -> str:
     ``<|im_end|>`` becomes ``\u003c|im_end|>``.
     """
     if text.isascii() and len(text.encode().translate(None, _ESCAPED)) == len(text):
-        return text  # most texts: found again ten times as fast
+        return text  # most texts end here, found ten times as fast as below
     return _CANDIDATE.sub(_escape_control_token, plain_json(text))
 
 

@@ -95,7 +95,7 @@ class AttemptLog:
     def _cut_prompt(self, reported: int) -> ObservedError | None:
         """Return an error if the server reports far fewer input tokens than were sent."""
         texts = [message["content"] for message in self.task.messages]
-        # Words take two characters with the space between them: seldom are they to be counted.
+        # A word takes two characters with its space, so words seldom need to be counted.
         if reported < SMALLEST_CONTEXT or reported >= sum(len(text) + 1 for text in texts) / 4:
             return None
         sent = request_tokens_at_least(texts)

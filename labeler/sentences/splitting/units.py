@@ -136,7 +136,7 @@ def _refined(text: str, found: list[Line], labels: Mapping[str, int]) -> list[Li
 
 
 def _own_kind(text: str, line: Line) -> str:
-    """Return the kind of a line whatever its neighbors: a log line and a reference have theirs."""
+    """Return the kind that a line has by itself: log lines and references need no neighbors."""
     if line.kind in _REFINED:
         if _LOG.match(text, line.start, line.end):
             return "log"
