@@ -101,8 +101,9 @@ _PAGE = """\
 {today}. Answers come after {milliseconds:.0f} ms. With 64 in flight, a call takes {ours:.1f} ms of
 a processor, and {theirs:.1f} ms with the bare openai client, which sends the same bodies over the
 same transport and throws the answers away. labeler reads, splits, checks, stores, indexes and
-writes as well. It begins with 16 requests in flight and doubles them every half second, because
-it cannot know what a server bears; the bare client begins with all. Medians of {rounds} or more.
+writes as well. It begins with 16 requests in flight and doubles them every quarter of a
+second, because it cannot know what a server bears; the bare client begins with all. Medians of
+{rounds} or more.
 
 | to the bare client | goal | found |  |
 | --- | --: | --: | --: |

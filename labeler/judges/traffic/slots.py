@@ -1,11 +1,12 @@
 """Adaptive concurrency: find how many requests a server accepts at once, as TCP finds capacity.
 
-The limit starts low and doubles with every clean round until the server limits the rate; at most
-twice a second, because many servers allow a burst of a second, and one slot at a time, so that few
-requests are on their way when the burst ends. After that, each excess of rate limit errors takes a
-fifth away, or half if it is the first or follows another at once. Each clean round adds a little,
-less near the limit at which the previous excess began. Rate limit errors that come at any load, as
-from a shared quota, are no excess (:class:`~labeler.judges.traffic.excess.RateLimitErrors`).
+The limit starts low and doubles with every clean round until the server limits the rate; in a
+quarter of a second at least, because many servers allow a burst of a second, and one slot at a
+time, so that few requests are on their way when the burst ends. After that, each excess of rate
+limit errors takes a fifth away, or half if it is the first or follows another at once. Each clean
+round adds a little, less near the limit at which the previous excess began. Rate limit errors that
+come at any load, as from a shared quota, are no excess
+(:class:`~labeler.judges.traffic.excess.RateLimitErrors`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Callable
 from labeler.judges.traffic.excess import RateLimitErrors
 
 _START = 16
-_DOUBLING_SECONDS = 0.5
+_DOUBLING_SECONDS = 0.25
 """Shortest time in which the limit doubles."""
 _REDUCTION, _FAR_REDUCTION = 0.8, 0.5
 _FAR_ROUNDS = 2
@@ -70,7 +71,7 @@ class Slots:
         self._pool = pool or SlotPool(maximum)
         self._pool.members.append(self)
         self._maximum, self._clock = maximum, clock
-        self._grown_at = clock()
+        self._grown_at, self._allowed = clock(), 0.0
         self._limit: float = min(maximum, _START)
         self.in_use = 0
         self._clean = 0
@@ -147,14 +148,13 @@ class Slots:
                 turn.set_result(None)
 
     def _grow(self) -> None:
-        """Raise the limit after a clean answer: by its part of a doubling, or after a round.
-
-        Answers that arrive at the same moment have one part: together they add one slot.
-        """
+        """Raise the limit after a clean answer: by a slot as time allows, or after a round."""
         if self._ceiling is None:
             before, self._grown_at = self._grown_at, self._clock()
             share = math.log(2) * (self._grown_at - before) / _DOUBLING_SECONDS
-            self._limit = min(self._maximum, self._limit + min(1.0, share * self._limit))
+            allowed = min(self._allowed + share * self._limit, self._limit)
+            growth = min(1.0, allowed)
+            self._allowed, self._limit = allowed - growth, min(self._maximum, self._limit + growth)
             return
         self._clean += 1
         if self._clean < self.limit:
