@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 _TOGETHER, _LARGE = 32, 1 << 18
 """Rows that are split together, and characters of their documents, at most."""
+_FIRST = 8
+"""Rows that are split before the first request: as many as are asked before the first label."""
 
 
 class Elsewhere(Protocol):
@@ -186,13 +188,17 @@ def submit_rows(
 
 
 def _portions(rows: Iterable[Row | KnownRow]) -> Iterator[list[Row | KnownRow]]:
-    some, size = list[Row | KnownRow](), 0
-    for row in rows:
-        some.append(row)
-        size += _characters(row)
-        if len(some) >= _TOGETHER or size >= _LARGE:
-            yield some
-            some, size = [], 0
+    some, size, most = list[Row | KnownRow](), 0, _FIRST
+    try:
+        for row in rows:
+            some.append(row)
+            size += _characters(row)
+            if len(some) >= most or size >= _LARGE:
+                yield some
+                some, size, most = [], 0, _TOGETHER
+    except Exception:  # of the rows' source: those before it are labeled
+        yield some
+        raise
     yield some
 
 

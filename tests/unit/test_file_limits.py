@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import tracemalloc
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -204,6 +204,27 @@ def test_rows_that_repeat_are_split_no_more_often(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setitem(SPLITTERS._entries, "general", Splitter("general", 1, split))
     assert splits(30) == splits(60)  # the first rows are looked up before the run
+
+
+def test_rows_before_one_that_cannot_be_read_are_labeled() -> None:
+    """A disk may fail in the middle of the second pass."""
+
+    class Failing(Sequence[dict[str, object]]):
+        is_counted = False
+
+        def __len__(self) -> int:
+            return 40
+
+        def __getitem__(self, n: Any) -> Any:
+            if self.is_counted and n == 20:
+                raise OSError("the disk fails")
+            self.is_counted |= n == 39
+            return {**GOOD, "id": str(n), "question": f"Question {n}?"}
+
+    store = MemoryStore()
+    with pytest.raises(OSError, match="disk"):
+        labeler.label(Failing(), judge="embedded", store=store)
+    assert len(store) == 20
 
 
 def test_a_splitter_that_fails_fails_its_row_alone(monkeypatch: pytest.MonkeyPatch) -> None:
