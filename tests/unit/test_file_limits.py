@@ -5,8 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import tracemalloc
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ import labeler
 from labeler.data import lines
 from labeler.data.formats import csv_files, json_files
 from labeler.data.label_files import read_outcomes
-from labeler.data.rows import RowFile
+from labeler.data.rows import Row, RowFile, RowSequence
 from labeler.errors import BadRow, UsageError
+from labeler.labeling.pipeline import _portions
 from labeler.labels.record import LabelFailure
 from labeler.sentences.example import Example, Piece
 from labeler.sentences.splitting import SPLITTERS, Splitter, key_example
@@ -206,25 +208,17 @@ def test_rows_that_repeat_are_split_no_more_often(monkeypatch: pytest.MonkeyPatc
     assert splits(30) == splits(60)  # the first rows are looked up before the run
 
 
-def test_rows_before_one_that_cannot_be_read_are_labeled() -> None:
+def test_rows_before_one_that_cannot_be_read_are_submitted() -> None:
     """A disk may fail in the middle of the second pass."""
 
-    class Failing(Sequence[dict[str, object]]):
-        is_counted = False
+    def failing() -> Iterator[Row]:
+        yield from RowSequence([{**GOOD, "id": str(n)} for n in range(20)])
+        raise OSError("the disk fails")
 
-        def __len__(self) -> int:
-            return 40
-
-        def __getitem__(self, n: Any) -> Any:
-            if self.is_counted and n == 20:
-                raise OSError("the disk fails")
-            self.is_counted |= n == 39
-            return {**GOOD, "id": str(n), "question": f"Question {n}?"}
-
-    store = MemoryStore()
+    taken = list[Any]()
     with pytest.raises(OSError, match="disk"):
-        labeler.label(Failing(), judge="embedded", store=store)
-    assert len(store) == 20
+        taken.extend(chain.from_iterable(_portions(failing())))
+    assert len(taken) == 20
 
 
 def test_a_splitter_that_fails_fails_its_row_alone(monkeypatch: pytest.MonkeyPatch) -> None:
