@@ -2,8 +2,8 @@
 
 Run it as ``python benchmarks/calls.py --write docs/speed.md``, with nothing else on the machine: it
 writes its part of that page. The bare client sends the same bodies over the same transport and
-throws the answers away (``reliability_client.py``); labeler also reads, splits, checks, stores,
-indexes and writes. Both are processes of their own, started in turn, and so is the server. Their
+throws the answers away (``reliability_client.py``); labeler also reads, splits, checks, stores
+and writes. Both are processes of their own, started in turn, and so is the server. Their
 clocks start when everything is imported.
 """
 
@@ -100,8 +100,8 @@ _PAGE = """\
 
 {today}. Answers come after {milliseconds:.0f} ms. With 64 in flight, a call takes {ours:.1f} ms of
 a processor, and {theirs:.1f} ms with the bare openai client, which sends the same bodies over the
-same transport and throws the answers away. labeler reads, splits, checks, stores, indexes and
-writes as well. It begins with 16 requests in flight and doubles them every quarter of a
+same transport and throws the answers away. labeler reads, splits, checks, stores and writes as
+well. It begins with 16 requests in flight and doubles them every quarter of a
 second, because it cannot know what a server bears; the bare client begins with all. Medians of
 {rounds} or more.
 

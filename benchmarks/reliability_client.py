@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import labeler.__main__
-from labeler.calculators.index import store_index  # noqa: F401 - else imported on demand
 from labeler.judges.openai.client import WIRE_ERRORS, server_of
 from labeler.judges.openai.request import request_body
 from labeler.labeling.options import LabelOptions

@@ -287,10 +287,7 @@ def index_store(folder: str) -> int:
     """Index a store from nothing: read, check, decompress, decode, count and write."""
     from labeler.calculators.index.store_index import update_index  # noqa: PLC0415 - as above
 
-    made = update_index(Path(folder), print, rebuild=True)
-    if made is None:
-        return 0
-    with closing(made):
+    with closing(update_index(Path(folder), print, rebuild=True)) as made:
         return made.rows
 
 

@@ -215,7 +215,6 @@ def _labels(
         else:
             labels = run_tasks(run, opened, tasks, canaries, as_lines=as_lines, elsewhere=pool)
             yield from cast("Generator[Outcome, None, None]", labels)  # what a task of labels makes
-    _update_index(options)
 
 
 @keywords(ScoreOptions)
@@ -530,19 +529,6 @@ def _canaries(options: LabelOptions) -> Canaries:
 
     given = options.canaries
     return given if isinstance(given, Canaries) else Canaries(given, options.canary_seed)
-
-
-def _update_index(options: RunOptions) -> None:
-    """Bring the index of a store's folder up to date when its run is over."""
-    if not isinstance(options.store, str | Path):
-        return
-    from labeler.data.label_files import is_worthwhile
-
-    if is_worthwhile(str(options.store)):
-        from labeler.calculators.index.store_index import try_update_index
-
-        notice = options.listener.on_notice if options.listener else lambda _: None
-        try_update_index(Path(options.store), notice)
 
 
 @contextmanager

@@ -22,7 +22,6 @@ import openai
 import openai.resources.chat
 
 import labeler
-import labeler.calculators.index.store_index
 from labeler.judges.openai.client import server_of
 from labeler.judges.openai.request import request_body
 from labeler.judges.options import ServerOptions

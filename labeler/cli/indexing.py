@@ -74,10 +74,7 @@ def _catch_up(store: Path, *, rebuild: bool) -> int:
 
     from labeler.calculators.index.store_index import update_index
 
-    made = update_index(store, notify, rebuild=rebuild)
-    if made is None:
-        return 0
-    with closing(made):
+    with closing(update_index(store, notify, rebuild=rebuild)) as made:
         return made.rows
 
 

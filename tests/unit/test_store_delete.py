@@ -72,7 +72,6 @@ def filled(folder: Path) -> Path:
             vectors.put(vector(record.example.question)).result(10)
     CorrectionsFile(folder / "corrections.jsonl").append(*map(correction, (VICTIM, *KEPT)))
     index = update_index(folder, lambda _: None)
-    assert index is not None
     index.close()
     return folder
 

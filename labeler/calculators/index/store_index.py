@@ -12,14 +12,12 @@ the two continued; there the last label of a segment differs or is missing.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-import shlex
 import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -27,11 +25,10 @@ from uuid import uuid4
 
 from labeler.calculators.index.frames import BATCH, DamagedIndex, IndexFrame
 from labeler.calculators.index.row_batch import RowBatch, add_stored
-from labeler.calculators.index.rows import Unindexable
 from labeler.calculators.index.segments import Header, Segment, SegmentWriter
 from labeler.calculators.selection import Selection, groups_of
 from labeler.data.label_files import INDEX_FOLDER
-from labeler.errors import LabelerError, StoreError
+from labeler.errors import StoreError
 from labeler.labels.record import AnyOutcome, AnyRecord
 from labeler.store.checksums import DamagedRecord, decode_record, label_json
 from labeler.store.reader import FAILURE, FAILURES, Database, Row
@@ -62,13 +59,6 @@ class StoreFile(Database):
             rowid,
         )
         return hashlib.sha256(repr(found).encode()).hexdigest()
-
-    def missing(self, keys: list[str]) -> int:
-        """Count the keys that no row has."""
-        query = "SELECT 1 FROM Cache WHERE key = wanted.value"
-        query = f"SELECT COUNT(*) FROM json_each(?) AS wanted WHERE NOT EXISTS ({query})"  # noqa: S608 - no value in it
-        ((count,),) = self._all(query, json.dumps(sorted(keys)))  # neighbours share pages
-        return int(count)
 
     def holds_labels(self, after: int, upto: int) -> bool:
         """Return True if a range of rows holds anything but failures."""
@@ -114,13 +104,6 @@ class StoreIndex:
         for segment in self._segments:
             yield from segment.frames(by_key=True)
 
-    def keys(self) -> Iterator[list[str]]:
-        """Yield the keys of the labels of each batch."""
-        for segment in self._segments:
-            for batch in segment.batches():
-                digits = batch.read("key")[0].tobytes().hex()
-                yield [digits[start : start + 64] for start in range(0, len(digits), 64)]
-
     def close(self) -> None:
         """Close the files."""
         for segment in self._segments:
@@ -132,10 +115,9 @@ def update_index(
     notice: Callable[[str], object],
     *,
     rebuild: bool = False,
-    wait: bool = True,
     lock_timeout: float = 30.0,
-) -> StoreIndex | None:
-    """Update the index of a store, and open it.
+) -> StoreIndex:
+    """Update the index of a store, and open it; waits for another process that updates it.
 
     An index that is damaged, or of another store or version, is rebuilt.
 
@@ -143,11 +125,7 @@ def update_index(
         directory: folder of the store.
         notice: called with the reason why an index is rebuilt.
         rebuild: rebuild a valid index too.
-        wait: wait for another process that updates it; otherwise leave it to that process.
         lock_timeout: seconds to wait for a writer of the store.
-
-    Returns:
-        The index; ``None`` if it was left to another process.
 
     Raises:
         StoreError: the store is damaged.
@@ -158,9 +136,7 @@ def update_index(
     database = StoreFile(directory, lock_timeout)
     try:
         folder = _folder(directory)
-        with _locked(folder, wait=wait) as locked:
-            if not locked:
-                return None
+        with _locked(folder):
             if rebuild:
                 _clear(folder)
             try:
@@ -173,36 +149,12 @@ def update_index(
         database.close()
 
 
-def try_update_index(directory: Path, notice: Callable[[str], object]) -> None:
-    """Update the index of a store if possible; labels never depend on it.
-
-    Args:
-        directory: folder of the store.
-        notice: called with the reason of a failure, and with the number of indexed labels that are
-            no longer found under their keys.
-    """
-    try:
-        index = update_index(directory, notice, wait=False)
-        if index is None:
-            return
-        with closing(index), closing(StoreFile(directory.absolute(), 30.0)) as database:
-            missing = sum(map(database.missing, index.keys()))
-    except (LabelerError, Unindexable, DamagedIndex, OSError) as error:
-        notice(f"the index of {directory} was not brought up to date: {error}")
-        return
-    if missing:
-        notice(
-            f"label store {directory}: labels no longer found under their keys: {missing}; run "
-            f"`labeler store verify {shlex.quote(str(directory))}`"
-        )
-
-
 def drop_index(directory: Path) -> bool:
     """Remove the index of a store; return true if there was one. The next reader rebuilds it."""
     if not (directory / INDEX_FOLDER).is_dir():
         return False
     folder = _folder(directory)
-    with _locked(folder, wait=True):
+    with _locked(folder):
         found = any(path.name != "lock" for path in folder.iterdir())
         _clear(folder)
     return found
@@ -234,17 +186,13 @@ def _folder(directory: Path) -> Path:
 
 
 @contextmanager
-def _locked(folder: Path, *, wait: bool) -> Iterator[bool]:
-    """Lock the index for writing; yield False if another process holds the lock."""
+def _locked(folder: Path) -> Iterator[None]:
+    """Lock the index for writing."""
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
     with os.fdopen(os.open(folder / "lock", flags, 0o600), "rb") as file:
         if sys.platform != "win32":
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            except BlockingIOError:
-                yield False
-                return
-        yield True
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _clear(folder: Path) -> None:

@@ -118,8 +118,6 @@ def _of_store(
             return None
         except DamagedIndex as error:
             raise StoreError(f"the index of {path} cannot be read back: {error}") from error
-        if index is None:
-            return None
         with closing(index):
             counts = ColumnCounts(request)
             try:
