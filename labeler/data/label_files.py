@@ -260,8 +260,12 @@ _FACTS = msgspec.json.Decoder(_Facts)
 class LabelLine:
     """The line of a stored label, for a record that is only counted and written as it was before.
 
-    Attributes:
+    Args:
         text: the line, without a line break.
+        facts: the record, if it is at hand, which has the next facts.
+
+    Attributes:
+        text: the line.
         reply: the model that answered.
         normalised: as of the record.
         violations: the same.
@@ -269,10 +273,10 @@ class LabelLine:
 
     kind: Final = "label"
 
-    def __init__(self, text: bytes) -> None:
-        facts = _FACTS.decode(text)
-        self.text, self.reply = text, facts.reply
-        self.normalised, self.violations = facts.normalised, facts.violations
+    def __init__(self, text: bytes, facts: LabelRecord | None = None) -> None:
+        known = facts or _FACTS.decode(text)
+        self.text, self.reply = text, known.reply
+        self.normalised, self.violations = known.normalised, known.violations
 
 
 def record_of(outcome: AnyOutcome | LabelLine) -> AnyOutcome:

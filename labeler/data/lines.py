@@ -287,9 +287,7 @@ def load_json(text: str) -> object:
             duplicate name, of which readers silently pick one.
         RecursionError: it is nested too deeply.
     """
-    value: object = json.loads(
-        text, parse_constant=_reject_constant, object_pairs_hook=_distinct_names
-    )
+    value: object = _DECODER.decode(text)
     return value
 
 
@@ -307,3 +305,6 @@ def _distinct_names(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def _reject_constant(name: str) -> object:
     raise _Constant(name)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_reject_constant, object_pairs_hook=_distinct_names)

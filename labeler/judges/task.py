@@ -156,6 +156,8 @@ class TaskKind(ABC, Generic[AnswerT]):
 
     def renamed(self, task: Task[AnswerT], record: AnyRecord) -> AnyRecord:
         """Return a stored record of the task's key with this row's id and metadata."""
+        if getattr(record, "example", None) is task.example:
+            return record
         return record.model_copy(update={"example": task.example})
 
     def of_window(self) -> TaskKind[AnswerT]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ from labeler.labeling.failures import (
     unusable,
 )
 from labeler.labels.record import AnyOutcome, LabelFailure, ReplyFacts
-from labeler.store.protocol import LabelStore, Lease
+from labeler.store.protocol import LabelStore, Lease, Saving
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
 """Seconds between two attempts to lease a key that another run holds."""
@@ -39,6 +39,8 @@ class Settled(NamedTuple):
 
     outcome: AnyOutcome
     origin: Origin
+    line: bytes | None = None
+    """The record's JSON, if it was just made to save it."""
 
 
 @contextmanager
@@ -66,14 +68,33 @@ class LabelCache:
     notice: Callable[[str], object] = lambda _: None
     trace: CallTracer = no_tracing
     _waited: bool = field(default=False, init=False)
+    _absent: set[str] = field(default_factory=set, init=False)
     _failed: set[str] = field(default_factory=set, init=False)
     """Keys with a new lasting failure: ``retry_failed`` repeats a task once in a run."""
     _undecided: dict[str, tuple[Health, int]] = field(default_factory=dict, init=False)
     """Failures that last if their judge is well: its health, and its labels before the failure.
     They are kept in memory: a kill costs asking again."""
 
+    @property
+    def is_new(self) -> bool:
+        """True without any record, and without a batch."""
+        return not len(self.store) and not getattr(self.batch_of, "batches", None)
+
+    def look_ahead(self, keys: Collection[str]) -> None:
+        """Note which keys of the next tasks are not stored: :meth:`glance` asks for no others."""
+        self._absent = self.store.absent(keys)
+
+    def glance(self, task: Task[Any]) -> AnyOutcome | None:
+        """Return the stored outcome of a task, unless it was not stored when last looked for.
+
+        Saves a query; :meth:`judge` looks again once nobody else can save it.
+        """
+        return None if task.key in self._absent else self.find(task)
+
     def find(self, task: Task[Any]) -> AnyOutcome | None:
         """Return the stored outcome of a task, or a failure if the task is in a batch."""
+        if self.store.absent((task.key,)):
+            return self._in_batch(task)
         repeats = self.retry_failed and task.key not in self._failed
         known = self.store.get(task.key) or (None if repeats else self.store.failure(task.key))
         return known or self._in_batch(task)
@@ -98,7 +119,7 @@ class LabelCache:
                 outcome = await self._ask(judge, task)
                 if not isinstance(outcome, LabelFailure):
                     current().labeled()
-                return Settled(await self._save(task, outcome, saving), "judge")
+                return await self._save(task, outcome, saving)
 
     def _in_batch(self, task: Task[Any]) -> LabelFailure | None:
         batch = self.batch_of(task.key)
@@ -132,19 +153,22 @@ class LabelCache:
 
     async def _save(
         self, task: Task[Any], outcome: AnyOutcome, saving: list[Future[bool]]
-    ) -> AnyOutcome:
+    ) -> Settled:
         """Save a record; return the outcome that the store holds. A failure is saved later."""
         if isinstance(outcome, LabelFailure):
             if outcome.lasting:
                 health = current().health
                 self._undecided[task.key] = (health, health.labels)
-            return outcome
+            return Settled(outcome, "judge")
+        saved = self.store.put(outcome)
         try:
-            new = await self._durable(self.store.put(outcome), saving)
+            new = await self._durable(saved, saving)
         except UnstorableRecord as error:
             return await self._save(task, unstorable(task, outcome, error), saving)
+        if new:
+            return Settled(outcome, "judge", saved.text if isinstance(saved, Saving) else None)
         # A record that was imported meanwhile stays: the store keeps its first answer.
-        return outcome if new else self.store.get(task.key) or outcome
+        return Settled(self.store.get(task.key) or outcome, "judge")
 
     def is_decided(self, key: str) -> bool:
         """Return whether it is known if a key's failure lasts: its judge gave a label after it."""
@@ -180,7 +204,7 @@ class LabelCache:
             Stopped: the run is being stopped; the store finishes saving on its own.
         """
         saving.append(future)
-        return await current().unless_stopped(asyncio.wrap_future(future))
+        return await current().result_of(future)
 
     @asynccontextmanager
     async def _leased(self, key: str) -> AsyncIterator[list[Future[bool]]]:

@@ -91,7 +91,8 @@ def run_tasks(
     """
     for factory in factories:
         run.traffic_for(factory.judge)  # closed at the end, even if nothing is asked
-        choose_mode(factory.judge, first_tasks(factory, rows), run.cache.store, run.cache.is_known)
+        first = () if run.cache.is_new else first_tasks(factory, rows)
+        choose_mode(factory.judge, first, run.cache.store, run.cache.is_known)
     recalling = None
     if elsewhere is None:
         recalling = _recalling(run, rows, factories, canaries, as_lines=as_lines)
@@ -121,7 +122,7 @@ def run_tasks(
         )
         return
     there = elsewhere.in_order(run, rows, expected=total.distinct, retrievals=retrievals)
-    for outcome, origin in there:
+    for outcome, origin, _ in there:
         if run.listener:
             run.listener.on_result(outcome, origin)
         yield outcome
@@ -179,7 +180,7 @@ def submit_rows(
         run, factories, canaries or Canaries(0), retrievals, recalling, with_unreadable
     )
     submit, ahead = submission.submit, submission.ahead
-    for outcome, origin in run.in_order(rows, submit, expected=expected, ahead=ahead):
+    for outcome, origin, _ in run.in_order(rows, submit, expected=expected, ahead=ahead):
         submission.collect_canaries(wait=False)
         if run.listener:
             run.listener.on_result(outcome, origin)
@@ -223,7 +224,7 @@ class Submission:
     """Tasks of the next rows with the judge's settings, by identities of example and factory."""
 
     def ahead(self, rows: Iterable[Row | KnownRow]) -> Iterator[Row | KnownRow]:
-        """Yield rows; some together are read and split, on warm caches, before the first of them.
+        """Yield rows; some together are read, split and looked up before the first of them.
 
         Between two requests, each would take about twice as long.
         """
@@ -232,6 +233,7 @@ class Submission:
             for row in some:
                 if isinstance(row, Row) and isinstance(row.content, Example):
                     self._build(row.content)
+            self.run.cache.look_ahead([task.key for _, task in self._built.values()])
             yield from some
 
     def _build(self, example: Example) -> None:
@@ -285,7 +287,7 @@ class Submission:
 
         def settle() -> Settled:
             found = pending.settle()
-            return Settled(remember(found.outcome), found.origin)
+            return found._replace(outcome=remember(found))
 
         return Pending(pending.futures, settle, pending.decided)
 

@@ -18,6 +18,7 @@ from labeler.data.label_files import LabelLine, to_line
 from labeler.data.rows import Recalled, RecalledRows, Row, RowFile
 from labeler.judges.judge import JudgeSpec
 from labeler.judges.task import Task
+from labeler.labeling.cache import Settled
 from labeler.labeling.tasks import LabelTasks
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.labels.resources import names
@@ -83,13 +84,13 @@ class Recalling:
         """The rows, of which known ones have their labels."""
         return RecalledRows(self.rows, self._labels)
 
-    def outcome(self, line: bytes) -> LabelRecord:
+    def outcome(self, line: bytes, record: LabelRecord | None = None) -> LabelRecord:
         """Return a known label; a line stands for its record where it is only written."""
         if self.as_lines:
-            return LabelLine(line)  # type: ignore[return-value] # see its class
-        return LabelRecord.model_validate_json(line)
+            return LabelLine(line, record)  # type: ignore[return-value] # see its class
+        return record or LabelRecord.model_validate_json(line)
 
-    def remembering(self, row: Row, task: Task[Any]) -> Callable[[AnyOutcome], AnyOutcome] | None:
+    def remembering(self, row: Row, task: Task[Any]) -> Callable[[Settled], AnyOutcome] | None:
         """Return what keeps the row's label in the memo and returns it; ``None`` if nothing does.
 
         A label that is only written is returned as its line, which is not made twice then.
@@ -103,13 +104,14 @@ class Recalling:
             return None
         key, name, digests = task.key, self._name(row.line), row.digests
 
-        def remember(outcome: AnyOutcome) -> AnyOutcome:
+        def remember(found: Settled) -> AnyOutcome:
+            outcome = found.outcome
             # Windows and other output modes have other keys, and are looked up as in a first run.
             if outcome.key != key or not isinstance(outcome, LabelRecord):
                 return outcome
-            line = to_line(outcome).encode()
+            line = found.line or to_line(outcome).encode()
             self.memo.add(name, Entry(key, digest_of(line), digests))
-            return self.outcome(line) if self.as_lines else outcome
+            return self.outcome(line, outcome)
 
         return remember
 

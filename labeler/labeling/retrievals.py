@@ -59,7 +59,7 @@ class Retrievals:
         if not blind:
             return
         pass_ = _FirstPass(self, blind, canaries)
-        for outcome, _ in self.run.in_order(rows, pass_.submit, expected=expected):
+        for outcome, *_ in self.run.in_order(rows, pass_.submit, expected=expected):
             if isinstance(outcome, LabelFailure):
                 key = outcome.key or ""
                 self.failed[self._extended.get(key, key)] = outcome

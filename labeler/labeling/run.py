@@ -314,7 +314,7 @@ class Run:
         asked = self._asked.get(task.key)
         if asked is not None:  # by a row with the same sentences
             return self._pending(asked, task, is_first=False)
-        known = self.cache.find(task)
+        known = self.cache.glance(task)
         if known is not None:
             return settled(_named(known, "store", task), "store")
         future = self._engine.submit(lambda: self._judge(judge, task), traffic)
@@ -422,8 +422,8 @@ class Run:
 
     def _settle(self, future: Future[Settled], task: Task[Any], *, is_first: bool) -> Settled:
         """Wait for an outcome and give it the row's id."""
-        outcome, origin = self._engine.wait(future)
-        outcome = self._decided(outcome)
+        answered, origin, line = self._engine.wait(future)
+        outcome = self._decided(answered)
         if not is_first:
             return Settled(_named(outcome, "store", task), "store")
         for key in {task.key, outcome.key or task.key}:
@@ -432,7 +432,8 @@ class Run:
                 del self._asked[key]
         if origin == "judge" and self.listener:
             self.listener.on_judged(outcome)
-        return Settled(_named(outcome, origin, task), origin)
+        named = _named(outcome, origin, task)
+        return Settled(named, origin, line if named is answered else None)
 
     def _decided(self, outcome: AnyOutcome) -> AnyOutcome:
         """Wait until it is known whether a failure lasts, or nothing is left that could show it."""

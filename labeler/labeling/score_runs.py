@@ -139,7 +139,7 @@ def _with_steps(plan: Plan, run: Run) -> Plan:
     pending = [run.submit(plan.judge, steps_task(plan.judge, one)) for one in lacking]
     written: dict[str, Criterion] = {}
     for criterion, one in zip(lacking, pending, strict=True):
-        outcome, _ = one.settle()
+        outcome, *_ = one.settle()
         if isinstance(outcome, StepsRecord):
             steps = {"steps": outcome.answer.steps}
             written[criterion.name] = criterion.model_copy(update=steps)

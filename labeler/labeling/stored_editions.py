@@ -93,14 +93,12 @@ def held_edition(
         of a first row that its own edition lacks, nor, without any label of them, a store without
         its own edition.
     """
-    if _names_edition(options):
+    if _names_edition(options) or cache.is_new:
         return None
     own = edition_of(options)
     found = _FirstRows(rows, cache)
     known = found.known(tasks_of(options), failed=True)
     if known and all(known.values()):
-        return None
-    if not any(known.values()) and _is_new(cache):
         return None
     others: dict[int, Sequence[TaskFactory]] = {}
     for edition in EDITIONS.keys() - {own}:
@@ -114,11 +112,6 @@ def held_edition(
         return None
     held = set(_editions(cache.store))
     return None if own in held else max(held & others.keys(), default=None)
-
-
-def _is_new(cache: LabelCache) -> bool:
-    """Return True for a store without records and batches."""
-    return not len(cache.store) and not getattr(cache.batch_of, "batches", None)
 
 
 def _names_edition(options: ExampleOptions) -> bool:

@@ -90,7 +90,7 @@ def vote_rows(
         polled = run.in_order(rows, Poll(run, voters, votes, retrievals).submit, **also)
     else:
         polled = elsewhere.in_order(run, rows, retrievals=retrievals, **also)
-    for outcome, _ in polled:
+    for outcome, *_ in polled:
         if run.listener:
             run.listener.on_result(outcome, "judge")
         if isinstance(outcome, LabelRecord | LabelFailure):  # as majorities are

@@ -49,7 +49,9 @@ class Usage(Frozen):
     def __add__(self, other: Usage) -> Usage:
         """Return the sum of both."""
         theirs = other.__dict__
-        return Usage(**{name: count + theirs[name] for name, count in self.__dict__.items()})
+        return Usage.model_construct(
+            **{name: count + theirs[name] for name, count in self.__dict__.items()}
+        )
 
 
 class ReplyFacts(Frozen):

@@ -99,6 +99,21 @@ def encode(value: Storable) -> bytes:
     """Encode a value as checksummed bytes.
 
     Raises:
+        UnstorableRecord: as for :func:`storable_json`.
+    """
+    return checksummed(type(value), storable_json(value))
+
+
+def checksummed(model: type[object], text: bytes) -> bytes:
+    """Return the checksummed bytes of a value's JSON."""
+    body = zlib.compress(text, _LEVEL)
+    return _format(model)[0] + hashlib.sha256(body).digest() + body
+
+
+def storable_json(value: Storable) -> bytes:
+    """Return the JSON of a valid value.
+
+    Raises:
         UnstorableRecord: the value could not be read back: it contradicts itself, contains a lone
             surrogate or an object without a JSON form, or is too large.
     """
@@ -113,8 +128,7 @@ def encode(value: Storable) -> bytes:
             "shorten its texts or its metadata"
         )
     _require_round_trip(value, text)
-    body = zlib.compress(text, _LEVEL)
-    return _format(type(value))[0] + hashlib.sha256(body).digest() + body
+    return text
 
 
 def decode_record(key: str, data: bytes) -> AnyRecord:

@@ -15,7 +15,7 @@ import logging
 import os
 import sqlite3
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from itertools import chain
@@ -239,6 +239,16 @@ class DiskStore(DiskFile):
             UsageError: the store is closed.
         """
         return self._find(FAILURE + key, key, decode_failure)
+
+    def absent(self, keys: Collection[str]) -> set[str]:
+        """Return the keys that have neither a record nor a failure, by one query.
+
+        Raises:
+            StoreError: the file cannot be read.
+            UsageError: the store is closed.
+        """
+        present = self._database.names_of([*keys, *(FAILURE + key for key in keys)])
+        return {key for key in keys if key not in present and FAILURE + key not in present}
 
     def put_failure(self, failure: LabelFailure) -> Future[bool]:
         """Queue a failure; the future is done once the failure is flushed to the disk.

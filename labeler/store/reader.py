@@ -191,6 +191,13 @@ class Database:
             raise self.damaged(name, "it is stored more than once")
         return self._require_plain(Row(*rows[0])) if rows else None
 
+    def names_of(self, names: Sequence[str]) -> set[str]:
+        """Return those of several names that rows have."""
+        places = ",".join("?" * len(names))
+        query = f"SELECT key FROM Cache WHERE key IN ({places})"  # noqa: S608 - no value in it
+        found = self._all(query, *names)
+        return {_text(key) for (key,) in found}
+
     def rows_of(self, names: Sequence[str]) -> list[Row]:
         """Return the rows of several names that are such as a label store writes."""
         places = ",".join("?" * len(names))
@@ -304,15 +311,21 @@ class Database:
         return row
 
     def _all(self, query: str, *values: str | int) -> list[tuple[Any, ...]]:
-        return list(self._each(query, *values))
+        with self._lock:
+            try:
+                return self._executed(query, values).fetchall()
+            except sqlite3.Error as error:
+                raise store_error(self.directory, error) from error
 
     def _each(self, query: str, *values: str | int) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of a query; the caller reads them to the end, which frees the lock."""
-        with self._lock:
-            if self._connection is None:
-                raise UsageError(f"label store {self.directory} is closed; open it again")
-            with translated_errors(self.directory):
-                yield from self._connection.execute(query, values)
+        with self._lock, translated_errors(self.directory):
+            yield from self._executed(query, values)
+
+    def _executed(self, query: str, values: Sequence[str | int]) -> sqlite3.Cursor:
+        if self._connection is None:
+            raise UsageError(f"label store {self.directory} is closed; open it again")
+        return self._connection.execute(query, values)
 
 
 @contextmanager

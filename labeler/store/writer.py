@@ -22,7 +22,8 @@ import diskcache
 
 from labeler.errors import StoreError, UnstorableRecord, UsageError
 from labeler.labels.record import LabelFailure
-from labeler.store.checksums import Storable, encode, failure_key
+from labeler.store.checksums import Storable, checksummed, encode, failure_key, storable_json
+from labeler.store.protocol import Saving
 from labeler.store.reader import (
     FAILURE,
     SETTINGS,
@@ -38,7 +39,7 @@ from labeler.store.reader import (
 
 _Cache = Any
 """A :class:`diskcache.Cache`, which has no types."""
-_Queued = tuple["Storable | ChecksummedRecord", Future[bool]]
+_Queued = tuple["Storable | ChecksummedRecord", Saving]
 
 _GROUP = 500
 """Most records in one transaction: all of them share one flush to the disk."""
@@ -225,9 +226,9 @@ class Writer:
         self._thread.start()
         self._opened.result()
 
-    def put(self, value: Storable | ChecksummedRecord) -> Future[bool]:
+    def put(self, value: Storable | ChecksummedRecord) -> Saving:
         """Queue a value; see :meth:`labeler.store.disk.DiskStore.put`."""
-        saved: Future[bool] = Future()
+        saved = Saving()
         # The future can no longer be canceled: a paid label is saved.
         saved.set_running_or_notify_cancel()
         in_event_loop = _in_event_loop()
@@ -466,13 +467,15 @@ def _close_quietly(cache: _Cache) -> None:
         cache.close()
 
 
-def _encoded(value: Storable | ChecksummedRecord, saved: Future[bool]) -> _EncodedRow | None:
+def _encoded(value: Storable | ChecksummedRecord, saved: Saving) -> _EncodedRow | None:
     """Encode a value; one that cannot be stored fails alone, not with its group."""
     try:
         if isinstance(value, LabelFailure):
             return _EncodedRow(FAILURE + failure_key(value), encode(value), saved, replaces=True)
-        data = value.value if isinstance(value, ChecksummedRecord) else encode(value)
-        return _EncodedRow(value.key, data, saved)
+        if isinstance(value, ChecksummedRecord):
+            return _EncodedRow(value.key, value.value, saved)
+        text = saved.text = storable_json(value)
+        return _EncodedRow(value.key, checksummed(type(value), text), saved)
     except UnstorableRecord as error:
         saved.set_exception(error)
     except Exception as error:  # noqa: BLE001 - the future raises it again

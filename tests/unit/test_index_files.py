@@ -34,7 +34,6 @@ from labeler.data.label_files import (
 )
 from labeler.data.lines import Line
 from labeler.errors import UsageError
-from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.labels.record import AnyOutcome, LabelFailure
 from records import sample_failure
 from samples import signature
@@ -464,17 +463,6 @@ def test_a_link_is_no_sidecar(tmp_path: Path) -> None:
     sidecar_of(path).symlink_to(path)
     with pytest.raises(DamagedIndex, match="link"):
         open_sidecar(path)
-
-
-def test_a_run_ends_with_an_index_that_is_up_to_date(tmp_path: Path) -> None:
-    """The next metrics need not read a label."""
-    rows = [
-        {"question": "How high?", "documents": ["It is 9 m high."], "response": f"It is {n} m."}
-        for n in range(3)
-    ]
-    api.label(rows, judge=EmbeddedJudge(), store=tmp_path / "store")
-    (segment,) = (tmp_path / "store" / INDEX_FOLDER).glob("*.index")
-    assert segment.name.startswith("000000000000-000000000003-")
 
 
 def test_the_package_and_its_help_load_nothing_heavy() -> None:

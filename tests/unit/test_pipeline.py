@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -319,6 +319,23 @@ def test_a_store_that_fails_stops_the_run() -> None:
     with pytest.raises(StoreError, match="disk full"):
         labeler.label(rows(200), judge=judge, store=FailingStore(), concurrency=2)
     assert len(judge.asked) < 20
+
+
+class OverlookingStore(MemoryStore):
+    """Another run saves its labels just after this one has looked for them."""
+
+    def absent(self, keys: Collection[str]) -> set[str]:
+        """Return all keys of several."""
+        return set(keys) if len(keys) > 1 else super().absent(keys)
+
+
+def test_labels_saved_since_rows_were_looked_up_are_not_bought() -> None:
+    """Each key is looked for again once nobody else can save it."""
+    judge, store = CountingJudge(), OverlookingStore()
+    first = labeler.label(rows(5), judge=judge, store=store)
+    again = labeler.label(rows(5), judge=judge, store=store)
+    assert len(judge.asked) == 5
+    assert [one.key for one in again] == [one.key for one in first]
 
 
 class PickyStore(MemoryStore):

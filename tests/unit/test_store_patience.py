@@ -511,7 +511,7 @@ def test_an_encoding_error_stays_with_its_record(
     def encode(record: object) -> bytes:
         raise RecursionError(repr(record))
 
-    monkeypatch.setattr(writing, "encode", encode)
+    monkeypatch.setattr(writing, "storable_json", encode)
     with pytest.raises(UnstorableRecord, match=r"'row-1' cannot be stored: RecursionError;"):
         store.put(sample_record(1)).result(10)
 

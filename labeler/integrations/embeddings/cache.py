@@ -129,7 +129,7 @@ class EmbeddingCache:
                     self.work.embedded += 1
                     saving[keys[text]] = self._put(text, vector, result.facts)
                 for saved in list(saving.values())[begun:]:
-                    await traffic.unless_stopped(asyncio.wrap_future(saved))
+                    await traffic.result_of(saved)
 
     def _put(self, text: str, vector: Vector, facts: ReplyFacts) -> Future[bool]:
         """Start saving a vector."""

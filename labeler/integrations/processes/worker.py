@@ -242,7 +242,7 @@ class _Worker:
 
     def _send(self, settled: Settled) -> None:
         self._sent += 1
-        outcome, origin = settled
+        outcome, origin, _ = settled
         judged, self._judged = self._judged, []
         votes = self._votes.pop() if self._votes else None
         self._channel.put(

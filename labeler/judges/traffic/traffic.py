@@ -15,6 +15,7 @@ import asyncio
 import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
+from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -296,17 +297,46 @@ class Traffic:
         result = asyncio.ensure_future(waiting)
         woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         result.add_done_callback(lambda _: _wake(woken))
-        self._waits.add(woken)
         try:
             # If it is stopping, a coroutine does not even start.
+            await self._done_or_stopped(result, woken)
+            return result.result()
+        finally:
+            result.cancel()
+
+    async def result_of(self, future: Future[T]) -> T:
+        """Wait for the result of another thread until the run stops.
+
+        Raises:
+            Stopped: the run stopped first.
+        """
+        loop = asyncio.get_running_loop()
+        woken: asyncio.Future[None] = loop.create_future()
+
+        def wake(_: object) -> None:
+            with suppress(RuntimeError):  # the loop is closed: nobody waits
+                loop.call_soon_threadsafe(_wake, woken)
+
+        future.add_done_callback(wake)
+        await self._done_or_stopped(future, woken)
+        return future.result()
+
+    async def _done_or_stopped(
+        self, result: Future[T] | asyncio.Future[T], woken: asyncio.Future[None]
+    ) -> None:
+        """Wait until a result is there.
+
+        Raises:
+            Stopped: the run stopped first.
+        """
+        self._waits.add(woken)
+        try:
             if not (self.stopping.is_set() or result.done()):
                 await woken
             if not result.done():
                 raise Stopped
-            return result.result()
         finally:
             self._waits.discard(woken)
-            result.cancel()
 
     def stop(self) -> None:
         """Send nothing more, and wake all waiting senders."""
