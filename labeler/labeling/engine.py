@@ -9,6 +9,7 @@ import asyncio
 import atexit
 import contextlib
 import threading
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Any, NoReturn, TypeVar
@@ -19,6 +20,11 @@ T = TypeVar("T")
 
 _AHEAD = 16
 """Unfinished jobs for each request in flight: no place idles while some jobs pause or wait."""
+_READY, _FEWEST_READY = 2, 128
+"""Jobs that only wait for a slot, for each request in flight, and at least: to prepare more of them
+takes the interpreter from the requests in flight, most of all at the start."""
+_LOOK = 0.005
+"""Seconds until another look at their number."""
 
 
 def succeeded(future: Future[Any]) -> bool:
@@ -51,6 +57,7 @@ class Engine:
         self._grace, self._last, self._after = grace, last, after
         self._loop = asyncio.new_event_loop()
         self._unfinished = threading.Semaphore(_AHEAD * traffic.concurrency)
+        self._submitted = self._started = 0
         self._stopped = False
         self._jobs: set[asyncio.Task[Any]] = set()
         self._failed: Future[NoReturn] = Future()
@@ -62,7 +69,7 @@ class Engine:
     def submit(
         self, job: Callable[[], Coroutine[Any, Any, T]], traffic: Traffic | None = None
     ) -> Future[T]:
-        """Start a job; waits while very many are unfinished.
+        """Start a job; waits while very many are unfinished, or many wait for a slot.
 
         Args:
             job: makes the coroutine.
@@ -71,9 +78,14 @@ class Engine:
         Raises:
             Exception: that of the first job that failed.
         """
+        traffic = traffic or self._traffic
         self._unfinished.acquire()
+        most = max(_FEWEST_READY, _READY * traffic.concurrency)
+        while self._submitted - self._started + traffic.ready >= most and not self.failed:
+            time.sleep(_LOOK)
         self._raise_failure()
-        watched = self._watched(job, traffic or self._traffic)
+        self._submitted += 1
+        watched = self._watched(job, traffic)
         future = asyncio.run_coroutine_threadsafe(watched, self._loop)
         future.add_done_callback(lambda _: self._unfinished.release())
         return future
@@ -140,6 +152,7 @@ class Engine:
             self._failed.result()
 
     async def _watched(self, job: Callable[[], Coroutine[Any, Any, T]], traffic: Traffic) -> T:
+        self._started += 1
         stopping = self._traffic.stopping
         if stopping.is_set():
             raise asyncio.CancelledError

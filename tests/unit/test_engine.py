@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
+from contextlib import suppress
 
 import pytest
 
@@ -76,6 +77,36 @@ def test_stopping_lets_running_jobs_finish_and_starts_no_others(
         with pytest.raises(CancelledError):
             job.result()
     assert farewells == ["closed"]
+
+
+@pytest.mark.parametrize(("pauses", "most"), [(False, 128), (True, 320)])
+def test_no_more_jobs_are_made_than_soon_begin(pauses: bool, most: int) -> None:
+    """Jobs that only wait for a slot are few; those that pause hold none up."""
+    engine, going_on = engine_of(20, []), threading.Event()
+
+    async def placed() -> None:
+        async with current().slot():
+            while not going_on.is_set():
+                await (current().sleep(0.01) if pauses else asyncio.sleep(0.01))
+
+    def submit() -> None:
+        with suppress(CancelledError):
+            while not going_on.is_set():
+                engine.submit(placed)
+                made.append(1)
+
+    made = list[int]()
+    engine._traffic.labeled()  # the slot is held through pauses before the first label
+    thread = threading.Thread(target=submit)
+    thread.start()
+    until = time.monotonic() + 10
+    while len(made) < most and time.monotonic() < until:
+        time.sleep(0.01)
+    time.sleep(0.1)
+    assert most <= len(made) <= most + 20
+    going_on.set()
+    thread.join(10)
+    engine.stop()
 
 
 def test_patience_ends(farewells: list[str]) -> None:

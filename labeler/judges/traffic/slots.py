@@ -86,6 +86,11 @@ class Slots:
         return self._limit >= self._maximum
 
     @property
+    def waiting(self) -> int:
+        """Jobs that wait for a slot."""
+        return len(self._waiting)
+
+    @property
     def limit(self) -> int:
         """Slots that exist now."""
         return max(1, int(self._limit))

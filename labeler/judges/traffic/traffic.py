@@ -167,6 +167,11 @@ class Traffic:
         """When the latest of the answered requests was sent."""
         self._begun = self._in_flight = 0
 
+    @property
+    def ready(self) -> int:
+        """Jobs that wait for a slot and nothing else; readable on any thread."""
+        return self._slots.waiting
+
     def for_server(self, concurrency: int | None = None, budget: Budget | None = None) -> Traffic:
         """Return traffic control for another server of the same run.
 
