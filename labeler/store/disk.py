@@ -43,9 +43,8 @@ from labeler.store.reader import (
     Row,
     require_private,
     store_error,
-    write_header,
 )
-from labeler.store.writer import ChecksummedRecord, Writer, open_cache
+from labeler.store.writer import ChecksummedRecord, Writer, create_cache
 
 _Value = TypeVar("_Value")
 
@@ -376,9 +375,8 @@ def _create_file(directory: Path) -> None:
 
 def _place_new_file(directory: Path) -> None:
     with TemporaryDirectory(prefix=".new-", suffix=partial_suffix(), dir=directory) as temporary:
-        open_cache(Path(temporary), 0).close()
+        create_cache(Path(temporary))
         created = Path(temporary, FILE)
-        write_header(created)
         try:
             os.link(created, directory / FILE)
         except FileExistsError:

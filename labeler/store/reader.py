@@ -401,10 +401,14 @@ def checkpoint(directory: Path) -> None:
 
 
 def write_header(file: Path) -> None:
-    """Write the application id and the format version to a new file's header."""
+    """Make a new file a label store: its program, its format, and that each save is flushed."""
+    durable = {"name": "sqlite_synchronous", "value": SETTINGS["sqlite_synchronous"]}
     with closing(open_connection(file, "rw", 0)) as connection:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {FORMAT}")
+        connection.execute("UPDATE Settings SET value = :value WHERE key = :name", durable)
+    with file.open("rb") as written:
+        os.fsync(written.fileno())
 
 
 def require_store(connection: sqlite3.Connection, directory: Path) -> None:

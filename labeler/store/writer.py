@@ -26,6 +26,7 @@ from labeler.store.checksums import Storable, checksummed, encode, failure_key, 
 from labeler.store.protocol import Saving
 from labeler.store.reader import (
     FAILURE,
+    FILE,
     SETTINGS,
     Database,
     checkpoint,
@@ -35,6 +36,7 @@ from labeler.store.reader import (
     remedy,
     store_error,
     wait_for_write_lock,
+    write_header,
 )
 
 _Cache = Any
@@ -450,10 +452,17 @@ class Writer:
 
 
 def open_cache(directory: Path, lock_timeout: float) -> _Cache:
-    """Open a label store's file for writing; create it if missing."""
+    """Open a label store's file for writing."""
     cache = diskcache.Cache(str(directory), timeout=lock_timeout, disk=BytesDisk, **SETTINGS)
     _lengthen_log(cache)
     return cache
+
+
+def create_cache(directory: Path) -> None:
+    """Create an empty file, flushed once at the end: diskcache flushes each of its settings."""
+    unflushed = {**SETTINGS, "sqlite_synchronous": 0}
+    diskcache.Cache(str(directory), disk=BytesDisk, **unflushed).close()
+    write_header(directory / FILE)
 
 
 def _lengthen_log(cache: _Cache) -> None:
