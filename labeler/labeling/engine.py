@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 _AHEAD = 16
 """Unfinished jobs for each request in flight: no place idles while some jobs pause or wait."""
-_READY, _FEWEST_READY = 2, 128
+_READY, _FEWEST_READY = 2, 32
 """Jobs that only wait for a slot, for each request in flight, and at least: to prepare more of them
 takes the interpreter from the requests in flight, most of all at the start."""
 _LOOK = 0.005

@@ -79,7 +79,7 @@ def test_stopping_lets_running_jobs_finish_and_starts_no_others(
     assert farewells == ["closed"]
 
 
-@pytest.mark.parametrize(("pauses", "most"), [(False, 128), (True, 320)])
+@pytest.mark.parametrize(("pauses", "most"), [(False, 40), (True, 320)])
 def test_no_more_jobs_are_made_than_soon_begin(pauses: bool, most: int) -> None:
     """Jobs that only wait for a slot are few; those that pause hold none up."""
     engine, going_on = engine_of(20, []), threading.Event()
