@@ -57,7 +57,7 @@ def chromium() -> Iterator[Browser]:
 
     with sync_playwright() as driver:
         browser = driver.chromium.launch(
-            executable_path=shutil.which(_CHROMIUM), args=list(_FLAGS), timeout=60_000
+            executable_path=shutil.which(_CHROMIUM), args=list(_FLAGS), timeout=120_000
         )
         yield browser
         browser.close()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 
-SECONDS = 120.0
+SECONDS = 180.0
 """Far more than a run takes; one that hangs is ended then."""
 LABELER = (sys.executable, "-m", "labeler")
 ON_RAY = ("--engine", "ray", "--workers", "2")

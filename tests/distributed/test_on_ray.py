@@ -93,7 +93,7 @@ def test_a_killed_worker_costs_what_it_had_in_flight_and_no_row(
     with Provider(latency=lambda _: gate.latency(), record=False) as provider:
         options = ["--input", rows, "-o", "labels", "--concurrency", IN_FLIGHT, *hosted(provider)]
         with labeling(tmp_path, *options, **ray_cluster.variables) as run:
-            assert gate.reached.wait(60)
+            assert gate.reached.wait(SECONDS)
             ray_cluster.kill_a_worker()
             code, said = run.end()
         assert code == 0, said
@@ -126,7 +126,7 @@ def test_a_run_that_is_broken_off_says_what_it_stored_and_the_next_one_goes_on(
     with Provider(latency=latency, record=False) as provider:
         options = ["--input", rows, "-o", "labels", "--concurrency", 1, *hosted(provider)]
         with labeling(tmp_path, *options, **ray_cluster.variables) as run:
-            assert gate.reached.wait(60)
+            assert gate.reached.wait(SECONDS)
             broken_off.set()
             run.interrupt()
             _, said = run.end()
