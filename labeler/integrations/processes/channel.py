@@ -19,8 +19,8 @@ from labeler.labeling.canaries import CanaryCounts
 from labeler.labels.record import RECORDS, AnyOutcome, LabelFailure
 from labeler.sentences.example import Example
 
-_MOST = 64
-"""Messages that are sent at once, if they wait anyway."""
+MOST = 64
+"""Messages that are sent or read at once, if they wait anyway."""
 
 
 class Sent(Struct, frozen=True, array_like=True):
@@ -211,7 +211,7 @@ class Channel:
         while open_:
             batch = [self._outbox.get()]
             with suppress(Empty):
-                while len(batch) < _MOST:
+                while len(batch) < MOST:
                     batch.append(self._outbox.get_nowait())
             open_ = batch[-1] is not self
             with suppress(OSError):  # the reading thread notices that the other side has ended

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from multiprocessing.connection import Connection
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Any, Literal, cast
 
@@ -24,6 +24,7 @@ from labeler.errors import FatalJudgeError, LabelerError, ending_of
 from labeler.integrations.batch.folder import PendingKeys
 from labeler.integrations.opentelemetry import judge_call
 from labeler.integrations.processes.channel import (
+    MOST,
     Answer,
     Asked,
     Awaited,
@@ -160,7 +161,8 @@ class _Worker:
                     self._settle_all(run, Poll(run, tasks, self, retrievals).submit)
                 else:
                     submission = Submission(run, tasks, self._canaries, retrievals)
-                    self._settle_all(run, submission.submit, submission.collect_canaries)
+                    collect = submission.collect_canaries
+                    self._settle_all(run, submission.submit, collect, submission.ahead)
         finally:
             with suppress(FatalJudgeError):  # the parent has ended
                 self._own.release()
@@ -199,24 +201,27 @@ class _Worker:
         run: Run,
         submit: Callable[[Row], Iterable[Pending]],
         collect: Callable[..., None] = lambda **_: None,
+        ahead: Callable[[Iterable[Row]], Iterable[Any]] = iter,
     ) -> None:
-        """Submit each row when it comes, and send each outcome when it and those before it are in.
+        """Submit rows when they come, and send each outcome when it and those before it are in.
 
         Args:
             run: the run.
             submit: submits the tasks of a row.
             collect: collects canaries; with ``wait`` all of them.
+            ahead: prepares rows before they are submitted.
         """
         buffer: deque[Pending] = deque()
-        awaited = 0
+        awaited, over = 0, False
         try:
-            while not isinstance(message := self._inbox.get(), End):
-                if isinstance(message, Awaited):
-                    awaited = message.number
-                elif message is not None:
-                    for pending in submit(message.read()):
-                        buffer.append(pending)
-                        self._watch(pending.futures)
+            while not over:
+                messages = self._received()
+                over = any(isinstance(one, End) for one in messages)
+                awaited = max([awaited, *(m.number for m in messages if isinstance(m, Awaited))])
+                rows = (one.read() for one in messages if isinstance(one, Asked))
+                for pending in itertools.chain.from_iterable(map(submit, ahead(rows))):
+                    buffer.append(pending)
+                    self._watch(pending.futures)
                 while buffer and (run.failed or _is_over(buffer, is_awaited=self._sent < awaited)):
                     self._send(buffer.popleft().settle())
                     collect(wait=False)
@@ -230,6 +235,14 @@ class _Worker:
             while buffer and buffer[0].succeeded:
                 self._send(buffer.popleft().settle())
             raise
+
+    def _received(self) -> list[Asked | Awaited | End | None]:
+        """Wait for a message, and return it with those that came with it."""
+        messages = [self._inbox.get()]
+        with suppress(Empty):
+            while len(messages) < MOST:
+                messages.append(self._inbox.get_nowait())
+        return messages
 
     def _watch(self, futures: Iterable[Future[Any]]) -> None:
         """Look at the buffer again when a job ends."""
