@@ -72,11 +72,6 @@ TITLES: Mapping[str, str] = {
 }
 """Sections of the page, in order, by the run that makes each."""
 
-TRANSPORT = """\
-openai's aiohttp transport took 2.6 ms of processor time a call of the bare client, its default
-3.3 ms; with all of labeler, 6.3 and 6.4 ms a record. This version and one with the default
-alternated, in 4 pairs of runs with 1,000 records each, on 2026-11-23 on a busy machine.
-"""
 INTRO = """\
 # Reliability
 
@@ -158,11 +153,10 @@ def about(name: str, scale: Scale) -> str:
     if name in {"unrelated", "unrelated-many"}:
         return f"{count:,} records, at several servers side by side.\n"
     over = f", {RESPONSES} over each retrieval" * (name == "kills-blind")
-    text = (
+    return (
         f"{count:,} records{over}, {scale.latency:g} s before each answer, "
         f"`--concurrency {scale.concurrency}`.\n"
     )
-    return f"{text}\n{TRANSPORT}" if name == "throughput" else text
 
 
 def table(findings: Iterable[Finding]) -> Iterator[str]:
