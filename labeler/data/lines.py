@@ -45,7 +45,7 @@ class Line(NamedTuple):
     where: str
     """``FILE:LINE``, counted from 1."""
     content: bytes
-    """Its bytes, up to one byte over the limit."""
+    """Its bytes; of one over the limit, as much as shows that it is over."""
 
 
 def read_lines(path: str | Path) -> Iterator[Line]:
@@ -66,11 +66,17 @@ def read_lines(path: str | Path) -> Iterator[Line]:
 
 def bounded_lines(file: IO[bytes]) -> Iterator[bytes]:
     """Read the lines of a file; of one over the limit, as much as shows that it is over."""
-    for content in iter(lambda: file.readline(LONGEST_LINE + 1), b""):
-        if len(content) > LONGEST_LINE and not content.endswith(b"\n"):
-            while (rest := file.readline(_BUFFER)) and not rest.endswith(b"\n"):
-                pass
-        yield content
+    for start in iter(lambda: file.readline(_BUFFER), b""):
+        yield start if start.endswith(b"\n") else _long_line(start, file)
+
+
+def _long_line(start: bytes, file: IO[bytes]) -> bytes:
+    """Read the rest of a line, in one growing piece of memory: many would stay with the process."""
+    line, piece = bytearray(start), start
+    while not piece.endswith(b"\n") and (piece := file.readline(_BUFFER)):
+        if len(line) <= LONGEST_LINE:
+            line += piece
+    return bytes(line)
 
 
 def pieces(file: IO[bytes]) -> Iterator[bytes]:
@@ -117,7 +123,7 @@ def is_remote(name: str) -> bool:
 @contextlib.contextmanager
 def _decompressed(file: IO[bytes]) -> Iterator[IO[bytes]]:
     with file, gzip.GzipFile(fileobj=file) as content:
-        yield content  # type: ignore[misc] # a GzipFile has all that readers of bytes need
+        yield io.BufferedReader(content, _BUFFER)
 
 
 def _open_local(name: str) -> IO[bytes]:

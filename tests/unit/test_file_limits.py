@@ -159,6 +159,15 @@ def test_a_line_without_end_takes_bounded_memory(
         tracemalloc.stop()
 
 
+@pytest.mark.usefixtures("_small")
+def test_lines_of_any_length_up_to_the_limit_are_read_whole(tmp_path: Path) -> None:
+    """However many pieces a line is read in, and without a line break at the end too."""
+    content = [b"x" * size + b"\n" for size in (1, 511, 512, 513, 1024, LIMIT - 1)] + [b"y" * LIMIT]
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(b"".join(content))
+    assert [line.content for line in lines.read_lines(path)] == content
+
+
 def test_a_name_that_stands_twice_is_refused(tmp_path: Path) -> None:
     """A reader would silently pick one of the two; the message names file, line and name."""
     twice = '{"id": "2", "question": "a?", "question": "b?", "documents": ["d."], "response": "r."}'
