@@ -14,7 +14,6 @@ import platform
 import random
 import re
 import resource
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -76,8 +75,6 @@ class Figures:
     index: float
     merge: float
     """Rows a second."""
-    metrics: float
-    """Rows a second that metrics are computed of, from partitions."""
 
 
 def write_rows(path: Path, rows: int, first: int = 0) -> None:
@@ -182,7 +179,6 @@ def measure(folder: Path, rows: int) -> Figures:
     merged = command(folder, "store", "merge", shards, "--into", "merged")
     starting = command(folder, "schema").seconds
     command(folder, "index", "merged")
-    metrics = [command(folder, "metrics", name, "--json") for name in ("out", copies(folder))]
     return Figures(
         embedded,
         (rows - rows // 10) / (alone.seconds - few.seconds),
@@ -194,7 +190,6 @@ def measure(folder: Path, rows: int) -> Figures:
         size(folder / "out", "*.parquet") / rows,
         size(folder / "merged" / "index") / rows,
         rows / (merged.seconds - starting),
-        3 * rows / max(metrics[1].seconds - metrics[0].seconds, 0.01),
     )
 
 
@@ -207,16 +202,6 @@ def hosted_alone(folder: Path, rows: str) -> Took:
         return command(folder, "label", f"{rows}/rows.parquet", *judge, *options, *output)
 
 
-def copies(folder: Path) -> str:
-    """A folder with each partition four times."""
-    target = folder / "four"
-    target.mkdir()
-    for number in range(4):
-        for part in (folder / "out").glob("*.parquet"):
-            shutil.copy(part, target / f"{number}-{part.name}")
-    return target.name
-
-
 def tables(found: Figures, rows: int) -> str:
     """The tables of the page."""
     return "\n".join([*_measured(found, rows), "", *_reckoned(found)])
@@ -226,7 +211,7 @@ def _measured(found: Figures, rows: int) -> list[str]:
     each = found.embedded[2] / found.embedded[1]
     return [
         (
-            f"Measured with {rows} rows on {os.cpu_count()} processors ({platform.machine()}, "
+            f"Measured with {rows:,} rows on {os.cpu_count()} processors ({platform.machine()}, "
             f"Python {platform.python_version()}, Ray {version('ray')}):"
         ),
         "",
@@ -247,7 +232,6 @@ def _measured(found: Figures, rows: int) -> list[str]:
             f"{found.shard:.0f}, {found.store:.0f}, {found.partition:.0f}, {found.index:.0f} |"
         ),
         f"| `labeler store merge` | {found.merge:.0f} rows/s |",
-        f"| `labeler metrics FOLDER` of partitions | {found.metrics:.0f} rows/s |",
     ]
 
 
@@ -307,7 +291,7 @@ def _reckoned(found: Figures) -> list[str]:
 def main() -> None:
     """Measure, and print or write the tables."""
     options = argparse.ArgumentParser(description=main.__doc__)
-    options.add_argument("--rows", type=int, default=2000)
+    options.add_argument("--rows", type=int, default=10_000)
     options.add_argument("--write", type=Path, help="page whose tables are replaced")
     given = options.parse_args()
     with tempfile.TemporaryDirectory(prefix="ray-label-") as folder:

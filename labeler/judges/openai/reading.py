@@ -96,7 +96,7 @@ def flat(answer: dict[str, Any], *, terse: bool = False) -> str | bytes:
             entry.update({**dict.fromkeys(empty, ()), **decision})
     try:
         return to_json(answer, inf_nan_mode="constants")
-    except ValueError:  # a lone surrogate
+    except ValueError:  # a lone surrogate, or nested deeper than it writes
         return json.dumps(answer)
 
 

@@ -113,7 +113,7 @@ class ReadResponse(NamedTuple):
         return self.content
 
     def to(self, request: Request) -> Response:
-        """Return the same response as one of an HTTP client."""
+        """Return it as a response of an HTTP client, with the standard reason phrase."""
         pairs = [(name.lower().encode(), value) for name, value in self.headers.items()]
         kept = [(n, v.encode(errors="surrogateescape")) for n, v in pairs if n not in _REPLACED]
         return Response(self.status_code, headers=kept, content=self.content, request=request)

@@ -1,8 +1,8 @@
 """Adaptive concurrency: find how many requests a server accepts at once, as TCP finds capacity.
 
-The limit starts low and doubles with every clean round until the server limits the rate; in a
-quarter of a second at least, because many servers allow a burst of a second, and one slot at a
-time, so that few requests are on their way when the burst ends. After that, each excess of rate
+The limit starts low and doubles with every clean round until the server limits the rate; one slot
+at a time, so that few requests are on their way when a burst ends that the server allows, and one
+doubling each quarter of a second, of which one may be saved up. After that, each excess of rate
 limit errors takes a fifth away, or half if it is the first or follows another at once. Each clean
 round adds a little, less near the limit at which the previous excess began. Rate limit errors that
 come at any load, as from a shared quota, are no excess
@@ -20,7 +20,7 @@ from labeler.judges.traffic.excess import RateLimitErrors
 
 _START = 16
 _DOUBLING_SECONDS = 0.25
-"""Shortest time in which the limit doubles."""
+"""Time that allows the limit to double once."""
 _REDUCTION, _FAR_REDUCTION = 0.8, 0.5
 _FAR_ROUNDS = 2
 """Rounds after a reduction in which another excess shows that the limit is far too high."""

@@ -131,7 +131,7 @@ def _split(splitter: Splitter, text: str) -> list[Piece]:
     """Split a text; an error of the splitter concerns this row alone."""
     try:
         if len(text) > _LONGEST_KEPT:
-            return splitter.split(text)
+            return list(splitter.split(text))
         return _split_once(splitter, text)
     except (BadRow, UsageError):
         raise
@@ -149,8 +149,9 @@ def _split_once(splitter: Splitter, text: str) -> list[Piece]:
     return list(splitter.split(text))  # an iterator would be empty the next time
 
 
-_LONGEST_KEPT = 20_000
-"""Characters of a text whose sentences are kept for the next rows."""
+_LONGEST_KEPT = 4_000
+"""Characters of a text whose sentences are kept for the next rows: each may become a sentence of
+several hundred bytes."""
 
 
 def _given_pieces(example: Example) -> tuple[list[list[Piece]], list[Piece]]:
