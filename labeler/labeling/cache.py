@@ -82,7 +82,7 @@ class LabelCache:
 
     def look_ahead(self, keys: Collection[str]) -> None:
         """Note which keys of the next tasks are not stored: :meth:`glance` asks for no others."""
-        self._absent = self.store.absent(keys)
+        self._absent = self.store.absent(keys) if keys else set()
 
     def glance(self, task: Task[Any]) -> AnyOutcome | None:
         """Return the stored outcome of a task, unless it was not stored when last looked for.

@@ -407,7 +407,7 @@ def write_header(file: Path) -> None:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {FORMAT}")
         connection.execute("UPDATE Settings SET value = :value WHERE key = :name", durable)
-    with file.open("rb") as written:
+    with file.open("r+b") as written:  # Windows flushes no file that is only read
         os.fsync(written.fileno())
 
 

@@ -213,6 +213,12 @@ class _Worker:
         """
         buffer: deque[Pending] = deque()
         awaited, over = 0, False
+
+        def send_over() -> None:
+            while buffer and (run.failed or _is_over(buffer, is_awaited=self._sent < awaited)):
+                self._send(buffer.popleft().settle())
+                collect(wait=False)
+
         try:
             while not over:
                 messages = self._received()
@@ -222,9 +228,8 @@ class _Worker:
                 for pending in itertools.chain.from_iterable(map(submit, ahead(rows))):
                     buffer.append(pending)
                     self._watch(pending.futures)
-                while buffer and (run.failed or _is_over(buffer, is_awaited=self._sent < awaited)):
-                    self._send(buffer.popleft().settle())
-                    collect(wait=False)
+                    send_over()  # to submit the next one may take as long as an answer
+                send_over()
                 if self._own.are_limited and not buffer and self._inbox.empty():
                     run.submit_job(self._rest)
             while buffer:
