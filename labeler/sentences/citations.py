@@ -81,7 +81,8 @@ _TITLES = "|".join(
     belege|r[ée]f[ée]rences|bibliographie|fuentes?|referencias?|bibliograf[íi]a|font[ei]s?
     riferimenti|refer[êe]ncias|bron(?:nen|vermelding)?|referenties|źródł[ao]|bibliografia|käll(?:or|a)
     kilder?|lähteet|zdroje|kaynak(?:lar|ça)?|nguồn|sumber|источники?|ссылки|примечания
-    (?:список )?литератур[аы]|джерела|πηγές|βιβλιογραφία|מקורות|المصادر|المصدر|المراجع|स्रोत|संदर्भ|引用元?|出典|情報源
+    (?:список )?литератур[аы]|джерела|πηγές|βιβλιογραφία|מקורות|المصادر|المصدر|المراجع|स्रोत|संदर्भ
+    引用元?|出典|情報源
     (?:参考|參考|引用)?(?:资料|資料|文献|文獻|来源|來源|出处|出處)|(?:资料|資料)[来來]源|출처
     참고 ?(?:문헌|자료)|แหล่งที่มา|อ้างอิง
     """.strip().split("\n    ")

@@ -12,7 +12,7 @@ from audited import judged
 from labeler.audit import CHECKS, Finding, audit_labels, findings_of, suspicion_score
 from labeler.audit.export import escape_formula
 from labeler.audit.mentions import named_keys
-from labeler.audit.numerals import claimed_figures, is_known, known_figures
+from labeler.sentences.numbers import claimed_figures, is_known, known_figures
 from labeler.audit.stances import affirms, denies
 from labeler.labels.record import LabelRecord
 

@@ -330,7 +330,10 @@ def _contradicting(claim: Claim, evidence: Evidence, index: DocumentIndex) -> tu
     """Return the key of the sentence that differs only by a negation or by a number, if any."""
     if evidence.flipped:
         return evidence.closest[:1]
-    rest = claim.words - claim.numbers
+    numbers = claim.numbers
+    if any(map(index.may_have, numbers - index.weights.keys())):
+        return ()
+    rest = claim.words - numbers
     matches = index.closest(rest) if evidence.numbers else []
     if not matches or matches[0].adds < SAME_STATEMENT:
         return ()

@@ -9,7 +9,7 @@ from statistics import fmean, pstdev
 from typing import NamedTuple, TypeVar
 
 from labeler.judges.embedded.index import THOUSAND, DocumentIndex
-from labeler.judges.embedded.plain_text import plain, plain_sentence
+from labeler.judges.embedded.plain_text import PlainText
 from labeler.judges.embedded.support import EMPTY, Evidence, weigh
 from labeler.sentences.example import KeyedExample
 from labeler.sentences.statements import Claim, read_claim
@@ -76,7 +76,8 @@ class Features(NamedTuple):
 
 def describe(example: KeyedExample) -> Features:
     """Describe every sentence of a record."""
-    claims = [read_claim(plain_sentence(sentence)) for sentence in example.response]
+    plain = PlainText.of(example)
+    claims = [read_claim(plain.sentence(sentence)) for sentence in example.response]
     asked = surface_words(plain(example.question))
     asked_stems = stems(asked)
     question = set(asked_stems) - STOP_WORDS

@@ -9,8 +9,9 @@ from functools import cached_property, lru_cache
 from itertools import chain, pairwise
 from typing import NamedTuple
 
+from labeler.judges.embedded.plain_text import PlainText
 from labeler.sentences.example import KeyedExample
-from labeler.sentences.words import STOP_WORDS, stems, surface_words
+from labeler.sentences.words import STOP_WORDS, is_number, stems, surface_words
 
 THOUSAND = 1000
 """Weights are whole thousandths."""
@@ -45,6 +46,7 @@ class DocumentIndex:
     def __init__(
         self, example: KeyedExample, wanted: set[str], plain: Callable[[str], str] = str
     ) -> None:
+        self._plain = plain
         self.keys = example.document_keys()
         self.lengths = [len(document) for document in example.documents]
         self.sequences = [stems(surface_words(plain(s.text))) for s in example.document_sentences()]
@@ -58,6 +60,14 @@ class DocumentIndex:
             for word in content & wanted:
                 self.places[word].append(place)
         self.pairs = set(chain.from_iterable(map(pairwise, self.sequences)))
+
+    def may_have(self, number: str) -> bool:
+        """Return True if a number that may be read in two ways is one of the documents' numbers."""
+        if not isinstance(self._plain, PlainText):
+            return False
+        values = self._plain.values
+        own = values(number)
+        return any(not {*values(n)}.isdisjoint(own) for n in filter(is_number, self.weights))
 
     def mass(self, words: Iterable[str]) -> int:
         """Return the weight of words, including those that no document contains."""

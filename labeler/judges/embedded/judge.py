@@ -35,7 +35,7 @@ from labeler.judges.embedded.explain import (
     explain_relevance,
     explain_support,
 )
-from labeler.judges.embedded.plain_text import plain
+from labeler.judges.embedded.plain_text import PlainText
 from labeler.judges.embedded.probabilities import probabilities
 from labeler.judges.embedded.scoring import Scores, score
 from labeler.judges.embedded.support import Evidence
@@ -59,14 +59,14 @@ class Version:
     Attributes:
         score: scores a record.
         thresholds: support, relevance and utilization from which a score is positive.
-        plain: text as it is compared.
+        plain: returns how a record's texts are compared.
         measure: words for its numbers in explanations.
         not_measured: metrics that its labels say nothing about.
     """
 
     score: Callable[[KeyedExample], Scores]
     thresholds: Callable[[], Sequence[float]]
-    plain: Plain = str
+    plain: Callable[[KeyedExample], Plain] = lambda _: str
     measure: Measure = SCORE
     not_measured: tuple[str, ...] = ()
 
@@ -79,7 +79,11 @@ VERSIONS.add(
 VERSIONS.add(
     "lexical-2",
     Version(
-        probabilities, lambda: load_weights().thresholds, plain, PROBABILITY, ("completeness",)
+        probabilities,
+        lambda: load_weights().thresholds,
+        PlainText.of,
+        PROBABILITY,
+        ("completeness",),
     ),
 )
 NEWEST = "lexical-2"
@@ -147,7 +151,9 @@ class EmbeddedJudge:
                 SUPPORT_THRESHOLD if scores.adherence is not None else self.spec.support_threshold
             )
             output = task.kind.profile.output
-            label = with_claims(label, output, example, scores, threshold, plain=version.plain)
+            label = with_claims(
+                label, output, example, scores, threshold, plain=version.plain(example)
+            )
         return JudgeReply(
             answer=lowered(label, task.answer_type),
             facts=ReplyFacts(served_model=self.spec.model, attempts=1),
