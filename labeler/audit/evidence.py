@@ -13,9 +13,10 @@ from labeler.audit.registry import Found, check, name_some
 from labeler.audit.subject import Subject
 from labeler.labels.answers import SentenceSupport
 from labeler.sentences.keys import position
+from labeler.sentences.negation import negations
 from labeler.sentences.numbers import claimed_figures, is_known
 from labeler.sentences.statements import Claim
-from labeler.sentences.words import SCAFFOLD, STOP_WORDS, negations
+from labeler.sentences.words import SCAFFOLD, STOP_WORDS
 
 SAME = 0.8
 """Share of common words, in both directions, from which two sentences say the same."""
@@ -109,7 +110,9 @@ def number_not_in_support(subject: Subject) -> Iterator[Found]:
         named = subject.named(entry)
         missing = _missing(subject, entry, claim, subject.figures(*named) | subject.asked_figures)
         elsewhere = [
-            number for number in missing if number not in _missing(subject, entry, claim, everywhere)
+            number
+            for number in missing
+            if number not in _missing(subject, entry, claim, everywhere)
         ]
         if elsewhere:
             yield Found(
@@ -119,9 +122,7 @@ def number_not_in_support(subject: Subject) -> Iterator[Found]:
             )
 
 
-def _missing(
-    subject: Subject, entry: SentenceSupport, claim: Claim, known: set[str]
-) -> list[str]:
+def _missing(subject: Subject, entry: SentenceSupport, claim: Claim, known: set[str]) -> list[str]:
     """Return the unknown numbers of a sentence, as written; none if it was calculated."""
     if "numerical_reasoning" in entry.supporting_sentence_keys:
         return []

@@ -134,8 +134,7 @@ def decimal_marks(texts: Iterable[str]) -> str:
 
 def claimed_figures(text: str, marks: str = ".") -> dict[str, tuple[str, ...]]:
     """Return the numbers that a sentence claims: as written, and the values that each may have."""
-    plain = _REFERENCE.sub(" ", without_markers(_in_digits(text)))
-    plain = _CONVERTED.sub(r"\g<kept>", plain)
+    plain = _claiming(without_markers(_in_digits(text)))
     return {match[0].strip(): _values(match, marks) for match in _FIGURE.finditer(plain)}
 
 
@@ -178,9 +177,14 @@ def with_plain_numbers(text: str, marks: str = ".") -> str:
     return _ANY.sub(lambda match: _only(read_number(match[0], marks), match[0]), text)
 
 
-def separate_numbers(text: str) -> list[str]:
-    """Return the numbers of a text that are no part of a name."""
-    return _SEPARATE.findall(text)
+def claimed_numbers(text: str) -> list[str]:
+    """Return the numbers that a text in plain digits claims."""
+    return _SEPARATE.findall(_claiming(text))
+
+
+def _claiming(text: str) -> str:
+    """Return a text without references, such as step 3, and without conversions of units."""
+    return _CONVERTED.sub(r"\g<kept>", _REFERENCE.sub(" ", text))
 
 
 @lru_cache(maxsize=4096)
@@ -222,9 +226,7 @@ def _values(match: re.Match[str], marks: str) -> tuple[str, ...]:
         # "1 250" may be two numbers.
         return (*values, match["digits"]) if match["digits"].count(" ") == 1 else values
     scaled = (
-        _text(Decimal(value) * _SCALES[scale.lower()])
-        for value in values
-        if value.count(".") <= 1
+        _text(Decimal(value) * _SCALES[scale.lower()]) for value in values if value.count(".") <= 1
     )
     # 90 m is 90 meters or 90 million.
     return (*scaled, *values) if len(scale) == 1 and scale.isascii() else tuple(scaled)

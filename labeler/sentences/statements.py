@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from labeler.sentences.example import Sentence
-from labeler.sentences.numbers import separate_numbers
+from labeler.sentences.numbers import claimed_numbers
 from labeler.sentences.words import SCAFFOLD, STOP_WORDS, names, stems, surface_words, written
 
 # The number of a list item, which splitters leave at either end of a sentence or inside it. After
@@ -62,8 +62,9 @@ class Claim:
 
     @property
     def numbers(self) -> set[str]:
-        """The separate numbers."""
-        return self.words.intersection(separate_numbers(self.text))
+        """The separate numbers, but for the count of what an introduction introduces."""
+        found = self.words.intersection(claimed_numbers(self.text))
+        return {number for number in found if len(number) > 1} if self.introduces else found
 
     @property
     def names(self) -> frozenset[str]:

@@ -77,10 +77,11 @@ _SAYING_WORDS = _vocabulary(
     """
 )
 
-_NEGATORS = _vocabulary(
+NEGATORS = _vocabulary(
     "no not never none nothing neither nor without cannot lack avoid unable fail refrain"
 )
-_UNTOUCHED = STOP_WORDS | _NEGATORS
+"""Words that negate, besides those that end in "n't"."""
+_UNTOUCHED = STOP_WORDS | NEGATORS
 
 _UNITS = _vocabulary(
     """
@@ -128,7 +129,7 @@ def stem(word: str) -> str:
     if len(word) <= _SHORTEST_STEM or word in _UNTOUCHED or not word[0].isalpha():
         return word
     whole, word = word, _strip_suffix(_strip_plural(word))
-    if word in _NEGATORS:  # "noted" denies nothing
+    if word in NEGATORS:  # "noted" denies nothing
         return whole
     if len(word) > _SHORTEST_STEM + 1:
         word = word.removesuffix("e")
@@ -214,9 +215,3 @@ def names(text: str) -> frozenset[str]:
     later = text[first.end() :].split() if first else ()
     capitalized = [word for word in later if word.strip(_OPENING)[:1].isupper()]
     return frozenset(stems(surface_words(" ".join(capitalized)))) - STOP_WORDS
-
-
-def negations(sequence: Sequence[str]) -> int:
-    """Count the negating stems; an initial "no" answers a question and does not count."""
-    negating = sum(word in _NEGATORS or word.endswith("n't") for word in sequence)
-    return negating - (sequence[:1] == ["no"])

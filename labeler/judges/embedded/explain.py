@@ -62,6 +62,7 @@ def explain_support(evidence: Evidence, threshold: float, measure: Measure = SCO
         _listed("Names not in any document", evidence.names),
         _listed("Numbers without a match in the closest sentences", evidence.numbers),
         "The closest sentence says the same but for a negation." if evidence.flipped else "",
+        "It negates, and no sentence near the closest does." if evidence.negates_alone else "",
         f"{measure.one} {evidence.support:.2f}, {relation} the threshold {threshold:.2f}.",
     ]
     return " ".join(filter(None, parts))

@@ -130,7 +130,7 @@ def _support(
         float(len(claim.numbers & unseen)),
         float(claim.introduces),
         len(claim.content & SCAFFOLD) / (len(claim.content) or 1),
-        float(found.flipped),
+        float(found.flipped or found.negates_alone),
         float(found.kind == "meta" and not found.flipped),
         float(found.kind == "general"),
     ]

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import cached_property, lru_cache
-from itertools import chain, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
 from labeler.judges.embedded.plain_text import PlainText
 from labeler.sentences.example import KeyedExample
+from labeler.sentences.negation import negations
 from labeler.sentences.words import STOP_WORDS, is_number, stems, surface_words
 
+_AROUND = 2
 THOUSAND = 1000
 """Weights are whole thousandths."""
 
@@ -49,6 +52,7 @@ class DocumentIndex:
         self._plain = plain
         self.keys = example.document_keys()
         self.lengths = [len(document) for document in example.documents]
+        self._ends = list(accumulate(self.lengths))
         self.sequences = [stems(surface_words(plain(s.text))) for s in example.document_sentences()]
         self.contents = [set(sequence) - STOP_WORDS for sequence in self.sequences]
         size = len(self.contents)
@@ -68,6 +72,18 @@ class DocumentIndex:
         values = self._plain.values
         own = values(number)
         return any(not {*values(n)}.isdisjoint(own) for n in filter(is_number, self.weights))
+
+    @cached_property
+    def negating(self) -> frozenset[int]:
+        """The sentences that negate something."""
+        return frozenset(n for n, words in enumerate(self.sequences) if negations(words))
+
+    def around(self, place: int) -> range:
+        """Return a sentence and up to two on each side of it in its document."""
+        document = bisect_right(self._ends, place)
+        end = self._ends[document]
+        start = end - self.lengths[document]
+        return range(max(start, place - _AROUND), min(end, place + _AROUND + 1))
 
     def mass(self, words: Iterable[str]) -> int:
         """Return the weight of words, including those that no document contains."""
