@@ -8,6 +8,7 @@ a label. Code, intervals and lists of sources have none.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -109,6 +110,8 @@ ENTRY = re.compile(
 _STOPS = (".", "!", "?", "。")
 _LONGEST_GAP = 3
 """Sentences of one source without the start of another."""
+_MOST_LINES = 30
+"""Lines of a list without signs of entries."""
 
 
 class Marker(NamedTuple):
@@ -178,7 +181,7 @@ def _read(texts: Sequence[str]) -> list[list[Marker]]:
     for text, offset in zip(texts, starts, strict=False):
         is_code = is_indented_code([line for line in text.splitlines() if line.strip()])
         matches = () if is_code else _pattern().finditer(text)
-        found.append([_marker(m) for m in matches if not _is_inside(hidden, offset + m.start())])
+        found.append([_marker(m) for m in matches if not _is_inside(offset + m.start(), hidden)])
     pairs = {
         (place, marker)
         for place, text in enumerate(texts)
@@ -191,8 +194,9 @@ def _read(texts: Sequence[str]) -> list[list[Marker]]:
     return [[m for m in row if (place, m) not in pairs] for place, row in enumerate(found)]
 
 
-def _is_inside(spans: Sequence[tuple[int, int]], at: int) -> bool:
-    return any(start <= at < end for start, end in spans)
+def _is_inside(at: int, spans: Sequence[tuple[int, int]]) -> bool:
+    place = bisect_right(spans, at, key=lambda span: span[0]) - 1
+    return place >= 0 and at < spans[place][1]
 
 
 def _has_0(markers: Iterable[Marker]) -> bool:
@@ -242,10 +246,10 @@ def read_citations(texts: Sequence[str], documents: int) -> list[Cited]:
         documents: number of the record's documents.
     """
     cited = [Cited()] * len(texts)
+    owner = 0
     for place, row in enumerate(locate_citations(texts, documents)):
-        owner = place
-        while row and owner and _is_attribution(texts[owner]):
-            owner -= 1
+        if not row or not _is_attribution(texts[place]):
+            owner = place
         for citation in row:
             cited[owner] |= citation.cited
     return cited
@@ -280,28 +284,27 @@ def _alone() -> re.Pattern[str]:
 
 
 def _source_list(texts: Sequence[str]) -> frozenset[int]:
-    """Return the positions of a list of sources and of footnotes."""
+    """Return the positions of lists of sources and of footnotes."""
     found = {n for n, text in enumerate(texts) if FOOTNOTE.match(text)}
     titled = {n: match for n, text in enumerate(texts) if n and (match := HEADING.match(text))}
-    attributions = [n for n, match in titled.items() if match["rest"] and _is_attribution(texts[n])]
-    for place, match in titled.items():
+    attributions = {n for n, match in titled.items() if match["rest"] and _is_attribution(texts[n])}
+    for place, title in titled.items():
         # "Source: [1]" behind more than one sentence cites for each.
-        if len(attributions) < 2 or place not in attributions:  # noqa: PLR2004
-            found.update(range(place, _list_end(texts, place, match)))
+        if place not in found and not (len(attributions) > 1 and place in attributions):
+            found.update(range(place, _list_end(texts, place, title)))
     return frozenset(found | _untitled_list(texts))
 
 
 def _list_end(texts: Sequence[str], start: int, title: re.Match[str]) -> int:
     """Return where the list of sources ends that begins with a title; its start if it is none."""
     rest, end = (title["rest"] or "").strip(), len(texts)
-    following = [*filter(None, [rest]), *texts[start + 1 :]]
     is_alone = not rest or title["end"] == "\n"
-    if not following:
-        return end
-    if not ENTRY.match(following[0]):
-        is_last = not is_alone and start + 1 == end
-        are_lines = is_alone and not any(map(find_markers, following))
-        is_list = is_last or (are_lines and not all(text.endswith(_STOPS) for text in following))
+    following = texts[start + 1 : start + 1 + _MOST_LINES]
+    lines = [*filter(None, [rest]), *following]
+    if lines and not ENTRY.match(lines[0]):
+        is_last = start + 1 + len(following) == end
+        are_titles = not (any(map(find_markers, lines)) or all(t.endswith(_STOPS) for t in lines))
+        is_list = are_titles and is_last if is_alone else not following
         return end if is_list else start
     entry, last = ENTRY if is_alone else _BY_MARK, start
     for place in range(start + 1, end):
