@@ -24,8 +24,10 @@ _CONDITIONS = frozenset(
 )
 # "Not all" and "not fully" deny a part only.
 _PARTS = frozenset(
-    ["all", "alwai", "complet", "enough", "entir", "everi", "ful", "just", "necessari", "only"]
-    + ["sole", "too", "yet"]
+    [
+        *("all", "alwai", "complet", "enough", "entir", "everi", "ful", "just", "necessari"),
+        *("only", "sole", "too", "yet"),
+    ]
 )
 _REACH, _NEAR = 8, 6
 # "It does not mention …" speaks of the documents.

@@ -180,11 +180,10 @@ def _negated(claim: Claim, documents: DocumentIndex, matches: list[Match]) -> _N
     places = [match.place for match in matches]
     denied = list(denials(claim.sequence)) if matches[0].adds >= SIMILAR else []
     affirmed = any(affirms(documents.sequences[place], one) for one in denied for place in places)
+    is_plain = bool(denied) or not negations(claim.sequence)
     around = {*places, *documents.around(places[0])}
     return _Negated(
-        flipped=affirmed
-        or (bool(denied) or not negations(claim.sequence))
-        and _states_the_contrary(claim, documents, matches[0]),
+        flipped=affirmed or (is_plain and _states_the_contrary(claim, documents, matches[0])),
         alone=bool(denied) and documents.negating.isdisjoint(around),
     )
 
