@@ -66,7 +66,7 @@ _GREEK_QUESTION = re.compile(r"[\u0370-\u03ff\u1f00-\u1fff]{2};(?=\s|\Z)")
 # Citations behind a stop: ¹, [12], (Source 2) and a bare number that touches the stop.
 _NUMBERS = r"\d{1,3}(?:\s?[,;–-]\s?\d{1,3}){0,9}"
 _CITATION = re.compile(
-    rf"(?:(?:[-–,;]|\s{{0,2}}[,;]?\s{{0,2}})(?:{MARKED}|\[[a-z]\])|[¹²³⁰-⁹](?:\s?[¹²³⁰-⁹,⁻–]){{0,15}}|{_CLOSING_TAG})++"
+    rf"(?:(?:[-–,;]|\s{{0,2}}[,;]?\s{{0,2}})(?:{MARKED}|\[(?:[a-z]|\^[\w-]{{1,30}})\])|[¹²³⁰-⁹](?:\s?[¹²³⁰-⁹,⁻–]){{0,15}}|{_CLOSING_TAG})++"
     r"(?:[.。](?![\w.]))?"
 )
 _FIRST_OF_CITATION = frozenset(f"[【［〔(（,;-–DPSCEdpsce{SMALL_DIGITS}{_CLOSING_TAG}")
@@ -292,8 +292,9 @@ def _behind_citations(flat: str, at: int, end: int) -> int:
     cited = _CITATION.match(flat, at, end)
     if cited is None:
         return at
-    is_subject = flat[at] == " " and flat[cited.end() : cited.end() + 2].lstrip()[:1].islower()
-    return at if is_subject else cited.end()
+    space = flat.find(" ", at, cited.end())
+    is_subject = space >= 0 and flat[cited.end() : cited.end() + 2].lstrip()[:1].islower()
+    return space if is_subject else cited.end()
 
 
 def _ends(flat: str, stop: re.Match[str], at: int, unit: Block) -> bool:
