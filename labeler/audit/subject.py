@@ -12,7 +12,7 @@ from labeler.labels.profiles import BRIEF, base_and_forms
 from labeler.labels.record import LabelRecord
 from labeler.labels.signature import Signature
 from labeler.labels.witness import Witness
-from labeler.sentences.citations import Cited, read_citations
+from labeler.sentences.citations import Cited, read_citations, source_sentences
 from labeler.sentences.numbers import decimal_marks, known_figures
 from labeler.sentences.statements import Claim, read_claim
 from labeler.sentences.words import stems, surface_words
@@ -167,8 +167,10 @@ class Subject:
 
     @cached_property
     def claims(self) -> dict[str, Claim]:
-        """The analyzed response sentences, by key."""
-        return {s.key: read_claim(s) for s in self.record.example.response}
+        """The analyzed response sentences, by key, without those that only name sources."""
+        response = self.record.example.response
+        sources = source_sentences([sentence.text for sentence in response])
+        return {s.key: read_claim(s) for n, s in enumerate(response) if n not in sources}
 
     @cached_property
     def checkable(self) -> tuple[tuple[SentenceSupport, Claim], ...]:

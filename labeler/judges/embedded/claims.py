@@ -18,6 +18,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from labeler.judges.embedded.index import DocumentIndex
+from labeler.judges.embedded.limits import closest_part, most_compared
 from labeler.judges.embedded.scoring import Scores
 from labeler.judges.embedded.support import SAME_STATEMENT, Evidence, compare
 from labeler.labels.answers import (
@@ -255,7 +256,9 @@ class _ClaimLabeler:
 
     def _index_of(self, text: tuple[Sentence, ...]) -> DocumentIndex:
         """Index a text of the record other than its documents."""
-        alone = self.example.model_copy(update={"documents": (text,)})
+        judged = [one.text for one in (*self.example.response, *self._reference_sentences)]
+        part = closest_part(text, judged, most_compared(self.example))
+        alone = self.example.model_copy(update={"documents": (tuple(part),)})
         return DocumentIndex(alone, self._words, self.plain)
 
     @cached_property

@@ -53,6 +53,8 @@ def explain_support(evidence: Evidence, threshold: float, measure: Measure = SCO
         return "Not supported: the response claims nothing that documents could support."
     if evidence.kind == "general":
         return "Claims nothing of its own, so there is nothing to look for in the documents."
+    if evidence.kind == "source":
+        return "Only names sources, so there is nothing to look for in the documents."
     if evidence.kind == "meta":
         return _explain_meta(evidence)
     relation = "at least" if evidence.support >= threshold else "below"
@@ -87,8 +89,17 @@ def explain_relevance(
     threshold: float,
     unseen_question: Sequence[str],
     measure: Measure = SCORE,
+    left_out: int = 0,
 ) -> str:
-    """Explain the choice of relevant document sentences."""
+    """Explain the choice of relevant document sentences.
+
+    Args:
+        scores: their scores by key.
+        threshold: lowest score of a relevant sentence.
+        unseen_question: words of the question that no document contains.
+        measure: words for the numbers.
+        left_out: number of sentences beyond the limit, which were not compared.
+    """
     chosen = sum(value >= threshold for value in scores.values())
     if not scores:
         return "There are no document sentences."
@@ -97,7 +108,8 @@ def explain_relevance(
         f"highest: {_ranked(scores)}."
     )
     missing = _listed("Words of the question in no document", unseen_question)
-    return f"{found} {missing}".rstrip()
+    cut = f"{left_out} more share fewer words and were not compared." if left_out else ""
+    return " ".join(filter(None, [found, missing, cut]))
 
 
 def _explain_meta(evidence: Evidence) -> str:

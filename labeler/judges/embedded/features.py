@@ -10,7 +10,8 @@ from typing import NamedTuple, TypeVar
 
 from labeler.judges.embedded.index import THOUSAND, DocumentIndex
 from labeler.judges.embedded.plain_text import PlainText
-from labeler.judges.embedded.support import EMPTY, Evidence, weigh
+from labeler.judges.embedded.support import EMPTY, SOURCE, Evidence, weigh
+from labeler.sentences.citations import source_sentences
 from labeler.sentences.example import KeyedExample
 from labeler.sentences.statements import Claim, read_claim
 from labeler.sentences.words import EMPTY_TALK, SCAFFOLD, STOP_WORDS, stems, surface_words, written
@@ -77,7 +78,9 @@ class Features(NamedTuple):
 def describe(example: KeyedExample) -> Features:
     """Describe every sentence of a record."""
     plain = PlainText.of(example)
-    claims = [read_claim(plain.sentence(sentence)) for sentence in example.response]
+    sources = source_sentences([sentence.text for sentence in example.response])
+    every = [read_claim(plain.sentence(sentence)) for sentence in example.response]
+    claims = [claim for place, claim in enumerate(every) if place not in sources]
     asked = surface_words(plain(example.question))
     asked_stems = stems(asked)
     question = set(asked_stems) - STOP_WORDS
@@ -86,11 +89,14 @@ def describe(example: KeyedExample) -> Features:
     index = DocumentIndex(example, question.union(*targets), plain)
     places = [number for number, length in enumerate(index.lengths) for _ in range(length)]
     asked_best = max(index.coverage(question), default=0.0)
-    evidence = {claim.key: EMPTY if empty else weigh(claim, index) for claim in claims}
+    evidence = {
+        claim.key: SOURCE if place in sources else EMPTY if empty else weigh(claim, index)
+        for place, claim in enumerate(every)
+    }
     return Features(
         evidence=evidence,
         support=[
-            _support(claim, evidence[claim.key], index, places, asked_best) for claim in claims
+            _support(claim, evidence[claim.key], index, places, asked_best) for claim in every
         ],
         rank=_rank(index, targets, question, claims) if index.keys else [[]] * len(RANK),
         keys=index.keys,
@@ -114,6 +120,8 @@ def _support(
         places: document of each of their sentences.
         asked_best: share of the question in its closest document sentence.
     """
+    if found is SOURCE:
+        return [float(name == "general") for name in SUPPORT]
     words = claim.words
     whole = index.mass(words) or 1
     unseen = words - index.weights.keys()

@@ -67,11 +67,16 @@ class DocumentIndex:
 
     def may_have(self, number: str) -> bool:
         """Return True if a number that may be read in two ways is one of the documents' numbers."""
+        own = self._plain.values(number) if isinstance(self._plain, PlainText) else ()
+        return not self._values.isdisjoint(own)
+
+    @cached_property
+    def _values(self) -> frozenset[str]:
+        """The values that the documents' numbers may have."""
         if not isinstance(self._plain, PlainText):
-            return False
-        values = self._plain.values
-        own = values(number)
-        return any(not {*values(n)}.isdisjoint(own) for n in filter(is_number, self.weights))
+            return frozenset()
+        numbers = filter(is_number, self.weights)
+        return frozenset(chain.from_iterable(map(self._plain.values, numbers)))
 
     @cached_property
     def negating(self) -> frozenset[int]:

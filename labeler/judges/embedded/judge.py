@@ -20,7 +20,7 @@ sentence F1. Those of ``lexical-2`` stand in its weights. Neither suits every da
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -35,6 +35,7 @@ from labeler.judges.embedded.explain import (
     explain_relevance,
     explain_support,
 )
+from labeler.judges.embedded.limits import limited
 from labeler.judges.embedded.plain_text import PlainText
 from labeler.judges.embedded.probabilities import probabilities
 from labeler.judges.embedded.scoring import Scores, score
@@ -142,10 +143,11 @@ class EmbeddedJudge:
 
     async def label(self, task: Task) -> JudgeReply:
         """Judge one record, without errors or waits."""
-        example, version = task.example, self._version
+        example, version = limited(task.example), self._version
         scores = scored(example, version.score)
         measure = version.measure if example.response else version.measure.of_question()
-        label = decide(example, scores, self.spec, measure)
+        left_out = len(task.example.document_keys()) - len(scores.relevance)
+        label = decide(example, scores, self.spec, measure, left_out)
         if isinstance(task.kind, LabelKind):
             threshold = (
                 SUPPORT_THRESHOLD if scores.adherence is not None else self.spec.support_threshold
@@ -159,8 +161,8 @@ class EmbeddedJudge:
             facts=ReplyFacts(served_model=self.spec.model, attempts=1),
             scores=SentenceScores(
                 support={key: found.support for key, found in scores.evidence.items()},
-                relevance=scores.relevance,
-                utilization=scores.utilization,
+                relevance=_of_all(task.example, scores.relevance),
+                utilization=_of_all(task.example, scores.utilization),
                 adherence=scores.adherence,
             ),
             not_measured=version.not_measured,
@@ -188,6 +190,7 @@ def decide(
     scores: Scores,
     spec: EmbeddedSpec,
     measure: Measure,
+    left_out: int = 0,
 ) -> GPTLabelingOutput:
     """Turn scores into a label that meets the contract."""
     support = {
@@ -198,7 +201,7 @@ def decide(
     named = {key for keys in support.values() for key in keys}
     return GPTLabelingOutput(
         relevance_explanation=explain_relevance(
-            scores.relevance, spec.relevance_threshold, scores.unseen_question, measure
+            scores.relevance, spec.relevance_threshold, scores.unseen_question, measure, left_out
         ),
         all_relevant_sentence_keys=tuple(
             key for key, value in scores.relevance.items() if value >= spec.relevance_threshold
@@ -224,11 +227,16 @@ def decide(
     )
 
 
+def _of_all(example: KeyedExample, values: Mapping[str, float]) -> dict[str, float]:
+    """Return the values of all document sentences: 0 for those that were not compared."""
+    return dict.fromkeys(example.document_keys(), 0.0) | dict(values)
+
+
 def _supporting_keys(found: Evidence, threshold: float) -> tuple[str, ...]:
     """Return the supporting keys or the special key; empty if the sentence is not supported."""
     if found.kind == "empty" or found.support < threshold:
         return ()
-    if found.kind == "general":
+    if found.kind in {"general", "source"}:
         return ("general",)
     if found.kind == "meta":
         return ("supported_without_sentence",)

@@ -10,7 +10,7 @@ from statistics import fmean
 
 from labeler.judges.embedded.features import describe
 from labeler.judges.embedded.scoring import Scores
-from labeler.judges.embedded.support import EMPTY, NO_SUPPORT
+from labeler.judges.embedded.support import EMPTY, NO_SUPPORT, SOURCE
 from labeler.judges.embedded.weights import DIGITS, Linear, load_weights, log_odds
 from labeler.sentences.example import KeyedExample
 
@@ -37,7 +37,14 @@ def probabilities(example: KeyedExample) -> Scores:
         relevance=dict(zip(found.keys, relevance, strict=True)),
         utilization=dict(zip(found.keys, utilization, strict=True)),
         unseen_question=found.unseen_question,
-        adherence=adherence(support, weights.adherence),
+        adherence=adherence(
+            [
+                probability
+                for probability, evidence in zip(support, found.evidence.values(), strict=True)
+                if evidence is not SOURCE
+            ],
+            weights.adherence,
+        ),
     )
 
 

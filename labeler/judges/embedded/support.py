@@ -38,14 +38,15 @@ SECOND_SENTENCE = 0.15  # least coverage that the second closest document senten
 
 DIGITS = 4
 
-Kind = Literal["claim", "meta", "general", "empty"]
+Kind = Literal["claim", "meta", "general", "source", "empty"]
 
 
 class Evidence(NamedTuple):
     """Evidence for and against one response sentence in the documents.
 
     Attributes:
-        kind: kind of statement; ``empty`` if the whole response makes no claim.
+        kind: kind of statement; ``source`` if it only names sources, ``empty`` if the whole
+            response makes no claim.
         support: the score, rounded; higher means better supported.
         coverage: weighted share of its claim words in the closest document sentence.
         closest: keys of up to two document sentences, closest first; empty if no word is shared.
@@ -70,6 +71,7 @@ class Evidence(NamedTuple):
 
 
 EMPTY = Evidence("empty", NO_SUPPORT)
+SOURCE = Evidence("source", GENERAL_SUPPORT)
 
 
 def weigh(claim: Claim, documents: DocumentIndex) -> Evidence:
