@@ -26,6 +26,7 @@ from labeler.labels.answers import (
 from labeler.labels.non_answers import OVERRULED
 from labeler.labels.record import LabelRecord
 from labeler.sentences.characters import may_cite
+from labeler.sentences.citations import read_citations, source_sentences
 from labeler.sentences.keys import DOCUMENT, position
 
 GENERAL = "general"
@@ -435,7 +436,14 @@ class Tally(BaseTally[Ratio]):
 def tally(record: LabelRecord) -> Tally:
     """Return the tally of a record; a pure function."""
     example, label = record.example, record.label
-    judged = label.sentence_support_information
+    response = example.response_keys()
+    sources = source_sentences([sentence.text for sentence in example.response])
+    left_out = {response[place] for place in sources}
+    judged = [
+        one
+        for one in label.sentence_support_information
+        if one.response_sentence_key not in left_out
+    ]
     unsupported = frozenset(s.response_sentence_key for s in judged if not s.fully_supported)
     supported = frozenset(s.response_sentence_key for s in judged) - unsupported
     named = [(s.response_sentence_key, frozenset(s.supporting_sentence_keys)) for s in judged]
@@ -451,7 +459,7 @@ def tally(record: LabelRecord) -> Tally:
         lengths=lengths,
         relevant=frozenset(label.all_relevant_sentence_keys),
         utilized=frozenset(label.all_utilized_sentence_keys),
-        response=tuple(example.response_keys()),
+        response=tuple(key for key in response if key not in left_out),
         supported=supported,
         unsupported=unsupported,
         general=general & supported,
@@ -465,7 +473,7 @@ def tally(record: LabelRecord) -> Tally:
         well_cited=cited.complete & supported,
         probabilities=sum_probabilities(record.scores, lengths),
         not_measured=record.not_measured,
-        claims=_claims(label),
+        claims=_claims(label, left_out),
         reference_claims=_reference_claims(label),
     )
 
@@ -499,8 +507,6 @@ def count_citations(
     """
     if not may_cite("\n".join(texts.values())):
         return _NO_CITATIONS
-    from labeler.sentences.citations import read_citations  # noqa: PLC0415 - compiles patterns
-
     named: dict[str, set[int]] = {}
     for key, places in support:
         named.setdefault(key, set()).update(places)
@@ -535,7 +541,8 @@ def sum_probabilities(scores: Any, keys: Iterable[str]) -> Probabilities | None:
     return Probabilities(*(sum(round(TEN_THOUSAND * value) for value in part) for part in values))
 
 
-def _claims(label: GPTLabelingOutput) -> tuple[ClaimTally, ...] | None:
+def _claims(label: GPTLabelingOutput, left_out: Collection[str]) -> tuple[ClaimTally, ...] | None:
+    """Return the claims of the response, without those of sentences that only name sources."""
     if not isinstance(label, ClaimsLabelingOutput):
         return None
     return tuple(
@@ -556,6 +563,7 @@ def _claims(label: GPTLabelingOutput) -> tuple[ClaimTally, ...] | None:
             contradicted=claim.verdict == "contradiction",
         )
         for claim in label.response_claims
+        if claim.response_sentence_key not in left_out
     )
 
 

@@ -267,8 +267,10 @@ def source_sentences(texts: Sequence[str]) -> frozenset[int]:
 
 def _is_attribution(text: str) -> bool:
     """Return True if a sentence is nothing but markers, with or without a title."""
+    if not may_cite(text):
+        return False
     heading = HEADING.match(text)
-    return is_marker(heading["rest"] or "" if heading else text)
+    return _alone().fullmatch(heading["rest"] or "" if heading else text) is not None
 
 
 def is_marker(text: str) -> bool:
