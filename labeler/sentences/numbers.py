@@ -50,6 +50,9 @@ _SIGNS = {
     )
     for mark, m, g in ((".", r"\.", ","), (",", ",", r"\."))
 }
+_COMMA_GROUPS = re.compile(
+    rf"\b(?:the|of|and|with|this)\b|(?:(?![{NAME_LETTERS}])[^\W\d_]){{2}}", re.IGNORECASE
+)
 _MYRIADS = {"万": 10**4, "萬": 10**4, "만": 10**4, "億": 10**8, "亿": 10**8, "억": 10**8}
 _SCALES = {
     **dict.fromkeys(("k", "thousand", "тыс"), 10**3),
@@ -125,11 +128,17 @@ _FOREIGN_DIGIT = re.compile(r"(?![0-9])\d")
 
 
 def decimal_marks(texts: Iterable[str]) -> str:
-    """Return the characters that may be the decimal mark of a record's texts, the likelier first."""
+    """Return the characters that may be the decimal mark of a record's texts.
+
+    Their other numbers show it, else their language: a comma groups digits in English and in most
+    scripts other than Latin, Greek and Cyrillic.
+    """
     whole = "\n".join(texts)
     if _SIGNS["."].search(whole):
         return "."
-    return "," if _SIGNS[","].search(whole) else ".,"
+    if _SIGNS[","].search(whole):
+        return ","
+    return "." if _COMMA_GROUPS.search(whole) else ".,"
 
 
 def claimed_figures(text: str, marks: str = ".") -> dict[str, tuple[str, ...]]:

@@ -56,7 +56,12 @@ def test_numbers_in_other_spellings(document: str, right: str, wrong: str) -> No
 
 @pytest.mark.parametrize(
     ("document", "response"),
-    [("The lock holds 1250 t.", "The lock holds 1.250 t."), ("It is 1.250 m.", "It is 1.25 m.")],
+    [
+        ("The lock holds 1250 t.", "The lock holds 1.250 t."),
+        ("It is 1.250 m.", "It is 1.25 m."),
+        ("Die Schleuse fasst 1250 t.", "Die Schleuse fasst 1.250 t."),
+        ("Die Schleuse fasst 1,250 t.", "Die Schleuse fasst 1250 t."),
+    ],
 )
 def test_an_open_spelling_neither_supports_nor_contradicts(document: str, response: str) -> None:
     """1.250 may be 1250 or 1.25; the same spelling is the same number."""

@@ -69,6 +69,9 @@ def test_plain_numbers(text: str, plain: str) -> None:
         (["3.5 t, 6,48 m"], "."),
         (["1,250.50"], "."),
         (["1.250", "1,250", "[1,2]", "12.05.2024"], ".,"),
+        (["The lock holds 1,250 t."], "."),
+        (["水门容量为1,250吨"], "."),
+        (["Die Schleuse fasst 1,250 t."], ".,"),
     ],
 )
 def test_the_decimal_mark_of_a_record(texts: list[str], marks: str) -> None:

@@ -18,20 +18,20 @@ class PlainText:
     """Texts as they are compared.
 
     Attributes:
-        mark: the decimal mark of the record.
+        marks: what may be the decimal mark of the record.
     """
 
-    mark: str = "."
+    marks: str = "."
 
     @classmethod
     def of(cls, example: KeyedExample) -> PlainText:
         """Return the reading of a record's texts."""
         texts = (*example.evidence_sentences(), *example.response, *(example.reference or ()))
-        return cls(decimal_marks([example.question, *(one.text for one in texts)])[0])
+        return cls(decimal_marks([example.question, *(one.text for one in texts)]))
 
     def __call__(self, text: str) -> str:
         """Return a text without citation markers and with its numbers in plain digits."""
-        return with_plain_numbers(without_markers(text), self.mark)
+        return with_plain_numbers(without_markers(text), self.marks)
 
     def sentence(self, sentence: Sentence) -> Sentence:
         """Return a sentence with its text as it is compared."""
@@ -39,4 +39,4 @@ class PlainText:
 
     def values(self, number: str) -> tuple[str, ...]:
         """Return the values that a compared number may have."""
-        return read_number(number, self.mark)
+        return read_number(number, self.marks)
