@@ -31,7 +31,6 @@ from labeler.calculators.similarity import (
 from labeler.data.label_files import (
     files_of,
     is_store,
-    is_worthwhile,
     lines_of,
     outcome_of,
     parts_of,
@@ -385,19 +384,5 @@ def summary(
     column = (intervals.group if intervals else None) or ""
     asked = None if ids is None else chosen
     every = (*chosen, *questions)
-    if isinstance(outcomes, str | Path) and ids is None and is_worthwhile(str(outcomes)):
-        from labeler.calculators.column_summary import SummaryRequest  # noqa: PLC0415 - loads numpy
-        from labeler.calculators.index.summaries import summarize_stored  # noqa: PLC0415 - the same
-
-        request = SummaryRequest(chosen, by, fitting=True, intervals=intervals)
-        served = summarize_stored([str(outcomes)], request, lambda _: None)
-        if served is not None and all(metric.vectorized for metric in chosen):
-            return SummaryTable(served.summary, intervals)
     rows = measure_outcomes(as_outcomes(outcomes), asked, questions=questions, column=column)
     return SummaryTable(summarize(rows, every, by, intervals=intervals), intervals)
-
-
-def _by_columns(labels: str | Path) -> bool:
-    from labeler.data.label_files import is_worthwhile  # noqa: PLC0415 - for files and stores
-
-    return is_worthwhile(str(labels))

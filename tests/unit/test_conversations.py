@@ -12,7 +12,6 @@ import pytest
 import labeler
 from fakes import CountingJudge, agreeable, peeking
 from labeled import record
-from labeler.calculators.index.decoding import decode_label
 from labeler.calculators.metrics_row import measure
 from labeler.data.rows import RowFile
 from labeler.judges.judge import Judge
@@ -24,7 +23,6 @@ from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.labels.retrieval_record import RetrievalRecord
 from labeler.sentences.example import Example, Frozen
 from labeler.store.memory import MemoryStore
-from tallied import tallied_row
 
 TURNS = [
     {"role": "user", "text": "Tell me about the Aria lamp."},
@@ -223,19 +221,11 @@ def test_windows_show_the_whole_conversation() -> None:
 
 
 def test_labels_with_a_conversation_are_read_back_as_written(tmp_path: Path) -> None:
-    """From a file, with the numbers of the fast decoder and an index."""
+    """From a file."""
     path = tmp_path / "labels.jsonl"
     made = [label(Asked("t0a", "0a")), record(id="r2", turns=1, support={"a": ["h0a"]})]
     labeler.write_labels(made, path)
     assert list(labeler.read_labels(path)) == made
-    for one in made:
-        row, expected = decode_label(one.model_dump_json().encode()), tallied_row(one)
-        assert row is not None
-        assert (row.key, row.response, row.numbers) == (
-            expected.key,
-            expected.response,
-            expected.numbers,
-        )
 
 
 def cells(form: Callable[[object], str]) -> dict[str, str]:

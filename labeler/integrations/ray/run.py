@@ -8,7 +8,6 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from labeler.data.label_files import is_index
 from labeler.errors import UsageError
 from labeler.integrations.batch.folder import PendingKeys
 from labeler.integrations.ray.filesystem import Folder, open_folder, put_bytes
@@ -199,7 +198,7 @@ def _partitions(names: Iterable[str]) -> dict[str, set[str]]:
     """Return the parts that have partitions, each with the suffixes of its partitions."""
     found: dict[str, set[str]] = {}
     for name in names:
-        if name.startswith(".") or is_index(name):
+        if name.startswith("."):
             continue
         for ending in (OPEN, FAILED, WHOLE):
             if name.endswith(ending):
