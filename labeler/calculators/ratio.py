@@ -90,10 +90,6 @@ class Ratio:
         """Return a yes-or-no value: 1/1 or 0/1."""
         return cls(int(holds), 1)
 
-    def unless(self, holds: bool, reason: str) -> Ratio:
-        """Return the ratio, undefined for a reason if a condition holds."""
-        return self.missing(reason) if holds else self
-
     @property
     def value(self) -> float | None:
         """Numerator over denominator, correctly rounded once; ``None`` if undefined."""
@@ -120,6 +116,15 @@ class Ratio:
             "denominator": self.denominator,
             "undefined": self.undefined,
         }
+
+
+def harmonic_mean(one: Ratio, other: Ratio) -> Ratio:
+    """Return the harmonic mean of two defined ratios, as an exact fraction over 1.
+
+    It is 0 if both are 0. Its pooled value is the mean.
+    """
+    total = one.exact + other.exact
+    return Ratio(2 * one.exact * other.exact / total if total else Fraction(), 1)
 
 
 def counts_in_gates(reason: str) -> bool:
