@@ -12,13 +12,12 @@ from pydantic import BaseModel
 
 from labeler.calculators.metrics_row import (
     QUESTION,
+    DigestMap,
     DistinctRows,
-    Identities,
-    Identity,
+    Measurer,
     MetricsRow,
     MetricsTable,
     content_digest,
-    measure,
     row_digest,
 )
 from labeler.calculators.registry import Metric, select_metrics
@@ -89,12 +88,11 @@ class CheckedOutcomes:
         return iter(outcomes)
 
     def _checked(self) -> Iterator[AnyOutcome]:
-        known = Identities()
+        known = DigestMap()
         for where, outcome in self._located:
             if not isinstance(outcome, LabelFailure) and not is_uncounted(outcome):
-                judgment = row_digest(outcome.id, outcome.key)
-                is_known = not known.add(Identity(judgment, _ANY))
-                if known.add(Identity(judgment, content_digest(outcome.content()))) and is_known:
+                content = content_digest(outcome.content())
+                if known.add(row_digest(outcome.id, outcome.key), content) not in {0, content}:
                     raise UsageError(
                         f"{where}: record {outcome.id!r:.80} has another answer than an earlier "
                         f"record with its id and key {outcome.key}. A record counts once: leave "
@@ -105,9 +103,6 @@ class CheckedOutcomes:
 
 
 Through = Callable[[Iterable[AnyOutcome]], Iterable[AnyOutcome]]
-
-_ANY = 1
-"""Stands for the digest of any content."""
 
 
 def stored_outcomes(outcomes: str | Path) -> Iterator[AnyOutcome]:
@@ -302,6 +297,7 @@ def measure_outcomes(
         column: a metadata column that the caller will group by. If it is ``question``, each row's
             question is added to its metadata, unless a column of that name exists.
     """
+    measurer = Measurer(metrics)
     for outcome, of_questions in flag_questions(outcomes):
         if (questions if of_questions else metrics) == ():
             continue
@@ -309,7 +305,7 @@ def measure_outcomes(
             (measure_questions(each, questions) for each in records_of([outcome], "questions"))
             if of_questions
             else (
-                measure(each, metrics)
+                measurer.row(each)
                 for each in records_of([outcome], "label")
                 if not is_uncounted(each)
             )

@@ -247,9 +247,8 @@ def citation_recall(tally: Tally) -> Ratio:
     Undefined when: the response has no citation marker (``no_citations``), no sentence needs
     support, or one has no verdict.
     """
-    cited, needed = len(tally.well_cited), _in_need(tally)
-    found = Ratio.of(cited, needed, if_empty="no_claiming_sentences")
-    return _lacks_citations(tally) or found
+    missing, cited = _lacks_citations(tally), len(tally.well_cited)
+    return missing or Ratio.of(cited, _in_need(tally), if_empty="no_claiming_sentences")
 
 
 @_citation(
@@ -284,7 +283,7 @@ def _ranked(tally: Tally, documents: Collection[int]) -> tuple[bool, ...]:
     return tuple(rank in documents for rank in range(len(tally.documents)))
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 12)
 def _average_precision(hits: tuple[bool, ...]) -> Ratio:
     """Return the average precision of a ranked list as an exact fraction."""
     found = 0

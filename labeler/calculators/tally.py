@@ -215,12 +215,14 @@ def tally(record: LabelRecord) -> Tally:
     supported = frozenset(s.response_sentence_key for s in judged) - unsupported
     named = [(s.response_sentence_key, frozenset(s.supporting_sentence_keys)) for s in judged]
     general = frozenset(key for key, support in named if support == {GENERAL})
-    lengths = {s.key: len(s.text) for s in example.document_sentences()}
+    lengths = {s.key: len(s.text) for document in example.documents for s in document}
     conversation = {sentence.key for sentence in example.conversation_sentences()}
-    by_conversation = frozenset(key for key, support in named if support & conversation)
+    by_conversation = frozenset(
+        key for key, support in named if not support.isdisjoint(conversation)
+    )
     cited = _citations(example, named)
     return Tally(
-        documents=tuple(len(document) for document in example.documents),
+        documents=tuple(map(len, example.documents)),
         lengths=lengths,
         relevant=frozenset(label.all_relevant_sentence_keys),
         utilized=frozenset(label.all_utilized_sentence_keys),
@@ -228,7 +230,7 @@ def tally(record: LabelRecord) -> Tally:
         supported=supported,
         unsupported=unsupported,
         general=general & supported,
-        citing=frozenset(key for key, support in named if support & lengths.keys()),
+        citing=frozenset(key for key, support in named if not support.isdisjoint(lengths)),
         by_conversation=by_conversation & supported,
         has_conversation=bool(example.history or example.tool_outputs),
         # An overruled verdict stays overruled in every definition.

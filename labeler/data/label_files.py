@@ -35,7 +35,7 @@ _WRITTEN = 1 << 16
 STORE_FILE = "cache.db"
 """The file, named by diskcache, that makes a folder a label store."""
 _PATTERN = re.compile(r"[*?\[]")
-_CONSTANT = re.compile(rb"NaN|Infinity")
+_CONSTANTS = (b"NaN", b"Infinity")
 """Constants that pydantic accepts as numbers in metadata and JSON does not have."""
 
 
@@ -156,7 +156,7 @@ def outcome_of(line: Line) -> AnyOutcome:
         return LabelFailure(id=line.where, reason=error.reason, message=str(error))
     try:
         outcome = parse_outcome(line.content)
-        if _CONSTANT.search(line.content):
+        if any(constant in line.content for constant in _CONSTANTS):
             parse_object(line)
     except BadRow as error:
         raise UsageError(str(error)) from error
