@@ -27,14 +27,7 @@ from labeler.calculators.similarity import (
     measure_questions,
     question_metrics,
 )
-from labeler.data.label_files import (
-    files_of,
-    is_store,
-    lines_of,
-    outcome_of,
-    parts_of,
-)
-from labeler.data.lines import is_remote
+from labeler.data.label_files import is_store, lines_of, local_files, outcome_of, parts_of
 from labeler.errors import UsageError
 from labeler.labels.record import (
     AnyOutcome,
@@ -178,8 +171,7 @@ def source_state(name: str) -> Hashable:
 
         with DiskStore(name, create=False) as store:
             return store.extent
-    files = [Path(part) for part in files_of([name]) if not is_remote(part)]
-    states = ((file, file.stat()) for file in files)
+    states = ((file, file.stat()) for file in local_files(name))
     return tuple((file, one.st_ino, one.st_size, one.st_mtime_ns) for file, one in states)
 
 

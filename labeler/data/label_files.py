@@ -7,7 +7,7 @@ import glob
 import gzip
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Final, TextIO, TypeVar
@@ -75,29 +75,15 @@ def parts_of(name: str) -> list[str] | None:
     return found
 
 
-def files_of(names: Sequence[str]) -> list[str]:
-    """Return the label files that names stand for; none if one is a store or has no file.
-
-    Args:
-        names: files, folders of Parquet files, patterns, and addresses of files.
-    """
-    found: list[str] = []
-    for name in names:
-        parts = [name] if is_remote(name) else _local_files(name)
-        if not parts:
-            return []
-        found += parts
-    return found
-
-
-def _local_files(name: str) -> list[str]:
-    if name == STDIO or is_store(Path(name)):
+def local_files(name: str) -> list[Path]:
+    """Return the local label files that a name stands for; none for a store or a missing file."""
+    if name == STDIO or is_remote(name) or is_store(Path(name)):
         return []
     try:
         parts = parts_of(name)
     except UsageError:
         return []  # The reader reports the missing file.
-    return (parts or [name]) if parts or Path(name).is_file() else []
+    return [part for part in map(Path, parts or [name]) if part.is_file()]
 
 
 def lines_of(name: str) -> Iterator[Line]:
