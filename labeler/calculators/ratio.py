@@ -69,8 +69,12 @@ class Ratio:
     convention: float | None = None
 
     @classmethod
+    @lru_cache(maxsize=1 << 12)
     def of(cls, numerator: int | Fraction, denominator: int, *, if_empty: str) -> Ratio:
-        """Return a ratio, undefined for the given reason if the denominator is 0."""
+        """Return a ratio, undefined for the given reason if the denominator is 0.
+
+        Many records have few distinct ratios, so equal ones are one object.
+        """
         return cls(numerator, denominator) if denominator else cls.missing(if_empty)
 
     @classmethod
