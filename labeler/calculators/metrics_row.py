@@ -77,6 +77,7 @@ def question_digest(question: str | None) -> int:
 
 
 def _digest(text: str) -> int:
+    """Return 64 bits that stand for a text; never 0."""
     found = blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
     return int.from_bytes(found, "little") or 1
 
