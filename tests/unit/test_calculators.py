@@ -218,6 +218,7 @@ def probable(**scores: Any) -> LabelRecord:
 def test_probabilities_by_hand() -> None:
     """Four decimal places of each probability, over the document sentences."""
     assert ratio(probable(), "adherence_score") == Ratio(Fraction(5, 8), 1)
+    assert ratio(probable(adherence=1.0), "adherence_score") == Ratio(1, 1)
     assert ratio(probable(), "relevance:expected") == Ratio(Fraction(11234, 10000), 3)
     assert ratio(probable(), "utilization:expected") == Ratio(Fraction(1, 2), 3)
 

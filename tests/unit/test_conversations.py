@@ -220,6 +220,17 @@ def test_windows_show_the_whole_conversation() -> None:
     assert "its earlier turns, response and the instructions alone take" in failed.message
 
 
+def test_only_supported_sentences_rest_on_the_conversation() -> None:
+    """Neither one that documents alone support, nor an unsupported one that names a turn."""
+    made = record(turns=1, support={"a": ["h0a", "0a"], "b": ["0b"], "c": ["h0b"]})
+    judged = list(made.label.sentence_support_information)
+    judged[2] = judged[2].model_copy(update={"fully_supported": False})
+    label = made.label.model_copy(update={"sentence_support_information": tuple(judged)})
+    made = made.model_copy(update={"label": label})
+    found = measure(made).metrics["supported_by_history"]
+    assert (found.numerator, found.denominator) == (1, 3)
+
+
 def test_labels_with_a_conversation_are_read_back_as_written(tmp_path: Path) -> None:
     """From a file."""
     path = tmp_path / "labels.jsonl"
