@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from pydantic import BaseModel
 
@@ -37,11 +37,13 @@ from labeler.labels.record import (
     is_uncounted,
     records_of,
     reject_path,
+    requested_kind,
 )
 
 if TYPE_CHECKING:
     from labeler.calculators.statistics.intervals import Intervals
     from labeler.calculators.summary_table import SummaryTable
+    from labeler.integrations.embeddings.records import QuestionsOutcome
     from labeler.labels.score_record import ScoreOutcome
 
 
@@ -293,21 +295,15 @@ def measure_outcomes(
     for outcome, of_questions in flag_questions(outcomes):
         if (questions if of_questions else metrics) == ():
             continue
-        rows = (
-            (measure_questions(each, questions) for each in records_of([outcome], "questions"))
-            if of_questions
-            else (
-                measurer.row(each)
-                for each in records_of([outcome], "label")
-                if not is_uncounted(each)
-            )
-        )
-        for row in rows:
-            if column == QUESTION and outcome.kind in {"label", "questions"}:
-                asked = {QUESTION: outcome.example.question}
-                yield replace(row, metadata=asked | row.metadata)
-            else:
-                yield row
+        if of_questions:
+            row = measure_questions(cast("QuestionsOutcome", outcome), questions)
+        elif requested_kind(outcome) in {"label", None} and not is_uncounted(outcome):
+            row = measurer.row(cast("Outcome", outcome))
+        else:
+            continue
+        if column == QUESTION and outcome.kind in {"label", "questions"}:
+            row = replace(row, metadata={QUESTION: outcome.example.question} | row.metadata)
+        yield row
 
 
 def metrics(
