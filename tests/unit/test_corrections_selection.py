@@ -141,6 +141,8 @@ def test_corrections_of_unsupported_responses_alone_are_warned_of(labeler: Comma
     assert WARNED in json.loads(labeler(*gate, "--json")[1])[0]["finding"]
     drop = ("--against", "labels.jsonl", "--max-drop", "adherence=0.1")
     assert WARNED in labeler("check", "corrected.jsonl", *drop)[1]
+    compared = labeler("compare", "labels.jsonl", "corrected.jsonl", "--metrics", "adherence")[1]
+    assert compared.count(WARNED) == 1
     _, out, err = labeler("metrics", "corrected.jsonl")
     assert (out.count(WARNED), out.count("300 records by"), err) == (1, 1, "")
     for form in (["--json"], ["--rows"], ["-o", "numbers.csv"]):
