@@ -273,10 +273,16 @@ def _mean(row: SummaryRow) -> str:
 
 
 def _selection_lines(applied: Applied) -> Iterator[str]:
-    """Yield the selection of the judged labels, or its consequence if they are no random sample."""
+    """Yield the selection of the judged labels, with its consequence for the means."""
     for selection in applied.selections.values():
+        rest = selection.labels - selection.judged
         if selection.is_biased:
             yield f"warning: {selection.warning}"
+        elif rest:
+            yield (
+                f"judged by people: {selection}; the verdicts of the other {rest:,} are the "
+                "judge's; for all records: labeler agree LABELS --human CORRECTIONS --random-sample"
+            )
         else:
             yield f"judged by people: {selection}"
 

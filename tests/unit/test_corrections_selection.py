@@ -161,7 +161,7 @@ def test_corrections_of_a_random_sample_are_not_warned_of(labeler: Command) -> N
     judge_all(every[::3], "random")
     judge_all(every[3:4], "doubtful")
     _, _, err = labeler("corrections", "apply", "labels.jsonl", "-o", "corrected.jsonl")
-    assert "judged by people: 20 of 60, 20 at random" in err
+    assert "judged by people: 20 of 60, 20 at random; the verdicts of the other 40 are" in err
     shown = [labeler(*one) for one in (("metrics", "corrected.jsonl"), CHECK)]
     assert "biased" not in "".join([err, *(out + err for _, out, err in shown)])
     sample = ("--human", "labels.corrections.jsonl", "--random-sample")
