@@ -20,7 +20,7 @@ import numpy as np
 from interval_populations import Floats, judged
 from labeler.calculators.statistics.bias_correction import ppi_mean
 from labeler.calculators.statistics.intervals import Interval, mean_interval
-from labeler.data.corrections.selection import Selection
+from labeler.labels.signature import ReviewCounts
 
 DRAWS = 500
 SIZES = (30, 50, 100, 200, 500)
@@ -78,7 +78,7 @@ def corrected(people: Floats, judge: Floats, chosen: Judged, seed: int) -> Estim
     """Return the mean of the corrected labels."""
     made = np.where(chosen.judged, people, judge)
     random = int((chosen.judged & chosen.random).sum())
-    selection = Selection(int(chosen.judged.sum()), len(made), random)
+    selection = ReviewCounts(int(chosen.judged.sum()), len(made), random)
     return Estimate(
         float(made.mean()), mean_interval(made.tolist(), seed=seed), selection.is_biased
     )

@@ -11,8 +11,8 @@ from labeler.calculators.registry import Metric
 from labeler.calculators.statistics.intervals import MARK_NOTE, Interval, Intervals
 from labeler.calculators.summary import SummaryRow
 from labeler.catalog import unknown
-from labeler.data.corrections.selection import selection_warnings
 from labeler.errors import UnknownName, UsageError
+from labeler.labels.signature import selection_warnings
 from labeler.sentences.display import (
     NONE,
     Column,

@@ -204,7 +204,7 @@ def notify_repeated(records: int) -> None:
 
 def notify_selected(labels: Iterable[str | None]) -> None:
     """Warn of labels that people selected and corrected; tables have the warning as a note."""
-    from labeler.data.corrections.selection import selection_warnings
+    from labeler.labels.signature import selection_warnings
 
     for warning in selection_warnings(labels):
         notify(warning)

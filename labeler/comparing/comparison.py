@@ -15,7 +15,7 @@ from labeler.calculators.summary_table import find_row
 from labeler.comparing.measured import Flip, JudgeInconsistency, Measured
 from labeler.comparing.missing import DEFAULT_ALLOWED
 from labeler.comparing.pairs import PairCounts, Side
-from labeler.data.corrections.selection import selection_warnings
+from labeler.labels.signature import selection_warnings
 from labeler.sentences.display import (
     NONE,
     Brief,

@@ -15,7 +15,7 @@ from labeler.comparing.comparison import (
     Moved,
     interval_cell,
 )
-from labeler.data.corrections.selection import selection_warnings
+from labeler.labels.signature import selection_warnings
 from labeler.sentences.display import NONE, Column, Grid, arrow, number, reason_counts
 from labeler.version import __version__
 

@@ -16,9 +16,9 @@ from labeler.calculators.statistics.paired import paired_interval
 from labeler.calculators.summary import check_column, check_unit, count_clusters
 from labeler.comparing.gates import On, RecordValue, check_on, decimal_places
 from labeler.comparing.missing import DEFAULT_ALLOWED, IN_BASE, Allowed
-from labeler.data.corrections.selection import selection_warnings
 from labeler.errors import UsageError
 from labeler.labels.answering import joined, mixture
+from labeler.labels.signature import selection_warnings
 from labeler.sentences.display import Brief
 
 

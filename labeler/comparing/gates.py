@@ -29,12 +29,12 @@ from labeler.calculators.scores import (
 )
 from labeler.calculators.similarity import QUESTION_METRICS
 from labeler.comparing.missing import DEFAULT_ALLOWED, Allowed, definitions_with_values, listed
-from labeler.data.corrections.selection import selection_warnings
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.answering import mixture
 from labeler.labels.record import AnyOutcome
 from labeler.labels.rubrics import CRITERIA
 from labeler.labels.score_record import ScoreOutcome
+from labeler.labels.signature import selection_warnings
 from labeler.sentences.display import Brief, Column, Display, Displayed, Grid
 
 On = Literal["point", "interval"]

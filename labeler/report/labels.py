@@ -430,7 +430,7 @@ class Labels(Displayed, Sequence[Outcome]):
             summary_cells,
             summary_notes,
         )
-        from labeler.data.corrections.selection import selection_warnings
+        from labeler.labels.signature import selection_warnings
 
         facts, table = self._facts, self._table
         by = next(iter(facts.judges)) if len(facts.judges) == 1 else f"{len(facts.judges)} judges"

@@ -14,7 +14,7 @@ from labeler.audit import Check
 from labeler.calculators import Intervals, Metric, SummaryRow
 from labeler.calculators.statistics.intervals import MARK_NOTE
 from labeler.calculators.summary_table import floor_note, measured_rows
-from labeler.data.corrections.selection import selection_warnings
+from labeler.labels.signature import selection_warnings
 from labeler.report import charts
 from labeler.report.charts import filter_text
 from labeler.report.patterns import COMPLETENESS, PATTERNS, RELEVANCE, UTILIZATION, Pattern

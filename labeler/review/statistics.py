@@ -25,9 +25,9 @@ from labeler.comparing.pairs import read_side
 from labeler.data.corrections.applying import corrected
 from labeler.data.corrections.correction import Correction
 from labeler.data.corrections.file import independent
-from labeler.data.corrections.selection import Selection
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.record import LabelRecord
+from labeler.labels.signature import ReviewCounts
 from labeler.review.label_set import metric_values
 from labeler.review.session import ReviewSession
 from labeler.sentences.characters import visible
@@ -167,7 +167,7 @@ class ReviewStatistics:
         """Yield the warnings of the means, each once, with the metrics that it concerns."""
         keys = [self._labels.keys[place] for place in self._labels.rows]
         own = [key for key in keys if key in judged]
-        selection = Selection(len(own), len(keys), sum(key in drawn for key in own))
+        selection = ReviewCounts(len(own), len(keys), sum(key in drawn for key in own))
         if selection.is_biased:
             yield selection.warning
         concerned: dict[str, list[str]] = defaultdict(list)

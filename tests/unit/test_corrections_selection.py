@@ -18,8 +18,8 @@ from labeler.calculators import measure, select_metrics
 from labeler.data.corrections.applying import apply_corrections
 from labeler.data.corrections.correction import Correction, Queue
 from labeler.data.corrections.file import CorrectionsFile
-from labeler.data.corrections.selection import Selection, selection_warnings
 from labeler.labels.record import LabelFailure, LabelRecord, label_key
+from labeler.labels.signature import ReviewCounts, selection_warnings
 from labeler.report.labels import Labels
 
 YES, NO = judgement(), judgement(support={"a": ["0a"]}, overall=False)
@@ -32,36 +32,40 @@ def said(records: Iterable[LabelRecord], queue: Queue, by: str = "ann") -> list[
 
 
 UNSURE = correction(RECORDS[5], None, opinion="unsure", queue="doubtful")
-CASES: dict[str, tuple[list[Correction], Selection | None, bool]] = {
-    "suspicious": (said(RECORDS[:2], "doubtful"), Selection(2, 6, 0), True),
-    "the first of the file": (said(RECORDS[:2], "order"), Selection(2, 6, 0), True),
-    "chosen": (said(RECORDS[:1], "chosen"), Selection(1, 6, 0), True),
-    "a sample": (said(RECORDS[:3], "random"), Selection(3, 6, 3), False),
+CASES: dict[str, tuple[list[Correction], ReviewCounts | None, bool]] = {
+    "suspicious": (said(RECORDS[:2], "doubtful"), ReviewCounts(2, 6, 0), True),
+    "the first of the file": (said(RECORDS[:2], "order"), ReviewCounts(2, 6, 0), True),
+    "chosen": (said(RECORDS[:1], "chosen"), ReviewCounts(1, 6, 0), True),
+    "a sample": (said(RECORDS[:3], "random"), ReviewCounts(3, 6, 3), False),
     "a sample and more": (
         [*said(RECORDS[:3], "random"), *said(RECORDS[3:4], "doubtful")],
-        Selection(4, 6, 3),
+        ReviewCounts(4, 6, 3),
         True,
     ),
     "a sample, judged again by others": (
         [*said(RECORDS[:3], "random"), *said(RECORDS[:2], "doubtful", by="bob")],
-        Selection(3, 6, 3),
+        ReviewCounts(3, 6, 3),
         False,
     ),
-    "all": (said(RECORDS, "order"), Selection(6, 6, 0), False),
+    "all": (said(RECORDS, "order"), ReviewCounts(6, 6, 0), False),
     "none that counts": ([UNSURE], None, False),
-    "a sample, and one unsure": ([*said(RECORDS[:3], "random"), UNSURE], Selection(3, 6, 3), False),
+    "a sample, and one unsure": (
+        [*said(RECORDS[:3], "random"), UNSURE],
+        ReviewCounts(3, 6, 3),
+        False,
+    ),
 }
 
 
 @pytest.mark.parametrize(("events", "expected", "biased"), CASES.values(), ids=CASES.keys())
 def test_only_a_selection_of_some_labels_is_warned_of(
-    events: list[Correction], expected: Selection | None, biased: bool
+    events: list[Correction], expected: ReviewCounts | None, biased: bool
 ) -> None:
     """It stands in the signature of every label and failure, and can be read from there."""
     failed = LabelFailure(id="r9", reason="refusal", message="", signature=RECORDS[0].signature)
     applied, outcomes = apply_corrections(lambda: [*RECORDS, failed], events)
     signed = {str(outcome.signature) for outcome in outcomes}
-    assert {Selection.printed_in(label) for label in signed} == {expected}
+    assert {ReviewCounts.printed_in(label) for label in signed} == {expected}
     assert (list(selection_warnings(signed)) != []) == biased
     assert list(applied.selections.values()) == ([expected] if expected else [])
 
@@ -75,13 +79,13 @@ def test_each_judge_configuration_has_a_selection_of_its_own() -> None:
     ]
     _, outcomes = apply_corrections(lambda: [*RECORDS, *again], said(RECORDS[:2], "doubtful"))
     signed = dict.fromkeys(str(outcome.signature) for outcome in outcomes)
-    assert [Selection.printed_in(label) for label in signed] == [Selection(2, 6, 0), None]
+    assert [ReviewCounts.printed_in(label) for label in signed] == [ReviewCounts(2, 6, 0), None]
 
 
 def test_a_name_cannot_pass_for_a_selection() -> None:
     """Names are untrusted, and their separators are escaped."""
     signature = RECORDS[0].signature.model_copy(update={"model": "m|judged:1 of 9, 0 at random"})
-    assert Selection.printed_in(str(signature)) is None
+    assert ReviewCounts.printed_in(str(signature)) is None
 
 
 # -- the commands ---------------------------------------------------------------------------------

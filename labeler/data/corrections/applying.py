@@ -16,7 +16,7 @@ from labeler.data.corrections.correction import (
 )
 from labeler.data.corrections.file import current
 from labeler.data.corrections.majority import Majority, quoted
-from labeler.data.corrections.selection import JUDGED, LabelCounts, Selection, drawn_at_random
+from labeler.data.corrections.selection import LabelCounts, drawn_at_random
 from labeler.errors import UsageError
 from labeler.labels.answers import GPTLabelingOutput, in_order, judged_sentences, lowered
 from labeler.labels.contract import check_label
@@ -29,7 +29,7 @@ from labeler.labels.record import (
     label_key,
 )
 from labeler.labels.schemas import load_schema
-from labeler.labels.signature import Artifact, Signature, digest
+from labeler.labels.signature import JUDGED, Artifact, ReviewCounts, Signature, digest
 
 FACT = "corrections"
 """The sampling fact that marks a corrected label in its signature."""
@@ -86,7 +86,7 @@ class Applied:
     """
 
     fact: str
-    selections: Mapping[str, Selection] = field(default_factory=dict)
+    selections: Mapping[str, ReviewCounts] = field(default_factory=dict)
     rows: int = 0
     records: int = 0
     changed: list[Change] = field(default_factory=list)
@@ -329,7 +329,7 @@ def _reviewed(
 
 
 def corrected_signature(
-    signature: Signature, fact: str, selection: Selection | None = None
+    signature: Signature, fact: str, selection: ReviewCounts | None = None
 ) -> Signature:
     """Return the signature of a corrected label.
 
