@@ -14,10 +14,9 @@ from labeler.calculators.metrics_row import MetricsRowJSON
 from labeler.calculators.summary import SummaryRowJSON
 from labeler.data.corrections.correction import Correction
 from labeler.integrations.embeddings.records import QuestionsAnswer
-from labeler.judges.terse import SHORT, joined_keys
 from labeler.labels.answers import SPECIAL_SUPPORT, RetrievalLabel, Verdict, without_relevance
 from labeler.labels.criteria import ScoreAnswer, StepsAnswer
-from labeler.labels.profiles import PROFILES, TERSE
+from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.labels.retrieval_record import RetrievalRecord
 from labeler.labels.score_record import ScoreRecord, StepsRecord
@@ -207,32 +206,10 @@ def _support_v2(profile: str) -> Json:
     return _object(**{name: field for name, field in fields.items() if name not in _RELEVANCE})
 
 
-def _terse(part: Json) -> Json:
-    """The terse form of a schema of version 2, or of a part of one."""
-    if part["type"] != "object":
-        items = part.get("items", {})
-        if "pattern" in items:
-            return {"type": "string", "pattern": joined_keys(items["pattern"].strip("^()$"))}
-        return {**part, "items": _terse(items)} if items else part
-    fields: dict[str, Json] = {}
-    for name, value in part["properties"].items():
-        # The keys state the verdict.
-        forms = value["anyOf"][:1] if name == "decision" else [_object(**{name: value})]
-        for one, inner in forms[0]["properties"].items():
-            if one not in {"verdict", "fully_supported"}:
-                fields[SHORT.get(one, one)] = _terse(inner)
-    return _object(**fields)
-
-
 LABELS_V2 = {
     **{f"{each.families[0]}/v2": _labels_v2(each.name) for each in PROFILES.values()},
     **{f"{each.families[1]}/v2": _support_v2(each.name) for each in PROFILES.values()},
     "retrieval/v2": _object(**_RELEVANCE),
-}
-LABELS_V2 |= {
-    f"{family}/v2-{TERSE}": _terse(LABELS_V2[f"{family}/v2"])
-    for each in PROFILES.values()
-    for family in each.families
 }
 
 

@@ -26,9 +26,7 @@ def schema(
 
 
 def prompt(
-    name: Annotated[
-        str | None, typer.Argument(help="Prompt name, such as trace/v1 or trace/v2-terse.")
-    ] = None,
+    name: Annotated[str | None, typer.Argument(help="Prompt name, such as trace/v1.")] = None,
     *,
     rows: Annotated[
         str | None, typer.Option(help="Print the messages for a row of this file instead.")
@@ -44,13 +42,7 @@ def prompt(
 ) -> None:
     """Print a prompt, or the messages for one row."""
     if rows is None:
-        if name and "-" in name.rpartition("/")[2]:  # composed, of a file and its forms
-            from labeler.judges.prompting import load_prompt
-
-            worded = load_prompt(name)
-            sys.stdout.write(f"# System\n\n{worded.system}\n\n# User\n\n{worded.user}\n")
-        else:
-            _print("prompts", name, ".md")
+        _print("prompts", name, ".md")
         return
     from labeler.labeling.options import EstimateOptions
     from labeler.sentences.characters import visible

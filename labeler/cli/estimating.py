@@ -231,8 +231,8 @@ def _cache_notes(found: Estimate) -> Iterator[str]:
         )
     else:
         yield (
-            "caching: none; --keys-in-schema gives each prompt a start of its own, and "
-            "--prompt-cache key or off leaves it unmarked for models that charge for every write"
+            "caching: none; --prompt-cache key or off leaves the common start unmarked for models "
+            "that charge for every write"
         )
 
 

@@ -67,13 +67,10 @@ class JudgeSpec(BaseModel):
             trial: 0 for the first judgment; repeats count up.
             asked: request parameters of the task that can change an answer.
         """
-        sampling = {**self.asked_for(schema).sampling(), **asked}
-        if not schema.has_decisions:
-            sampling.pop("keys_in_schema", None)  # it has no keys to list
         return Signature(
             judge=self.judge,
             model=self.model,
-            sampling=sampling,
+            sampling={**self.asked_for(schema).sampling(), **asked},
             prompt=prompt.artifact,
             response_schema=schema.artifact,
             splitter=splitter,

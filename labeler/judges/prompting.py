@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import count
 from json.encoder import encode_basestring
 from typing import Any, Literal, TypedDict
 
-from labeler.catalog import unknown
-from labeler.errors import UnknownName, UsageError
+from labeler.errors import UsageError
 from labeler.labels import resources
-from labeler.labels.profiles import FORMS, base_and_forms
 from labeler.labels.signature import Artifact, digest, texts_digest
 from labeler.sentences.characters import inert_json
 from labeler.sentences.example import KeyedExample, KeyedTurn, Sentence
@@ -47,8 +45,6 @@ _NOT_OF_RETRIEVALS = frozenset({"response", "response_block", "tool_outputs_bloc
 """Variables that prompts about relevance alone do without."""
 _VARIABLE = re.compile(r"\{\{([a-z_]+)\}\}")
 """A variable of a prompt, such as ``{{documents}}``."""
-_FIELD = re.compile("- ([a-z_]+) ")
-"""Start of a form's line about a field."""
 
 
 class Message(TypedDict):
@@ -186,28 +182,8 @@ def prompt_parts(name: str, text: str) -> tuple[str, str]:
 
 @lru_cache
 def load_prompt(name: str = DEFAULT_PROMPT) -> Prompt:
-    """Load a prompt of the package, such as ``trace/v1``, or ``trace/v2-terse`` with a form.
-
-    Each form adds a block to the instructions; the block's line about a field of the answer is left
-    out of prompts without that field.
-    """
-    base, forms = base_and_forms(name)
-    prompt = parse_prompt(name, resources.read("prompts", base, ".md"))
-    added = (form_block(form, base, prompt.system) for form in forms)
-    return replace(prompt, system="\n\n".join((prompt.system, *added)))
-
-
-def form_block(form: str, base: str, system: str) -> str:
-    """Return the block that a form adds to the instructions of a prompt.
-
-    Raises:
-        UnknownName: there is no such form.
-    """
-    if form not in FORMS:
-        raise UnknownName(unknown("form of answers", form, FORMS))
-    text = resources.read("prompts", f"{form}/{base.rpartition('/')[2]}", ".txt")
-    fields = ((line, _FIELD.match(line)) for line in text.strip().split("\n"))
-    return "\n".join(line for line, field in fields if field is None or field[1] in system)
+    """Load a prompt of the package, such as ``trace/v1``."""
+    return parse_prompt(name, resources.read("prompts", name, ".md"))
 
 
 def marker(example: KeyedExample, *, reference: bool = False) -> str:

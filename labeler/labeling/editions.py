@@ -10,11 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from labeler.catalog import unknown
 from labeler.data.options import ExampleOptions
-from labeler.errors import UnknownName, UsageError
-from labeler.labeling.options import EXPLANATIONS, UNSUPPORTED, TaskOptions
-from labeler.labels.profiles import BRIEF, TERSE, base_and_forms, with_forms
+from labeler.errors import UsageError
+from labeler.labels.profiles import version_of
 from labeler.labels.signature import Signature
 from labeler.sentences.splitting import SPLITTERS, Splitter
 
@@ -85,40 +83,11 @@ def splitter_of(options: ExampleOptions) -> Splitter:
 def prompts_of(options: ExampleOptions) -> str:
     """Return the prompt that options name, else the version of their edition's prompts.
 
-    The forms of the answer that options ask for are part of the name.
-
     Raises:
-        UsageError: these prompts have no such forms, or as for :func:`edition_of`.
+        UsageError: as for :func:`edition_of`.
     """
     edition = edition_of(options)
-    prompt = getattr(options, "prompt", None) or EDITIONS[edition].prompts
-    asked = _forms(options) if isinstance(options, TaskOptions) else {}
-    if asked and version_of(prompt) == EDITIONS[1].prompts:
-        raise UsageError(
-            f"{' and '.join(asked.values())}: the prompts and schemas of edition 1, which never "
-            "change, have one form of answers; leave it out, or name --edition 2"
-        )
-    return with_forms(prompt, asked)
-
-
-def _forms(options: TaskOptions) -> dict[str, str]:
-    """Return the forms of an answer that options ask for, and how they are written.
-
-    Raises:
-        UnknownName: there are no such explanations.
-    """
-    if options.explanations not in EXPLANATIONS:
-        raise UnknownName(unknown("explanations", options.explanations, EXPLANATIONS))
-    is_asked = {
-        (TERSE, "--terse"): options.terse,
-        (BRIEF, f"--explanations {UNSUPPORTED}"): options.explanations == UNSUPPORTED,
-    }
-    return dict(form for form, asked in is_asked.items() if asked)
-
-
-def version_of(name: str) -> str:
-    """Return the version of a prompt or schema without forms, such as ``v1`` of ``trace/v1``."""
-    return base_and_forms(name)[0].rpartition("/")[2]
+    return getattr(options, "prompt", None) or EDITIONS[edition].prompts
 
 
 def in_edition(options: OptionsT, edition: int) -> OptionsT:

@@ -102,8 +102,7 @@ def held_edition(
         return None
     others: dict[int, Sequence[TaskFactory]] = {}
     for edition in EDITIONS.keys() - {own}:
-        with suppress(UsageError):  # an option, such as --keys-in-schema, that it does not have
-            others[edition] = tasks_of(in_edition(options, edition))
+        others[edition] = tasks_of(in_edition(options, edition))
     for edition, factories in others.items():
         others_known = found.known(factories).items()
         if any(is_known and not known.get(mark) for mark, is_known in others_known):

@@ -100,14 +100,9 @@ class RetrievalBasis(Frozen):
     """In the numbering of the label's own documents."""
     scores: dict[str, FiniteFloat] = Field(default_factory=dict, exclude_if=lambda value: not value)
     """A scoring judge's numbers behind the relevance, by sentence key in that numbering."""
-    extends: str | None = Field(default=None, exclude_if=lambda value: value is None)
-    """Key of the retrieval label that it extends by one document, judged without the others; of a
-    majority, those of its votes with `` + `` between."""
 
     def __str__(self) -> str:
-        extends = f", which extends {self.extends[:12]} by one document" if self.extends else ""
-        name = f"retrieval label {self.key[:12]}{extends}"
-        return f"judged without the response: {name}, {self.signature}"
+        return f"judged without the response: retrieval label {self.key[:12]}, {self.signature}"
 
 
 class Record(Frozen, Generic[AnswerT]):
@@ -447,19 +442,6 @@ def retrieval_key(example: KeyedExample, signature: Signature) -> str:
     return digest({"retrieval": seen, "signature": signature.facts()})
 
 
-def extended_key(key: str, extends: str | None) -> str:
-    """Compute the key of a retrieval label that extends another one by a document.
-
-    Args:
-        key: by :func:`retrieval_key`.
-        extends: key of the label that is extended; ``None`` if all documents were judged together.
-
-    Returns:
-        64 hexadecimal digits.
-    """
-    return digest({"retrieval": key, "extends": extends}) if extends else key
-
-
 def retrieval_example(example: KeyedExample) -> KeyedExample:
     """Return what a retrieval label is about: question, earlier turns and distinct documents."""
     return KeyedExample(
@@ -504,7 +486,7 @@ def retrieval_fault(
         if signature.part is None and lacks_relevance(signature.response_schema.name):
             return "its relevance was not asked for, and it names no retrieval label"
         return None
-    if basis.key != extended_key(retrieval_key(example, basis.signature), basis.extends):
+    if basis.key != retrieval_key(example, basis.signature):
         return "the key of its retrieval label is not that of its question and documents"
     if tuple(relevant) != basis.all_relevant_sentence_keys:
         return "its relevant sentences are not those of its retrieval label"

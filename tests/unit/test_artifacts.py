@@ -13,12 +13,9 @@ from export_schemas import LABELS_V2, SCHEMAS, rendered
 from labeled import output, record
 from labeler.errors import UnknownName
 from labeler.judges.openai.request import response_format
-from labeler.judges.prompting import load_prompt
-from labeler.judges.terse import SHORT
 from labeler.labels import resources
-from labeler.labels.profiles import BRIEF, FORMS, PROFILES, TERSE, with_forms
+from labeler.labels.profiles import PROFILES
 from labeler.labels.schemas import load_schema
-from labeler.labels.signature import digest
 from lock_artifacts import LOCK, digests
 from wire.strict_schema import format_problems
 
@@ -51,30 +48,15 @@ def test_a_label_and_a_record_validate() -> None:
     jsonschema.validate(record(turns=1).model_dump(mode="json"), stored)
 
 
-def test_forms_of_prompts_never_change() -> None:
-    """Their text is composed, and its digest is part of label keys."""
-    made = (
-        load_prompt(with_forms(f"{name}{end}/v2", forms)).artifact.digest
-        for name in PROFILES
-        for end in ("", "-support")
-        for forms in ([TERSE], [BRIEF], FORMS)
-    )
-    assert digest(list(made))[:16] == "c453febf5f0aa264"
-
-
 WORDS = {
     "v1": {"type", "properties", "items", "required", "additionalProperties", "enum"},
     "v2": {
         *("type", "properties", "items", "required", "additionalProperties", "enum"),
         *("anyOf", "pattern", "minItems", "maxItems"),
     },
-    "v2-terse": {
-        *("type", "properties", "items", "required", "additionalProperties", "enum"),
-        *("pattern", "minItems"),
-    },
 }
 """Those that OpenAI lists as supported in strict mode, as far as versions use them."""
-WITHOUT_ENUM = {"label-trace/v1", "label-trace/v2-terse", "label-claims/v2-terse"}
+WITHOUT_ENUM = {"label-trace/v1"}
 each_label_schema = pytest.mark.parametrize(
     "name", [f"label-{profile}/{version}" for profile in PROFILES for version in WORDS]
 )
@@ -121,15 +103,12 @@ def depth(schema: Json) -> int:
 @each_label_schema
 def test_explanations_come_before_verdicts(name: str) -> None:
     """A model writes its reasons first: the order of fields is part of the method."""
-    long = {short: one for one, short in SHORT.items()}
-    schema = load_schema(name).json_schema["properties"]
-    fields = {long.get(field, field): schema[field] for field in schema}
+    fields = load_schema(name).json_schema["properties"]
     order = list(fields)
     assert order.index("relevance_explanation") < order.index("all_relevant_sentence_keys")
     assert order.index("overall_supported_explanation") < order.index("overall_supported")
-    sentence = fields["sentence_support_information"]["items"]["properties"]
-    parts = [long.get(part, part) for part in sentence]
-    verdict = {"v1": "fully_supported", "v2": "decision"}.get(name[-2:], "supporting_sentence_keys")
+    parts = list(fields["sentence_support_information"]["items"]["properties"])
+    verdict = {"v1": "fully_supported", "v2": "decision"}[name[-2:]]
     assert parts.index("explanation") < parts.index(verdict)
 
 

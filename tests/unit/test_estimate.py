@@ -252,16 +252,6 @@ def test_from_gpt_5_6_on_unmarked_prompts_are_written_and_never_read(setting: st
     assert found.online.written == found.online.expected + Decimal("0.0015055")
 
 
-def test_keys_of_its_own_in_the_schema_take_a_prompt_out_of_the_cache() -> None:
-    """The schema stands first; in words after the documents it spoils nothing."""
-    rows = [row(1), row(2)]
-    strict, framed = (
-        reckon(rows, how=with_spec("gpt-5.5", keys_in_schema=True, output_mode=mode))
-        for mode in ("strict", "json")
-    )
-    assert (strict.prompt.cacheable, framed.prompt.cacheable) == (0, 1920)
-
-
 def test_a_cap_gives_a_worst_case() -> None:
     """For each: 6,011 bytes at most of prompt, and 500 tokens of answer at 10 dollars."""
     found = reckon([row(1), row(2)], max_output_tokens=500)

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from command import Command
 from fakes import CountingJudge
 from labeler.judges.prompting import load_prompt, marker
 from labeler.judges.tokens import Approximation, request_tokens
@@ -168,17 +167,6 @@ def test_turns_and_tool_outputs_have_blocks_of_their_own() -> None:
 
 
 # The richer prompts
-
-
-def test_a_form_adds_its_block_to_the_file(labeler_command: Command) -> None:
-    """Without what it says of fields that the prompt does not ask for."""
-    code, plain, _ = labeler_command("prompt", "trace/v2")
-    composed, terse = labeler_command("prompt", "trace/v2-terse")[1], "\n\n## Short form\n"
-    before, _, after = composed.partition(terse)
-    block, user, rest = after.partition("\n\n# User\n")
-    assert (code, before + user + rest) == (0, plain)
-    assert "is `used`" in block
-    assert "claims" not in block
 
 
 VERSIONS = ("v1", "v2")

@@ -88,14 +88,6 @@ def test_scores_and_free_labels_of_edition_1_are_found_in_it(provider: Provider)
 # A run without an edition on a store of edition 1
 
 
-def test_an_option_of_one_edition_alone_needs_no_edition(provider: Provider) -> None:
-    """No label of edition 1 could be taken for it: the schemas there have no keys."""
-    judge = judge_of(provider, keys_in_schema=True)
-    for store in (MemoryStore(), old_store()):
-        assert labeler.estimate(ROWS, judge=judge, store=store).edition == 2
-        assert not labeler.label(ROWS, judge=judge, store=store).failures
-
-
 def command_of(provider: Provider, *command: object) -> list[object]:
     """A command about the old rows and the provider, with a price."""
     rows = row_file(Path(), ROWS)

@@ -12,16 +12,13 @@ import pytest
 
 import labeler
 from labeler.api import open_rows
-from labeler.errors import UsageError
 from labeler.integrations.batch.client import OpenAIBatches
 from labeler.integrations.batch.collect import Waiting
 from labeler.integrations.batch.submit import submit_batch
 from labeler.judges.openai.reading import flat, parse_object
 from labeler.judges.openai.request import MODES
-from labeler.judges.prompting import load_prompt
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
-from labeler.labels.answers import SPECIAL_SUPPORT
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelRecord, Outcome
 from labeler.labels.schemas import load_schema
@@ -150,50 +147,3 @@ def test_the_form_of_the_provider_fits_the_schema() -> None:
     (call,) = provider.calls
     schema = load_schema("label-reference/v2").json_schema
     jsonschema.validate(written(call, label_for(call)), schema)
-
-
-def test_keys_in_the_schema_are_those_of_the_record() -> None:
-    """Every pattern becomes a list, entries are counted, and the key says so."""
-    with Provider(modes=MODES) as provider:
-        plain = label(provider, "reference", "v2")
-        listed = label(provider, "reference", "v2", keys_in_schema=True)
-    assert plain.label == listed.label
-    assert plain.key != listed.key
-    assert listed.signature.sampling["keys_in_schema"] == "own-keys/1"
-    assert listed.signature.response_schema == plain.signature.response_schema
-    _, call = provider.calls
-    schema = json.loads(call.schema_text)
-    assert "pattern" not in call.schema_text
-    assert "keys_in_schema" not in call.body
-    fields = schema["properties"]
-    assert fields["all_relevant_sentence_keys"]["items"]["enum"] == ["0a", "0b", "1a"]
-    assert fields["all_relevant_sentence_keys"]["maxItems"] == 3
-    sentences = fields["sentence_support_information"]
-    assert (sentences["minItems"], sentences["maxItems"]) == (2, 2)
-    supported = sentences["items"]["properties"]["decision"]["anyOf"][0]["properties"]
-    assert supported["supporting_sentence_keys"]["items"]["enum"] == [
-        *("0a", "0b", "1a"),
-        *SPECIAL_SUPPORT,
-    ]
-    assert fields["reference_sentences_without_claims"]["items"]["enum"] == ["ref.a"]
-    jsonschema.validate(written(call, label_for(call)), schema)
-
-
-def test_version_1_has_no_place_for_keys_in_its_schema() -> None:
-    """Asked for all the same, nothing is sent."""
-    with Provider() as provider, pytest.raises(UsageError, match="--prompt v2"):
-        label(provider, "trace", "v1", keys_in_schema=True)
-    assert provider.calls == []
-
-
-def test_keys_in_the_schema_change_no_key_of_what_has_none() -> None:
-    """Scores, questions and retrieval labels are found whether the option is given or not."""
-    prompt = load_prompt("retrieval/v2")
-    signed = [
-        labeler.OpenAIJudge("m", api_key="k", keys_in_schema=given).spec.signature(
-            prompt, load_schema(schema), "general/2"
-        )
-        for schema in ("retrieval/v2", "score/v1", "questions/v1")
-        for given in (False, True)
-    ]
-    assert signed[::2] == signed[1::2]

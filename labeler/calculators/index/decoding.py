@@ -59,7 +59,6 @@ from labeler.labels.non_answers import OVERRULED
 from labeler.labels.profiles import BY_FAMILY, family_of, lacks_relevance
 from labeler.labels.record import (
     LabelRecord,
-    extended_key,
     key_of,
     retrieval_key,
     shows_reference,
@@ -312,7 +311,7 @@ def _require_basis(basis: Any, example: Any, relevant: list[str]) -> None:  # no
     if basis is None:
         raise NeedsValidation
     signature = _parsed_signature(bytes(basis.signature))
-    if basis.key != extended_key(retrieval_key(example, signature), _or(basis.extends, None)):
+    if basis.key != retrieval_key(example, signature):
         raise NeedsValidation
     if basis.all_relevant_sentence_keys != relevant:
         raise NeedsValidation

@@ -149,9 +149,7 @@ def _configuration(work: Work, tasks: LabelTasks, part_rows: int) -> dict[str, o
         prompts.append(tasks.where_referenced)
     if tasks.relevance:
         prompts.append((tasks.relevance.prompt, tasks.relevance.schema))
-    extends = {"extend_retrieval": True} if work.options.extend_retrieval else {}
     return {
-        **extends,
         "format": 1,
         "part_rows": part_rows,
         "judge": spec.judge,

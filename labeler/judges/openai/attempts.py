@@ -127,7 +127,7 @@ class AttemptLog:
         answer, self.has_duplicates = parse_object(text)
         plain: str | bytes = text
         if schema.has_decisions and answer is not None:
-            plain = flat(answer, terse=schema.is_terse)
+            plain = flat(answer)
         return _reader_of(self.task.answer_type).validate_json(plain, strict=strict)
 
     def check(self, answer: Frozen) -> None:
@@ -154,8 +154,8 @@ class AttemptLog:
             return rules_again(self.violations, rules) if self.violations else NO_ANSWER
         if self.violations:
             task = self.task
-            how = {"decisions": task.schema.has_decisions, "terse": task.schema.is_terse}
-            return complaint(self.violations, task.example, task.answer_type, **how)
+            decisions = task.schema.has_decisions
+            return complaint(self.violations, task.example, task.answer_type, decisions=decisions)
         return NOT_A_LABEL
 
     def rejection(self, error: ValidationError) -> tuple[ObservedError, str]:
