@@ -160,8 +160,8 @@ def table(folder: Path, every: int) -> Iterator[str]:
          *(f"{model}: cached, $ a million" for model in MODELS))
     )  # fmt: skip
     yield line(["---", *["--:"] * 6])
-    for profile in PROFILES.values():
-        name = profile.prompt
+    for profile in PROFILES:
+        name = f"{profile}/v1"
         one = measured(folder, name, examples)
         costs = []
         for model in MODELS:

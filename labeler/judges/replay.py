@@ -75,7 +75,7 @@ class ReplayJudge:
         if used in known or not known:
             return ""
         listed = ", ".join(f"{name:.40}" for name in islice(known, 3))
-        return f"; {used} splits these rows and {listed} the recorded ones: see --edition"
+        return f"; {used} splits these rows and {listed} the recorded ones: see --splitter"
 
     async def aclose(self) -> None:
         """Nothing to release."""

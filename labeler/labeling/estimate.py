@@ -26,7 +26,6 @@ from labeler.judges.tokens import (
 )
 from labeler.labeling.bills import Bill, Cost
 from labeler.labeling.cache_rules import cache_rules
-from labeler.labeling.editions import edition_of
 from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.options import EstimateOptions
 from labeler.labeling.tasks import LabelTasks, PromptTasks, RetrievalTasks
@@ -145,10 +144,6 @@ class Estimate:
     """Seconds in all, unless the provider's limits slow the run."""
     max_input_tokens: int | None
     """Most tokens of a prompt; ``None`` if unknown."""
-    edition: int
-    """The edition whose defaults are used."""
-    other_edition: Estimate | None = None
-    """The same run in the edition of the stored labels, if a run has to name one of the two."""
 
     def as_json(self) -> dict[str, Any]:
         """Return a JSON value; dollars are exact texts."""
@@ -464,5 +459,4 @@ class _Tally:
             latency=latency,
             seconds=None if latency is None else rounds * latency,
             max_input_tokens=self._how.context_budget.window if self._how.context_budget else None,
-            edition=edition_of(options),
         )

@@ -64,10 +64,7 @@ class TaskOptions:
     profile: Annotated[str, Option("What the call asks for: trace, claims, reference or auto.")] = (
         "trace"
     )
-    prompt: Annotated[
-        str | None,
-        Option("Prompt version, such as v1, or name; by default that of the edition."),
-    ] = None
+    prompt: Annotated[str, Option("Prompt version, or name such as trace/v1.")] = "v1"
     relevance: Annotated[
         str,
         Option(

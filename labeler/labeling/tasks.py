@@ -13,7 +13,6 @@ from labeler.judges.judge import Judge, JudgeSpec, require_answers
 from labeler.judges.pricing import Price, price_of
 from labeler.judges.prompting import Prompt, is_retrieval_prompt, load_prompt
 from labeler.judges.task import TASK_KINDS, Task, label_task
-from labeler.labeling.editions import prompts_of, splitter_of
 from labeler.labeling.options import BLIND, RELEVANCE, BatchOptions, EstimateOptions, LabelOptions
 from labeler.labeling.windows import ContextBudget, Windowed, context_budget_in, cut
 from labeler.labels.answers import RetrievalLabel
@@ -29,7 +28,7 @@ from labeler.labels.record import label_key, retrieval_example, retrieval_key
 from labeler.labels.schemas import ResponseSchema, load_schema
 from labeler.labels.signature import Artifact, Signature
 from labeler.sentences.example import Example, KeyedExample
-from labeler.sentences.splitting import Splitter, key_example
+from labeler.sentences.splitting import SPLITTERS, Splitter, key_example
 
 if TYPE_CHECKING:
     from labeler.labels.retrieval_record import RetrievalRecord
@@ -60,12 +59,6 @@ class TaskFactory(Protocol):
 def needs_of(factories: Iterable[TaskFactory]) -> frozenset[str]:
     """Return the optional fields of an example that all factories need."""
     return frozenset.intersection(*(factory.needs for factory in factories))
-
-
-def hides_conversation(factories: Iterable[TaskFactory]) -> bool:
-    """Return True if no factory shows earlier turns and tool outputs."""
-    prompts = (getattr(factory, "prompt", None) for factory in factories)
-    return not any(prompt and prompt.shows_conversation for prompt in prompts)
 
 
 class MissingField(BadRow):
@@ -178,8 +171,7 @@ class LabelTasks(PromptTasks):
         Raises:
             BadRow: a required part is empty, or given sentences do not fit the text.
         """
-        shown = self.prompt.shows_conversation
-        keyed = key_example(example, self.splitter, shows_conversation=shown)
+        keyed = key_example(example, self.splitter, shows_conversation=True)
         _require_content(keyed)
         if self.prompt.shows_reference:
             _require_reference(keyed)
@@ -216,15 +208,15 @@ def label_tasks(
     Raises:
         UnknownName: there is no such splitter, profile or prompt.
         UsageError: the prompt shows a reference answer and the profile does not ask about one, or
-            the other way round; ``auto``, which has two prompts, names one in full; splitter or
-            prompt are of another edition; or no prompt has as few tokens as allowed.
+            the other way round; ``auto``, which has two prompts, names one in full; or no prompt
+            has as few tokens as allowed.
     """
     budget = context_budget(judge, options.max_input_tokens, price)
     is_blind = _is_blind(judge, options)
-    prompt, profile = prompts_of(options), options.profile
+    prompt, profile = options.prompt, options.profile
     common: dict[str, Any] = {
         "judge": judge,
-        "splitter": splitter_of(options),
+        "splitter": SPLITTERS[options.splitter],
         "trial": options.trial + extra,
         "context_budget": budget,
     }

@@ -39,14 +39,12 @@ class Profile:
         name: such as ``claims``.
         output: class of its labels.
         schema: name of its published schema.
-        prompt: name of its default prompt.
         shows_reference: whether the judge sees the reference answer.
     """
 
     name: str
     output: type[GPTLabelingOutput]
     schema: str
-    prompt: str
     shows_reference: bool = False
 
     @property
@@ -62,13 +60,12 @@ class Profile:
 
 PROFILES: Catalog[Profile] = Catalog("profile", extra=("auto",))
 for _profile in (
-    Profile("trace", GPTLabelingOutput, "label-trace/v1", "trace/v1"),
-    Profile("claims", ClaimsLabelingOutput, "label-claims/v1", "claims/v1"),
+    Profile("trace", GPTLabelingOutput, "label-trace/v1"),
+    Profile("claims", ClaimsLabelingOutput, "label-claims/v1"),
     Profile(
         "reference",
         ReferenceLabelingOutput,
         "label-reference/v1",
-        "reference/v1",
         shows_reference=True,
     ),
 ):

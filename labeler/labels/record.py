@@ -175,8 +175,7 @@ class LabelRecord(Displayed, Record[Label]):
     not_measured: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
     """Metrics that the judge's answers say nothing about; calculators leave them undefined."""
     retrieval: RetrievalBasis | None = Field(default=None, exclude_if=lambda value: value is None)
-    """Source of the relevance, if it was judged without the response; absent otherwise, as in
-    records of ``record/v2``."""
+    """Source of the relevance, if it was judged without the response; absent otherwise."""
 
     @property
     def id(self) -> str:

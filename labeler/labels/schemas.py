@@ -33,14 +33,6 @@ class ResponseSchema:
         return json.dumps(self.json_schema, separators=(",", ":"), ensure_ascii=False)
 
     @cached_property
-    def has_decisions(self) -> bool:
-        """True if verdicts and the keys that they need stand together in a ``decision``.
-
-        So it is from version 2 of the label schemas on, which also say what a key looks like.
-        """
-        return '"decision"' in self.text
-
-    @cached_property
     def artifact(self) -> Artifact:
         """Name and digest, as in a label's key; the order of fields is part of the digest."""
         return Artifact(name=self.name, digest=digest(self.text))

@@ -149,7 +149,7 @@ def test_the_summary_is_a_table_or_json(labeler_command: Command, labels: Path) 
     _, table, _ = labeler_command("metrics", labels, "--metrics", "adherence")
     _, out, _ = labeler_command("metrics", labels, "--metrics", "adherence", "--json")
     (row,) = json.loads(out)
-    jsonschema.validate(row, json.loads(resources.read("schemas", "summary-row/v2", ".json")))
+    jsonschema.validate(row, json.loads(resources.read("schemas", "summary-row/v1", ".json")))
     assert row["metric"] == "adherence"
     assert row["defined"] == 14
     assert f"{row['mean']:.4f}" in table
@@ -390,7 +390,6 @@ def test_schemas_and_prompts_are_printed(labeler_command: Command) -> None:
         "label-trace/v1",
         "metrics-row/v1",
         "record/v1",
-        "record/v2",
         "summary-row/v1",
     }
     schema = json.loads(labeler_command("schema", "label-trace/v1")[1])
@@ -427,7 +426,7 @@ def test_strangers_text_stays_text(labeler_command: Command, tmp_path: Path) -> 
 def test_options_have_the_librarys_defaults() -> None:
     """They are written twice only so that --help need not import the library."""
     given = LabelOptions()
-    assert (given.splitter, given.profile) == (None, DEFAULT_PROFILE)
+    assert (given.splitter, given.profile) == ("general", DEFAULT_PROFILE)
     assert given.concurrency == DEFAULT_CONCURRENCY
     assert given.limits() == Limits()
 

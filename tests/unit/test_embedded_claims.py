@@ -49,7 +49,7 @@ def judged(
 ) -> GPTLabelingOutput:
     """The label of an example."""
     chosen = PROFILES[profile]
-    asked = request(example, prompt=chosen.prompt, schema=chosen.schema)
+    asked = request(example, prompt=f"{profile}/v1", schema=chosen.schema)
     return asyncio.run((judge or EmbeddedJudge(model="lexical-1")).label(asked)).answer
 
 

@@ -83,7 +83,7 @@ CHANGED: dict[str, dict[str, Any]] = {
     "sampling": {"sampling": {"temperature": 0.0}},
     "prompt": {"prompt": {"name": "trace/v1", "digest": "0" * 64}},
     "response_schema": {"response_schema": {"name": "label-trace/v1", "digest": "0" * 64}},
-    "splitter": {"splitter": "general/2"},
+    "splitter": {"splitter": "general/1"},
     "source": {"source": "lamps_test/17/gen-1"},
     "trial": {"trial": 1},
     "canary": {"canary": "1"},
@@ -190,8 +190,10 @@ def test_a_prompt_needs_its_parts_and_variables() -> None:
     """Errors name what is missing and what is unknown."""
     with pytest.raises(Exception, match="needs a line '# System'"):
         parse_prompt("mine", "Judge this.")
-    with pytest.raises(Exception, match=r"missing \['response'\], unknown \['answer'\]"):
-        parse_prompt("mine", "# System\nx\n# User\n{{marker}}{{question}}{{documents}}{{answer}}")
+    blocks = ("question_block", "documents_block", "history_block", "tool_outputs_block")
+    used = "".join(f"{{{{{name}}}}}" for name in ("fence", *blocks, "answer"))
+    with pytest.raises(Exception, match=r"missing \['response_block'\], unknown \['answer'\]"):
+        parse_prompt("mine", f"# System\nx\n# User\n{used}")
 
 
 def test_specs_are_frozen() -> None:

@@ -19,7 +19,7 @@ EMBEDDINGS: Final = "/v1/embeddings"
 _BLOCK = re.compile(r"^BEGIN (\w+) (\w+)\n(.*?)\n?^END \1 \2$", re.DOTALL | re.MULTILINE)
 _AFTER = {"HISTORY", "TOOL_OUTPUTS", "REFERENCE", "RESPONSE"}
 _SHORT = 8
-"""Digits of a marker of version 2."""
+"""Digits of the marker of a label's prompt."""
 _ITEM = re.compile(r"(/v1/(?:files|batches|models)/)([^/]+)(.*)")
 
 
@@ -111,8 +111,8 @@ class Call:
     def identity(self) -> str:
         """Whose record it is: the fence marker of its data, else a digest of the whole request.
 
-        A re-ask has the identity of the record that it is about. Markers of version 2 do not depend
-        on the response, so its digest follows.
+        A re-ask has the identity of the record that it is about. The marker of a label's prompt
+        does not depend on the response, so its digest follows.
         """
         if self._blocks:
             marker = self._blocks[0][1]

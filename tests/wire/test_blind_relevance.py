@@ -58,12 +58,11 @@ def require_blind(calls: list[Call], retrievals: int, responses: int) -> None:
     assert not any(b"RESPONSE" in call.raw for call in calls if asks_relevance(call))
 
 
-@pytest.mark.parametrize("prompt", ["v1", "v2"])
 @pytest.mark.parametrize("profile", ["trace", "claims", "reference"])
-def test_no_request_about_relevance_shows_a_response(profile: str, prompt: str) -> None:
+def test_no_request_about_relevance_shows_a_response(profile: str) -> None:
     """And none about a response asks for relevance."""
     with Provider() as provider:
-        found = records(judged(provider, rows(4), profile=profile, prompt=prompt))
+        found = records(judged(provider, rows(4), profile=profile))
     require_blind(provider.calls, 4, 12)
     assert len(found) == 12
     named = {(record.example.question, record.label.all_relevant_sentence_keys) for record in found}

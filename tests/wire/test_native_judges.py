@@ -88,7 +88,7 @@ def test_a_hundred_rows_are_labeled(name: str) -> None:
 @pytest.mark.parametrize("mode", ["tools", "prompt"])
 def test_the_published_schema_is_sent_byte_for_byte(name: str, mode: str) -> None:
     """As a tool's, or where the model reads it; a complete store then needs no server."""
-    store, schema = MemoryStore(), load_schema("label-trace/v2").compact
+    store, schema = MemoryStore(), load_schema("label-trace/v1").compact
     asked: dict[str, Any] = {"judge": {"output_mode": mode}, "store": store}
     with NativeProvider(FORMS[name]) as server:
         label(server, name, 1, **asked)

@@ -42,8 +42,6 @@ def complaint(
     violations: Sequence[Violation],
     example: KeyedExample,
     output: type[GPTLabelingOutput] = GPTLabelingOutput,
-    *,
-    decisions: bool = False,
 ) -> str:
     """Name every broken rule with its keys, then the existing keys.
 
@@ -51,16 +49,14 @@ def complaint(
         violations: the broken rules.
         example: the record.
         output: the class of the requested label; one with claims adds rules about claims.
-        decisions: true for a schema whose answers hold only the lists that a verdict needs.
     """
-    support = _SUPPORT["decisions" if decisions else "lists"]
     return (
         f"That label broke the rules: {brief(violations)}. "
         f"Document sentence keys are {key_ranges(example.document_keys()) or 'none'}. "
         f"{_conversation_keys(example)}"
         f"Response sentence keys, each judged exactly once, are "
         f"{key_ranges(example.response_keys())}. Only supporting_sentence_keys may also hold "
-        f"{', '.join(SPECIAL_SUPPORT)}; {support}. "
+        f"{', '.join(SPECIAL_SUPPORT)}; a decision has it exactly when fully_supported is true. "
         f"{_CLAIMS if 'response_claims' in output.model_fields else ''}"
         f"{_reference_rules(example) if 'reference_claims' in output.model_fields else ''}"
         "Write the whole label again, as JSON alone."
@@ -72,10 +68,6 @@ def _conversation_keys(example: KeyedExample) -> str:
     return f"Sentences that may be named as support only are {keys}. " if keys else ""
 
 
-_SUPPORT = {
-    "lists": "it is empty exactly when fully_supported is false",
-    "decisions": "a decision has it exactly when fully_supported is true",
-}
 _CLAIMS = (
     "Each response sentence has at least one entry in response_claims or stands in "
     "response_sentences_without_claims, never both. Among response_claims, entailment needs "

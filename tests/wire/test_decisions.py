@@ -1,4 +1,4 @@
-"""Version 2 on the wire: its own prompt and schema, answers in decisions, labels of one class."""
+"""Answers on the wire: a verdict stands with the keys that it needs, in a decision."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ROW = {
 }
 
 
-def label(provider: Provider, profile: str, version: str, **settings: Any) -> LabelRecord:
+def label(provider: Provider, profile: str, **settings: Any) -> LabelRecord:
     """The record of the row."""
     outcomes: list[Outcome] = list(
         labeler.label(
@@ -44,7 +44,6 @@ def label(provider: Provider, profile: str, version: str, **settings: Any) -> La
             judge=judge_of(provider, sleep=brief, **settings),
             store=labeler.MemoryStore(),
             profile=profile,
-            prompt=f"{profile}/{version}",
         )
     )
     assert isinstance(outcomes[0], LabelRecord), outcomes
@@ -52,25 +51,25 @@ def label(provider: Provider, profile: str, version: str, **settings: Any) -> La
 
 
 @pytest.mark.parametrize("profile", list(PROFILES))
-def test_a_prompt_chooses_its_schema_and_the_label_is_of_the_same_class(profile: str) -> None:
-    """The same answer of a judge is the same label in both versions, under keys of their own."""
+def test_a_profile_has_its_prompt_and_its_schema(profile: str) -> None:
+    """The published one is sent, and an answer that fits it needs no repair."""
     with Provider() as provider:
-        first, second = (label(provider, profile, version) for version in ("v1", "v2"))
-    assert first.label == second.label
-    assert (second.normalised, second.verbatim) == ({}, None)
-    assert first.key != second.key
-    assert str(second.signature.prompt).startswith(f"{profile}/v2@")
-    assert second.signature.response_schema.name == f"label-{profile}/v2"
-    assert [call.schema_text for call in provider.calls] == [
-        load_schema(f"label-{profile}/{version}").compact for version in ("v1", "v2")
-    ]
+        made = label(provider, profile)
+    assert (made.normalised, made.verbatim) == ({}, None)
+    assert str(made.signature.prompt).startswith(f"{profile}/v1@")
+    assert made.signature.response_schema.name == f"label-{profile}/v1"
+    (call,) = provider.calls
+    assert call.schema_text == load_schema(f"label-{profile}/v1").compact
+    jsonschema.validate(
+        written(call, label_for(call)), load_schema(f"label-{profile}/v1").json_schema
+    )
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_decisions_are_read_in_every_mode(mode: str) -> None:
     """The schema is sent in the mode's way, and the answer is in its form."""
     with Provider(modes=MODES) as provider:
-        record = label(provider, "claims", "v2", output_mode=mode)
+        record = label(provider, "claims", output_mode=mode)
     assert provider.calls[0].mode == mode
     assert record.label.sentence_support_information[0].supporting_sentence_keys == ("0a",)
 
@@ -95,7 +94,7 @@ def _unknown(answer: Json) -> None:
 def test_what_breaks_a_rule_is_reasked_in_the_form_that_it_had(change: Any, kind: str) -> None:
     """The model sees its own answer again, and the mended one counts."""
     with Provider([answers(change)]) as provider:
-        record = label(provider, "claims", "v2")
+        record = label(provider, "claims")
     assert record.reply.broken_contracts == {kind: 1}
     _, again = provider.calls
     assert '"decision"' in again.messages[2]["content"]
@@ -125,10 +124,10 @@ def test_what_is_no_answer_is_left_to_the_reader(text: str) -> None:
 
 
 def test_a_batch_brings_the_same_label_under_the_same_key(tmp_path: Path) -> None:
-    """Version 2 included."""
+    """The key does not say how a label was bought."""
     with Provider(batches=completes()) as provider:
-        online = label(provider, "reference", "v2")
-        options = LabelOptions(profile="reference", prompt="reference/v2")
+        online = label(provider, "reference")
+        options = LabelOptions(profile="reference")
         how = label_tasks(judge_of(provider), options)
         service = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=brief)
         submit_batch(open_rows([ROW]), how, service, tmp_path)
@@ -138,12 +137,3 @@ def test_a_batch_brings_the_same_label_under_the_same_key(tmp_path: Path) -> Non
         collected = store.get(online.key)
     assert isinstance(collected, LabelRecord)
     assert collected.label == online.label
-
-
-def test_the_form_of_the_provider_fits_the_schema() -> None:
-    """Else the tests above would show nothing."""
-    with Provider() as provider:
-        label(provider, "reference", "v2")
-    (call,) = provider.calls
-    schema = load_schema("label-reference/v2").json_schema
-    jsonschema.validate(written(call, label_for(call)), schema)
