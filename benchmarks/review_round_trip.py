@@ -58,7 +58,7 @@ def main() -> None:
         truth = _published(files)
         judged = iter_labels(
             RowFile(*files, id_from=_ID),
-            judge=EmbeddedJudge(model="lexical-1"),
+            judge=EmbeddedJudge(),
             store=MemoryStore(),
         )
         count = write_labels(judged, folder / "judge.jsonl")

@@ -47,7 +47,7 @@ from labeler.labels.record import LabelRecord, ReplyFacts
 from labeler.sentences.example import KeyedExample
 from ragbench_data import ragbench_files, ragbench_folder
 
-JUDGE = EmbeddedJudge(model="lexical-1")
+JUDGE = EmbeddedJudge()
 
 WINDOWS = (2, 3, 5)
 METRICS = ("relevance", "utilization", "completeness", "adherence", "adherence_fraction")

@@ -183,9 +183,6 @@ class JudgeOptions(ModelOptions):
     recorded: Annotated[
         str | None, Option("Label file that the replay judge takes its answers from.")
     ] = None
-    support_threshold: Annotated[
-        float | None, Option("Lowest score of a supported sentence, for the embedded judge.")
-    ] = None
     price: Annotated[
         PriceLike | None,
         Option(

@@ -65,7 +65,11 @@ class ReplayJudge:
                 reason="not_recorded",
                 attempts=0,
             )
-        facts = ReplyFacts(served_model=record.reply.served_model, attempts=0)
+        facts = ReplyFacts(
+            served_model=record.reply.served_model,
+            attempts=0,
+            thresholds=record.reply.thresholds,
+        )
         answer = lowered(_recorded_answer(record), task.answer_type)
         return JudgeReply(answer, facts, record.scores, not_measured=record.not_measured)
 

@@ -228,6 +228,7 @@ def _facts(replies: Sequence[ReplyFacts]) -> ReplyFacts:
         seconds=sum(seconds) if seconds else None,
         created_at=max((r.created_at for r in replies if r.created_at), default=None),
         labeler_version=_common(reply.labeler_version for reply in replies),
+        thresholds=replies[0].thresholds,
     )
 
 

@@ -75,6 +75,9 @@ class ReplyFacts(Frozen):
     created_at: str | None = None
     """When the answer came, ISO 8601 in UTC."""
     labeler_version: str | None = None
+    thresholds: dict[str, float] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    """Lowest probabilities of positive verdicts, by kind of verdict; see
+    :mod:`labeler.labels.thresholds`. Absent if the judge gave no probabilities."""
 
 
 class SentenceScores(Frozen):

@@ -13,7 +13,7 @@ from labeler.calculators.outcomes import as_outcomes, metrics, summary
 from labeler.catalog import Positions, position_of, positions_of
 from labeler.data.label_files import write_outcomes
 from labeler.errors import UsageError
-from labeler.labels.record import AnyOutcome, LabelFailure, Outcome, Usage
+from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome, Usage
 from labeler.sentences.display import Column, Display, Displayed, Grid, reason_counts
 
 if TYPE_CHECKING:
@@ -153,6 +153,42 @@ class Labels(Displayed, Sequence[Outcome]):
             no token was paid for
         """
         return self._cost or self._facts.cost
+
+    def at(
+        self,
+        *,
+        support: float | None = None,
+        relevance: float | None = None,
+        utilization: float | None = None,
+    ) -> Labels:
+        """Return the labels with the verdicts of other thresholds; no judge is asked.
+
+        A probability at or above its threshold makes a positive verdict. Only verdicts whose
+        threshold is given change. A sentence that becomes unsupported loses its keys; one that
+        becomes supported names ``supported_without_sentence``. Signatures name moved thresholds.
+
+        Args:
+            support: least probability of a supported response sentence.
+            relevance: least probability of a relevant document sentence.
+            utilization: least probability of a utilized document sentence.
+
+        Raises:
+            UsageError: no threshold is given, one is outside 0 to 1, or a label has no
+                probabilities, such as those of a judge that writes text.
+
+        Example:
+            >>> labels.at(support=0.95).check(adherence=0.6).passed
+            False
+        """
+        from labeler.labels.thresholds import at_thresholds, read_thresholds
+
+        given = {"support": support, "relevance": relevance, "utilization": utilization}
+        moved = read_thresholds(given)
+        outcomes = [
+            at_thresholds(one, moved) if isinstance(one, LabelRecord) else one for one in self
+        ]
+        named = ", ".join(f"{name} {value:g}" for name, value in moved.items())
+        return Labels(outcomes, name=f"{self.name} at {named}", cost=self._cost)
 
     def metrics(self, ids: str | Iterable[str] | None = None) -> MetricsTable:
         """Compute metrics of each row, as :func:`labeler.metrics` does.

@@ -99,7 +99,7 @@ def test_labels_go_to_standard_output_and_talk_does_not(labeler_command: Command
     code, out, err = labeler_command("label", EXAMPLES, "--judge", "embedded")
     assert code == 0
     assert len(json_lines(out)) == 14
-    assert err == "14 labeled by embedded/lexical-2, 0 from the store, 0 failed\n"
+    assert err == "14 labeled by embedded/lexical/1, 0 from the store, 0 failed\n"
 
 
 def test_the_second_run_asks_nobody(labeler_command: Command, labels: Path) -> None:
@@ -107,7 +107,7 @@ def test_the_second_run_asks_nobody(labeler_command: Command, labels: Path) -> N
     first = labels.read_bytes()
     code, _, err = labeler_command("label", EXAMPLES, "-o", labels, "--judge", "embedded")
     assert code == 0
-    assert err == "0 labeled by embedded/lexical-2, 14 from the store, 0 failed\n"
+    assert err == "0 labeled by embedded/lexical/1, 14 from the store, 0 failed\n"
     assert labels.read_bytes() == first
 
 
@@ -153,8 +153,8 @@ def test_the_summary_is_a_table_or_json(labeler_command: Command, labels: Path) 
     assert row["metric"] == "adherence"
     assert row["defined"] == 14
     assert f"{row['mean']:.4f}" in table
-    assert "judge:embedded/lexical-2" in row["signature"]
-    assert "judge:embedded/lexical-2" in table
+    assert "judge:embedded/lexical/1" in row["signature"]
+    assert "judge:embedded/lexical/1" in table
 
 
 def test_a_summary_by_column(labeler_command: Command, labels: Path) -> None:
@@ -510,7 +510,7 @@ def test_an_empty_key_is_no_key(labeler_command: Command, monkeypatch: pytest.Mo
     monkeypatch.setenv("OPENAI_API_KEY", "")
     code, _, err = labeler_command("label", EXAMPLES, "-o", "x.jsonl")
     assert (code, err.splitlines()[0]) == (0, BY_DEFAULT)
-    assert "14 labeled by embedded/lexical-2" in err
+    assert "14 labeled by embedded/lexical/1" in err
 
 
 def test_visible_keeps_ordinary_text() -> None:

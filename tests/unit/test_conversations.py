@@ -363,8 +363,7 @@ def test_an_evaluation_file_has_a_row_for_each_answer(tmp_path: Path) -> None:
     ] * 2
 
 
-@pytest.mark.parametrize("model", ["lexical-1", "lexical-2"])
-def test_the_embedded_judge_finds_support_in_turns_and_tool_outputs(model: str) -> None:
+def test_the_embedded_judge_finds_support_in_turns_and_tool_outputs() -> None:
     """In documents, turns and tool outputs alike; relevance and utilization do not move."""
     row = {
         **ROW,
@@ -373,8 +372,7 @@ def test_the_embedded_judge_finds_support_in_turns_and_tool_outputs(model: str) 
     }
     plain = {name: row[name] for name in ("id", "question", "documents", "reference", "response")}
     found, alone = (
-        label(labeler.EmbeddedJudge(model=model), each, profile="reference")
-        for each in (row, plain)
+        label(labeler.EmbeddedJudge(), each, profile="reference") for each in (row, plain)
     )
     support = {
         entry.response_sentence_key: entry.supporting_sentence_keys
@@ -388,5 +386,5 @@ def test_the_embedded_judge_finds_support_in_turns_and_tool_outputs(model: str) 
         assert getattr(found.label, name) == getattr(alone.label, name)
     assert found.scores.utilization == alone.scores.utilization
     assert found.fault() is None
-    no_documents = label(labeler.EmbeddedJudge(model=model), {**row, "documents": []})
+    no_documents = label(labeler.EmbeddedJudge(), {**row, "documents": []})
     assert no_documents.fault() is None

@@ -682,7 +682,7 @@ def test_a_run_of_the_command_merges_windows(labeler_command: Command, tmp_path:
     )
     assert code == 0
     assert [json.loads(line)["kind"] for line in out.splitlines()] == ["label"] * 2
-    assert err.startswith("2 labeled by embedded/lexical-2")
+    assert err.startswith("2 labeled by embedded/lexical/1")
 
 
 # -- scale
