@@ -506,26 +506,25 @@ _SHOWS_REFERENCE = tuple(f"{name}/" for name, p in BY_FAMILY.items() if p.shows_
 def shown(example: KeyedExample, *, reference: bool = False) -> dict[str, Any]:
     """Return the parts of an example that a judge sees, as a JSON value.
 
+    Absent parts are omitted, so that parts added later do not change present keys.
+
     Args:
         example: the keyed sentences.
         reference: whether to include the reference answer.
     """
-    value: dict[str, Any] = {
+    parts: dict[str, Any] = {
         "question": example.question,
-        "documents": [[[s.key, s.text] for s in document] for document in example.documents],
-        "response": [[s.key, s.text] for s in example.response],
+        "documents": [_texts(document) for document in example.documents],
+        "response": _texts(example.response),
+        "reference": _texts(example.reference or ()) if reference else [],
+        "history": [[turn.role, _texts(turn.sentences)] for turn in example.history],
+        "tool_outputs": [_texts(output.sentences) for output in example.tool_outputs],
     }
-    if reference:
-        value["reference"] = [[s.key, s.text] for s in example.reference or ()]
-    if example.history:
-        value["history"] = [
-            [turn.role, [[s.key, s.text] for s in turn.sentences]] for turn in example.history
-        ]
-    if example.tool_outputs:
-        value["tool_outputs"] = [
-            [[s.key, s.text] for s in output.sentences] for output in example.tool_outputs
-        ]
-    return value
+    return {name: part for name, part in parts.items() if part}
+
+
+def _texts(sentences: Iterable[Sentence]) -> list[list[str]]:
+    return [[s.key, s.text] for s in sentences]
 
 
 def is_uncounted(outcome: AnyOutcome) -> bool:

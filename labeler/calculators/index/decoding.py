@@ -241,7 +241,8 @@ def _row(record: Any, signed: _Signed, facts: bytes) -> IndexRow:  # noqa: ANN40
         shown = _with_reference(shown, example)
     shown, conversation = _with_conversation(shown, example)
     # Canonical JSON has sorted keys and no spaces; for texts alone, msgspec writes the same.
-    if key_of(_ENCODE(shown), facts) != record.key:
+    there = {name: part for name, part in shown.items() if part}
+    if key_of(_ENCODE(there), facts) != record.key:
         raise NeedsValidation
     profile = _profile(label)
     if _PROFILE_OF.get(signed.family, profile) != profile:
