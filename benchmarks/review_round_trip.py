@@ -192,7 +192,8 @@ same record: {marks} marks turned. Then, with the commands that a person would t
             check=False,
         )
         shown = "\n".join(line.rstrip() for line in out.stdout.strip().splitlines())
-        parts.append(f"```\n$ labeler {' '.join(command)}\n{shown}\n```\n")
+        why = "<!-- not run: the record of a run -->"
+        parts.append(f"{why}\n```\n$ labeler {' '.join(command)}\n{shown}\n```\n")
     today = datetime.now(UTC).date().isoformat()
     parts.append(
         f"Made by `python benchmarks/review_round_trip.py`, {today}, labeler {__version__}.\n"

@@ -154,7 +154,8 @@ def label(rows: RowSource, options: LabelFileOptions) -> Labels:
         14
     """
     from labeler.labeling.run import RunCounts
-    from labeler.report.labels import Labels, RunCost
+    from labeler.report.facts import RunCost
+    from labeler.report.labels import Labels
 
     counts, judges = RunCounts(), _judges(options)
     path = options.output

@@ -16,7 +16,7 @@ import pytest
 import labeler
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import LabelFailure, LabelRecord, Usage
-from labeler.report.labels import RunCost
+from labeler.report.facts import RunCost
 from labeler.sentences.characters import visible
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
