@@ -175,9 +175,6 @@ def require_answers(judge: Judge, kind: TaskKind[Any]) -> None:
         raise UsageError(kind.unsupported(judge.spec.judge))
 
 
-FREE_JUDGES = frozenset({"embedded", "replay"})
-"""Kinds of judges whose labels cost nothing but time."""
-
 JUDGES: Catalog[type] = Catalog("judge")
 JUDGES.add("anthropic", "labeler.judges.anthropic:AnthropicJudge")
 JUDGES.add("bedrock", "labeler.judges.bedrock:BedrockJudge")
