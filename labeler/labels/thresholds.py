@@ -35,8 +35,8 @@ def read_thresholds(given: Mapping[str, float | None]) -> dict[str, float]:
     for name, value in found.items():
         if name not in VERDICTS:
             raise UnknownName(unknown("threshold", name, VERDICTS))
-        if not 0 <= value <= 1:
-            raise UsageError(f"the threshold of {name} is a probability from 0 to 1, got {value}")
+        if not isinstance(value, int | float) or not 0 <= value <= 1:
+            raise UsageError(f"the threshold of {name} is a probability from 0 to 1, got {value!r}")
     return {name: float(value) for name, value in found.items()}
 
 
@@ -45,7 +45,8 @@ def at_thresholds(record: LabelRecord, thresholds: Mapping[str, float]) -> Label
 
     Verdicts of other kinds stay, and so do all of a threshold that the label was judged by. A
     sentence that becomes unsupported loses its keys; one that becomes supported names
-    ``supported_without_sentence``, because no sentence is known to support it.
+    ``supported_without_sentence``, because no sentence is known to support it. Explanations are
+    those of the judge, behind the new threshold.
 
     Args:
         record: the label as it was judged.
@@ -66,6 +67,9 @@ def at_thresholds(record: LabelRecord, thresholds: Mapping[str, float]) -> Label
     for name in moved.keys() & _KEYS.keys():
         found = _probabilities(record, name, record.example.document_keys())
         changes[_KEYS[name]] = tuple(key for key, p in found.items() if p >= moved[name])
+    if "relevance" in moved:
+        explained = record.label.relevance_explanation
+        changes["relevance_explanation"] = f"[threshold {moved['relevance']:g}] {explained}"
     label = overrule(record.label.model_copy(update=changes), record.example).label
     signature = record.signature.model_copy(update={"thresholds": moved})
     view = {
@@ -97,8 +101,10 @@ def _supported(record: LabelRecord, threshold: float) -> dict[str, Any]:
         _sentence(entry, found[entry.response_sentence_key], threshold)
         for entry in record.label.sentence_support_information
     ]
+    explained = record.label.overall_supported_explanation
     return {
         "sentence_support_information": tuple(entries),
+        "overall_supported_explanation": f"[threshold {threshold:g}] {explained}",
         "overall_supported": bool(entries) and all(entry.fully_supported for entry in entries),
     }
 

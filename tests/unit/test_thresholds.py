@@ -116,10 +116,11 @@ def test_relevance_that_was_judged_alone_moves_with_its_label() -> None:
         ({"support": 1.01}, "from 0 to 1, got 1.01"),
         ({"relevance": -0.1}, "from 0 to 1, got -0.1"),
         ({"utilization": float("nan")}, "from 0 to 1, got nan"),
+        ({"support": "0.5"}, "from 0 to 1, got '0.5'"),
         ({"suport": 0.5}, "did you mean 'support'"),
     ],
 )
-def test_a_threshold_is_a_probability(given: dict[str, float | None], says: str) -> None:
+def test_a_threshold_is_a_probability(given: dict[str, Any], says: str) -> None:
     """Of a verdict that there is."""
     with pytest.raises(labeler.LabelerError, match=says):
         read_thresholds(given)
