@@ -443,19 +443,6 @@ def _score_rows(scores: Sequence[ScoreOutcome], ids: str | None) -> Iterator[Met
         yield replace(row, metrics=values)
 
 
-def calibrate(
-    scored: Annotated[str, typer.Argument(help="Labels of the embedded judge.")],
-    truth: Annotated[str, typer.Argument(help="Trusted labels of the same records.")],
-) -> None:
-    """Fit the embedded judge's threshold to labels you trust."""
-    from labeler.calculators.outcomes import read_records
-    from labeler.judges.embedded.calibration import calibrate as fit
-    from labeler.judges.embedded.calibration import pairs_from_records
-
-    pairs = pairs_from_records(read_records(scored), read_records(truth))
-    print_json(fit(pairs).model_dump())
-
-
 def show(
     labels: Labels,
     id: Annotated[str, typer.Argument(help="Record id.")],  # noqa: A002 - its name on the command line

@@ -59,7 +59,6 @@ from labeler.labels.non_answers import OVERRULED
 from labeler.labels.profiles import BY_FAMILY, family_of, lacks_relevance
 from labeler.labels.record import (
     LabelRecord,
-    extended_key,
     key_of,
     retrieval_key,
     shows_reference,
@@ -242,7 +241,8 @@ def _row(record: Any, signed: _Signed, facts: bytes) -> IndexRow:  # noqa: ANN40
         shown = _with_reference(shown, example)
     shown, conversation = _with_conversation(shown, example)
     # Canonical JSON has sorted keys and no spaces; for texts alone, msgspec writes the same.
-    if key_of(_ENCODE(shown), facts) != record.key:
+    there = {name: part for name, part in shown.items() if part}
+    if key_of(_ENCODE(there), facts) != record.key:
         raise NeedsValidation
     profile = _profile(label)
     if _PROFILE_OF.get(signed.family, profile) != profile:
@@ -312,7 +312,7 @@ def _require_basis(basis: Any, example: Any, relevant: list[str]) -> None:  # no
     if basis is None:
         raise NeedsValidation
     signature = _parsed_signature(bytes(basis.signature))
-    if basis.key != extended_key(retrieval_key(example, signature), _or(basis.extends, None)):
+    if basis.key != retrieval_key(example, signature):
         raise NeedsValidation
     if basis.all_relevant_sentence_keys != relevant:
         raise NeedsValidation
