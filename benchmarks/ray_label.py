@@ -21,7 +21,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -144,11 +143,11 @@ def size(folder: Path, pattern: str = "**/*") -> int:
 
 
 def on_ray_by(folder: Path, rows: int, workers: int) -> float:
-    """Rows a second that lexical-1 does, from when each worker has done its first part."""
+    """Rows a second that the embedded judge does, from when each worker has done its first part."""
     from labeler.integrations.ray.cluster import label_on_ray  # noqa: PLC0415 - Ray reads the environment first
 
     work = Work(
-        partial(EmbeddedJudge, model="lexical-1"),
+        EmbeddedJudge,
         str(folder / f"out-{workers}"),
         LabelOptions(store=folder / f"store-{workers}"),
     )
@@ -214,8 +213,8 @@ def _measured(found: Figures, rows: int) -> list[str]:
         "",
         "| what | measured |",
         "| --- | --- |",
-        f"| embedded:lexical-1, one worker | {found.embedded[1]:.0f} rows/s |",
-        f"| embedded:lexical-1, two workers | {found.embedded[2]:.0f} rows/s, {each:.2f} times |",
+        f"| embedded, one worker | {found.embedded[1]:.0f} rows/s |",
+        f"| embedded, two workers | {found.embedded[2]:.0f} rows/s, {each:.2f} times |",
         (
             f"| hosted model, one worker, {CONCURRENCY} in flight, answers after {LATENCY} s | "
             f"{found.hosted:.0f} rows/s; {1000 * found.hosted_cpu:.1f} ms of a processor a row |"
@@ -272,7 +271,7 @@ def _reckoned(found: Figures) -> list[str]:
             f"{n * (found.prompt + found.completion) / 1e7 / 60:.0f} h |"
         ),
         (
-            f"| hours of embedded:lexical-1 | {n:,} / ({workers} * {found.embedded[1]:.0f}) / 3600 "
+            f"| hours of embedded | {n:,} / ({workers} * {found.embedded[1]:.0f}) / 3600 "
             f"= {n / (workers * found.embedded[1]) / 3600:.1f} h |"
         ),
         f"| stores of parts | {terabytes(found.shard)} |",

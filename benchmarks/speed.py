@@ -22,7 +22,6 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from labeler.labeling.editions import EDITIONS
 from labeler.sentences.splitting import SPLITTERS
 from speed_labels import STATED, ragbench_shapes, write_labels
 from speed_page import (
@@ -118,7 +117,7 @@ def _measured(folder: Path, rows: int, rounds: int) -> tuple[Figures, str]:
     figures.measure(COMMAND_DRAWN, lambda: _timed(metrics))
     splitters = {
         str(SPLITTERS[name]): {size: _split(name, size, rounds) for size in (0, 10**6, 10**7)}
-        for name in (edition.splitter for edition in EDITIONS.values())
+        for name in ("general",)
     }
     _measure_start(figures, folder, files[rows // 100])
     megabytes = labels.stat().st_size / 1e6

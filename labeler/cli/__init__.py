@@ -144,7 +144,6 @@ app = _group(
         "agree": _Command("Compare", "agreeing", "agree"),
         "audit": _Command("Audit", "auditing", "audit"),
         "show": _Command("Audit", "reading", "show"),
-        "calibrate": _Command("Audit", "reading", "calibrate"),
         "review": _Command("Review", "reviewing", "review"),
         "export": _Command("Store and files", "labeling", "export", _PIPE_CLOSED),
         "prompt": _Command("Store and files", "artifacts", "prompt"),

@@ -21,6 +21,7 @@ from labeler.cli.running import (
 from labeler.cli.terminal import (
     notify,
     notify_repeated,
+    notify_selected,
     print_catalog,
     print_json,
     print_summary,
@@ -111,7 +112,8 @@ def metrics(
     if rows:
         models: dict[AnsweringModel, None] = {}
         measured = DistinctRows(request.rows())
-        noted = _note(measured, "answered", models)
+        signatures: dict[str, None] = {}
+        noted = _note(_note(measured, "answered", models), "label", signatures)
         if otel_events is None:
             _write_rows(noted, output, details=details)
         else:
@@ -120,12 +122,14 @@ def metrics(
             write_events(noted, otel_events)
         notify_repeated(measured.repeated)
         _notify_models(models)
+        notify_selected(signatures)
         return
     summary, scored = request.summaries(drawn)
     notify_repeated(_repeated((*summary, *scored)))
     _notify_models(model for row in (*summary, *scored) for model in row.models)
     if as_json or output is not None:
         _write_summaries((*summary, *scored), output, details=details)
+        notify_selected(row.label for row in summary)
     else:
         _print_summaries(summary, scored, request, drawn)
 
@@ -381,19 +385,6 @@ def _score_rows(scores: Sequence[ScoreOutcome], ids: str | None) -> Iterator[Met
     for row in chain(*measure_scores(_scores_for(scores, metrics)).values()):
         values = {name: value for name, value in row.metrics.items() if name in chosen}
         yield replace(row, metrics=values)
-
-
-def calibrate(
-    scored: Annotated[str, typer.Argument(help="Labels of the embedded judge.")],
-    truth: Annotated[str, typer.Argument(help="Trusted labels of the same records.")],
-) -> None:
-    """Fit the embedded judge's threshold to labels you trust."""
-    from labeler.calculators.outcomes import read_records
-    from labeler.judges.embedded.calibration import calibrate as fit
-    from labeler.judges.embedded.calibration import pairs_from_records
-
-    pairs = pairs_from_records(read_records(scored), read_records(truth))
-    print_json(fit(pairs).model_dump())
 
 
 def show(

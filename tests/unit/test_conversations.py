@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import labeler
-from fakes import CountingJudge, agreeable, peeking
+from fakes import CountingJudge, agreeable, peeking, scoring
 from labeled import record
 from labeler.calculators.metrics_row import measure
 from labeler.data.rows import RowFile
@@ -21,6 +21,7 @@ from labeler.labels.answers import lowered
 from labeler.labels.contract import check_label
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.labels.retrieval_record import RetrievalRecord
+from labeler.labels.score_record import ScoreRecord
 from labeler.sentences.example import Example, Frozen
 from labeler.store.memory import MemoryStore
 
@@ -60,7 +61,7 @@ class Asked(CountingJudge):
 
 def label(judge: Judge, *rows: dict[str, Any], **options: Any) -> Any:
     """The outcome of the last row."""
-    options = {"edition": 2, "store": MemoryStore(), **options}
+    options = {"store": MemoryStore(), **options}
     return list(labeler.label(list(rows or (ROW,)), judge=judge, **options))[-1]
 
 
@@ -91,23 +92,12 @@ def test_turns_and_tool_outputs_are_shown_kept_and_named_as_support() -> None:
     assert numbers["relevance"].denominator == 2
 
 
-def test_version_1_keeps_them_as_metadata_and_says_so(tmp_path: Path) -> None:
-    """As given, with the key of a row without them."""
-    judge, rows = Asked(), tmp_path / "rows.jsonl"
-    rows.write_text(json.dumps(ROW))
-    made = label(judge, edition=1)
-    plain = {name: ROW[name] for name in ("id", "question", "documents", "response")}
-    assert made.key == label(judge, plain, edition=1).key
-    assert made.example.metadata == {name: ROW[name] for name in ("history", "tool_outputs")}
-    assert made.example.history == made.example.tool_outputs == ()
-    assert measure(made).metrics["supported_by_history"].undefined == "no_history"
-    notices: list[str] = []
-    for edition in (1, 2):
-        opened = RowFile(rows)
-        list(labeler.label(opened, judge=judge, edition=edition, store=MemoryStore()))
-        notices += opened.notices.values()
-    assert len(notices) == 1
-    assert "'history', which these prompts do not show" in notices[0]
+def test_scores_keep_them_as_metadata() -> None:
+    """A criterion shows neither."""
+    asked: dict[str, Any] = {"criteria": "rubric_faithfulness", "store": MemoryStore()}
+    [score] = labeler.score([ROW], judge=CountingJudge(scoring()), **asked)
+    assert isinstance(score, ScoreRecord)
+    assert score.example.metadata == {name: ROW[name] for name in ("history", "tool_outputs")}
 
 
 @pytest.mark.parametrize(
@@ -152,19 +142,17 @@ def test_empty_history_is_no_history(empty: object) -> None:
 def test_history_of_another_form_fails_its_row_where_it_would_be_shown(
     history: object, said: str
 ) -> None:
-    """And stays metadata where it would not."""
+    """With the place and what a turn is."""
     row = {**ROW, "history": history}
     failed = label(Asked(), row)
     assert isinstance(failed, LabelFailure)
     assert said in failed.message
-    assert label(Asked(), row, edition=1).example.metadata["history"] == history
 
 
 def test_a_surrogate_in_a_turn_is_found_in_its_column() -> None:
-    """Before anything is sent, whatever the prompt shows."""
-    for edition in (1, 2):
-        row = {**ROW, "history": [{"role": "user", "text": "\ud800"}]}
-        assert "'history' has a lone surrogate" in label(Asked(), row, edition=edition).message
+    """Before anything is sent."""
+    row = {**ROW, "history": [{"role": "user", "text": "\ud800"}]}
+    assert "'history' has a lone surrogate" in label(Asked(), row).message
 
 
 def test_only_support_may_name_the_conversation() -> None:
@@ -194,7 +182,7 @@ def test_relevance_without_the_response_knows_the_turns_and_no_tool_outputs() ->
     judge, store = Asked(), MemoryStore()
     changes: list[dict[str, Any]] = [{}, {"tool_outputs": ["x"]}, {"history": TURNS[:1]}]
     rows = [{**ROW, "id": f"{n}", "response": f"{n}.", **more} for n, more in enumerate(changes)]
-    labels = list(labeler.label(rows, judge=judge, edition=2, store=store, relevance="blind"))
+    labels = list(labeler.label(rows, judge=judge, store=store, relevance="blind"))
     retrievals = [task for task in judge.tasks if task.kind.name == "retrieval"]
     assert len(retrievals) == 2
     assert all("h0a user" in task.messages[1]["content"] for task in retrievals)
@@ -317,15 +305,13 @@ def test_a_list_of_messages_is_question_response_and_history(preset: str) -> Non
 
 
 def test_tool_outputs_alone_are_enough_to_judge_a_response() -> None:
-    """Nothing was retrieved, so nothing is measured of it; version 1 has nothing to show."""
+    """Nothing was retrieved, so nothing is measured of it."""
     turns = SHAPES["openai_messages"]["messages"]
     judge = Asked("t0a")
     made = label(judge, {"id": "r1", "messages": turns})
     numbers = measure(made).metrics
     assert numbers["adherence"].value == numbers["supported_by_history"].value == 1
     assert numbers["relevance"].undefined == "no_document_sentences"
-    failed = label(judge, {"id": "r1", "messages": turns}, edition=1)
-    assert failed.reason == "no_document_sentences"
     long = [*turns[:1], {**TURNS[0], "text": "lamp " * 9_000}, *turns[1:]]
     failed = label(judge, {"id": "r1", "messages": long}, max_input_tokens=4_000)
     assert failed.reason == "too_long"
@@ -378,8 +364,7 @@ def test_an_evaluation_file_has_a_row_for_each_answer(tmp_path: Path) -> None:
     ] * 2
 
 
-@pytest.mark.parametrize("model", ["lexical-1", "lexical-2"])
-def test_the_embedded_judge_finds_support_in_turns_and_tool_outputs(model: str) -> None:
+def test_the_embedded_judge_finds_support_in_turns_and_tool_outputs() -> None:
     """In documents, turns and tool outputs alike; relevance and utilization do not move."""
     row = {
         **ROW,
@@ -388,8 +373,7 @@ def test_the_embedded_judge_finds_support_in_turns_and_tool_outputs(model: str) 
     }
     plain = {name: row[name] for name in ("id", "question", "documents", "reference", "response")}
     found, alone = (
-        label(labeler.EmbeddedJudge(model=model), each, profile="reference")
-        for each in (row, plain)
+        label(labeler.EmbeddedJudge(), each, profile="reference") for each in (row, plain)
     )
     support = {
         entry.response_sentence_key: entry.supporting_sentence_keys
@@ -403,5 +387,5 @@ def test_the_embedded_judge_finds_support_in_turns_and_tool_outputs(model: str) 
         assert getattr(found.label, name) == getattr(alone.label, name)
     assert found.scores.utilization == alone.scores.utilization
     assert found.fault() is None
-    no_documents = label(labeler.EmbeddedJudge(model=model), {**row, "documents": []})
+    no_documents = label(labeler.EmbeddedJudge(), {**row, "documents": []})
     assert no_documents.fault() is None

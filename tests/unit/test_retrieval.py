@@ -101,7 +101,7 @@ def test_labels_of_every_profile_rest_on_a_retrieval_label(profile: str) -> None
 
 def test_probabilities_of_relevance_are_those_of_the_retrieval_label() -> None:
     """So that expected relevance is equal too, whatever the responses are."""
-    options: dict[str, Any] = {"judge": "embedded:lexical-2", "store": MemoryStore()}
+    options: dict[str, Any] = {"judge": "embedded", "store": MemoryStore()}
     found: Any = labeler.label(rows(*ANSWERS), relevance="blind", **options)
     values = [row["relevance:expected"] for row in labeler.metrics(found, ["relevance:expected"])]
     assert values[0].value is not None

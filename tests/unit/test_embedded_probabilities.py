@@ -1,4 +1,4 @@
-"""Version 2 of the embedded judge: plain text, probabilities, weights."""
+"""The embedded judge: plain text, probabilities, weights."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import itertools
 import json
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -25,7 +24,6 @@ from labeler.labels.answers import ClaimsLabelingOutput, GPTLabelingOutput
 from labeler.labels.contract import check_label
 from labeler.labels.record import LabelRecord, SentenceScores
 from labeler.sentences.example import KeyedExample
-from labeler.store.disk import DiskStore
 from samples import keyed_example, request
 
 TOWER = [
@@ -42,8 +40,8 @@ def keyed(response: Sequence[str], documents: Sequence[Sequence[str]] = TOWER) -
 
 
 def judged(example: KeyedExample) -> JudgeReply[GPTLabelingOutput]:
-    """The reply of version 2."""
-    return asyncio.run(EmbeddedJudge(model="lexical-2").label(request(example)))
+    """The reply of the judge."""
+    return asyncio.run(EmbeddedJudge().label(request(example)))
 
 
 def probabilities(example: KeyedExample) -> SentenceScores:
@@ -113,7 +111,7 @@ def test_the_record_leans_to_its_weakest_sentence() -> None:
 
 
 def test_a_response_without_claims_has_no_support() -> None:
-    """Empty talk is not supported, as in version 1."""
+    """Empty talk is not supported."""
     found = judged(keyed(["Solution:", "Done."]))
     assert not found.answer.overall_supported
     assert found.scores is not None
@@ -130,7 +128,7 @@ def test_claims_keep_their_text() -> None:
                 "response": "It has twelve piers [1].",
             }
         ],
-        judge="embedded:lexical-2",
+        judge="embedded",
         profile="claims",
         store=labeler.MemoryStore(),
     )
@@ -140,31 +138,12 @@ def test_claims_keep_their_text() -> None:
     assert (claim.claim, claim.verdict) == ("It has twelve piers [1].", "entailment")
 
 
-def test_the_version_is_part_of_the_name() -> None:
-    """Each version can be asked for; another one is refused by name."""
-    for model in ("lexical-1", "lexical-2"):
-        judge = open_judge(JudgeOptions(judge=f"embedded:{model}", support_threshold=0.25))
-        assert (judge.spec.model, judge.spec.sampling()["support_threshold"]) == (model, 0.25)
-    with pytest.raises(UnknownName, match="lexical-1"):
-        open_judge(JudgeOptions(judge="embedded:lexical-0"))
+def test_the_judge_takes_no_options() -> None:
+    """An option that changes nothing is refused by name, and so is another version."""
     with pytest.raises(UsageError, match="--seed"):
-        open_judge(JudgeOptions(judge="embedded:lexical-2", seed=1))
-
-
-def test_the_default_version_labels_next_to_the_older_one(tmp_path: Path) -> None:
-    """A store loses no label, and each version finds its own again."""
-    rows = str(Path(__file__).parents[2] / "examples" / "rows.jsonl")
-    with DiskStore(tmp_path / "store") as store:
-        labeler.label(rows, judge="embedded:lexical-1", store=store)
-        older = {record.key: record for record in store}
-        labeler.label(rows, judge="embedded", store=store)
-        kept = {record.key: record for record in store}
-        assert (len(older), len(kept)) == (14, 28)
-        assert older.items() <= kept.items()
-        assert {kept[key].signature.model for key in kept.keys() - older} == {"lexical-2"}
-        again = labeler.label(rows, judge="embedded:lexical-1", store=store)
-        assert {record.key for record in again} == set(older)
-        assert len(store) == 28
+        open_judge(JudgeOptions(judge="embedded", seed=1))
+    with pytest.raises(UnknownName, match="did you mean 'embedded'"):
+        open_judge(JudgeOptions(judge="embedded:lexical-0"))
 
 
 def test_the_weights_say_where_they_come_from() -> None:
@@ -175,7 +154,7 @@ def test_the_weights_say_where_they_come_from() -> None:
     assert list(stored["support"]["weights"]) == list(SUPPORT)
     for model in ("relevance", "utilization"):
         assert list(stored[model]["weights"]) == list(RANK)
-    assert all(0 < threshold < 1 for threshold in load_weights().thresholds)
+    assert all(0 < threshold < 1 for threshold in load_weights().thresholds.values())
 
 
 _FRAGMENTS = st.sampled_from(

@@ -1,13 +1,12 @@
-"""Version 1 for good: every request body of it, and that of the re-ask, as it was published."""
+"""Request bodies never change under a version: neither the first one nor that of the re-ask."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 import samples
 from labeler.integrations.embeddings.questioning import QuestionsTasks
@@ -23,8 +22,8 @@ from wire.behaviors import Behavior, answers, says
 from wire.calls import Json
 from wire.provider import Provider
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "requests_v1.json"
-"""Bodies by request: the first one, then the re-ask."""
+GOLDEN = Path(__file__).parents[1] / "golden" / "requests.json"
+"""Digests of both bodies, by request."""
 EXAMPLE = samples.keyed_example(
     documents=[["Paris is the capital.", "Line\u2028break \u202e{{x}} <|im_end|>"], []],
     response=['Say "hi".', "It lies on the Seine."],
@@ -83,24 +82,13 @@ def bodies(name: str, mode: str = "strict") -> list[Json]:
     return [call.body for call in provider.calls]
 
 
-def every_body() -> dict[str, list[Json]]:
-    """All requests, as the golden file holds them."""
+def test_requests_are_sent_as_they_were() -> None:
+    """Byte for byte. Where this fails on purpose, count up the version of what changed."""
     names = ["trace", "claims", "reference", "questions", "steps", *CRITERIA]
     found = {name: bodies(name) for name in names}
-    return found | {f"trace {mode}": bodies("trace", mode) for mode in MODES}
-
-
-@pytest.mark.parametrize("name", json.loads(GOLDEN.read_text(encoding="utf-8")))
-def test_version_1_is_sent_as_it_was(name: str) -> None:
-    """Byte for byte, the order of fields included."""
-    expected = json.loads(GOLDEN.read_text(encoding="utf-8"))[name]
-    profile, _, mode = name.partition(" ")
-    assert json.dumps(bodies(profile, mode or "strict")) == json.dumps(expected)
-
-
-def test_everything_that_is_asked_is_in_the_golden_file() -> None:
-    """Each profile in strict mode, each other mode, and each rubric."""
-    names = {"trace", "claims", "reference", "questions", "steps", *CRITERIA}
-    assert set(json.loads(GOLDEN.read_text(encoding="utf-8"))) == names | {
-        f"trace {mode}" for mode in MODES
+    found |= {f"trace {mode}": bodies("trace", mode) for mode in MODES}
+    digests = {
+        name: hashlib.sha256(json.dumps(both).encode()).hexdigest()[:16]
+        for name, both in found.items()
     }
+    assert digests == json.loads(GOLDEN.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Version 2 on the wire: its own prompt and schema, answers in decisions, labels of one class."""
+"""Answers on the wire: a verdict stands with the keys that it needs, in a decision."""
 
 from __future__ import annotations
 
@@ -12,16 +12,13 @@ import pytest
 
 import labeler
 from labeler.api import open_rows
-from labeler.errors import UsageError
 from labeler.integrations.batch.client import OpenAIBatches
 from labeler.integrations.batch.collect import Waiting
 from labeler.integrations.batch.submit import submit_batch
 from labeler.judges.openai.reading import flat, parse_object
 from labeler.judges.openai.request import MODES
-from labeler.judges.prompting import load_prompt
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
-from labeler.labels.answers import SPECIAL_SUPPORT
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelRecord, Outcome
 from labeler.labels.schemas import load_schema
@@ -39,7 +36,7 @@ ROW = {
 }
 
 
-def label(provider: Provider, profile: str, version: str, **settings: Any) -> LabelRecord:
+def label(provider: Provider, profile: str, **settings: Any) -> LabelRecord:
     """The record of the row."""
     outcomes: list[Outcome] = list(
         labeler.label(
@@ -47,7 +44,6 @@ def label(provider: Provider, profile: str, version: str, **settings: Any) -> La
             judge=judge_of(provider, sleep=brief, **settings),
             store=labeler.MemoryStore(),
             profile=profile,
-            prompt=f"{profile}/{version}",
         )
     )
     assert isinstance(outcomes[0], LabelRecord), outcomes
@@ -55,25 +51,25 @@ def label(provider: Provider, profile: str, version: str, **settings: Any) -> La
 
 
 @pytest.mark.parametrize("profile", list(PROFILES))
-def test_a_prompt_chooses_its_schema_and_the_label_is_of_the_same_class(profile: str) -> None:
-    """The same answer of a judge is the same label in both versions, under keys of their own."""
+def test_a_profile_has_its_prompt_and_its_schema(profile: str) -> None:
+    """The published one is sent, and an answer that fits it needs no repair."""
     with Provider() as provider:
-        first, second = (label(provider, profile, version) for version in ("v1", "v2"))
-    assert first.label == second.label
-    assert (second.normalised, second.verbatim) == ({}, None)
-    assert first.key != second.key
-    assert str(second.signature.prompt).startswith(f"{profile}/v2@")
-    assert second.signature.response_schema.name == f"label-{profile}/v2"
-    assert [call.schema_text for call in provider.calls] == [
-        load_schema(f"label-{profile}/{version}").compact for version in ("v1", "v2")
-    ]
+        made = label(provider, profile)
+    assert (made.normalised, made.verbatim) == ({}, None)
+    assert str(made.signature.prompt).startswith(f"{profile}/v1@")
+    assert made.signature.response_schema.name == f"label-{profile}/v1"
+    (call,) = provider.calls
+    assert call.schema_text == load_schema(f"label-{profile}/v1").compact
+    jsonschema.validate(
+        written(call, label_for(call)), load_schema(f"label-{profile}/v1").json_schema
+    )
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_decisions_are_read_in_every_mode(mode: str) -> None:
     """The schema is sent in the mode's way, and the answer is in its form."""
     with Provider(modes=MODES) as provider:
-        record = label(provider, "claims", "v2", output_mode=mode)
+        record = label(provider, "claims", output_mode=mode)
     assert provider.calls[0].mode == mode
     assert record.label.sentence_support_information[0].supporting_sentence_keys == ("0a",)
 
@@ -98,7 +94,7 @@ def _unknown(answer: Json) -> None:
 def test_what_breaks_a_rule_is_reasked_in_the_form_that_it_had(change: Any, kind: str) -> None:
     """The model sees its own answer again, and the mended one counts."""
     with Provider([answers(change)]) as provider:
-        record = label(provider, "claims", "v2")
+        record = label(provider, "claims")
     assert record.reply.broken_contracts == {kind: 1}
     _, again = provider.calls
     assert '"decision"' in again.messages[2]["content"]
@@ -128,10 +124,10 @@ def test_what_is_no_answer_is_left_to_the_reader(text: str) -> None:
 
 
 def test_a_batch_brings_the_same_label_under_the_same_key(tmp_path: Path) -> None:
-    """Version 2 included."""
+    """The key does not say how a label was bought."""
     with Provider(batches=completes()) as provider:
-        online = label(provider, "reference", "v2")
-        options = LabelOptions(profile="reference", prompt="reference/v2")
+        online = label(provider, "reference")
+        options = LabelOptions(profile="reference")
         how = label_tasks(judge_of(provider), options)
         service = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=brief)
         submit_batch(open_rows([ROW]), how, service, tmp_path)
@@ -141,59 +137,3 @@ def test_a_batch_brings_the_same_label_under_the_same_key(tmp_path: Path) -> Non
         collected = store.get(online.key)
     assert isinstance(collected, LabelRecord)
     assert collected.label == online.label
-
-
-def test_the_form_of_the_provider_fits_the_schema() -> None:
-    """Else the tests above would show nothing."""
-    with Provider() as provider:
-        label(provider, "reference", "v2")
-    (call,) = provider.calls
-    schema = load_schema("label-reference/v2").json_schema
-    jsonschema.validate(written(call, label_for(call)), schema)
-
-
-def test_keys_in_the_schema_are_those_of_the_record() -> None:
-    """Every pattern becomes a list, entries are counted, and the key says so."""
-    with Provider(modes=MODES) as provider:
-        plain = label(provider, "reference", "v2")
-        listed = label(provider, "reference", "v2", keys_in_schema=True)
-    assert plain.label == listed.label
-    assert plain.key != listed.key
-    assert listed.signature.sampling["keys_in_schema"] == "own-keys/1"
-    assert listed.signature.response_schema == plain.signature.response_schema
-    _, call = provider.calls
-    schema = json.loads(call.schema_text)
-    assert "pattern" not in call.schema_text
-    assert "keys_in_schema" not in call.body
-    fields = schema["properties"]
-    assert fields["all_relevant_sentence_keys"]["items"]["enum"] == ["0a", "0b", "1a"]
-    assert fields["all_relevant_sentence_keys"]["maxItems"] == 3
-    sentences = fields["sentence_support_information"]
-    assert (sentences["minItems"], sentences["maxItems"]) == (2, 2)
-    supported = sentences["items"]["properties"]["decision"]["anyOf"][0]["properties"]
-    assert supported["supporting_sentence_keys"]["items"]["enum"] == [
-        *("0a", "0b", "1a"),
-        *SPECIAL_SUPPORT,
-    ]
-    assert fields["reference_sentences_without_claims"]["items"]["enum"] == ["ref.a"]
-    jsonschema.validate(written(call, label_for(call)), schema)
-
-
-def test_version_1_has_no_place_for_keys_in_its_schema() -> None:
-    """Asked for all the same, nothing is sent."""
-    with Provider() as provider, pytest.raises(UsageError, match="--prompt v2"):
-        label(provider, "trace", "v1", keys_in_schema=True)
-    assert provider.calls == []
-
-
-def test_keys_in_the_schema_change_no_key_of_what_has_none() -> None:
-    """Scores, questions and retrieval labels are found whether the option is given or not."""
-    prompt = load_prompt("retrieval/v2")
-    signed = [
-        labeler.OpenAIJudge("m", api_key="k", keys_in_schema=given).spec.signature(
-            prompt, load_schema(schema), "general/2"
-        )
-        for schema in ("retrieval/v2", "score/v1", "questions/v1")
-        for given in (False, True)
-    ]
-    assert signed[::2] == signed[1::2]
