@@ -71,7 +71,6 @@ class Figures:
     shard: float
     store: float
     partition: float
-    index: float
     merge: float
     """Rows a second."""
 
@@ -177,7 +176,6 @@ def measure(folder: Path, rows: int) -> Figures:
     shards = folder / "store" / "shards"
     merged = command(folder, "store", "merge", shards, "--into", "merged")
     starting = command(folder, "schema").seconds
-    command(folder, "index", "merged")
     return Figures(
         embedded,
         (rows - rows // 10) / (alone.seconds - few.seconds),
@@ -187,7 +185,6 @@ def measure(folder: Path, rows: int) -> Figures:
         size(shards) / rows,
         size(folder / "merged", "cache.db*") / rows,
         size(folder / "out", "*.parquet") / rows,
-        size(folder / "merged" / "index") / rows,
         rows / (merged.seconds - starting),
     )
 
@@ -227,8 +224,8 @@ def _measured(found: Figures, rows: int) -> list[str]:
             "answer |"
         ),
         (
-            f"| bytes of a row: stores of parts, merged store, partitions, index | "
-            f"{found.shard:.0f}, {found.store:.0f}, {found.partition:.0f}, {found.index:.0f} |"
+            "| bytes of a row: stores of parts, merged store, partitions | "
+            f"{found.shard:.0f}, {found.store:.0f}, {found.partition:.0f} |"
         ),
         f"| `labeler store merge` | {found.merge:.0f} rows/s |",
     ]
@@ -283,7 +280,6 @@ def _reckoned(found: Figures) -> list[str]:
             f"{n / found.merge / 3600:.0f} h to merge |"
         ),
         f"| partitions | {terabytes(found.partition)} in {n // 5000:,} files |",
-        f"| index | {terabytes(found.index)} |",
     ]
 
 

@@ -146,7 +146,6 @@ app = _group(
         "show": _Command("Audit", "reading", "show"),
         "review": _Command("Review", "reviewing", "review"),
         "export": _Command("Store and files", "labeling", "export", _PIPE_CLOSED),
-        "index": _Command("Store and files", "indexing", "index"),
         "prompt": _Command("Store and files", "artifacts", "prompt"),
         "schema": _Command("Store and files", "artifacts", "schema"),
     },

@@ -71,6 +71,8 @@ for _profile in (
 ):
     PROFILES.add(_profile.name, _profile)
 
+BY_OUTPUT = {profile.output: profile for profile in PROFILES.values()}
+"""Profiles by the classes of their labels."""
 BY_FAMILY = {family: profile for profile in PROFILES.values() for family in profile.families}
 """Profiles by the names of their schemas without the version."""
 

@@ -12,7 +12,6 @@ import pytest
 import labeler
 from fakes import CountingJudge, agreeable, peeking, scoring
 from labeled import record
-from labeler.calculators.index.decoding import decode_label
 from labeler.calculators.metrics_row import measure
 from labeler.data.rows import RowFile
 from labeler.judges.judge import Judge
@@ -25,7 +24,6 @@ from labeler.labels.retrieval_record import RetrievalRecord
 from labeler.labels.score_record import ScoreRecord
 from labeler.sentences.example import Example, Frozen
 from labeler.store.memory import MemoryStore
-from tallied import tallied_row
 
 TURNS = [
     {"role": "user", "text": "Tell me about the Aria lamp."},
@@ -210,20 +208,23 @@ def test_windows_show_the_whole_conversation() -> None:
     assert "its earlier turns, response and the instructions alone take" in failed.message
 
 
+def test_only_supported_sentences_rest_on_the_conversation() -> None:
+    """Neither one that documents alone support, nor an unsupported one that names a turn."""
+    made = record(turns=1, support={"a": ["h0a", "0a"], "b": ["0b"], "c": ["h0b"]})
+    judged = list(made.label.sentence_support_information)
+    judged[2] = judged[2].model_copy(update={"fully_supported": False})
+    label = made.label.model_copy(update={"sentence_support_information": tuple(judged)})
+    made = made.model_copy(update={"label": label})
+    found = measure(made).metrics["supported_by_history"]
+    assert (found.numerator, found.denominator) == (1, 3)
+
+
 def test_labels_with_a_conversation_are_read_back_as_written(tmp_path: Path) -> None:
-    """From a file, with the numbers of the fast decoder and an index."""
+    """From a file."""
     path = tmp_path / "labels.jsonl"
     made = [label(Asked("t0a", "0a")), record(id="r2", turns=1, support={"a": ["h0a"]})]
     labeler.write_labels(made, path)
     assert list(labeler.read_labels(path)) == made
-    for one in made:
-        row, expected = decode_label(one.model_dump_json().encode()), tallied_row(one)
-        assert row is not None
-        assert (row.key, row.response, row.numbers) == (
-            expected.key,
-            expected.response,
-            expected.numbers,
-        )
 
 
 def cells(form: Callable[[object], str]) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import threading
@@ -300,19 +299,6 @@ def test_a_file_of_mixed_outcomes_gives_its_labels(labels: labeler.Labels, tmp_p
         labeler.load(path)
     with pytest.raises(UsageError, match=r"cannot read .*nothing\.jsonl"):
         labeler.load(tmp_path / "nothing.jsonl")
-
-
-def test_large_files_are_summarized_by_columns(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """To the same figures as record by record."""
-    path = tmp_path / "labels.jsonl.gz"
-    labels = labeled(rows(40))
-    labels.save(path)
-    assert gzip.decompress(path.read_bytes()).count(b"\n") == len(labels)
-    by_row = labeler.load(path).summary()
-    monkeypatch.setattr("labeler.data.label_files.SMALL_FILE", 0)
-    assert labeler.load(path).summary() == by_row
 
 
 def test_labels_of_a_file_that_was_written_again_are_not_summarized(tmp_path: Path) -> None:

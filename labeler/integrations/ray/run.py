@@ -7,7 +7,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
-from labeler.data.label_files import is_index
 from labeler.errors import UsageError
 from labeler.integrations.ray.filesystem import Folder, open_folder, put_bytes
 from labeler.integrations.ray.parts import (
@@ -180,7 +179,7 @@ def _partitions(names: Iterable[str]) -> dict[str, set[str]]:
     """Return the parts that have partitions, each with the suffixes of its partitions."""
     found: dict[str, set[str]] = {}
     for name in names:
-        if name.startswith(".") or is_index(name):
+        if name.startswith("."):
             continue
         for ending in (OPEN, FAILED, WHOLE):
             if name.endswith(ending):
