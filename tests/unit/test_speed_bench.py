@@ -112,7 +112,7 @@ def test_the_benchmark_runs_to_its_end(tmp_path: Path, capsys: pytest.CaptureFix
     assert speed.main(arguments) == 0
     text = page.read_text(encoding="utf-8")
     assert text in capsys.readouterr().out
-    assert len(re.findall(r"\| (met|\*\*not met\*\*) \|", text)) == 15
+    assert len(re.findall(r"\| (met|\*\*not met\*\*) \|", text)) == 13
     assert speed_reruns.part_of(text, "reruns") == "as they were"
     assert page.with_suffix(".svg").read_text(encoding="utf-8").startswith("<svg")
     assert list(folder.iterdir()) == []
