@@ -65,7 +65,8 @@ def judge(example: KeyedExample) -> dict[str, Judged]:
     for (key, evidence), values in zip(found.evidence.items(), found.support, strict=True):
         plain = [0.0 if n == FLIPPED else value for n, value in enumerate(values)]
         passes, passes_anyway = (
-            evidence.kind != "empty" and weights.support.probability(one) >= weights.thresholds[0]
+            evidence.kind != "empty"
+            and weights.support.probability(one) >= weights.thresholds["support"]
             for one in (values, plain)
         )
         judged[key] = Judged(passes, passes_anyway, evidence.kind == "claim")

@@ -1,4 +1,4 @@
-# ruff: noqa: RUF001, RUF003  # digits and marks of many scripts
+# ruff: noqa: RUF001  # digits and marks of many scripts
 """Numbers in a text, so that different spellings compare equal.
 
 ``1,000`` is 1000, ``1.250.000`` and ``12,50,000`` are 1250000, ``$99K`` is 99000, ``ten`` is 10,
@@ -69,7 +69,8 @@ _SCALES = {
 _REFERENCE = re.compile(
     r"(?:\b(?:documents?|docs?|sentences?|passages?|contexts?|steps?|sections?|figures?|fig|tables?"
     r"|chapters?|pages?|parts?|points?|items?|options?|sources?|no|number|paragraphs?|excerpts?"
-    r"|titles?)\.?\s{0,3}[#(]?\s{0,3}|#|[图圖表][ ]?|(?:步骤|步驟|文档|文件|资料|来源|資料|文書)[ ]?)"
+    r"|titles?)\.?\s{0,3}[#(]?\s{0,3}|#|[图圖表][ ]?"
+    r"|(?:步骤|步驟|文档|文件|资料|来源|資料|文書)[ ]?)"
     r"\d+(?:\s{0,3}(?:,|and|&|-)\s{0,3}\d+){0,9}[a-zA-Z]?(?!\d|[.,]\d|[a-zA-Z])"
     r"|[\[(]\d+(?:\s{0,3}[,-]\s{0,3}\d+){0,9}\w?[\])]"
     r"|\b\d{1,2}\)|(?:^|[:;,\n-])\s{0,9}\d{1,2}\.(?=\s|$)|(?<=[.!?:\"])\s{0,9}\d{1,2}\.\s{0,9}$",

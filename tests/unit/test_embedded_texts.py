@@ -1,4 +1,4 @@
-# ruff: noqa: RUF001  # letters of many scripts are the point
+# letters of many scripts are the point
 """What the embedded judge makes of numbers, negations, lists of sources, and large records."""
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ SUPPORTED, CONTRADICTED = (True, {"entailment"}), (False, {"contradiction"})
     [
         ("保修期为购买后24个月。", "保修期为购买后２４个月。", "保修期为购买后36个月。"),
         ("保修期为24个月。", "保修期为二十四个月。", "保修期为三十六个月。"),
-        ("保証期間は購入後24か月です。", "保証期間は購入後24か月です。", "保証期間は購入後36か月です。"),
-        ("รับประกัน24เดือนนับจากวันซื้อ", "รับประกัน๒๔เดือนนับจากวันซื้อ", "รับประกัน36เดือนนับจากวันซื้อ"),
-        ("보증 기간은 구매후24개월입니다.", "보증 기간은 구매후24개월입니다.", "보증 기간은 구매후36개월입니다."),
+        ("保証は購入後24か月です。", "保証は購入後２４か月です。", "保証は購入後36か月です。"),
+        ("รับประกัน24เดือน", "รับประกัน๒๔เดือน", "รับประกัน36เดือน"),
+        ("보증은 구매후24개월입니다.", "보증은 구매후２４개월입니다.", "보증은 구매후36개월입니다."),
         ("The lock holds 1250000 t.", "The lock holds 1.250.000 t.", "The lock holds 1.260.000 t."),
-        ("It holds 12,50,000 t of cargo.", "It holds 1'250'000 t of cargo.", "It holds 1,25,000 t of cargo."),
+        ("It holds 12,50,000 t.", "It holds 1'250'000 t.", "It holds 1,25,000 t."),
         ("Le quai mesure 1 250 m.", "Le quai mesure 1250 m.", "Le quai mesure 1 350 m."),
         ("Der Kai ist 6.480 m lang.", "Der Kai ist 6480,0 m lang.", "Der Kai ist 6,48 m lang."),
     ],

@@ -61,5 +61,5 @@ def test_what_denies_nothing(claim: str) -> None:
 
 
 def test_negations_are_counted_without_an_answer() -> None:
-    """ "Noted" is no "not"."""
+    """The word "noted" does not negate."""
     assert negations(words("No, it is not here and cannot come, as noted.")) == 2

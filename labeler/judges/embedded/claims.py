@@ -11,7 +11,7 @@ another number. A claim that is neither supported nor contradicted is neutral.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 
 from labeler.judges.embedded.index import DocumentIndex
 from labeler.judges.embedded.limits import closest_part, most_compared
-from labeler.judges.embedded.scoring import Scores
+from labeler.judges.embedded.plain_text import PlainText
+from labeler.judges.embedded.probabilities import Scores
 from labeler.judges.embedded.support import SAME_STATEMENT, Evidence, compare
 from labeler.labels.answers import (
     ClaimsLabelingOutput,
@@ -42,9 +43,8 @@ from labeler.sentences.words import (
     surface_words,
 )
 
-Plain = Callable[[str], str]
-"""Returns a text as it is compared."""
-
+THRESHOLD = 0.55
+"""Lowest lexical score of an entailed claim."""
 MIN_WORDS = 3
 """Content words of a clause at least; a shorter one joins the previous clause."""
 MOST_CLAUSES = 8
@@ -58,9 +58,6 @@ def with_claims(
     output: type[GPTLabelingOutput],
     example: KeyedExample,
     scores: Scores,
-    threshold: float,
-    *,
-    plain: Plain = str,
 ) -> GPTLabelingOutput:
     """Return the label in the requested profile; its existing fields stay unchanged.
 
@@ -68,13 +65,11 @@ def with_claims(
         label: a label of the profile ``trace``.
         output: the class of the requested label.
         example: the record.
-        scores: the scores behind the label.
-        threshold: lowest lexical score of an entailed claim.
-        plain: text as it is compared; claims keep theirs.
+        scores: the probabilities behind the label.
     """
     if not issubclass(output, ClaimsLabelingOutput):
         return label
-    claims = _ClaimLabeler(label, example, scores, threshold, plain)
+    claims = _ClaimLabeler(label, example, scores)
     if not issubclass(output, ReferenceLabelingOutput):
         return ClaimsLabelingOutput(
             **vars(label),
@@ -107,7 +102,7 @@ class Clause(NamedTuple):
     claim: Claim
 
 
-def clauses(sentence: Sentence, plain: Plain = str) -> list[Clause]:
+def clauses(sentence: Sentence, plain: PlainText) -> list[Clause]:
     """Split a sentence into clauses, in order.
 
     Only punctuation splits: a semicolon, or a comma with a conjunction. Without a parser, "Paris,
@@ -130,12 +125,11 @@ def clauses(sentence: Sentence, plain: Plain = str) -> list[Clause]:
     return parts if all(part.claim.words for part in parts) else [_whole(sentence, plain)]
 
 
-def _whole(sentence: Sentence, plain: Plain) -> Clause:
-    compared = replace(sentence, text=plain(sentence.text))
-    return Clause(sentence.text.strip(), read_claim(compared))
+def _whole(sentence: Sentence, plain: PlainText) -> Clause:
+    return Clause(sentence.text.strip(), read_claim(plain.sentence(sentence)))
 
 
-def _part(sentence: Sentence, start: int, end: int, plain: Plain) -> Clause:
+def _part(sentence: Sentence, start: int, end: int, plain: PlainText) -> Clause:
     return _whole(replace(sentence, text=sentence.text[start:end]), plain)
 
 
@@ -162,8 +156,10 @@ class _ClaimLabeler:
     label: GPTLabelingOutput
     example: KeyedExample
     scores: Scores
-    threshold: float
-    plain: Plain
+
+    @cached_property
+    def _plain(self) -> PlainText:
+        return PlainText.of(self.example)
 
     @cached_property
     def response_without_claims(self) -> tuple[str, ...]:
@@ -184,7 +180,7 @@ class _ClaimLabeler:
         """Compare the response's claims with the documents and with the reference answer."""
         index = self._index_of(self._reference_sentences)
         for clause, found in self._response_verdicts():
-            compared = _judge(clause.claim, index, self.threshold)
+            compared = _judge(clause.claim, index)
             yield ComparedClaim(**self._fields(clause, found), reference_verdict=compared.verdict)
 
     def reference_claims(self) -> Iterator[ReferenceClaim]:
@@ -193,9 +189,9 @@ class _ClaimLabeler:
         for parts in self._reference.values():
             for text, claim in parts:
                 # No document sentence states that the documents lack something.
-                found = _judge(claim, self._documents, self.threshold)
+                found = _judge(claim, self._documents)
                 supporting = () if claim.is_meta else found.supporting
-                answered = _judge(claim, response, self.threshold).verdict
+                answered = _judge(claim, response).verdict
                 yield ReferenceClaim(
                     reference_sentence_key=claim.key,
                     claim=text,
@@ -215,16 +211,16 @@ class _ClaimLabeler:
 
     def _parts(self, sentence: Sentence, evidence: Evidence) -> list[Clause]:
         whole = evidence.kind == "meta"
-        return [_whole(sentence, self.plain)] if whole else clauses(sentence, self.plain)
+        return [_whole(sentence, self._plain)] if whole else clauses(sentence, self._plain)
 
     @cached_property
     def _reference(self) -> dict[str, list[Clause]]:
         """The clauses of each reference sentence that makes a claim, by its key."""
-        read = [_whole(sentence, self.plain).claim for sentence in self._reference_sentences]
+        read = [_whole(sentence, self._plain).claim for sentence in self._reference_sentences]
         if all(claim.words <= EMPTY_TALK for claim in read):
             return {}
         return {
-            sentence.key: clauses(sentence, self.plain)
+            sentence.key: clauses(sentence, self._plain)
             for sentence, claim in zip(self._reference_sentences, read, strict=True)
             if claim.words
         }
@@ -244,7 +240,7 @@ class _ClaimLabeler:
 
     @cached_property
     def _documents(self) -> DocumentIndex:
-        return DocumentIndex(self.example, self._words, self.plain)
+        return DocumentIndex(self.example, self._words, self._plain)
 
     @cached_property
     def _evidence(self) -> DocumentIndex:
@@ -252,18 +248,18 @@ class _ClaimLabeler:
         evidence = with_conversation(self.example)
         if evidence is self.example:
             return self._documents
-        return DocumentIndex(evidence, self._words, self.plain)
+        return DocumentIndex(evidence, self._words, self._plain)
 
     def _index_of(self, text: tuple[Sentence, ...]) -> DocumentIndex:
         """Index a text of the record other than its documents."""
         judged = [one.text for one in (*self.example.response, *self._reference_sentences)]
         part = closest_part(text, judged, most_compared(self.example))
         alone = self.example.model_copy(update={"documents": (tuple(part),)})
-        return DocumentIndex(alone, self._words, self.plain)
+        return DocumentIndex(alone, self._words, self._plain)
 
     @cached_property
     def _question(self) -> set[str]:
-        asked = set(stems(surface_words(self.plain(self.example.question))))
+        asked = set(stems(surface_words(self._plain(self.example.question))))
         return asked - STOP_WORDS - SCAFFOLD
 
     @cached_property
@@ -271,7 +267,7 @@ class _ClaimLabeler:
         return frozenset(self.label.all_relevant_sentence_keys)
 
     def _in_evidence(self, claim: Claim) -> _ClaimVerdict:
-        return _judge(claim, self._evidence, self.threshold)
+        return _judge(claim, self._evidence)
 
     def _response_verdicts(self) -> Iterator[tuple[Clause, _ClaimVerdict]]:
         """Yield every claim of the response with the verdict of the documents."""
@@ -314,10 +310,10 @@ class _ClaimLabeler:
         }
 
 
-def _judge(claim: Claim, index: DocumentIndex, threshold: float) -> _ClaimVerdict:
+def _judge(claim: Claim, index: DocumentIndex) -> _ClaimVerdict:
     """Compare a claim with the sentences of a text."""
     evidence = compare(claim, index)
-    if evidence.closest and evidence.support >= threshold:
+    if evidence.closest and evidence.support >= THRESHOLD:
         return _ClaimVerdict("entailment", supporting=evidence.closest, support=evidence.support)
     return _unsupported(claim, evidence, index)
 

@@ -1,4 +1,4 @@
-"""Numbers that describe the sentences of a record, from which lexical-2 predicts."""
+"""Numbers that describe the sentences of a record, from which the judge predicts."""
 
 from __future__ import annotations
 

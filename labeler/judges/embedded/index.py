@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cached_property, lru_cache
 from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
@@ -43,12 +43,10 @@ class DocumentIndex:
     Args:
         example: the record.
         wanted: the words that are searched for.
-        plain: returns a text as it is compared.
+        plain: the reading of the record's texts.
     """
 
-    def __init__(
-        self, example: KeyedExample, wanted: set[str], plain: Callable[[str], str] = str
-    ) -> None:
+    def __init__(self, example: KeyedExample, wanted: set[str], plain: PlainText) -> None:
         self._plain = plain
         self.keys = example.document_keys()
         self.lengths = [len(document) for document in example.documents]
@@ -67,14 +65,11 @@ class DocumentIndex:
 
     def may_have(self, number: str) -> bool:
         """Return True if a number that may be read in two ways is one of the documents' numbers."""
-        own = self._plain.values(number) if isinstance(self._plain, PlainText) else ()
-        return not self._values.isdisjoint(own)
+        return not self._values.isdisjoint(self._plain.values(number))
 
     @cached_property
     def _values(self) -> frozenset[str]:
         """The values that the documents' numbers may have."""
-        if not isinstance(self._plain, PlainText):
-            return frozenset()
         numbers = filter(is_number, self.weights)
         return frozenset(chain.from_iterable(map(self._plain.values, numbers)))
 

@@ -1,4 +1,4 @@
-"""A limit of what is compared, so that time grows with the size of a record, not with its square."""
+"""A limit of what is compared: time grows with the size of a record, not with its square."""
 
 from __future__ import annotations
 
