@@ -289,7 +289,7 @@ def _wraps(text: str, found: list[Line]) -> list[bool]:
     contents = [_content(text, line) for line in found]
     widths = list(map(_width, contents))
     width = max(widths)
-    is_list = not any(map(_STOPPED.search, contents))
+    is_list = _may_be_list(found, contents)
     longest = 0 if not is_list else width if width < _WRAP_WIDTHS[0] else 2 * width // 3
     breaks = [
         _break(text, line, [before, after], width - own, are_short=max(own, following) <= longest)
@@ -305,6 +305,16 @@ def _wraps(text: str, found: list[Line]) -> list[bool]:
         or (one.goes_on and not one.is_hard)
         for one in breaks
     ]
+
+
+def _may_be_list(found: list[Line], contents: list[str]) -> bool:
+    """Return True for lines without stops, each of which may be an entry of a list without bullets.
+
+    Two lines are none if only the second has a small letter first.
+    """
+    has_items = any(line.kind == "item" for line in found)
+    is_pair = len(found) == 2 and not contents[0][:1].islower()  # noqa: PLR2004
+    return not (has_items or is_pair or any(map(_STOPPED.search, contents)))
 
 
 def _break(text: str, line: Line, contents: list[str], place: int, *, are_short: bool) -> _Break:
