@@ -31,8 +31,8 @@ _OTHER_NAME = (
 _ONLY_IN_BRACKETS = (
     r"(?:[Rr]ef(?:erence)?s?\b\.?|[Cc]it(?:ation)?e?s?|[Aa]rticles?|[Nn]otes?|[Ww]eb ?pages?|ID|id)"
 )
-_NAMED = rf"(?:{_NAME}|{_OTHER_NAME}|{_ONLY_IN_BRACKETS})[:：]?\s{{0,2}}"
-_ITEM = rf"(?:{_NAMED})?[#^]?{_NUMBER}"
+_NAMED = rf"(?:{_NAME}|{_OTHER_NAME}|{_ONLY_IN_BRACKETS})[:：_-]?\s{{0,2}}"
+_ITEM = rf"(?:{_NAMED})?[#^]?{_NUMBER}\^?"
 _ITEMS = rf"{_ITEM}(?:{_AND}{_ITEM}){{0,40}}"
 _LINK = r"\((?:https?://|#)[^()\s]{0,500}\)"
 _SINGLE = rf"[\[【［〔]\s?{_ITEMS}(?:†[^\]】]{{0,80}})?\s?[\]】］〕]"
@@ -42,7 +42,7 @@ _OF_ASSISTANTS = (
 )
 _BRACKETS = (
     rf"(?:{_OF_ASSISTANTS}|\^?\[{_SINGLE}\](?:{_LINK})?"
-    rf"|\^?{_SINGLE}(?:\s?[\u2013\u2014-]\s?\[\s?{_NUMBER}\s?\]|{_LINK})?)"
+    rf"|\^?{_SINGLE}(?:\s?[\u2013\u2014-]\s?\[\s?{_NUMBER}\s?\]|{_LINK}|\^)?)"
 )
 _PARENTHESES = rf"[(（]\s?(?:{_NAME}|{_OTHER_NAME})[:：]?\s{{0,2}}{_ITEMS}\s?[)）]"
 _SMALL = SMALL_DIGITS
@@ -77,7 +77,7 @@ _WIDEST = 50
 
 _TITLES = "|".join(
     """
-    sources?|references?|citations?|bibliography|works cited|footnotes?|source documents?
+    further reading|read more|see also|sources?|references?|citations?|bibliography|works cited|footnotes?|source documents?
     documents? (?:used|cited)|quellen?(?:verzeichnis|angaben?)?|literatur(?:verzeichnis)?|referenzen
     belege|r[ée]f[ée]rences|bibliographie|fuentes?|referencias?|bibliograf[íi]a|font[ei]s?
     riferimenti|refer[êe]ncias|bron(?:nen|vermelding)?|referenties|źródł[ao]|bibliografia|käll(?:or|a)
@@ -107,6 +107,7 @@ ENTRY = re.compile(
     rf"|(?:{_NAME}|{_OTHER_NAME})\s?#?\d))"
 )
 """The start of a source in a list."""
+_SHORT_TITLE = re.compile(r"[^\d\[]{1,30}[:：]\W{0,3}")
 _STOPS = (".", "!", "?", "。")
 _LONGEST_GAP = 3
 """Sentences of one source without the start of another."""
@@ -328,6 +329,8 @@ def _untitled_list(texts: Sequence[str]) -> set[int]:
         place -= 1
     if not listed:
         return set()
+    if place > 1 and _SHORT_TITLE.fullmatch(texts[place - 1]):
+        place -= 1
     cited = {n for row in _read(texts[:place]) for marker in row for n in marker.numbers}
     return set(range(place, len(texts))) if cited and cited <= listed else set()
 

@@ -69,7 +69,7 @@ _CITATION = re.compile(
     rf"(?:(?:[-–,;]|\s{{0,2}}[,;]?\s{{0,2}})(?:{MARKED}|\[(?:[a-z]|\^[\w-]{{1,30}})\])|[¹²³⁰-⁹](?:\s?[¹²³⁰-⁹,⁻–]){{0,15}}|{_CLOSING_TAG})++"
     r"(?:[.。](?![\w.]))?"
 )
-_FIRST_OF_CITATION = frozenset(f"[【［〔(（,;-–DPSCEdpsce{SMALL_DIGITS}{_CLOSING_TAG}")
+_FIRST_OF_CITATION = frozenset(f"[【［〔(（^,;-–DPSCEdpsce{SMALL_DIGITS}{_CLOSING_TAG}")
 _LONGEST_CITATION = 60
 _BARE_CITATION = re.compile(rf"\s?{_NUMBERS}(?=\s(?P<next>[^\W\d_]+)|\s*\Z)")
 # A number with two spaces behind it is the number of an item.
