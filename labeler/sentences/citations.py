@@ -77,7 +77,8 @@ _WIDEST = 50
 
 _TITLES = "|".join(
     """
-    further reading|read more|see also|sources?|references?|citations?|bibliography|works cited|footnotes?|source documents?
+    further reading|read more|see also
+    sources?|references?|citations?|bibliography|works cited|footnotes?|source documents?
     documents? (?:used|cited)|quellen?(?:verzeichnis|angaben?)?|literatur(?:verzeichnis)?|referenzen
     belege|r[ée]f[ée]rences|bibliographie|fuentes?|referencias?|bibliograf[íi]a|font[ei]s?
     riferimenti|refer[êe]ncias|bron(?:nen|vermelding)?|referenties|źródł[ao]|bibliografia|käll(?:or|a)

@@ -6,7 +6,7 @@ Sequences are stems in order, as :func:`labeler.sentences.words.stems` returns t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import NamedTuple
 
 from labeler.sentences.words import NEGATORS, SAYING, STOP_WORDS
@@ -29,7 +29,7 @@ _PARTS = frozenset(
         *("only", "sole", "too", "yet"),
     ]
 )
-_REACH, _NEAR = 8, 6
+_REACH = 8
 # "It does not mention …" speaks of the documents.
 _ABOUT_DOCUMENTS = SAYING | {
     *("information", "detail", "mention", "stat", "provid", "explain", "seem", "appear", "clear"),
@@ -80,14 +80,11 @@ def denials(sequence: Sequence[str]) -> Iterator[Denial]:
 
 
 def affirms(sequence: Sequence[str], denial: Denial) -> bool:
-    """Return True if a sentence has the words of a denial next to each other, not negated."""
+    """Return True if a sentence negates nothing and has the words of a denial in a row."""
+    if any(map(is_negating, sequence)):
+        return False
     words = [word for word in sequence if word not in _ARTICLES]
     wanted = {denial.before}
     if denial.after[0] not in STOP_WORDS:
         wanted.add(denial.after)
-    near = [
-        words[max(0, place - _NEAR) : place + 4]
-        for place, pair in enumerate(pairwise(words))
-        if pair in wanted
-    ]
-    return bool(near) and not any(map(is_negating, chain.from_iterable(near)))
+    return not wanted.isdisjoint(pairwise(words))

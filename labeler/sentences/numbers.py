@@ -18,7 +18,7 @@ from itertools import chain, pairwise
 from labeler.sentences.citations import without_markers
 from labeler.sentences.words import NAME_LETTERS, surface_words
 
-_SPACES = "\u00a0\u2007\u2009\u202f'’٬"
+_SPACES = "\u00a0\u2007\u2009\u202f'’٬_"
 """Characters between groups of three digits, besides a plain space."""
 _SPELLED = (
     rf"(?:\d{{1,3}}(?:(?P<gap>[{_SPACES}])\d{{3}})(?:(?P=gap)\d{{3}}){{0,8}}(?!\d)(?:[.,]\d{{1,40}})?"

@@ -182,7 +182,7 @@ def _negated(claim: Claim, documents: DocumentIndex, matches: list[Match]) -> _N
         return _Negated(flipped=False, alone=False)
     places = [match.place for match in matches]
     denied = list(denials(claim.sequence)) if matches[0].adds >= SIMILAR else []
-    affirmed = any(affirms(documents.sequences[place], one) for one in denied for place in places)
+    affirmed = any(affirms(documents.sequences[places[0]], one) for one in denied)
     is_plain = bool(denied) or not negations(claim.sequence)
     around = {*places, *documents.around(places[0])}
     return _Negated(
