@@ -36,6 +36,12 @@ _FIGURE = re.compile(
 _ANY = re.compile(_SPELLED)
 _LOOSE = re.compile(r"\d{1,40}(?:[.,]\d{1,40}){0,8}")
 _WITH_MYRIAD = re.compile(rf"(?<![\d.,])(?P<digits>{_SPELLED})(?P<myriad>[万萬億亿만억])")
+# 1億2000万, 3万5千: parts of one number.
+_IN_PARTS = re.compile(
+    r"(?<![\d.,])(?=\d{1,4}[万萬億亿만억]\s?\d)(?:(?P<eights>\d{1,4})[億亿억])?"
+    r"(?:\s?(?P<fours>\d{1,4})(?P<more>[千천])?[万萬만])?"
+    r"(?:\s?(?P<rest>\d{1,4})(?P<thousand>[千천])?(?![\d.,千천万萬만]))?"
+)
 _SEPARATE = re.compile(rf"{_FREE}(?<![_.,])\d+(?:[.,]\d+)*")
 _GAP = re.compile(r"\s?[,.\u00b7\u2022]\s?|\s|\s?-\s?")
 _GROUPED = {
@@ -246,7 +252,17 @@ def _in_digits(text: str) -> str:
     """Return a text with the digits 0 to 9 for those of other scripts and for Chinese numerals."""
     if text.isascii():
         return text
-    return _FOREIGN_DIGIT.sub(lambda match: str(int(match[0])), _HAN.sub(_from_han, text))
+    text = _FOREIGN_DIGIT.sub(lambda match: str(int(match[0])), _HAN.sub(_from_han, text))
+    return _IN_PARTS.sub(_from_parts, text)
+
+
+def _from_parts(match: re.Match[str]) -> str:
+    parts = [match[name] for name in ("eights", "fours", "rest")]
+    if parts.count(None) > 1:
+        return match[0]
+    eights, fours, rest = (int(part or 0) for part in parts)
+    fours *= 1000 if match["more"] else 1
+    return str(10**8 * eights + 10**4 * fours + rest * (1000 if match["thousand"] else 1))
 
 
 def _from_han(match: re.Match[str]) -> str:

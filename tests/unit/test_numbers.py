@@ -120,3 +120,18 @@ def test_names_and_references_claim_no_number() -> None:
     text = "COVID-19, CO2, step 3, 图3, [4], 【5:0†a】, page 25. At 160°F (71°C): 8 of 购买后9个"
     assert list(claimed_figures(text)) == ["160", "8", "9"]
     assert claimed_numbers("COVID-19 and CO2 in step 3 cost 8") == ["8"]
+
+
+@pytest.mark.parametrize(
+    ("spelled", "digits"),
+    [
+        ("1万2500元", "12500元"),
+        ("1億2000万円", "120000000円"),
+        ("1億5千万円", "150000000円"),
+        ("1만 2천 원", "12000 원"),
+        ("5万 10000", "50000 10000"),
+    ],
+)
+def test_a_number_in_parts(spelled: str, digits: str) -> None:
+    """Parts of ten thousands and what follows are one number, two numbers are not."""
+    assert with_plain_numbers(spelled) == digits
