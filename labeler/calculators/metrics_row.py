@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
@@ -365,19 +367,39 @@ def resampling_unit(row: MetricsRow, column: str | None) -> str | int | None:
         row: the row.
         column: name of a metadata column; by default rows of equal questions are one unit.
     """
-    return row.question or None if column is None else unit_name(row.metadata.get(column))
+    return row.question or None if column is None else group_key(row.metadata, column) or None
 
 
-def unit_name(value: object) -> str | None:
-    """Return the unit of rows with a value in the column of units."""
-    return None if value is None else str(value)
+NO_GROUP = "(none)"
+"""Group of the records without a value in the grouping column."""
 
 
-def group_name(row: MetricsRow, by: str | None) -> str | None:
-    """Return the group of a row; ``None`` if rows are not grouped."""
-    return None if by is None else group_label(row.metadata.get(by))
+def group_key(metadata: Mapping[str, Any], by: str) -> str:
+    """Return the value of the grouping column as a text; empty without a value.
+
+    It is JSON, so that the number 1 and the text "1" are two groups.
+    """
+    value = metadata.get(by)
+    if value is None:
+        return ""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
 
 
-def group_label(value: object) -> str:
-    """Return the group of rows with a value in the grouping column."""
-    return "(none)" if value is None else str(value)
+def group_names(keys: Iterable[str]) -> dict[str, str]:
+    """Return the name of each group, by the text of :func:`group_key`.
+
+    A text is its own name, unless another group has that name: then it stands in quotes.
+    """
+    plain = {key: _plain_name(key) for key in keys}
+    counts = Counter(plain.values())
+    return {
+        key: key if counts[name] > 1 and key.startswith('"') else name
+        for key, name in plain.items()
+    }
+
+
+def _plain_name(key: str) -> str:
+    if not key:
+        return NO_GROUP
+    text = str(json.loads(key)) if key.startswith('"') else key
+    return key if text in {"", NO_GROUP} else text

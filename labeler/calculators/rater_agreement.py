@@ -184,7 +184,7 @@ class Resampling:
 
         drawn = agreement_intervals.agreement_intervals(
             self.sums,
-            pair=raters <= PAIR,
+            raters=raters,
             groups=None if self.shared is None else self.questions,
         )
         return {

@@ -271,9 +271,11 @@ def _panel(
     from labeler.calculators.statistics import agreement_intervals as drawn  # noqa: PLC0415 - numpy
 
     clusters = count_clusters(found.questions)
-    made = drawn.resampled(
+    extremes = drawn.extreme_patterns(scale[0], scale[-1], len(labels))
+    made = drawn.drawn_intervals(
         [drawn.score_sums(*each, scale) for each in zip(scores, nearest, strict=True)],
         drawn.score_coefficients,
+        [drawn.score_sums(one, [round(score) for score in one], scale) for one in extremes],
         groups=None if clusters is None else found.questions,
     )
     defined = {name for name, one in panel.by_name.items() if one.value is not None}

@@ -23,7 +23,8 @@ from labeler.calculators.metrics_row import (
     QUESTION,
     Identities,
     MetricsRow,
-    group_name,
+    group_key,
+    group_names,
     resampling_unit,
     row_digest,
 )
@@ -34,6 +35,7 @@ from labeler.calculators.statistics.intervals import (
     IntervalJSON,
     Intervals,
     Range,
+    mean_interval,
 )
 from labeler.errors import UsageError
 from labeler.labels.answering import AnsweringModel, answered_by, joined
@@ -207,7 +209,8 @@ def summarize(
         groups.columns.update(row.metadata)
         name = row.answered.name if row.answered and by_model else ""
         model = None if row.failed else name
-        sums = groups.of(GroupKey(row.label, group_name(row, by), model))
+        group = None if by is None else group_key(row.metadata, by)
+        sums = groups.of(GroupKey(row.label, group, model))
         if row.answered:
             sums.models.add(row.answered)
         if row.failed:
@@ -231,7 +234,7 @@ class GroupKey(NamedTuple):
 
     Attributes:
         label: printed signature of their labels; ``None`` if they failed without one.
-        group: their group; ``None`` if rows are not grouped.
+        group: text of their group, by :func:`group_key`; ``None`` if rows are not grouped.
         model: the model that answered; empty if unknown, and ``None`` for failed rows.
     """
 
@@ -296,11 +299,14 @@ class GroupedSums(Generic[S]):
         measured: dict[str | None, set[str]] = {}
         for key, sums in self._groups.items():
             measured.setdefault(key.label, set()).update(sums.measured)
+        names = group_names(key.group for key in self._groups if key.group is not None)
+        named = {
+            key._replace(group=names.get(key.group or "") if by else None): key
+            for key in self._groups
+        }
         return [
-            self._groups[key].row(metric, key, intervals)
-            for key in sorted(
-                self._groups, key=lambda key: (key.configuration or "", key.group or "")
-            )
+            self._groups[named[key]].row(metric, key, intervals)
+            for key in sorted(named, key=lambda key: (key.configuration or "", key.group or ""))
             for metric in self._metrics
             if metric.id in measured[key.label] or not measured[key.label]
         ]
@@ -487,4 +493,5 @@ class RowSum(MetricSum):
 
     def interval(self, intervals: Intervals, range_: Range, *, grouped: bool) -> Interval | None:
         """Return the interval of the mean."""
-        return intervals.of_mean(self._values, self._units if grouped else None, range_)
+        units = self._units if grouped else None
+        return mean_interval(self._values, groups=units, range_=range_, level=intervals.level)

@@ -153,14 +153,11 @@ def _clusters(rows: Sequence[SummaryRow], intervals: Intervals) -> Iterator[str]
 
 
 def _interval_methods(rows: Sequence[SummaryRow], intervals: Intervals) -> str:
-    """Name the methods of the intervals, each once, and their settings."""
+    """Name the methods of the intervals, each once, their level and groups."""
     found = dict.fromkeys(row.interval.method for row in rows if row.interval)
     words = [method.replace("_", " ") for method in found] or ["none: too few records"]
-    drawn = [f"{intervals.resamples:,} resamples", f"seed {intervals.seed}"]
-    resampled = f" ({', '.join(drawn)})" if any(name.startswith("bca") for name in found) else ""
-    together = f", records drawn by {intervals.group}" if intervals.group else ""
-    level = f"{intervals.level * 100:g} % intervals of the mean"
-    return f"{level}: {', '.join(words)}{resampled}{together}"
+    together = f", records grouped by {intervals.group}" if intervals.group else ""
+    return f"{intervals.level * 100:g} % intervals of the mean: {', '.join(words)}{together}"
 
 
 def _span(low: float, high: float) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, cast
 import typer
 
 from labeler.cli.config import Config
-from labeler.cli.reading import Group, Labels, Level, Resamples, Seed
+from labeler.cli.reading import Group, Labels, Level
 from labeler.cli.terminal import notify, notify_repeated, print_json
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
@@ -86,9 +86,7 @@ def check(
     max_failed: MaxFailed = 0.05,
     max_undefined: MaxUndefined = 0.05,
     one_model: OneModel = False,
-    resamples: Resamples = 10_000,
     level: Level = 0.95,
-    seed: Seed = 0,
     group: Group = None,
     as_json: AsJson = False,
     junit: JUnit = None,
@@ -112,10 +110,10 @@ def check(
     _check_sides(labels, against, drops)
     if junit_per_record and not junit:
         raise UsageError("--junit-per-record is for --junit, which names the file")
-    intervals = Intervals(resamples, level, seed, group)
+    intervals = Intervals(level, group)
     if on == "point" and any(map(partial(_is_typed, context), _OF_INTERVALS)):
         raise UsageError(
-            "--resamples, --level, --seed and --group are for intervals: they go with --on interval"
+            "--level and --group are for intervals: they go with --on interval"
         )
     summary = _step_summary() if github else None
     allowed = Allowed(max_failed, max_undefined)
@@ -126,7 +124,7 @@ def check(
     return 0 if all(verdict.passed for verdict in verdicts) else GATE_MISSED
 
 
-_OF_INTERVALS = ("resamples", "level", "seed", "group")
+_OF_INTERVALS = ("level", "group")
 
 
 def _is_typed(context: typer.Context, option: str) -> bool:
@@ -216,7 +214,7 @@ def _verdicts(
 
 def _held(rows: Iterable[MetricsRow], gates: Sequence[Gate], settings: _Settings) -> list[Verdict]:
     """Check the means of one set of labels."""
-    from labeler.comparing.gates import check_rows
+    from labeler.comparing.gates import check_rows, rows_by_group
 
     on, by, intervals, allowed, named, _ = settings
     found = check_rows(rows, gates, on=on, by=by, intervals=intervals, allowed=allowed)
@@ -224,7 +222,10 @@ def _held(rows: Iterable[MetricsRow], gates: Sequence[Gate], settings: _Settings
         notify(doubt)
     if intervals and intervals.group is None:
         _notify_clusters(one.row.clusters for one in found if one.row)
-    return [one.with_records(rows, by) for one in found] if named else found
+    if not named:
+        return found
+    grouped = rows_by_group(rows, by)
+    return [one.with_records(grouped.get(one.group, [])) for one in found]
 
 
 def _dropped(

@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 from labeler.calculators import Metric
 from labeler.calculators.statistics.intervals import Interval, Undefined
-from labeler.calculators.statistics.paired import PValue
 from labeler.calculators.summary_table import find_row
 from labeler.comparing.measured import Flip, JudgeInconsistency, Measured
 from labeler.comparing.missing import DEFAULT_ALLOWED
@@ -28,8 +27,6 @@ from labeler.sentences.display import (
 
 LETTERS = string.ascii_uppercase
 """Letters of the sets of labels; A is the base."""
-POWER = 0.8
-"""Probability of finding an effect as large as the minimum detectable effect."""
 
 Verdict = Literal[
     "better",
@@ -70,13 +67,13 @@ class Definedness(Brief):
     Attributes:
         only_a: pairs with a value on side A only.
         only_b: pairs with a value on side B only.
-        p: of the sign-flip permutation test that neither side has values more often.
+        p: of the test that neither side has values more often.
         p_adjusted: by Holm's method, with the other tests of the comparison.
     """
 
     only_a: int
     only_b: int
-    p: PValue | Undefined
+    p: float | Undefined
     p_adjusted: float | Undefined
 
     @property
@@ -96,8 +93,8 @@ class MetricComparison(Brief):
         metric: the metric.
         group: value of the grouping column; ``None`` where pairs are not grouped.
         pairs: pairs with a value on both sides; all figures are about these.
-        questions: groups of pairs with equal questions, which are resampled together; ``None`` if
-            all questions differ or are blank, or all are one.
+        questions: groups of pairs with equal questions, each one observation; ``None`` if all
+            questions differ or are blank, or all are one.
         undefined_a: other pairs, by the reason why A has no value; a pair may lack both.
         undefined_b: other pairs, by the reason why B has no value.
         undefined_pairs: pairs that lack a value on either side.
@@ -106,14 +103,10 @@ class MetricComparison(Brief):
         difference: mean of B minus A.
         span: the largest possible difference: 1, as of shares, or the distance between the least
             and the greatest value of both sides, if that is more.
-        interval: bootstrap interval of the difference, within the span.
-        p: of the sign-flip permutation test of no difference.
+        interval: of the difference, within the span.
+        p: of the test of no difference; for yes-or-no values McNemar's exact test.
         p_adjusted: p by Holm's method, over all tests of the comparison. Metrics without
             differences are no tests; those with equal values in all pairs are one.
-        mcnemar: of McNemar's exact test; undefined where values are not all 0 or 1
-            (``not_binary``) and where pairs are not independent (``shared_questions``).
-        detectable: the least true difference that this many pairs show with 80 % power, before
-            the adjustment.
         definedness: how often only one side has a value.
         judge_inconsistency: of pairs with equal retrieval; ``None`` without such pairs, and for
             metrics that are not about retrieval.
@@ -137,10 +130,8 @@ class MetricComparison(Brief):
     difference: float | Undefined
     span: float
     interval: Interval | Undefined
-    p: PValue | Undefined
+    p: float | Undefined
     p_adjusted: float | Undefined
-    mcnemar: PValue | Undefined
-    detectable: float | Undefined
     definedness: Definedness
     judge_inconsistency: JudgeInconsistency | None
     verdict: Verdict
@@ -185,13 +176,11 @@ _FIGURES = (
     "interval",
     "p",
     "p_adjusted",
-    "mcnemar",
-    "detectable",
 )
 
 
 def _plain(figure: object) -> object:
-    if isinstance(figure, Interval | PValue):
+    if isinstance(figure, Interval):
         return asdict(figure)
     return None if isinstance(figure, Undefined) else figure
 
@@ -208,8 +197,6 @@ class Comparison(Displayed):
         tests: number of tests that p values are adjusted for.
         by: name of the metadata column that pairs are grouped by, or ``None``.
         level: of the intervals; 1 - level is the family-wise error rate of the tests.
-        resamples: samples and sign assignments drawn for each row.
-        seed: of the random numbers.
 
     Example:
         >>> found = labeler.compare(labels, labels)
@@ -224,8 +211,6 @@ class Comparison(Displayed):
     tests: int
     by: str | None
     level: float
-    resamples: int
-    seed: int
 
     def __getitem__(self, key: str | tuple[str, str]) -> MetricComparison:
         """Return the row of a metric, or of a metric and group.
@@ -317,9 +302,6 @@ class Comparison(Displayed):
             "tests": self.tests,
             "by": self.by,
             "level": self.level,
-            "resamples": self.resamples,
-            "seed": self.seed,
-            "power": POWER,
             "comparisons": [row.as_json() for row in self.rows],
             "labeler": version,
         }

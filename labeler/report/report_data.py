@@ -21,7 +21,7 @@ from labeler.calculators import (
     select_metrics,
     summarize,
 )
-from labeler.calculators.metrics_row import QUESTION, Identities, group_name
+from labeler.calculators.metrics_row import NO_GROUP, QUESTION, Identities, group_key, group_names
 from labeler.calculators.outcomes import checked
 from labeler.calculators.summary import check_column, check_unit
 from labeler.labels.answering import ANSWERED, AnsweringModels, configuration
@@ -144,6 +144,7 @@ class ReportData:
         self._check_columns()
         self._add_findings()
         self._sign_failed()
+        self._name_groups()
         self.signatures = tuple(self._signatures)
         self.groups = sorted({entry.group for entry in self.entries if entry.group is not None})
         measured = {name for row in self._rows for name in row.metrics}
@@ -220,11 +221,11 @@ class ReportData:
         self._rows.append(light)
         if row.identity and not row.failed and not self._known.add(row.identity):
             return
-        group = group_name(row, self.by)
+        group = None if self.by is None else group_key(row.metadata, self.by)
         entry = Entry(
             id=visible(outcome.id),
             question="",
-            group=None if group is None else visible(group),
+            group=group,
             signature=-1,
             failed=None,
             metrics=light.metrics,
@@ -259,6 +260,18 @@ class ReportData:
             if len(own) == 1:
                 entry.signature = self._signature(own[0])
 
+    def _name_groups(self) -> None:
+        """Replace the texts of groups by their names, which summaries of some groups keep."""
+        if self.by is None:
+            return
+        names = group_names({entry.group or "" for entry in self.entries})
+        for entry in self.entries:
+            entry.group = visible(names[entry.group or ""])
+        for place, row in enumerate(self._rows):
+            if key := group_key(row.metadata, self.by):
+                named = row.metadata | {self.by: names[key]}
+                self._rows[place] = replace(row, metadata=named)
+
     def _without_texts(self, row: MetricsRow) -> MetricsRow:
         """Return a row with only the data that summaries read."""
         shared = self._ratios.setdefault
@@ -289,7 +302,8 @@ class ReportData:
     def _rows_of_shown_groups(self) -> list[MetricsRow]:
         """Return the rows of the groups with figures: intervals of others take time for nothing."""
         shown = frozenset(self.groups[:MAX_GROUPS])
-        return [row for row in self._rows if visible(group_name(row, self.by) or "") in shown]
+        named = ((row, row.metadata.get(self.by or "", NO_GROUP)) for row in self._rows)
+        return [row for row, group in named if visible(group) in shown]
 
     def _summarize(self, rows: Sequence[MetricsRow], by: str | None) -> list[SummaryRow]:
         if all(row.label is None for row in rows):
