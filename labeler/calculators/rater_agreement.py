@@ -9,6 +9,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from labeler.calculators.metrics_row import question_digest
 from labeler.calculators.statistics.agreement import (
     PAIR,
     Agreement,
@@ -23,7 +24,6 @@ from labeler.calculators.statistics.agreement import (
 from labeler.calculators.statistics.intervals import Interval
 from labeler.calculators.summary import count_clusters
 from labeler.labels.record import LabelRecord
-from labeler.labels.signature import digest
 from labeler.sentences.display import Brief, Column, Display, Grid, number
 
 RECORD = "record"
@@ -102,6 +102,7 @@ class FieldAgreement(Brief):
             "mean_a": self.mean_a,
             "mean_b": self.mean_b,
             "questions": self.questions,
+            "caution": self.alpha.caution,
             **coefficients_as_json(self.by_name, self.intervals),
         }
 
@@ -314,7 +315,8 @@ class Votes:
         """Count the votes on one record; ``None`` stands for a voter without a label."""
         verdicts = [verdicts_of(vote) if vote else None for vote in votes]
         shape = next((fields for fields in verdicts if fields), {})
-        key = digest(next((vote.example.question for vote in votes if vote), ""))
+        question = next((vote.example.question for vote in votes if vote), "")
+        key = question_digest(question) or None
         for name, units in shape.items():
             patterns: list[Pattern] = [
                 tuple(one[name][place] if one else None for one in verdicts)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
+from labeler.calculators.metrics_row import question_digest
 from labeler.calculators.rater_agreement import MOST_RECORDS
 from labeler.calculators.scores import ScoreConfiguration, score_value
 from labeler.calculators.statistics.agreement import (
@@ -177,14 +178,14 @@ class _ConfigurationScores(ScoreConfiguration):
     trials: dict[int, dict[_Unit, Fraction]] = field(default_factory=dict)
     failed: set[tuple[int, str]] = field(default_factory=set)
     """Trials and rows without a score."""
-    questions: dict[_Unit, str] = field(default_factory=dict)
+    questions: dict[_Unit, int | None] = field(default_factory=dict)
 
     def add(self, trial: int, record: ScoreRecord) -> None:
         self.criterion = self.criterion or record.criterion
         self.add_record(record)
         unit = _unit(record)
         self.trials.setdefault(trial, {})[unit] = score_value(record)
-        self.questions.setdefault(unit, record.example.question)
+        self.questions.setdefault(unit, question_digest(record.example.question) or None)
 
     def mean_label(self) -> str:
         repeats = len(self.repeats())
@@ -232,11 +233,11 @@ class _Scores(NamedTuple):
     """The scores of records that every rater scored, and their questions."""
 
     given: list[list[Fraction]]
-    questions: list[str]
+    questions: list[int | None]
 
 
 def _scores_of(
-    raters: Sequence[Mapping[_Unit, Fraction]], questions: Mapping[_Unit, str]
+    raters: Sequence[Mapping[_Unit, Fraction]], questions: Mapping[_Unit, int | None]
 ) -> _Scores:
     common = _common(raters)
     given = [[rater[unit] for rater in raters] for unit in common]

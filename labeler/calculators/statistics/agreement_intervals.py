@@ -118,8 +118,9 @@ def drawn_intervals(
     small = is_small(sums[:, 0].sum() / max(unit, 1.0), skewness=None)
     method = DIRICHLET if groups is None else f"{DIRICHLET}{GROUPED}"
     found = {}
-    for name, (value,) in observed.items():
-        if not np.isfinite(value):
+    for name, values in observed.items():
+        value = float(values[0])
+        if not math.isfinite(value):
             continue
         ends = [_quantiles(one[name], level) for one in worst]
         low, high = (pick([end[side] for end in ends]) for side, pick in ((0, min), (1, max)))

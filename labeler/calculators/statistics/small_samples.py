@@ -34,8 +34,8 @@ def is_small(count: float, *, skewness: float | None = 0.0) -> bool:
     Source: W. Cochran, Sampling Techniques, 1977, 2.15.
     """
     if skewness is None:
-        return count < FEWEST_BOUNDED
-    return count < max(FEWEST, _COCHRAN * skewness * skewness)
+        return bool(count < FEWEST_BOUNDED)
+    return bool(count < max(FEWEST, _COCHRAN * skewness * skewness))
 
 
 def effective_count(whole: float, squares: float) -> int:
