@@ -196,7 +196,7 @@ def measure(outcome: Outcome, metrics: Sequence[Metric] | None = None) -> Metric
     counted = tally(outcome)
     return MetricsRow(
         outcome.id,
-        {metric.id: _compute(metric, counted, outcome.id) for metric in metrics},
+        {metric.id: metric.ratio(counted, outcome.id) for metric in metrics},
         str(outcome.signature),
         printed_versions(metrics),
         metadata=outcome.example.metadata,
@@ -242,24 +242,6 @@ def outcome_profile(outcome: Outcome) -> Profile:
 def printed_versions(metrics: Sequence[Metric]) -> str:
     """Return the metrics part of a signature."""
     return "metrics:" + ",".join(f"{metric.id}.v{metric.version}" for metric in metrics)
-
-
-def _compute(metric: Metric, counted: Tally, row: str) -> Ratio:
-    """Compute a metric that a third party may have written."""
-    try:
-        ratio: object = metric.compute(counted)
-    except Exception as error:
-        raise UsageError(
-            f"metric {metric.id!r} failed on record {row!r}: {type(error).__name__}: {error}; "
-            "Ratio.of(numerator, denominator, if_empty=…) and Ratio.missing(reason) say when there "
-            "is no value"
-        ) from error
-    if not isinstance(ratio, Ratio):
-        raise UsageError(
-            f"metric {metric.id!r} gave {type(ratio).__name__} for record {row!r}; it must return "
-            "a Ratio, such as Ratio.of(numerator, denominator, if_empty=…)"
-        )
-    return ratio
 
 
 REPEATED = "repeated records (same id and label key), each counted once: {}"

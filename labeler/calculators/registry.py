@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.tally import Tally
 from labeler.catalog import Catalog
-from labeler.errors import UnknownName
+from labeler.errors import UnknownName, UsageError
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.profiles import PROFILES, Profile
 
@@ -66,6 +66,40 @@ class Metric:
     def range(self) -> tuple[float, float] | None:
         """The lowest and the highest value; ``None`` where unknown."""
         return (0.0, 1.0) if self.bounded else self.scale
+
+    def ratio(self, counted: Tally, row: str) -> Ratio:
+        """Compute the metric, which a third party may have written.
+
+        Args:
+            counted: the tally of a label.
+            row: id of the record, for errors.
+
+        Returns:
+            The ratio; undefined (``not_finite``) if the function gives NaN or infinity.
+
+        Raises:
+            UsageError: the function fails, or returns something else than a ratio of numbers.
+        """
+        try:
+            found: object = self.compute(counted)
+        except Exception as error:
+            raise UsageError(
+                f"metric {self.id!r} failed on record {row!r}: {type(error).__name__}: {error}; "
+                "Ratio.of(numerator, denominator, if_empty=…) and Ratio.missing(reason) say when "
+                "there is no value"
+            ) from error
+        if not isinstance(found, Ratio):
+            raise UsageError(
+                f"metric {self.id!r} gave {type(found).__name__} for record {row!r}; it must return "
+                "a Ratio, such as Ratio.of(numerator, denominator, if_empty=…)"
+            )
+        try:
+            return found.checked()
+        except TypeError as error:
+            raise UsageError(
+                f"metric {self.id!r} gave {found.numerator!r:.40} / {found.denominator!r:.40} for "
+                f"record {row!r}; a ratio is a number over a whole number"
+            ) from error
 
     def remedies(self, reasons: Iterable[str]) -> Iterator[str]:
         """Yield how labels get what reasons such as ``needs_reference`` say that they lack."""

@@ -28,7 +28,7 @@ from labeler.calculators.metrics_row import (
     resampling_unit,
     row_digest,
 )
-from labeler.calculators.ratio import MetricSum, Ratio, fixed_point
+from labeler.calculators.ratio import NOT_FINITE, MetricSum, Ratio, fixed_point
 from labeler.calculators.registry import Metric
 from labeler.calculators.statistics.intervals import (
     Interval,
@@ -106,6 +106,7 @@ class SummaryRow(Brief):
         clusters: groups of rows with equal questions; ``None`` if all differ or are unknown, and
             if all are one, such as a fixed instruction.
         models: the models that answered: of one name, unless the summary is over all.
+        not_finite: ids of the first records for which a metric of the user gave NaN or infinity.
     """
 
     metric: Metric
@@ -121,6 +122,7 @@ class SummaryRow(Brief):
     duplicates: int = 0
     clusters: int | None = None
     models: tuple[AnsweringModel, ...] = ()
+    not_finite: tuple[str, ...] = ()
 
     @property
     def answered(self) -> str | None:
@@ -405,7 +407,7 @@ class GroupSums(Generic[S]):
             self.alone += 1
         for name, own in self.of.items():
             if name in row.metrics:
-                own.add(row.metrics[name], unit)
+                own.add(row.metrics[name], unit, row.id)
 
     def add_failed(self, row: MetricsRow) -> None:
         """Add a failed row."""
@@ -450,7 +452,12 @@ class GroupSums(Generic[S]):
             duplicates=self.duplicates,
             clusters=self.clusters,
             models=tuple(sorted(self.models)),
+            not_finite=tuple(found.not_finite),
         )
+
+
+_LISTED = 5
+"""Records that are named at most."""
 
 
 class RowSum(MetricSum):
@@ -462,12 +469,16 @@ class RowSum(MetricSum):
         self._units: list[Hashable] = []
         """The unit that the row of each value is resampled with."""
         self._undefined: Counter[str] = Counter()
+        self.not_finite: list[str] = []
+        """Ids of the first rows whose value is no finite number."""
 
-    def add(self, ratio: Ratio, unit: Hashable) -> None:
+    def add(self, ratio: Ratio, unit: Hashable, row: str) -> None:
         """Add the ratio of one row."""
         value = ratio.value
         if value is None:
             self._undefined[ratio.undefined or "undefined"] += 1
+            if ratio.undefined == NOT_FINITE and len(self.not_finite) < _LISTED:
+                self.not_finite.append(row)
         else:
             self._values.append(value)
             self._units.append(unit)

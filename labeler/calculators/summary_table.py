@@ -172,6 +172,7 @@ def summary_notes(rows: Sequence[SummaryRow], intervals: Intervals | None = None
     yield from floor_note(row.label for row in rows)
     yield from small_sample_note(row.interval for row in rows)
     yield from alias_note(row.metric for row in rows)
+    yield from (note for row in rows for note in not_finite_notes(row.metric.id, row.not_finite))
     yield from _notes(rows)
 
 
@@ -189,6 +190,12 @@ def floor_note(labels: Iterable[str | None]) -> Iterator[str]:
     """
     if any(label and label.removeprefix("judge:").startswith("embedded/") for label in labels):
         yield FLOOR
+
+
+def not_finite_notes(metric: str, ids: Sequence[str]) -> Iterator[str]:
+    """Yield a note that names the records for which a metric gave NaN or infinity, if any."""
+    if ids:
+        yield f"{metric} is no finite number, so undefined, in {', '.join(map(repr, ids))}"
 
 
 def alias_note(metrics: Iterable[Metric]) -> Iterator[str]:

@@ -97,11 +97,11 @@ def attribute(metric: Metric, labels: MixedLabels) -> MetricChange:
         metric: the metric.
         labels: A's label, B's, and those between.
     """
-    first, last = metric.compute(labels.tallies[0]), metric.compute(labels.tallies[1])
+    first, last = (metric.ratio(counted, labels.id) for counted in labels.tallies)
     a, b = exact_value(first), exact_value(last)
     if a is None or b is None:
         return MetricChange(metric.id, a, b, _reason(first), _reason(last), ())
-    values = [exact_value(metric.compute(mixed)) for mixed in labels.between]
+    values = [exact_value(metric.ratio(mixed, labels.id)) for mixed in labels.between]
     halfway = None in values
     # All flips first, then each flip alone, then all but each flip.
     together, *each = [(a + b) / 2 if value is None else value for value in values]
@@ -170,11 +170,13 @@ class MixedLabels:
         b: the same sentences with B's label.
 
     Attributes:
+        id: the record.
         tallies: of A's label and of B's.
         flips: the decisions that differ, in reading order.
     """
 
     def __init__(self, a: LabelRecord, b: LabelRecord) -> None:
+        self.id = a.id
         self.tallies = (tally(a), tally(b))
         flips = tuple(decision_flips(a.example, (a.label, b.label), self.tallies))
         self._answers = _Answers(a.example, self.tallies, flips)

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from typing_extensions import Unpack
 
 from labeler.calculators import Metric, select_metrics
+from labeler.calculators.ratio import NOT_FINITE
 from labeler.calculators.statistics.intervals import (
     LEVEL,
     Undefined,
@@ -51,6 +52,8 @@ from labeler.comparing.pairs import Pair, Pairs, read_pairs
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome
 
+_LISTED = 5
+"""Records without a finite value that are named at most."""
 TOP = 3
 """Records that are named for each metric."""
 
@@ -297,6 +300,7 @@ def _compared(
         p_adjusted=Undefined("not_tested"),
         definedness=_definedness(found, tested=not only_equal),
         judge_inconsistency=inconsistency,
+        not_finite=tuple(pair.id for pair, *values in found if NOT_FINITE in values)[:_LISTED],
         verdict="not tested",
         moved=_moved(valued, options.top),
     )

@@ -116,6 +116,7 @@ class MetricComparison(Brief):
             without the adjustment is low enough, and the interval does not hold 0 either. ``no
             evidence`` does not mean that both are equal.
         moved: the records whose values differ most, the largest difference first.
+        not_finite: ids of the first pairs for which a metric of the user gave NaN or infinity.
     """
 
     metric: Metric
@@ -136,6 +137,7 @@ class MetricComparison(Brief):
     judge_inconsistency: JudgeInconsistency | None
     verdict: Verdict
     moved: tuple[Moved, ...]
+    not_finite: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form; an undefined figure is null, its reason in ``undefined``."""
@@ -154,6 +156,7 @@ class MetricComparison(Brief):
             "undefined_pairs": self.undefined_pairs,
             "undefined_a": self.undefined_a,
             "undefined_b": self.undefined_b,
+            "not_finite": list(self.not_finite),
             "definedness": {
                 name: _plain(getattr(self.definedness, name))
                 for name in ("only_a", "only_b", "p", "p_adjusted")

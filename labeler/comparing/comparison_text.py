@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from labeler.calculators.statistics.intervals import Interval, Undefined
-from labeler.calculators.summary_table import alias_note, small_sample_note
+from labeler.calculators.summary_table import alias_note, not_finite_notes, small_sample_note
 from labeler.comparing.comparison import (
     Comparison,
     Comparisons,
@@ -143,6 +143,7 @@ def _notes(rows: Sequence[MetricComparison], b: str) -> Iterator[str]:
         for letter, reasons in (("A", row.undefined_a), (b, row.undefined_b)):
             if reasons:
                 yield f"undefined {row.metric.id} in {letter}: {reason_counts(reasons)}"
+        yield from not_finite_notes(row.metric.id, row.not_finite)
         found = row.definedness
         if found.differs:
             yield (

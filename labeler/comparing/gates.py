@@ -28,6 +28,7 @@ from labeler.calculators.scores import (
     score_metrics,
 )
 from labeler.calculators.similarity import QUESTION_METRICS
+from labeler.calculators.summary_table import not_finite_notes
 from labeler.comparing.missing import DEFAULT_ALLOWED, Allowed, definitions_with_values, listed
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.answering import mixture
@@ -421,7 +422,11 @@ def _verdicts(gate: Gate, summaries: Sequence[SummaryRow], on: On) -> Iterator[V
             continue
         # With the first verdict of the group.
         several = mixture(model.name for model in row.models)
-        remarks = (*notes.pop(row.group, ()), *([several] if several else ()))
+        remarks = (
+            *notes.pop(row.group, ()),
+            *([several] if several else ()),
+            *not_finite_notes(row.metric.id, row.not_finite),
+        )
         value, missing = _checked_value(gate, row, on)
         yield Verdict(gate, row, on, value, missing, ways[row.label], remarks)
 

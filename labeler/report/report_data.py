@@ -36,7 +36,7 @@ from labeler.labels.record import (
 from labeler.report.page import CHUNK_SIZE
 from labeler.report.patterns import METRICS as PATTERN_METRICS
 from labeler.report.patterns import PATTERNS, match_patterns
-from labeler.report.views import failure_view, finding_view, finite_value, record_view
+from labeler.report.views import failure_view, finding_view, record_view
 from labeler.sentences.characters import visible
 
 Order = Literal["doubt", "file"]
@@ -77,9 +77,9 @@ class Entry:
     doubt: float | None = None
 
     def value(self, metric: str) -> float | None:
-        """Return the value of a metric; ``None`` if it is undefined, infinite or not there."""
+        """Return the value of a metric; ``None`` if it is undefined or not there."""
         ratio = self.metrics.get(metric)
-        return None if ratio is None else finite_value(ratio)
+        return None if ratio is None else ratio.value
 
 
 class ReportData:
@@ -242,7 +242,7 @@ class ReportData:
             view = record_view(outcome, metrics=row.metrics)
             entry.signature = self._signature(configuration(outcome))
             entry.question = visible(_beginning(outcome.example.question))
-            values = {name: finite_value(metrics[name]) for name in PATTERN_METRICS}
+            values = {name: metrics[name].value for name in PATTERN_METRICS}
             entry.patterns = match_patterns(values)
             self._note_time(outcome.reply.created_at)
         self._file.write(json.dumps(view, separators=(",", ":")).encode("ascii") + b"\n")
