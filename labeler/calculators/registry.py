@@ -62,6 +62,9 @@ class Metric:
     conventions: tuple[tuple[str, float], ...] = ()
     same_as: str | None = None
 
+    def __hash__(self) -> int:
+        return hash((self.name, self.definition))
+
     @property
     def range(self) -> tuple[float, float] | None:
         """The lowest and the highest value; ``None`` where unknown."""
@@ -129,13 +132,7 @@ class Metric:
     @property
     def aliases(self) -> tuple[str, ...]:
         """Ids of the other registered metrics of its quantity; ``1-ID`` for its complements."""
-        if self not in METRICS.values():  # such as a criterion that has the name of a metric
-            return ()
-        return tuple(
-            metric.id if metric.is_complement == self.is_complement else f"1-{metric.id}"
-            for metric in METRICS.values()
-            if metric.quantity == self.quantity and metric.id != self.id
-        )
+        return _aliases(self, tuple(METRICS))
 
     @property
     def is_complement(self) -> bool:
@@ -165,6 +162,18 @@ def _fields(output: type[GPTLabelingOutput]) -> frozenset[str]:
             if isinstance(part, type) and issubclass(part, BaseModel):
                 names.update(f"{name}.{inner}" for inner in part.model_fields)
     return frozenset(names)
+
+
+@lru_cache
+def _aliases(metric: Metric, _registered: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the other ids of a metric's quantity, while no metric is registered."""
+    if metric not in METRICS.values():  # such as a criterion that has the name of a metric
+        return ()
+    return tuple(
+        other.id if other.is_complement == metric.is_complement else f"1-{other.id}"
+        for other in METRICS.values()
+        if other.quantity == metric.quantity and other.id != metric.id
+    )
 
 
 METRICS: Catalog[Metric] = Catalog("metric", shown_by="labeler metrics --list")

@@ -247,13 +247,11 @@ def _notes(rows: Sequence[SummaryRow]) -> Iterator[str]:
         yield f"no record has a value ({why}): {', '.join(names)}"
     if failed:
         yield f"failed: {reason_counts(failed)}"
-    for group in dict.fromkeys(row.group for row in rows):
-        bounds = [
-            f"{row.metric.id} {_span(*row.bounds)}"
-            for row in rows
-            if row.group == group and row.metric in shown
-            if row.bounds and row.rows > row.defined
-        ]
-        if bounds:
-            where = "" if group is None else f"{group}: "
-            yield f"mean if missing values were the lowest or highest: {where}{', '.join(bounds)}"
+    bounds: dict[str | None, list[str]] = {}
+    for row in rows:
+        if row.metric in shown and row.bounds and row.rows > row.defined:
+            one = f"{row.metric.id} {_span(*row.bounds)}"
+            bounds.setdefault(row.group, []).append(one)
+    for group, listed in bounds.items():
+        where = "" if group is None else f"{group}: "
+        yield f"mean if missing values were the lowest or highest: {where}{', '.join(listed)}"

@@ -6,6 +6,7 @@ import string
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 from labeler.calculators import Metric
@@ -224,6 +225,14 @@ class Comparison(Displayed):
         """
         return find_row(self.rows, key)
 
+    @cached_property
+    def by_group(self) -> dict[str | None, list[MetricComparison]]:
+        """The rows of each group."""
+        found: dict[str | None, list[MetricComparison]] = {}
+        for row in self.rows:
+            found.setdefault(row.group, []).append(row)
+        return found
+
     @property
     def same_sentences(self) -> bool:
         """True if A and B label the same sentences in every pair, so that only labels differ."""
@@ -333,14 +342,12 @@ class Comparisons(Displayed, tuple[Comparison, ...]):
         columns = [Column("metric", words=True)]
         for letter, _ in self.letters[1:]:
             columns.append(Column(f"A → {letter}, {letter}-A, {letter} is", words=True))
-        found = [{row.metric.id: row for row in one.rows if row.group == group} for one in self]
-        metrics = {row.metric.id: row.metric for one in self for row in one.rows}
+        found = [{row.metric.id: row for row in one.by_group.get(group, ())} for one in self]
+        metrics = {name: row.metric for rows in found for name, row in rows.items()}
         width = max(map(len, metrics), default=0)
         rows = []
         for name, metric in metrics.items():
             of_runs = [rows_of_run.get(name) for rows_of_run in found]
-            if not any(of_runs):
-                continue
             cells = [f"{name:<{width}} {arrow(higher_is_better=metric.higher_is_better)}"]
             cells += [NONE if row is None else _short(row) for row in of_runs]
             rows.append(cells)

@@ -50,8 +50,7 @@ def sections(found: Comparisons, width: int | None = None) -> Iterator[Section]:
     for (letter, _), comparison in zip(found.letters[1:], found, strict=True):
         if len(found) > 1:
             yield Section(f"{letter} against A", (), [*_records(comparison, letter)])
-        for group in dict.fromkeys(row.group for row in comparison.rows):
-            part = [row for row in comparison.rows if row.group == group]
+        for group, part in comparison.by_group.items():
             heading = None if group is None else f"{comparison.by}: {group}"
             grids = _divided(_figures(part, comparison, letter), width)
             yield Section(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -17,6 +17,8 @@ Sums = tuple[float, ...]
 
 DIRICHLET = "dirichlet"
 """Method of the intervals of agreement."""
+_FEW = 8
+"""Records or groups up to which intervals are remembered."""
 _DRAWS = 2_000
 _CELLS = 1 << 21
 """Numbers in memory at once: 16 MB."""
@@ -69,9 +71,21 @@ def agreement_intervals(
     Returns:
         The intervals by name; see :func:`drawn_intervals` for those that are left out.
     """
+    sums = group_sums(np.array(records, dtype=np.float64), groups)
+    found = _remembered if len(sums) <= _FEW else _intervals_of_verdicts
+    return found(tuple(sorted(map(tuple, sums.tolist()))), raters, groups is not None, level)
+
+
+def _intervals_of_verdicts(
+    records: Sequence[Sequence[float]], raters: int, grouped: bool, level: float
+) -> Mapping[str, Interval]:
     unseen = [record_sums([pattern]) for pattern in extreme_patterns(0, 1, raters)]
     named = partial(coefficients, pair=raters <= PAIR)
-    return drawn_intervals(records, named, unseen, groups=groups, level=level)
+    return _intervals(np.array(records), named, unseen, grouped=grouped, level=level)
+
+
+_remembered = lru_cache(maxsize=1 << 12)(_intervals_of_verdicts)
+"""Small groups of records are often alike."""
 
 
 def extreme_patterns(low: float, high: float, raters: int) -> list[tuple[float, ...]]:
@@ -108,6 +122,17 @@ def drawn_intervals(
         The intervals by name; none for a statistic that is undefined.
     """
     sums = group_sums(np.array(records, dtype=np.float64), groups)
+    return _intervals(sums, statistics, unseen, grouped=groups is not None, level=level)
+
+
+def _intervals(
+    sums: Floats,
+    statistics: Callable[[Floats], Mapping[str, Floats]],
+    unseen: Sequence[Sequence[float]],
+    *,
+    grouped: bool,
+    level: float,
+) -> Mapping[str, Interval]:
     sums = sums[sums.any(axis=1)] if len(sums) else sums
     if len(sums) < 2:  # noqa: PLR2004 - one record does not vary
         return {}
@@ -116,7 +141,7 @@ def drawn_intervals(
     drawn, weights = _drawn(sums, np.random.default_rng(0))
     worst = [statistics(drawn + weights * unit * np.array(kind)) for kind in unseen]
     small = is_small(sums[:, 0].sum() / max(unit, 1.0), skewness=None)
-    method = DIRICHLET if groups is None else f"{DIRICHLET}{GROUPED}"
+    method = f"{DIRICHLET}{GROUPED * grouped}"
     found = {}
     for name, values in observed.items():
         value = float(values[0])

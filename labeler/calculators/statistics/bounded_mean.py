@@ -20,10 +20,12 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from statistics import NormalDist
 from typing import NamedTuple, Self
 
+_FEW = 8
+"""Distinct units up to which intervals are remembered."""
 _MANY = 512
 """Distinct units from which close ones are merged."""
 _RANGES = 256
@@ -139,6 +141,10 @@ class BoundedMean:
             level: confidence level.
             tested: a mean that the interval holds if and only if its p-value is above 1 - level.
         """
+        found = _remembered if len(self.units) <= _FEW else BoundedMean._ends
+        return found(self, level, tested)
+
+    def _ends(self, level: float, tested: float | None) -> tuple[float, float]:
         quantile = NormalDist().inv_cdf((1 - level) / 2)
         mirrored = None if tested is None else -tested
         return self._end(quantile, tested), -self._mirrored._end(quantile, mirrored)
@@ -161,6 +167,12 @@ class BoundedMean:
         """Return the probability that the weighted mean, with an unseen low unit, is as low."""
         terms = [(unit.total - mean * unit.size, unit.count) for unit in self.units]
         return _tail([*terms, ((self.low - mean) * self._unseen, 1)], self.lost)
+
+
+@lru_cache(maxsize=1 << 12)
+def _remembered(mean: BoundedMean, level: float, tested: float | None) -> tuple[float, float]:
+    """Return the ends of an interval; small groups of records are often alike."""
+    return mean._ends(level, tested)  # noqa: SLF001 - a part of the class
 
 
 def _group_sums(
