@@ -23,6 +23,7 @@ from labeler.calculators.statistics.agreement import (
 )
 from labeler.calculators.statistics.intervals import Interval
 from labeler.calculators.summary import count_clusters
+from labeler.labels.answers import judged_sentences
 from labeler.labels.record import LabelRecord
 from labeler.sentences.display import Brief, Column, Display, Grid, number
 
@@ -259,15 +260,13 @@ def _mean(ratings: Ratings, side: int) -> float | None:
 def verdicts_of(record: LabelRecord) -> dict[str, tuple[bool | None, ...]]:
     """Return the yes-or-no verdicts of a label by field, in reading order.
 
-    A response sentence without a judgment, which only imported labels have, is ``None``.
+    A response sentence without a judgment, which only imported labels have, is ``None``. One that
+    was judged twice is supported if both judgments say so, as in the metrics.
     """
     label, example = record.label, record.example
     relevant = set(label.all_relevant_sentence_keys)
     utilized = set(label.all_utilized_sentence_keys)
-    supported = {
-        entry.response_sentence_key: entry.fully_supported
-        for entry in label.sentence_support_information
-    }
+    supported = {key: entry.fully_supported for key, entry in judged_sentences(label).items()}
     documents = example.document_keys()
     return {
         "relevant": tuple(key in relevant for key in documents),

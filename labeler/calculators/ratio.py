@@ -43,6 +43,7 @@ UNDEFINED_REASONS: dict[str, bool] = {
     "needs_reference": False,
     "needs_scores": False,
     "no_citations": False,
+    "nothing_to_answer_from": False,
     "no_history": False,
     "no_probabilities": False,
     "not_measured_by_judge": False,

@@ -206,6 +206,48 @@ def supported_by_history(tally: BaseTally[Q]) -> Q:
     return share.unless(tally.has_conversation == 0, "no_history")
 
 
+_abstention = partial(
+    _default,
+    definition="response",
+    higher_is_better=False,
+    source="over-refusal of answerable questions, from the wording of the response",
+)
+
+
+@_abstention(
+    "abstention_rate",
+    needs=SUPPORT,
+    formula="1 if the response says that it has no answer and gives none, else 0",
+)
+def abstention_rate(tally: BaseTally[Q]) -> Q:
+    """Return 1 if the response abstains, such as with "I don't know".
+
+    The wording decides, in some twenty languages: a sentence says that the speaker does not know or
+    that the documents lack the answer, and all others are ``general``, or apologize or refer the
+    reader elsewhere without a document.
+
+    Counts: 1 if the response abstains, else 0.
+    Undefined when: the response has no sentences.
+    """
+    return tally.plain(tally.abstains, 1).unless(tally.count(tally.response) == 0, "empty_response")
+
+
+@_abstention(
+    "unneeded_abstention_rate",
+    needs=(*SUPPORT, *RELEVANT),
+    formula="1 if it abstains, else 0; of responses whose documents hold a relevant sentence",
+)
+def unneeded_abstention_rate(tally: BaseTally[Q]) -> Q:
+    """Return 1 if the response abstains although the documents help to answer the question.
+
+    Counts: 1 if the response abstains, else 0.
+    Undefined when: no document sentence is relevant, so that abstaining is right
+    (``nothing_to_answer_from``), or the response has no sentences.
+    """
+    found = tally.count(tally.relevant)
+    return abstention_rate(tally).unless(found == 0, "nothing_to_answer_from")
+
+
 _citation = partial(_default, definition="document", needs=SUPPORT)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from operator import attrgetter
@@ -25,6 +25,7 @@ from labeler.labels.answers import (
 )
 from labeler.labels.non_answers import OVERRULED
 from labeler.labels.record import LabelRecord
+from labeler.sentences.abstention import abstains, is_polite
 from labeler.sentences.characters import may_cite
 from labeler.sentences.keys import DOCUMENT, position
 
@@ -90,6 +91,8 @@ class BaseTally(ABC, Generic[Q]):
     """Supported response sentences whose support names an earlier turn or a tool output."""
     has_conversation: Flag
     """True if the judge was shown an earlier turn or a tool output."""
+    abstains: Flag
+    """True if the response says that it has no answer, and gives none."""
     citations: Number
     """Response sentences with a number that they cite, as pairs."""
     correct_citations: Number
@@ -330,6 +333,8 @@ class Tally(BaseTally[Ratio]):
     """Response sentences whose support names at least one document sentence."""
     stored: GPTLabelingOutput | VerbatimLabel
     """The answer as given, for the definition that reproduces published columns."""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """Text of each response sentence, by key."""
     by_conversation: frozenset[str] = frozenset()
     """Supported response sentences whose support names an earlier turn or a tool output."""
     has_conversation: bool = False
@@ -353,6 +358,18 @@ class Tally(BaseTally[Ratio]):
     def sentences(self) -> int:
         """N: number of document sentences."""
         return sum(self.documents)
+
+    @cached_property
+    def abstains(self) -> bool:
+        """True if a sentence says that there is no answer, and no other sentence answers.
+
+        Others may claim nothing, or apologize and name who may know, without a document.
+        """
+        said = {key for key, text in self.texts.items() if abstains(text)}
+        return bool(said) and all(
+            key in said or key in self.general or (key not in self.citing and is_polite(text))
+            for key, text in self.texts.items()
+        )
 
     @cached_property
     def relevant_documents(self) -> frozenset[int]:
@@ -456,6 +473,7 @@ def tally(record: LabelRecord) -> Tally:
         unsupported=unsupported,
         general=general & supported,
         citing=frozenset(key for key, support in named if support & lengths.keys()),
+        texts=texts,
         by_conversation=by_conversation & supported,
         has_conversation=bool(example.history or example.tool_outputs),
         # An overruled verdict stays overruled in every definition.
