@@ -120,11 +120,9 @@ def _review(folder: Path, truth: dict[str, LabelRecord], records: int, seed: int
             page.locator(".record .sentence").first.wait_for()
             name = page.locator(".record-id code").first.inner_text()
             turned += _mark(page, judgement_of(truth[name].label))
-            page.keyboard.press("d")
-            page.wait_for_function(
-                "n => document.querySelector('#counts')?.textContent.includes(`${n} of`)",
-                arg=number,
-            )
+            while f"{number} of" not in page.locator("#counts").inner_text():
+                page.keyboard.press("d")  # again where the app asks first
+                page.wait_for_timeout(500)
         browser.close()
     return turned
 

@@ -25,6 +25,7 @@ from labeler.cli.running import (
 from labeler.cli.terminal import (
     notify,
     notify_repeated,
+    notify_selected,
     print_catalog,
     print_json,
     print_summary,
@@ -117,7 +118,8 @@ def metrics(
     if rows:
         models: dict[AnsweringModel, None] = {}
         measured = DistinctRows(request.rows())
-        noted = _note(measured, "answered", models)
+        signatures: dict[str, None] = {}
+        noted = _note(_note(measured, "answered", models), "label", signatures)
         if otel_events is None:
             _write_rows(noted, output, details=details)
         else:
@@ -126,12 +128,14 @@ def metrics(
             write_events(noted, otel_events)
         notify_repeated(measured.repeated)
         _notify_models(models)
+        notify_selected(signatures)
         return
     summary, scored = request.summaries(drawn, Engine(engine, workers) if index else None)
     notify_repeated(_repeated((*summary, *scored)))
     _notify_models(model for row in (*summary, *scored) for model in row.models)
     if as_json or output is not None:
         _write_summaries((*summary, *scored), output, details=details)
+        notify_selected(row.label for row in summary)
     else:
         _print_summaries(summary, scored, request, drawn)
 

@@ -430,6 +430,7 @@ class Labels(Displayed, Sequence[Outcome]):
             summary_cells,
             summary_notes,
         )
+        from labeler.labels.signature import selection_warnings
 
         facts, table = self._facts, self._table
         by = next(iter(facts.judges)) if len(facts.judges) == 1 else f"{len(facts.judges)} judges"
@@ -445,14 +446,14 @@ class Labels(Displayed, Sequence[Outcome]):
         grid = Grid(list(cells), [[cell(row) for cell in cells.values()] for row in shown])
         notes = [f"failed: {reason_counts(facts.failed)}"] if facts.failed else []
         notes.append(f"cost: {self.cost}")
-        warning = next(floor_note(facts.judges), "")
+        selected = selection_warnings(row.label for row in table)
+        warnings = [*selected, *floor_note(facts.judges)]
         if several:
             notes.append("several judge configurations, each with rows of its own: .summary()")
         else:
-            notes += [
-                one for one in summary_notes(table, table.intervals) if one not in {*notes, warning}
-            ]
-        return Display(title, grid, notes, warning)
+            known = {*notes, *warnings}
+            notes += [one for one in summary_notes(table, table.intervals) if one not in known]
+        return Display(title, grid, notes, "; ".join(warnings))
 
 
 def _failures(title: str, outcomes: Iterable[Outcome]) -> Display:
