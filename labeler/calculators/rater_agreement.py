@@ -37,7 +37,12 @@ UNITS: Mapping[str, str] = {
 }
 """The yes-or-no fields of every label, and the unit that each is about."""
 
-_FLAGS = frozenset({"adherence", "adherence:ragbench", "adherence:length", "adherence:capstone"})
+_FLAGS = frozenset(
+    {
+        *("adherence", "adherence:ragbench", "adherence:length", "adherence:capstone"),
+        *("abstention_rate", "unneeded_abstention_rate"),
+    }
+)
 """The yes-or-no metrics of a record."""
 
 _NOT_YES_OR_NO = "not_yes_or_no"

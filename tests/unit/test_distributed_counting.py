@@ -71,7 +71,7 @@ def test_what_workers_count_adds_up_to_the_numbers_of_one_machine(
     files: list[str], engine: CountEngine
 ) -> None:
     """Rows, means, reasons and intervals."""
-    asked = SummaryRequest(ALL, intervals=Intervals(resamples=100, group="question"))
+    asked = SummaryRequest(ALL, intervals=Intervals(group="question"))
     found = summarize_files(files, asked, engine, 2, print)
     assert found == summarize_stored(files, asked, print)
     assert found is not None
@@ -86,7 +86,7 @@ def test_workers_count_what_files_share_once(files: list[str], tmp_path: Path) -
     names = [*files, str(tmp_path / "more.jsonl"), str(tmp_path / "again.jsonl")]
     labeler.write_labels([failure, *asking], names[3])
     labeler.write_labels([*asking, *read_outcomes(files[1])], names[4])
-    asked = SummaryRequest(ALL, intervals=Intervals(resamples=100))
+    asked = SummaryRequest(ALL, intervals=Intervals())
     found = summarize_files(names, asked, count_in_loop, 2, print)
     assert found is not None
     outcomes = chain.from_iterable(map(read_outcomes, names))

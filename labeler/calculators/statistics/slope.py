@@ -23,7 +23,7 @@ from labeler.calculators.statistics.intervals import (
     Undefined,
     check_level,
 )
-from labeler.calculators.statistics.small_samples import effective_count, is_small, quantile_of
+from labeler.calculators.statistics.small_samples import effective_count, is_small, student_quantile
 from labeler.errors import UsageError
 
 METHOD = "leave_one_out"
@@ -105,7 +105,8 @@ def _fit(x: Floats, y: Floats, groups: Groups, level: float) -> Slope | Undefine
     if isinstance(found, Undefined):
         return Slope(slope, intercept, len(x), found)
     error, effective, count = found
-    reach = quantile_of(level, effective) * error / scale
+    freedom = min(effective, count - 2)
+    reach = student_quantile((1 + level) / 2, freedom) * error / scale
     if not math.isfinite(reach):
         return Slope(slope, intercept, len(x), Undefined("out_of_range"))
     method = METHOD if groups is None else f"{METHOD}{GROUPED}"
