@@ -480,9 +480,7 @@ class _RunningAudit:
             key._replace(group=names[key.group or ""]): counts
             for key, counts in self.groups.items()
         }
-        self.records = [
-            replace(record, group=names[record.group or ""]) for record in self.records
-        ]
+        self.records = [replace(record, group=names[record.group or ""]) for record in self.records]
 
     def _counts(self, key: _GroupKey) -> dict[str, _Count]:
         if key not in self.groups:

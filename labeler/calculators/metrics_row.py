@@ -15,9 +15,9 @@ from typing_extensions import TypedDict
 
 from labeler.calculators.ratio import Ratio, RatioJSON
 from labeler.calculators.registry import METRICS, Metric
-from labeler.calculators.tally import Tally, tally
+from labeler.calculators.tally import tally
 from labeler.catalog import position_of, positions_of, unknown
-from labeler.errors import UnknownName, UsageError
+from labeler.errors import UnknownName
 from labeler.labels.answering import AnsweringModel, answered_by
 from labeler.labels.profiles import BY_FAMILY, DEFAULT_PROFILE, PROFILES, Profile, family_of
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome

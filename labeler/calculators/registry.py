@@ -93,8 +93,8 @@ class Metric:
             ) from error
         if not isinstance(found, Ratio):
             raise UsageError(
-                f"metric {self.id!r} gave {type(found).__name__} for record {row!r}; it must return "
-                "a Ratio, such as Ratio.of(numerator, denominator, if_empty=…)"
+                f"metric {self.id!r} gave {type(found).__name__} for record {row!r}; it must "
+                "return a Ratio, such as Ratio.of(numerator, denominator, if_empty=…)"
             )
         try:
             return found.checked()

@@ -250,9 +250,14 @@ def _notes(rows: Sequence[SummaryRow]) -> Iterator[str]:
         yield f"no record has a value ({why}): {', '.join(names)}"
     if failed:
         yield f"failed: {reason_counts(failed)}"
+    yield from _bounds([row for row in rows if row.metric in shown])
+
+
+def _bounds(rows: Sequence[SummaryRow]) -> Iterator[str]:
+    """Yield the means with the lowest and the highest value for each missing one, by group."""
     bounds: dict[str | None, list[str]] = {}
     for row in rows:
-        if row.metric in shown and row.bounds and row.rows > row.defined:
+        if row.bounds and row.rows > row.defined:
             one = f"{row.metric.id} {_span(*row.bounds)}"
             bounds.setdefault(row.group, []).append(one)
     for group, listed in bounds.items():

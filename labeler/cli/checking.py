@@ -112,9 +112,7 @@ def check(
         raise UsageError("--junit-per-record is for --junit, which names the file")
     intervals = Intervals(level, group)
     if on == "point" and any(map(partial(_is_typed, context), _OF_INTERVALS)):
-        raise UsageError(
-            "--level and --group are for intervals: they go with --on interval"
-        )
+        raise UsageError("--level and --group are for intervals: they go with --on interval")
     summary = _step_summary() if github else None
     allowed = Allowed(max_failed, max_undefined)
     drawn = intervals if on == "interval" else None

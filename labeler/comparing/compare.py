@@ -334,9 +334,7 @@ def _flips(pair: Pair[Measured]) -> tuple[Flip, ...] | None:
 
 def _adjusted(tested: Sequence[Sequence[_Tested]]) -> list[dict[Hashable, float]]:
     """Adjust the p values of all tests of all runs together, each quantity once."""
-    family = {
-        (n, key): p for n, run in enumerate(tested) for one in run for key, p in one.tests
-    }
+    family = {(n, key): p for n, run in enumerate(tested) for one in run for key, p in one.tests}
     found: list[dict[Hashable, float]] = [{} for _ in tested]
     for (n, key), p in zip(family, holm(list(family.values())), strict=True):
         found[n][key] = p

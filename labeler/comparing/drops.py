@@ -202,9 +202,7 @@ def check_drops(
     return found
 
 
-def _grouped(
-    pairs: Sequence[_Pair], by: str | None
-) -> list[tuple[str | None, Sequence[_Pair]]]:
+def _grouped(pairs: Sequence[_Pair], by: str | None) -> list[tuple[str | None, Sequence[_Pair]]]:
     """Return the pairs of each group by its name, sorted."""
     if by is None or not pairs:
         return [(None, pairs)]

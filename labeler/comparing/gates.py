@@ -277,9 +277,7 @@ class Verdict(Brief):
         return f"{shown_interval(self.row, digits)}, mean {shown(self.row.mean)} {count}"
 
 
-def rows_by_group(
-    rows: Iterable[MetricsRow], by: str | None
-) -> dict[str | None, list[MetricsRow]]:
+def rows_by_group(rows: Iterable[MetricsRow], by: str | None) -> dict[str | None, list[MetricsRow]]:
     """Return rows by the names of their groups, sorted; ``None`` if they are not grouped."""
     if by is None:
         return {None: list(rows)}

@@ -71,14 +71,12 @@ class Agreement:
     @property
     def caution(self) -> str | None:
         """Why chance-corrected coefficients of such ratings say little; ``None`` if they do not."""
-        most, share = max(
-            self.prevalence.items(), key=lambda found: found[1], default=(None, 0.0)
-        )
+        most, share = max(self.prevalence.items(), key=lambda found: found[1], default=(None, 0.0))
         if most is None or share == 1 or self.units * (1 - share) >= FEWEST_OTHERS:
             return None
         return (
-            f"{1 - share:.1%} of the ratings of {self.units} units are not {_name(most)!r}: kappa and "
-            "alpha can be near 0 or 1 by chance; read the share of agreement and AC1"
+            f"{1 - share:.1%} of the ratings of {self.units} units are not {_name(most)!r}: kappa "
+            "and alpha can be near 0 or 1 by chance; read the share of agreement and AC1"
         )
 
     def as_json(self) -> dict[str, Any]:

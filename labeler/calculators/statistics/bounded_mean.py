@@ -131,7 +131,7 @@ class BoundedMean:
 
     def p_value(self, mean: float) -> float:
         """Return the two-sided p-value of a mean; above 0, at most 1."""
-        p = 2 * min(self._below(mean), self._mirrored._below(-mean))
+        p = 2 * min(self.probability_below(mean), self._mirrored.probability_below(-mean))
         return min(1.0, max(p, math.ulp(0.0)))
 
     def ends(self, level: float, tested: float | None = None) -> tuple[float, float]:
@@ -147,15 +147,15 @@ class BoundedMean:
     def _ends(self, level: float, tested: float | None) -> tuple[float, float]:
         quantile = NormalDist().inv_cdf((1 - level) / 2)
         mirrored = None if tested is None else -tested
-        return self._end(quantile, tested), -self._mirrored._end(quantile, mirrored)
+        return self.lower_end(quantile, tested), -self._mirrored.lower_end(quantile, mirrored)
 
-    def _end(self, quantile: float, tested: float | None) -> float:
+    def lower_end(self, quantile: float, tested: float | None) -> float:
         """Return the lower end: the mean whose probability is that of a normal quantile."""
         if all(unit.total <= self.low * unit.size for unit in self.units):
             return self.low
 
         def excess(mean: float) -> float:
-            share = min(max(self._below(mean), math.ulp(0.0)), 1 - _NEAR)
+            share = min(max(self.probability_below(mean), math.ulp(0.0)), 1 - _NEAR)
             return NormalDist().inv_cdf(share) - quantile
 
         low, high = self.low, self.mean
@@ -163,7 +163,7 @@ class BoundedMean:
             low, high = (low, tested) if excess(tested) > 0 else (tested, high)
         return _root(excess, low, high)
 
-    def _below(self, mean: float) -> float:
+    def probability_below(self, mean: float) -> float:
         """Return the probability that the weighted mean, with an unseen low unit, is as low."""
         terms = [(unit.total - mean * unit.size, unit.count) for unit in self.units]
         return _tail([*terms, ((self.low - mean) * self._unseen, 1)], self.lost)
@@ -256,9 +256,7 @@ def _tail(terms: Iterable[tuple[float, int]], lost: float) -> float:
     return min(1.0, max(0.0, math.erfc(-near / math.sqrt(2)) / 2 - density * correction))
 
 
-def _saddlepoint(
-    terms: Sequence[tuple[float, int]], lost: float, low: float, high: float
-) -> float:
+def _saddlepoint(terms: Sequence[tuple[float, int]], lost: float, low: float, high: float) -> float:
     """Return the tilt between two limits that makes the mean of a weighted sum 0."""
     place = 0.0
     for _ in range(_STEPS):

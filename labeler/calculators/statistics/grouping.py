@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Groups = Sequence[Hashable] | None
-"""Group of each record; a record with ``None`` is a group of its own, and all are without groups."""
+"""Group of each record, or ``None`` without groups; a record of group ``None`` is alone."""
 
 
 def group_numbers(groups: Sequence[Hashable]) -> NDArray[np.int64]:
