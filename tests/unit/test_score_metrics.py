@@ -342,6 +342,22 @@ def test_a_judge_that_rewards_length_is_seen() -> None:
     assert found.low > 0
 
 
+def test_records_of_one_question_are_one_observation_of_length() -> None:
+    """Four copies of each record say no more than one: about the same interval."""
+    points = ((100, 1), (250, 2), (300, 3), (420, 5), (500, 4), (610, 5))
+    (once,) = length_effects(of_length(*points))
+    often = [
+        record(score, row={"id": f"r{n}-{copy}", "question": f"Q{n}?", "response": "x" * length})
+        for n, (length, score) in enumerate(points)
+        for copy in range(4)
+    ]
+    (found,) = length_effects(often)
+    assert (once.clusters, found.clusters) == (None, 6)
+    assert found.slope == pytest.approx(once.slope)
+    assert (found.low, found.high) == pytest.approx((once.low, once.high))
+    assert found.as_json("0")["clusters"] == 6
+
+
 def test_equal_lengths_have_no_slope() -> None:
     """And say why."""
     (found,) = length_effects(of_length((100, 1), (100, 2), (100, 3)))
