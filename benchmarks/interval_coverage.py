@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -364,7 +364,7 @@ def tables(draws: int, scipy: Mapping[str, str]) -> Iterator[Table]:
 
 def _tables_of_means(error: str, draws: int, scipy: Mapping[str, str]) -> Iterator[Table]:
     """Yield the tables of means and of mean differences; held-out populations apart."""
-    kinds = (
+    kinds: tuple[tuple[str, str, Sequence[Any], Callable[..., Found]], ...] = (
         ("Means", "population", [*POPULATIONS, *REPEATED], coverage),
         ("Mean differences", "differences", DIFFERENCES, paired_coverage),
     )

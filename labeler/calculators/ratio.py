@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -196,6 +196,9 @@ def fixed_point(numerator: int, denominator: int) -> int:
 
 class MetricSum(ABC):
     """Running sums of one metric over one group of rows."""
+
+    not_finite: Sequence[str] = ()
+    """Ids of the first rows whose value is no finite number."""
 
     def __init__(self) -> None:
         self._numerator: int | Fraction = 0

@@ -469,8 +469,6 @@ class RowSum(MetricSum):
         self._units: list[Hashable] = []
         """The unit that the row of each value is resampled with."""
         self._undefined: Counter[str] = Counter()
-        self.not_finite: list[str] = []
-        """Ids of the first rows whose value is no finite number."""
 
     def add(self, ratio: Ratio, unit: Hashable, row: str) -> None:
         """Add the ratio of one row."""
@@ -478,7 +476,7 @@ class RowSum(MetricSum):
         if value is None:
             self._undefined[ratio.undefined or "undefined"] += 1
             if ratio.undefined == NOT_FINITE and len(self.not_finite) < _LISTED:
-                self.not_finite.append(row)
+                self.not_finite = (*self.not_finite, row)
         else:
             self._values.append(value)
             self._units.append(unit)

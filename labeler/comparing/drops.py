@@ -197,8 +197,8 @@ def check_drops(
         for label, base_label, pairs in _paired(metric, new, base):
             for group, part in _grouped(pairs, by):
                 verdict = _verdict(metric, most, part, settings, on)
-                labels = {"label": label, "base_label": base_label}
-                found.append(replace(verdict, group=group, allowed=allowed, **labels))
+                verdict = replace(verdict, group=group, allowed=allowed)
+                found.append(replace(verdict, label=label, base_label=base_label))
     return found
 
 

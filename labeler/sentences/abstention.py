@@ -42,11 +42,14 @@ class _Wording(NamedTuple):
             return re.compile(text, re.IGNORECASE)
 
         return cls(
-            *map(compiled, ("english", "others", "contrast", "polite")),
-            tuple(read["topics"]),
-            tuple(read["english_denials"]),
-            frozenset(read["denials"]),
-            tuple(read["syllables"]),
+            english=compiled("english"),
+            others=compiled("others"),
+            contrast=compiled("contrast"),
+            polite=compiled("polite"),
+            topics=tuple(read["topics"]),
+            english_denials=tuple(read["english_denials"]),
+            denials=frozenset(read["denials"]),
+            syllables=tuple(read["syllables"]),
         )
 
     def found_in(self, text: str) -> re.Match[str] | None:

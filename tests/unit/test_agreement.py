@@ -383,8 +383,8 @@ def test_only_alpha_loads_numpy() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_intervals_of_agreement_are_those_of_resampled_records() -> None:
-    """Sentences of a record go together; by hand, the coefficients of the same samples."""
+def test_intervals_of_agreement_are_a_little_wider_than_a_bootstrap() -> None:
+    """Sentences of a record go together; the record that was not seen adds to both ends."""
     rng = np.random.default_rng(3)
     records: list[list[Pattern]] = []
     for _ in range(30):
@@ -393,7 +393,7 @@ def test_intervals_of_agreement_are_those_of_resampled_records() -> None:
         gap = rng.random() < 0.2
         both = zip(truth.tolist(), (truth ^ flips).tolist(), strict=True)
         records.append([(a, None if gap and n == 0 else b) for n, (a, b) in enumerate(both)])
-    found = agreement_intervals([record_sums(patterns) for patterns in records], seed=1)
+    found = agreement_intervals([record_sums(patterns) for patterns in records])
     drawn: dict[str, list[float]] = {"kappa": [], "ac1": [], "alpha": []}
     for _ in range(500):
         chosen = rng.integers(30, size=30)
@@ -404,7 +404,9 @@ def test_intervals_of_agreement_are_those_of_resampled_records() -> None:
             drawn[name].append(value.value)
     for name, values_of in drawn.items():
         low, high = np.quantile(values_of, [0.0187, 0.9813])
-        assert (found[name].low, found[name].high) == pytest.approx((low, high), abs=0.04)
+        assert found[name].low < low + 0.02
+        assert found[name].high > high - 0.02
+        assert found[name].high - found[name].low < 1.5 * (high - low)
 
 
 def test_the_sums_of_records_give_the_coefficients_themselves() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ def exact(gained: int, lost: int) -> float:
     """McNemar's exact p-value: a fair coin's falls, counted."""
     trials, fewer = gained + lost, min(gained, lost)
     tail = sum(math.comb(trials, k) for k in range(fewer + 1))
-    return min(1.0, 2 * tail / 2**trials)
+    return min(1.0, float(Fraction(2 * tail, 2**trials)))
 
 
 @pytest.mark.parametrize(

@@ -45,12 +45,12 @@ class Unit(NamedTuple):
     Attributes:
         total: sum of the values of each.
         size: records in each.
-        count: number of them.
+        times: number of them.
     """
 
     total: float
     size: float
-    count: int
+    times: int
 
 
 @dataclass(frozen=True)
@@ -92,13 +92,13 @@ class BoundedMean:
     @cached_property
     def count(self) -> int:
         """Number of records or groups."""
-        return sum(unit.count for unit in self.units)
+        return sum(unit.times for unit in self.units)
 
     @cached_property
     def mean(self) -> float:
         """The mean of all records."""
-        total = math.fsum(unit.total * unit.count for unit in self.units)
-        return total / sum(unit.size * unit.count for unit in self.units)
+        total = math.fsum(unit.total * unit.times for unit in self.units)
+        return total / sum(unit.size * unit.times for unit in self.units)
 
     @cached_property
     def effective(self) -> float:
@@ -107,18 +107,18 @@ class BoundedMean:
         Source: Carter, Schnepel and Steigerwald, Asymptotic Behavior of a t-Test Robust to Cluster
         Heterogeneity, Review of Economics and Statistics 2017.
         """
-        return sum(unit.size * unit.count for unit in self.units) / self._unseen
+        return sum(unit.size * unit.times for unit in self.units) / self._unseen
 
     @cached_property
     def _unseen(self) -> float:
         """Records of the unit that was not seen: those of an effective unit."""
-        sizes = sum(unit.size * unit.count for unit in self.units)
-        return sum(unit.size**2 * unit.count for unit in self.units) / sizes
+        sizes = sum(unit.size * unit.times for unit in self.units)
+        return sum(unit.size**2 * unit.times for unit in self.units) / sizes
 
     @property
     def skewness(self) -> float:
         """Skewness of the units' deviations from the mean."""
-        off = [(unit.total - self.mean * unit.size, unit.count) for unit in self.units]
+        off = [(unit.total - self.mean * unit.size, unit.times) for unit in self.units]
         squares, cubes = (
             math.fsum(count * value**power for value, count in off) for power in (2, 3)
         )
@@ -165,7 +165,7 @@ class BoundedMean:
 
     def probability_below(self, mean: float) -> float:
         """Return the probability that the weighted mean, with an unseen low unit, is as low."""
-        terms = [(unit.total - mean * unit.size, unit.count) for unit in self.units]
+        terms = [(unit.total - mean * unit.size, unit.times) for unit in self.units]
         return _tail([*terms, ((self.low - mean) * self._unseen, 1)], self.lost)
 
 
@@ -194,9 +194,9 @@ def _merged(units: Sequence[Unit]) -> tuple[list[Unit], float]:
         ranges[unit.size, int((mean - least) / width)].append(unit)
     merged, lost = [], 0.0
     for (size, _), own in ranges.items():
-        count = sum(unit.count for unit in own)
-        total = math.fsum(unit.total * unit.count for unit in own) / count
-        lost += math.fsum(unit.count * (unit.total - total) ** 2 for unit in own)
+        count = sum(unit.times for unit in own)
+        total = math.fsum(unit.total * unit.times for unit in own) / count
+        lost += math.fsum(unit.times * (unit.total - total) ** 2 for unit in own)
         merged.append(Unit(total, size, count))
     return merged, lost
 
@@ -245,14 +245,14 @@ def _tail(terms: Iterable[tuple[float, int]], lost: float) -> float:
         square += shape * tilted**2
         cube += 2 * shape * tilted**3
         fourth += 6 * shape * tilted**4
-    skewness, excess = cube / square**1.5, fourth / square**2
+    skewness, excess = cube / square / math.sqrt(square), fourth / square**2
     near = math.copysign(math.sqrt(max(0.0, -2 * log)), place)
     far = place * math.sqrt(square)
     if abs(far) < _FLAT:
         return 0.5 + (near + skewness / 6) / math.sqrt(2 * math.pi)
     density = math.exp(-near * near / 2) / math.sqrt(2 * math.pi)
     second = (excess / 8 - 5 * skewness**2 / 24) / far - skewness / (2 * far**2)
-    correction = 1 / far - 1 / near + second - far**-3 + near**-3
+    correction = 1 / far - 1 / near + second - 1 / far**3 + 1 / near**3
     return min(1.0, max(0.0, math.erfc(-near / math.sqrt(2)) / 2 - density * correction))
 
 
