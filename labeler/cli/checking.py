@@ -49,7 +49,10 @@ MaxDrop = Annotated[
     ),
 ]
 CheckedValue = Annotated[
-    str, typer.Option(help="Value to check: point (the mean) or interval (its worse end).")
+    str,
+    typer.Option(
+        help="Value to check: point (the mean) or interval (its worse end; a drop must be certain)."
+    ),
 ]
 By = Annotated[str | None, typer.Option(help="Check each group of this metadata column.")]
 MaxFailed = Annotated[
