@@ -24,7 +24,7 @@ from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.sentences.display import NONE, Column, Display, Displayed, Grid, number
 
 QUESTION = "question"
-"""The column that every record has, by which records of one question are resampled together."""
+"""The column that every record has, by which records of one question are one observation."""
 
 
 class MetricsRowJSON(TypedDict):
@@ -343,7 +343,7 @@ class DistinctRows(Generic[R]):
 
 
 def resampling_unit(row: MetricsRow, column: str | None) -> str | int | None:
-    """Return the unit that a row is resampled with; ``None`` for a unit of its own.
+    """Return the observation that a row belongs to; ``None`` for a unit of its own.
 
     Args:
         row: the row.

@@ -75,9 +75,9 @@ class FieldAgreement(Brief):
         ac1: Gwet's AC1.
         alpha: Krippendorff's alpha; nominal for yes or no, interval for numbers.
         tied: units among those left out on which as many people say yes as no.
-        intervals: 95 % intervals of the coefficients by name, where records were resampled.
-        questions: number of questions that were resampled instead, where several records ask the
-            same one; ``None`` where records were.
+        intervals: 95 % intervals of the coefficients by name, drawn over records.
+        questions: number of questions that they are drawn over instead, where several records ask the
+            same one; ``None`` over records.
     """
 
     field: str
@@ -159,7 +159,7 @@ class Resampling:
     Attributes:
         sums: of each record; see
             :func:`labeler.calculators.statistics.agreement_intervals.record_sums`.
-        questions: of each record; equal ones are resampled together.
+        questions: of each record; equal ones are drawn together.
     """
 
     sums: list[Sequence[float]] = field(default_factory=list)

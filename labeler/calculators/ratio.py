@@ -259,5 +259,5 @@ class MetricSum(ABC):
         Args:
             intervals: its options.
             range_: the lowest and the highest value; ``None`` where unknown.
-            grouped: True if the resampling units of the rows are to be used.
+            grouped: True if rows of one unit are one observation.
         """

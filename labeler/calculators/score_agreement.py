@@ -67,10 +67,10 @@ class Panel:
             point of the scale, halves up; ``None`` for more raters.
         ac1: Gwet's AC1 on the same rounded scores, as unordered classes.
         alpha: Krippendorff's alpha at the level ``interval``, on unrounded scores.
-        intervals: 95 % intervals of the coefficients by name, where records were resampled; none
+        intervals: 95 % intervals of the coefficients by name, drawn over records; none
             beyond 100,000 records.
-        questions: number of questions that were resampled instead, where several records ask the
-            same one; ``None`` where records were.
+        questions: number of questions that they are drawn over instead, where several records ask the
+            same one; ``None`` over records.
     """
 
     criterion: str

@@ -187,7 +187,7 @@ def summarize(
 
     A label counts once, however often its id and label key repeat; a failure counts once by id and
     signature, and not at all if its row has a label by that signature. Unless the intervals name a
-    column, records of equal questions are resampled together.
+    column, records of equal questions are one observation.
 
     Args:
         rows: the rows; consumed once.
@@ -351,7 +351,7 @@ def check_column(name: str | None, columns: Collection[str], purpose: str) -> No
 
 
 def check_unit(name: str | None, columns: Collection[str]) -> None:
-    """Check that rows have the column that they are resampled by; every row has a question.
+    """Check that rows have the column of observations; every row has a question.
 
     Raises:
         UsageError: no row has it.
@@ -467,7 +467,7 @@ class RowSum(MetricSum):
         super().__init__()
         self._values: list[float] = []
         self._units: list[Hashable] = []
-        """The unit that the row of each value is resampled with."""
+        """The unit that the row of each value belongs to."""
         self._undefined: Counter[str] = Counter()
 
     def add(self, ratio: Ratio, unit: Hashable, row: str) -> None:

@@ -212,7 +212,7 @@ def alias_note(metrics: Iterable[Metric]) -> Iterator[str]:
 def interval_line(
     where: str, intervals: Mapping[str, Interval], questions: int | None
 ) -> Iterator[str]:
-    """Yield a line of intervals by name, if there are any, with the units that were resampled."""
+    """Yield a line of intervals by name, if there are any, with the units that were observed."""
     if intervals:
         over = "over records" if questions is None else f"grouped by question ({questions} groups)"
         ends = [

@@ -296,7 +296,7 @@ def estimate(
         group: value of the grouping column, or ``None``.
         judged: the judge's value by record; ``None`` where the metric is undefined.
         verdicts: people's value by record; ``None`` where they are tied.
-        questions: question of each record; equal ones are resampled and left out together.
+        questions: question of each record; equal ones are one observation.
         random_sample: whether the human-judged records are known to have been drawn at random.
     """
     # Sorted, so that rounding does not depend on the order of records.
