@@ -76,8 +76,8 @@ class FieldAgreement(Brief):
         alpha: Krippendorff's alpha; nominal for yes or no, interval for numbers.
         tied: units among those left out on which as many people say yes as no.
         intervals: 95 % intervals of the coefficients by name, drawn over records.
-        questions: number of questions that they are drawn over instead, where several records ask the
-            same one; ``None`` over records.
+        questions: number of questions that they are drawn over instead, where several records ask
+            the same one; ``None`` over records.
     """
 
     field: str

@@ -69,8 +69,8 @@ class Panel:
         alpha: Krippendorff's alpha at the level ``interval``, on unrounded scores.
         intervals: 95 % intervals of the coefficients by name, drawn over records; none
             beyond 100,000 records.
-        questions: number of questions that they are drawn over instead, where several records ask the
-            same one; ``None`` over records.
+        questions: number of questions that they are drawn over instead, where several records ask
+            the same one; ``None`` over records.
     """
 
     criterion: str
