@@ -58,7 +58,7 @@ def main() -> None:
         truth = _published(files)
         judged = iter_labels(
             RowFile(*files, id_from=_ID),
-            judge=EmbeddedJudge(model="lexical-1"),
+            judge=EmbeddedJudge(),
             store=MemoryStore(),
         )
         count = write_labels(judged, folder / "judge.jsonl")
@@ -190,7 +190,8 @@ same record: {marks} marks turned. Then, with the commands that a person would t
             check=False,
         )
         shown = "\n".join(line.rstrip() for line in out.stdout.strip().splitlines())
-        parts.append(f"```\n$ labeler {' '.join(command)}\n{shown}\n```\n")
+        why = "<!-- not run: the record of a run -->"
+        parts.append(f"{why}\n```\n$ labeler {' '.join(command)}\n{shown}\n```\n")
     today = datetime.now(UTC).date().isoformat()
     parts.append(
         f"Made by `python benchmarks/review_round_trip.py`, {today}, labeler {__version__}.\n"

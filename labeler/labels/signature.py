@@ -113,6 +113,10 @@ class Signature(BaseModel):
     """Set if the label was merged from labels of windows. Their number is not printed, because it
     would split numbers that belong together."""
 
+    thresholds: dict[str, float] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    """Thresholds that were moved after the judgment, by kind of verdict; the verdicts follow from
+    stored probabilities (:mod:`labeler.labels.thresholds`)."""
+
     @property
     def counts(self) -> bool:
         """True unless the label is of a perturbed copy or a window, which enter no number."""
@@ -137,6 +141,7 @@ class Signature(BaseModel):
             f"splitter:{escaped(self.splitter)}",
         ]
         parts += [f"{name}:{escaped(str(value))}" for name, value in sorted(self.sampling.items())]
+        parts += [f"threshold:{name}={value}" for name, value in sorted(self.thresholds.items())]
         if self.trial:
             parts.append(f"trial:{self.trial}")
         if self.canary:
