@@ -3,7 +3,9 @@
 A column is given by its name, or by a path into it: ``retrieval.results[].text`` is the ``text`` of
 every element of the list ``results`` in the object ``retrieval``; ``choices[0].text`` is the
 ``text`` of the first choice. Nested lists, as in ``results[].parts[].text``, are flattened. A
-column whose own name reads like a path takes precedence over that path.
+column whose own name reads like a path takes precedence over that path. Paths lead into lists and
+objects that are written as text, too. In presets, names are those of any spelling
+(``actual_output`` is ``actualOutput`` too), and a path that ends in ``[]`` is a list of objects.
 """
 
 from __future__ import annotations
@@ -11,12 +13,14 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from labeler.catalog import near
-from labeler.data.cells import Cell, parse_cell
-from labeler.data.parsing import REQUIRED, SPLIT_REMEDY, joined_id, text_for_documents
+from labeler.catalog import near, snake_case
+from labeler.data.documents import flat
+from labeler.data.field_values import documents_in, with_metadata, written_or_same
+from labeler.data.parsing import REQUIRED, SPLIT_REMEDY, joined_id
+from labeler.data.written_values import NotWritten, Unreadable, written_value
 from labeler.errors import BadRow, UsageError, kind_of
 from labeler.sentences.example import Example
 
@@ -91,6 +95,24 @@ class ColumnPath:
             return row[self.text]
         return _follow(row, self.steps, "")
 
+    def spelled(self, row: Mapping[str, Any]) -> ColumnPath:
+        """Return the path with its names as the row spells them."""
+        if self.text in row:
+            return self
+        value: object = row
+        steps: list[_Step] = []
+        for step in self.steps:
+            if isinstance(step, str) and isinstance(value, Mapping) and step not in value:
+                alike = (key for key in value if isinstance(key, str) and snake_case(key) == step)
+                step = next(alike, step)  # noqa: PLW2901 - its spelling
+            steps.append(step)
+            try:
+                value = _follow(value, (0 if step is Each else step,), "")
+            except _NoValue:
+                break
+        steps += self.steps[len(steps) :]
+        return ColumnPath(_path_text(steps), tuple(steps))
+
     def fault(self, row: Mapping[str, Any]) -> str:
         """Return why a row has no value at the path; empty if it has one."""
         try:
@@ -99,12 +121,30 @@ class ColumnPath:
             return str(error)
         return ""
 
-    def without(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Return the row without the value at the path; its siblings stay."""
+    def without(self, row: dict[str, Any], rest: object = None) -> dict[str, Any]:
+        """Return the row with what is left of the value at the path; its siblings stay.
+
+        Args:
+            row: the row.
+            rest: what is left, ``None`` for nothing.
+        """
+        kept = _Removed if rest is None else rest
         if self.text in row:
-            return {name: value for name, value in row.items() if name != self.text}
-        left = _left(row, self.steps)
+            own = {**row, self.text: kept}
+            return {name: value for name, value in own.items() if value is not _Removed}
+        left = _left(row, self.steps if rest is None else self._to_list(), kept)
         return left if isinstance(left, dict) else {}
+
+    def _to_list(self) -> tuple[_Step, ...]:
+        return self.steps[:-1] if self.steps[-1] is Each else self.steps
+
+
+def _path_text(steps: Iterable[_Step]) -> str:
+    marks = (
+        f".{step}" if isinstance(step, str) else "[]" if step is Each else f"[{step}]"
+        for step in steps
+    )
+    return "".join(marks).removeprefix(".")
 
 
 def _step(part: str) -> _Step:
@@ -115,7 +155,7 @@ def _step(part: str) -> _Step:
 
 def _follow(value: Any, steps: Sequence[_Step], where: str) -> object:  # noqa: ANN401 - any JSON
     for number, step in enumerate(steps):
-        inner = _parsed_cell(value)
+        inner = _opened(value)
         if isinstance(step, str):
             value = _member(inner, step, where)
             where = f"{where}.{step}" if where else step
@@ -160,35 +200,37 @@ def _having(name: str, have: Iterable[object]) -> str:
     return f"{near(name, names) or ';'} it has: {shown}{', …' if len(names) > _SHOWN else ''}"
 
 
-def _parsed_cell(value: object) -> object:
-    """Return the value that a step leads into; a text cell is parsed."""
-    if not isinstance(value, Cell):
+def _opened(value: object) -> object:
+    """Return the value that a step leads into; a text is read as the list or object it holds."""
+    if not isinstance(value, str):
         return value
     try:
-        return parse_cell(value)
-    except ValueError as error:
-        raise _NoValue(lambda: "the cell is no JSON") from error
+        return written_value(value)
+    except NotWritten:
+        return value
+    except Unreadable as error:
+        raise _NoValue(f"a text looks like a list and cannot be read: {error}".__str__) from error
 
 
-def _left(value: object, steps: Sequence[_Step]) -> object:
-    """Return a value without the part at the end of the path."""
+def _left(value: object, steps: Sequence[_Step], kept: object) -> object:
+    """Return a value with what is kept at the end of the path."""
     if not steps:
-        return _Removed
-    value = _parsed_cell(value)
+        return kept
+    value = written_or_same(value)
     step, rest = steps[0], steps[1:]
     if isinstance(value, Mapping) and isinstance(step, str) and step in value:
-        inner = _left(value[step], rest)
+        inner = _left(value[step], rest, kept)
         left = {name: part for name, part in value.items() if name != step}
         if inner is not _Removed:
             left[step] = inner
         return left or _Removed
     if isinstance(value, list | tuple) and not isinstance(step, str):
         parts = [
-            _left(part, rest) if step is Each or step == number else part
+            _left(part, rest, kept) if step is Each or step == number else part
             for number, part in enumerate(value)
         ]
-        kept = [None if part is _Removed else part for part in parts]
-        return kept if any(part is not None for part in kept) else _Removed
+        found = [None if part is _Removed else part for part in parts]
+        return found if any(part is not None for part in found) else _Removed
     return _Removed if not isinstance(value, Mapping) else value
 
 
@@ -202,6 +244,18 @@ class Choice:
 
     def __str__(self) -> str:
         return ",".join(path.text for path in self.paths)
+
+    def spelled(self, row: Mapping[str, Any]) -> Choice:
+        """Return the choice with its names as a row spells them."""
+        return replace(self, paths=tuple(path.spelled(row) for path in self.paths))
+
+    def takes(self, field: str, value: object) -> bool:
+        """Return True if a preset's value is of the form that its column promises."""
+        if field in _TEXTS:
+            return not _is_object(value)
+        if field != "documents" or self.combined or self.paths[0].steps[-1] is not Each:
+            return True
+        return not value or any(isinstance(one, Mapping) for one in flat(value))
 
 
 def _parse_choice(field: str, columns: str | Sequence[str]) -> Choice:
@@ -263,17 +317,17 @@ class Columns:
             value, paths = _first_found(field, choices, row, where, named=field in self.named)
             if value is None:
                 continue
-            fields[field] = value
             if field == "id":  # rows may also be grouped by the columns of the id
+                fields[field] = value
                 id_columns = [path.text for path in paths]
                 continue
+            left = None
+            if field == "documents":
+                value, left = documents_in(value, where, self.split, self.remedy)
+            fields[field] = value
             for path in paths:
-                rest = path.without(rest)
-        joined = _joined(fields, rest, id_columns)
-        text = joined.get("documents")
-        if isinstance(text, str) and (text or not isinstance(text, Cell)):
-            joined["documents"] = self._documents(text, where)
-        return joined
+                rest = path.without(rest, left if len(paths) == 1 else None)
+        return _joined(fields, rest, id_columns)
 
     def _with_turns(self, row: Mapping[str, Any], where: str) -> Mapping[str, Any]:
         """Return a row with the fields that its column of messages holds in place of the column.
@@ -284,7 +338,7 @@ class Columns:
         if self.turns is None:
             return row
         try:
-            turns = _parsed_cell(self.turns.find(row))
+            turns = _opened(self.turns.find(row))
         except _NoValue:
             return row
         if not isinstance(turns, list | tuple) or not _are_objects(turns):
@@ -306,20 +360,6 @@ class Columns:
             return _first_found(field, self.choices.get(field, ()), row, "")[0] is not None
         return False
 
-    def _documents(self, text: str, where: str) -> object:
-        """Return the documents in a text: those of a list, or its parts.
-
-        Raises:
-            BadRow: it holds no list, and there is no separator to split it by.
-        """
-        if isinstance(text, Cell):
-            with contextlib.suppress(ValueError):
-                if isinstance(found := parse_cell(text), list | tuple):
-                    return found
-        if self.split is None:
-            raise text_for_documents(where, self.remedy)
-        return [part for part in text.split(self.split) if part.strip()]
-
     def with_id(self, row: Mapping[str, Any], where: str) -> Mapping[str, Any]:
         """Return the row with its id, if the row has one.
 
@@ -328,6 +368,11 @@ class Columns:
         """
         value, _ = _first_found("id", self.choices.get("id", ()), row, where)
         return row if value is None else {**row, "id": value}
+
+    def text_columns(self) -> set[str]:
+        """Return the names of columns of question and response, whose texts may be empty."""
+        choices = (one for name in ("question", "response") for one in self.choices.get(name, ()))
+        return {path.text for choice in choices for path in choice.paths}
 
     def expected(self) -> Iterator[tuple[ColumnPath, str]]:
         """Yield the columns that the user named, each with its field."""
@@ -379,32 +424,31 @@ def _first_found(
         choices: where it may stand.
         row: the row.
         where: its place, for errors.
-        named: True if the user named the column: an object in place of a text is then an error.
+        named: True if the user named the column: its name is then taken as it is, and an object in
+            place of a text is an error.
 
     Raises:
         BadRow: no choice has a value, and the field is required.
     """
     complaint: _NoValue | None = None
-    unread: tuple[object, Sequence[ColumnPath]] | None = None
+    is_unread = False
     for choice in choices:
         try:
-            value, paths = _read(field, choice, row, where)
+            value, paths = _read(field, choice if named else choice.spelled(row), row, where)
         except _NoValue as error:
             # Its traceback holds this frame, and so the row until the garbage collector comes.
             complaint = complaint or error.with_traceback(None)
             continue
-        if value is not None and not (field in _TEXTS and _is_object(value)):
+        if value is not None and (named or choice.takes(field, value)):
             return value, paths
-        if value is not None:
-            unread = unread or (value, paths)
-    if unread and named:
-        return unread
+        is_unread = is_unread or value is not None
     if field not in REQUIRED:
         return None, ()
     read_from = " or ".join(repr(str(choice)) for choice in choices)
+    form = "holds texts, not objects" if field == "documents" else "is an object, not a text"
     raise BadRow(
         f"{where}: no {field!r}, which is read from {read_from}; "
-        f"{complaint or ('that is an object, not a text' if unread else 'that is null')}",
+        f"{complaint or 'that ' + (form if is_unread else 'is null')}",
         reason="missing_field",
         lacks=[field],
     )
@@ -435,15 +479,15 @@ def _read(
     complaint: _NoValue | None = None
     for path in choice.paths:
         try:
-            value = path.find(row)
+            value = _opened(path.find(row))
         except _NoValue as error:
             complaint = complaint or error.with_traceback(None)
             continue
         there.append(path)
         if isinstance(value, list | tuple):
             gathered += value
-        elif value is not None and not (isinstance(value, Cell) and value == ""):
-            gathered.append(_plain_text(value))
+        elif value not in (None, ""):
+            gathered.append(value)
     if complaint and not there:
         raise complaint
     return gathered, there
@@ -455,22 +499,13 @@ def _joined(
     """Return the fields with the row's other columns; a displaced column becomes metadata."""
     others = {name: value for name, value in rest.items() if name not in fields}
     displaced = {
-        name: _plain_text(rest[name])
+        name: rest[name]
         for name in fields
         if name not in id_columns and not _is_blank(rest.get(name))
     }
     if not displaced:
         return {**others, **fields}
-    try:
-        own = _parsed_cell(others.get("metadata"))
-    except _NoValue:
-        own = None
-    kept = own if isinstance(own, Mapping) else {}
-    return {**others, **fields, "metadata": {**displaced, **kept}}
-
-
-def _plain_text(value: object) -> object:
-    return str(value) if isinstance(value, Cell) else value
+    return {**others, **fields, "metadata": with_metadata(others.get("metadata"), displaced)}
 
 
 def columns_of(

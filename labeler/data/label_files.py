@@ -213,7 +213,7 @@ def outcome_of(line: Line) -> AnyOutcome:
     try:
         outcome = parse_outcome(line.content)
         if _CONSTANT.search(line.content):
-            parse_object(line)
+            parse_object(line, is_strict=True)
     except BadRow as error:
         raise UsageError(str(error)) from error
     except (ValidationError, UnknownName) as error:

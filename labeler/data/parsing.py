@@ -16,8 +16,9 @@ from labeler.sentences.example import Example
 REQUIRED = ("question", "documents", "response")
 """Fields that every row has."""
 SPLIT_REMEDY = (
-    "if it holds several documents, pass --split-documents SEP (in Python split_documents=SEP), "
-    r"such as '\n\n' or '|'"
+    'write a JSON array such as ["first"]; or, if it holds several documents, pass '
+    r"--split-documents SEP (in Python split_documents=SEP), such as '\n\n' or '|'; if it is one "
+    "document, --map documents=COLUMN, with the comma"
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _JSON = msgspec.json.Encoder()

@@ -16,8 +16,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from labeler.data.cells import cells, has_numbered_documents, parse_cells
+from labeler.catalog import snake_case
 from labeler.data.columns import Columns
+from labeler.data.field_values import has_numbered_documents, read_values
 from labeler.data.formats import (
     Raw,
     format_of,
@@ -29,6 +30,7 @@ from labeler.data.formats import (
 from labeler.data.lines import Line, read_lines
 from labeler.data.parsing import (
     REQUIRED,
+    SPLIT_REMEDY,
     id_of,
     joined_id,
     metadata_of,
@@ -310,15 +312,19 @@ class _RowConverter:
 
     def _row(self, raw: Raw, given: Mapping[str, Any]) -> Row:
         """Return an example, or a failure with the row's id and metadata if they are readable."""
-        fields: Mapping[str, Any] = given
-        marked = cells(given) if raw.text_only else given
+        fields = given
         try:
-            columns = self._columns_of(marked, raw.where)
+            columns = self._columns_of(given, raw.where)
+            if raw.text_only:
+                given = fields = _without_blanks(given, columns)
             if columns and isinstance(given, Mapping):
                 fields = columns.with_id(given, raw.where)
-                fields = self._renamed(columns, marked, raw.where)
-            if raw.text_only:
-                fields = parse_cells(fields, raw.where)
+                fields = self._renamed(columns, given, raw.where)
+            if isinstance(fields, Mapping):
+                split, remedy = (columns.split, columns.remedy) if columns else (None, SPLIT_REMEDY)
+                fields = read_values(fields, raw.where, split, remedy)
+            if raw.text_only:  # an empty cell is a column that the row does not have
+                fields = {name: value for name, value in fields.items() if value is not None}
             if self._id_from:
                 fields = {**fields, "id": joined_id(given, self._id_from, raw.where)}
             return Row(raw.where, to_example(fields, raw.where))
@@ -353,6 +359,13 @@ class _RowConverter:
         for path in [path for path in self._unseen if not path.fault(given)]:
             del self._unseen[path]
         return columns.apply(given, where)
+
+
+def _without_blanks(row: Mapping[str, Any], columns: Columns | None) -> dict[str, Any]:
+    """Return a row of texts with null for empty cells; a question or response may be empty."""
+    kept = {"question", "response"} | (columns.text_columns() if columns else set())
+    blank = {name for name, cell in row.items() if cell == "" and snake_case(name) not in kept}
+    return {name: None if name in blank else cell for name, cell in row.items()}
 
 
 def _is_native(row: Mapping[str, Any]) -> bool:

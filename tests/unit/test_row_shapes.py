@@ -15,8 +15,8 @@ from pydantic import BaseModel
 
 from command import Command
 from labeler.api import open_rows
-from labeler.data.cells import literal
 from labeler.data.formats import objects
+from labeler.data.written_values import written_value
 from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure
 from labeler.sentences.example import Example
@@ -162,7 +162,7 @@ def test_a_response_with_its_question_is_a_row() -> None:
 )
 def test_a_cell_may_hold_what_python_writes(text: str, value: object) -> None:
     """Lists, mappings, and arrays of texts of numpy."""
-    assert literal(text) == value
+    assert written_value(text) == value
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_a_cell_may_hold_what_python_writes(text: str, value: object) -> None:
 def test_a_cell_of_any_other_form_is_rejected(text: str) -> None:
     """Nothing is guessed, run, or read beyond the limits."""
     with pytest.raises(ValueError, match=r"."):
-        literal(text)
+        written_value(text)
 
 
 def test_lists_that_pandas_wrote_are_read_from_csv(tmp_path: Path) -> None:

@@ -1,0 +1,185 @@
+"""The values of a row's fields: lists written as text, documents as objects, references as lists.
+
+Every format and every name of a column goes through here, so that a value means the same wherever
+it stands.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from labeler.data.documents import read_documents
+from labeler.data.parsing import text_for_documents
+from labeler.data.written_values import NotWritten, Unreadable, written_value
+from labeler.errors import BadRow, kind_of
+from labeler.sentences.message_content import message_content, read_content
+
+_SENTENCES = ("documents_sentences", "response_sentences")
+_NUMBERED = re.compile(r"documents_(\d{1,6})")
+_SHOWN = 8
+"""Most names of a document's fields that an error lists."""
+_DOCUMENTS = "{}: the documents look like a list written as text, and cannot be read: {}; {}"
+_LIST_REMEDY = "write a JSON array of texts, or documents_0, documents_1, … as columns"
+
+
+def read_values(
+    fields: Mapping[str, Any], where: str, split: str | None, remedy: str
+) -> dict[str, Any]:
+    """Return a row's fields with their values as examples have them.
+
+    Args:
+        fields: the row, with columns under the names of fields.
+        where: its place, for errors.
+        split: separator of documents in one text.
+        remedy: what to do about documents in one text.
+
+    Raises:
+        BadRow: a value looks like a list or an object and cannot be read as one.
+    """
+    read = _gathered(fields)
+    documents = read.get("documents")
+    if documents is not None:
+        read["documents"], rest = documents_in(documents, where, split, remedy)
+        if rest is not None:
+            read["metadata"] = with_metadata(read.get("metadata"), {"documents": rest})
+    for name in read.keys() & _READERS.keys():
+        read[name] = _READERS[name](read[name])
+    for name in _SENTENCES:
+        if isinstance(read.get(name), str):
+            read[name] = _list(read[name], name, where)
+    return read
+
+
+def _gathered(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields with the columns ``documents_0``, ``documents_1``, … as documents."""
+    read = dict(fields)
+    if has_numbered_documents(fields) and "documents" not in fields:
+        found = ((int(m[1]), name) for name in fields if (m := _NUMBERED.fullmatch(name)))
+        texts = [read.pop(name) for _, name in sorted(found)]
+        read["documents"] = [text for text in texts if text is not None]
+    return read
+
+
+def has_numbered_documents(row: Mapping[str, Any]) -> bool:
+    """Return True if a row has a column ``documents_0``, ``documents_1`` or the like."""
+    return any(isinstance(name, str) and _NUMBERED.fullmatch(name) for name in row)
+
+
+def documents_in(
+    value: object, where: str, split: str | None, remedy: str
+) -> tuple[Sequence[str], Any]:
+    """Return the documents in a value, and what else stands there, such as scores.
+
+    Args:
+        value: a list of texts or objects, an object that holds one, or one of these as text.
+        where: place of the row, for errors.
+        split: separator of documents in one text.
+        remedy: what to do about documents in one text.
+
+    Raises:
+        BadRow: the value is of another form, or a document has no text.
+    """
+    if isinstance(value, str):
+        try:
+            value = written_value(value)
+        except NotWritten:
+            if split is None:
+                raise text_for_documents(where, remedy) from None
+            return [part for part in value.split(split) if part.strip()], None
+        except Unreadable as error:
+            raise _bad(_DOCUMENTS.format(where, error, _LIST_REMEDY)) from error
+    if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
+        return value, None
+    read = read_documents(value)
+    if read is None:
+        raise _bad(f"{where}: 'documents' must be a list of texts, got {_shown(value)}")
+    found, rest = read
+    for place, document in enumerate(found):
+        if document is None:
+            raise _bad(f"{where}: {_textless(value, place)}")
+    return [document.text for document in found if document], rest
+
+
+def _textless(value: object, place: int) -> str:
+    one = value[place] if isinstance(value, list | tuple) and place < len(value) else None
+    if not isinstance(one, Mapping):
+        kind = kind_of(one) if isinstance(value, list | tuple) else "an object without a text"
+        return f"documents[{place}] must be a text, got {kind}"
+    return (
+        f"documents[{place}] has no text under a known name; it is {_shown(one)}; name the field: "
+        "--map 'documents=COLUMN[].FIELD'"
+    )
+
+
+def _shown(value: object) -> str:
+    if not isinstance(value, Mapping):
+        return kind_of(value)
+    names = ", ".join(f"{name!s:.40}" for name in list(value)[:_SHOWN])
+    return f"an object with {names or 'no fields'}{', …' if len(value) > _SHOWN else ''}"
+
+
+def _bad(message: str) -> BadRow:
+    return BadRow(message, reason="wrong_type", lacks=["documents"])
+
+
+def _text(value: object) -> object:
+    """Return the text of a message or its content; any other value unchanged."""
+    if isinstance(value, Mapping | list | tuple):
+        content = message_content(value) if isinstance(value, Mapping) else read_content(value)
+        is_text = content and content.text and not (content.media or content.results)
+        return content.text if content and is_text else value
+    return value
+
+
+def _reference(value: object) -> object:
+    """Return the reference; several alternatives stand on lines of their own."""
+    listed = written_or_same(value)
+    if isinstance(listed, list | tuple) and listed and all(isinstance(one, str) for one in listed):
+        return "\n".join(dict.fromkeys(listed))
+    return _text(value)
+
+
+def written_or_same(value: object) -> object:
+    """Return the list or object that a text holds, or else the value itself."""
+    if isinstance(value, str):
+        with contextlib.suppress(NotWritten, Unreadable):
+            return written_value(value)
+    return value
+
+
+def _list(text: str, name: str, where: str) -> object:
+    try:
+        return written_value(text)
+    except (NotWritten, Unreadable) as error:
+        why = f": {error}" if str(error) else ""
+        raise BadRow(
+            f"{where}: {name!r} must be a list, got a text that holds none{why}",
+            reason="wrong_type",
+        ) from error
+
+
+def with_metadata(own: object, more: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any JSON
+    """Return a row's metadata with more of it, unless it is of a form that no row can have.
+
+    Args:
+        own: the column ``metadata``: an object, the same as text, or another text.
+        more: further metadata; the row's own counts more.
+    """
+    own = written_or_same(own)
+    if isinstance(own, str):
+        own = {"metadata": own}
+    return {**more, **(own or {})} if own is None or isinstance(own, Mapping) else own
+
+
+_READERS: dict[str, Callable[[object], object]] = {
+    "question": _text,
+    "response": _text,
+    "reference": _reference,
+    "history": written_or_same,
+    "tool_outputs": written_or_same,
+    "metadata": lambda value: with_metadata(value, {}),
+}
+"""Readers of the fields that are no lists."""

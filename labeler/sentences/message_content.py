@@ -1,0 +1,169 @@
+"""The content of a message: its text, and the tool results in it.
+
+A content is a text or a list of parts, as OpenAI, Anthropic, Bedrock, Gemini, LangChain and
+OpenTelemetry write them. A part has a ``type``, or its type is the name of a field.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from labeler.catalog import snake_case
+
+_DEEPEST = 8
+"""Levels of contents in contents."""
+_TEXTS = frozenset({"text", "input_text", "output_text", "refusal"})
+_EVIDENCE = frozenset({"search_result", "document"})
+"""Types of parts that hold a text with its title."""
+_RESULTS = ("_result", "_output", "_response", "_search_call")
+"""Ends of the types of parts with what a tool returned."""
+_SILENT = ("_use", "_call", "thinking", "reasoning", "reasoning_content", "cache_point", "thought")
+"""Ends of the types of parts that nobody reads: calls, thoughts and marks."""
+_MEDIA = frozenset(
+    ("image", "image_url", "input_image", "image_file", "audio", "input_audio", "video", "file")
+) | {"input_file", "inline_data", "file_data", "media"}
+_CONTENT = ("text", "content", "message.content", "parts", "contents", "message.contents", "blocks")
+_CONTENT += ("value", "message_content", "message_content.text")
+_RESULT = ("content", "output", "response", "result", "results", "source", "json", "data", "text")
+_NAMES = ("title", "name", "tool_name", "toolName")
+
+
+class Result(NamedTuple):
+    """What a tool returned.
+
+    Attributes:
+        name: name of the tool, or title of the search result, if known.
+        text: with more than spaces.
+    """
+
+    name: str | None
+    text: str
+
+
+class Content(NamedTuple):
+    """The content of a message.
+
+    Attributes:
+        text: the texts of its parts, on lines of their own.
+        results: the tool results among its parts.
+        media: types of the parts without a text, such as ``image_url``.
+        answers_call: True if a tool returned one of the results; documents stand next to questions.
+    """
+
+    text: str = ""
+    results: tuple[Result, ...] = ()
+    media: tuple[str, ...] = ()
+    answers_call: bool = False
+
+
+def message_content(message: Mapping[str, Any]) -> Content | None:
+    """Return the content of a message; ``None`` if it is of an unknown form."""
+    return read_content(_first(message, _CONTENT))
+
+
+def read_content(content: object, levels: int = _DEEPEST) -> Content | None:
+    """Return the text and tool results of a content; ``None`` if it is of an unknown form."""
+    if content is None or isinstance(content, str):
+        return Content(content or "")
+    parts = [content] if isinstance(content, Mapping) else content
+    if not isinstance(parts, list | tuple) or not levels:
+        return None
+    read = [_part(part, levels - 1) for part in parts]
+    known = [one for one in read if one is not None]
+    if len(known) < len(read):
+        return None
+    return Content(
+        "\n".join(one.text for one in known if one.text),
+        tuple(result for one in known for result in one.results),
+        tuple(kind for one in known for kind in one.media),
+        any(one.answers_call for one in known),
+    )
+
+
+def _part(part: object, levels: int) -> Content | None:
+    if not isinstance(part, Mapping):
+        return read_content(part, 0)
+    kind = part_type(part)
+    if is_result(kind):
+        return _result(part, kind, levels)
+    if is_silent(kind):
+        return Content()
+    if kind in _MEDIA:
+        return Content(media=(kind,))
+    if kind == "json":
+        return Content(json.dumps(part["json"], ensure_ascii=False, default=str))
+    inner = _first(part, (*_CONTENT, "data") if kind in _TEXTS else _CONTENT)
+    if inner is None and kind not in _TEXTS:
+        return Content(media=(kind or "part",))
+    return read_content(inner, levels)
+
+
+def part_type(part: Mapping[str, Any]) -> str:
+    """Return the type of a part or an item in snake case: as it says, or by a field of that name."""
+    given = part.get("type", part.get("message_content.type"))
+    if isinstance(given, str):
+        return snake_case(given)
+    fields = map(snake_case, map(str, part))
+    return next((name for name in fields if _is_typical(name)), "")
+
+
+def _is_typical(name: str) -> bool:
+    return name in _MEDIA or name == "json" or is_silent(name) or is_result(name)
+
+
+def is_result(kind: str) -> bool:
+    """Return True for the type of a part that holds what a tool returned."""
+    return kind.endswith(_RESULTS) or kind in _EVIDENCE
+
+
+def is_silent(kind: str) -> bool:
+    """Return True for the type of a call or a thought, which is neither said nor returned."""
+    return kind.endswith(_SILENT)
+
+
+def tool_result(part: object) -> Content | None:
+    """Return what a tool returned, a text or an object; ``None`` if it is of an unknown form."""
+    if not isinstance(part, Mapping):
+        content = read_content(part)
+        results = (Result(None, content.text),) if content and content.text.strip() else ()
+        return content and Content("", (*results, *content.results), content.media)
+    kind = part_type(part)
+    known = is_result(kind) or any(name in part for name in _RESULT)
+    return _result(part, kind, _DEEPEST) if known else None
+
+
+def _result(part: Mapping[str, Any], kind: str, levels: int) -> Content:
+    """Return a tool result: its text, or as JSON what is of an unknown form."""
+    own = next((part[name] for name in part if snake_case(str(name)) == kind), part)
+    fields = own if isinstance(own, Mapping) else {"content": own}
+    name = next((fields[one] for one in _NAMES if isinstance(fields.get(one), str)), None)
+    inner = _first(fields, _RESULT)
+    read = read_content(inner, levels)
+    if read is None or not (read.text or read.results or _is_media(inner)):
+        read = Content(_as_text(inner))
+    title = name if kind in _EVIDENCE else None
+    texts = (title, read.text, *(result.text for result in read.results))
+    text = "\n".join(one for one in texts if one and one.strip())
+    results = (Result(name, text),) if text else ()
+    return Content("", results, read.media, answers_call=kind not in _EVIDENCE)
+
+
+def _is_media(inner: object) -> bool:
+    parts = inner if isinstance(inner, list | tuple) else [inner]
+    kinds = {part_type(part) for part in parts if isinstance(part, Mapping)}
+    return bool(kinds) and kinds <= _MEDIA | {"base64", "url"}
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, Mapping) and len(value) == 1:
+        value = next(iter(value.values()))
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _first(fields: Mapping[str, Any], names: tuple[str, ...]) -> Any:  # noqa: ANN401 - any JSON
+    """Return the first value that is neither null nor empty."""
+    return next((fields[name] for name in names if fields.get(name) not in (None, "", [])), None)
