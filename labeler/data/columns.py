@@ -255,7 +255,9 @@ class Choice:
             return not _is_object(value)
         if field != "documents" or self.combined or self.paths[0].steps[-1] is not Each:
             return True
-        return not value or any(isinstance(one, Mapping) for one in flat(value))
+        return not isinstance(value, list | tuple) or not value or not all(
+            isinstance(one, str) for one in flat(value)
+        )
 
 
 def _parse_choice(field: str, columns: str | Sequence[str]) -> Choice:
@@ -337,18 +339,19 @@ class Columns:
         """
         if self.turns is None:
             return row
+        column = self.turns.spelled(row)
         try:
-            turns = _opened(self.turns.find(row))
+            turns = _opened(column.find(row))
         except _NoValue:
             return row
         if not isinstance(turns, list | tuple) or not _are_objects(turns):
             return row
         from labeler.data.turns import fields_of_turns  # noqa: PLC0415 - of conversations only
 
-        others = self.turns.without(dict(row))
+        others = column.without(dict(row))
         given = {name for name in ("response", "documents") if self._has(name, others)}
         answered = "response" in given
-        found = fields_of_turns(turns, self.turns.text, where, answered=answered)
+        found = fields_of_turns(turns, column.text, where, answered=answered)
         if "documents" in given:
             found.pop("documents", None)
         elif found.get("tool_outputs"):

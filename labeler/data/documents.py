@@ -78,8 +78,10 @@ def read_document(value: object, levels: int = _DEEPEST) -> Document | None:
         return Document(value)
     if isinstance(value, list | tuple):
         return _scored(value, levels)
-    if not isinstance(value, Mapping):
-        return None
+    if not isinstance(value, Mapping):  # perhaps a retriever's own object
+        texts = (getattr(value, name, None) for name in _TEXTS)
+        text = next((one for one in texts if isinstance(one, str)), None)
+        return None if text is None else Document(text)
     names = sorted((rank, name) for name in value if (rank := _rank(name)) is not None)
     for rank, name in names:
         inner = value[name]
@@ -248,14 +250,14 @@ def read_documents(value: object) -> tuple[list[Document | None], Any] | None:
         listed = _listed(value)
         if listed is None:
             one = read_document(value)
-            return one and ([one], one.rest)
+            return ([one], one.rest) if one else None
         steps, items = listed
     elif isinstance(value, list | tuple):
         is_nested = len(value) == 1 and isinstance(value[0], list | tuple)
         items = flat(value) if is_nested else list(value)
     else:
         return None
-    found = [read_document(one) for one in items]
+    found: list[Document | None] = [read_document(one) for one in items]
     rests = [one and one.rest for one in found]
     rest = rests if any(one is not None for one in rests) else None
     return found, _replaced(value, steps, rest) if isinstance(value, Mapping) and steps else rest

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from labeler.data.documents import read_documents
-from labeler.data.parsing import text_for_documents
+from labeler.data.parsing import REQUIRED, text_for_documents
 from labeler.data.written_values import NotWritten, Unreadable, written_value
 from labeler.errors import BadRow, kind_of
 from labeler.sentences.message_content import message_content, read_content
@@ -56,15 +56,20 @@ def read_values(
 def _gathered(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return fields with the columns ``documents_0``, ``documents_1``, … as documents."""
     read = dict(fields)
-    if has_numbered_documents(fields) and "documents" not in fields:
+    if _has_numbered_documents(fields) and "documents" not in fields:
         found = ((int(m[1]), name) for name in fields if (m := _NUMBERED.fullmatch(name)))
         texts = [read.pop(name) for _, name in sorted(found)]
         read["documents"] = [text for text in texts if text is not None]
     return read
 
 
-def has_numbered_documents(row: Mapping[str, Any]) -> bool:
-    """Return True if a row has a column ``documents_0``, ``documents_1`` or the like."""
+def is_native(row: Mapping[str, Any]) -> bool:
+    """Return True if a row has a column for each required field under the field's own name."""
+    missing = [name for name in REQUIRED if row.get(name) is None]
+    return not missing or (missing == ["documents"] and _has_numbered_documents(row))
+
+
+def _has_numbered_documents(row: Mapping[str, Any]) -> bool:
     return any(isinstance(name, str) and _NUMBERED.fullmatch(name) for name in row)
 
 
@@ -83,12 +88,13 @@ def documents_in(
         BadRow: the value is of another form, or a document has no text.
     """
     if isinstance(value, str):
+        text = value
         try:
-            value = written_value(value)
+            value = written_value(text)
         except NotWritten:
             if split is None:
                 raise text_for_documents(where, remedy) from None
-            return [part for part in value.split(split) if part.strip()], None
+            return [part for part in text.split(split) if part.strip()], None
         except Unreadable as error:
             raise _bad(_DOCUMENTS.format(where, error, _LIST_REMEDY)) from error
     if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):

@@ -49,8 +49,8 @@ class SeenRows:
         for setting in (f"cache_size = -{_CACHE}", "journal_mode = OFF", "synchronous = OFF"):
             self._table.execute(f"PRAGMA {setting}")
         self._table.execute(
-            "CREATE TABLE seen (id BLOB PRIMARY KEY, content BLOB, file INTEGER, line) "
-            "WITHOUT ROWID"
+            "CREATE TABLE seen (id BLOB PRIMARY KEY, content BLOB, file INTEGER, line, "
+            "copies INTEGER) WITHOUT ROWID"
         )
         self._table.execute("BEGIN")
 
@@ -75,7 +75,7 @@ class SeenRows:
         number = self._files.setdefault(file, len(self._files))
         try:
             added = self._table.execute(
-                "INSERT OR IGNORE INTO seen VALUES (?, ?, ?, ?)",
+                "INSERT OR IGNORE INTO seen VALUES (?, ?, ?, ?, 1)",
                 (*digests, number, where[len(file) :]),
             )
             if added.rowcount:
@@ -90,3 +90,10 @@ class SeenRows:
             ) from error
         content, first, line = found
         return FirstRow(list(self._files)[first] + line, content == digests.content)
+
+    def next_number(self, digests: RowDigests) -> int:
+        """Return the number of the next row with the id of an earlier one, from 2."""
+        self._table.execute("UPDATE seen SET copies = copies + 1 WHERE id = ?", (digests.id,))
+        found = self._table.execute("SELECT copies FROM seen WHERE id = ?", (digests.id,))
+        number: int = found.fetchone()[0]
+        return number

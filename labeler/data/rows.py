@@ -1,4 +1,4 @@
-"""Input rows: read from files or Python objects, validated, and checked for repeated ids.
+"""Input rows: read from files or Python objects, validated, and named.
 
 :class:`RowFile` and :class:`RowSequence` yield one :class:`Row` per input row. A faulty row is a
 failure in its place, never an exception. File formats are in :mod:`labeler.data.formats`, column
@@ -14,13 +14,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from labeler.catalog import snake_case
 from labeler.data.columns import Columns
-from labeler.data.field_values import has_numbered_documents, read_values
+from labeler.data.field_values import is_native, read_values
 from labeler.data.formats import (
     Raw,
+    check_file,
     format_of,
     is_rereadable,
     json_rows,
@@ -29,7 +31,6 @@ from labeler.data.formats import (
 )
 from labeler.data.lines import Line, read_lines
 from labeler.data.parsing import (
-    REQUIRED,
     SPLIT_REMEDY,
     id_of,
     joined_id,
@@ -60,6 +61,10 @@ class Row(NamedTuple):
     it."""
     digests: RowDigests | None = None
     """Its digests, if its line was kept."""
+    columns: Mapping[str, Any] = MappingProxyType({})
+    """The row as it was given, if it lacks a required field."""
+    is_named: bool = False
+    """True if the row brings its id; else it is a digest."""
 
 
 class KnownRow(NamedTuple):
@@ -150,6 +155,8 @@ class RowFile:
             if isinstance(source, str) and format_of(source) != "jsonl":
                 yield from converter.rows(read_file(source))
                 continue
+            if isinstance(source, str):
+                check_file(source)
             lines = read_lines(source) if isinstance(source, str) else source
             for some in _portions(lines):
                 for line, known in zip(some, recall([one.content for one in some]), strict=True):
@@ -286,6 +293,8 @@ class _RowConverter:
             UsageError: a column named by the user is in none of the rows.
         """
         for raw in raws:
+            if raw.notice:
+                self._notices.setdefault(raw.notice, raw.notice)
             yield self._row_of(raw)
         if self._first and self._unseen:
             path, field = next(iter(self._unseen.items()))
@@ -300,10 +309,10 @@ class _RowConverter:
         (raw,) = json_rows([line])
         row = self._row_of(raw)
         example = row.content
-        is_native = not isinstance(raw.fields, BadRow) and _is_native(raw.fields)
-        if not is_native or not isinstance(example, Example):
+        is_plain = not isinstance(raw.fields, BadRow) and is_native(raw.fields)
+        if not is_plain or not isinstance(example, Example):
             return row
-        return Row(row.where, example, row.lacks, line.content, row_digests(example))
+        return row._replace(line=line.content, digests=row_digests(example))
 
     def _row_of(self, raw: Raw) -> Row:
         if isinstance(raw.fields, BadRow):
@@ -327,9 +336,12 @@ class _RowConverter:
                 fields = {name: value for name, value in fields.items() if value is not None}
             if self._id_from:
                 fields = {**fields, "id": joined_id(given, self._id_from, raw.where)}
-            return Row(raw.where, to_example(fields, raw.where))
+            is_named = isinstance(fields, Mapping) and fields.get("id") is not None
+            return Row(raw.where, to_example(fields, raw.where), is_named=is_named)
         except BadRow as error:
-            return Row(raw.where, _row_failure(fields, raw.where, error), error.lacks)
+            failure = _row_failure(fields, raw.where, error)
+            has_columns = error.lacks and isinstance(given, Mapping)
+            return Row(raw.where, failure, error.lacks, columns=given if has_columns else {})
 
     def _columns_of(self, given: object, where: str) -> Columns | None:
         """Return the columns of a row: the user's, or those of the only preset that fits.
@@ -338,7 +350,7 @@ class _RowConverter:
             UsageError: several presets fit.
         """
         own = self._columns
-        if not isinstance(given, Mapping) or (own and own.choices) or _is_native(given):
+        if not isinstance(given, Mapping) or (own and own.choices) or is_native(given):
             return own
         if self._preset and self._preset.fits(given):
             return self._preset
@@ -368,12 +380,6 @@ def _without_blanks(row: Mapping[str, Any], columns: Columns | None) -> dict[str
     return {name: None if name in blank else cell for name, cell in row.items()}
 
 
-def _is_native(row: Mapping[str, Any]) -> bool:
-    """Return True if a row has a column for each required field under the field's own name."""
-    missing = [name for name in REQUIRED if row.get(name) is None]
-    return not missing or (missing == ["documents"] and has_numbered_documents(row))
-
-
 def _row_failure(fields: Mapping[str, Any], where: str, error: BadRow) -> LabelFailure:
     name, metadata = where, {}
     with contextlib.suppress(BadRow, AttributeError):
@@ -390,11 +396,11 @@ def _failure(name: str, error: BadRow, metadata: dict[str, Any] | None = None) -
 RowT = TypeVar("RowT", bound=Row | KnownRow)
 
 
-def distinct(rows: Iterable[RowT]) -> Iterator[RowT]:
-    """Yield each row once; skip a row that repeats an earlier one in every field.
+def identified(rows: Iterable[RowT]) -> Iterator[RowT]:
+    """Yield each row under an id that names it alone, or a copy of an earlier row under its id.
 
-    Raises:
-        UsageError: two rows have the same id and different content.
+    A row without an id of its own that repeats an earlier one is named by the same digest with its
+    number, ``sha256-…-2``. A row whose given id names another content is a failure.
     """
     with SeenRows() as seen:
         for row in rows:
@@ -402,13 +408,36 @@ def distinct(rows: Iterable[RowT]) -> Iterator[RowT]:
             first = None if digests is None else seen.add(row.where, digests)
             if first is None:
                 yield row
-            elif not first.is_same:
-                parsed = row.parse() if isinstance(row, KnownRow) else row
-                raise UsageError(
-                    f"{row.where}: id {parsed.content.id!r} stands already at {first.where} with "
-                    "other content; ids name records: give each row its own, or name rows by "
-                    "several columns (--id)"
-                )
+                continue
+            parsed = row.parse() if isinstance(row, KnownRow) else row
+            example = parsed.content
+            if parsed.is_named and not first.is_same:
+                content: Example | LabelFailure = _conflict(row.where, example, first.where)
+            elif not parsed.is_named and isinstance(example, Example):
+                content = _numbered(row.where, example, seen)
+            else:
+                yield row
+                continue
+            yield cast("RowT", Row(row.where, content))
+
+
+def _numbered(where: str, example: Example, seen: SeenRows) -> Example:
+    """Return a row without an id of its own under the next number of its digest."""
+    digests = row_digests(example)
+    while True:
+        name = f"{example.id}-{seen.next_number(digests)}"
+        named = example.model_copy(update={"id": name})
+        if seen.add(where, row_digests(named)) is None:
+            return named
+
+
+def _conflict(where: str, row: Example | LabelFailure, first: str) -> LabelFailure:
+    """Return the failure of a row whose id names another one, under its place."""
+    message = (
+        f"{where}: id {row.id!r} stands already at {first} with other content; ids name records: "
+        "give each row its own, name rows by several columns (--id), or leave ids out"
+    )
+    return LabelFailure(id=where, reason="id_conflict", message=message, metadata=row.metadata)
 
 
 def _digests_of(row: Row | KnownRow) -> RowDigests | None:

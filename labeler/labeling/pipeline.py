@@ -51,8 +51,8 @@ class Elsewhere(Protocol):
 
         Args:
             run: the run here, which counts what it costs there.
-            rows: rows; repeated ones are left out.
-            expected: distinct rows of the first pass.
+            rows: rows, which get ids of their own.
+            expected: rows of the first pass.
             retrievals: the retrieval labels that labels rest on, judged before.
             width: tasks behind each outcome.
         """
@@ -86,7 +86,7 @@ def run_tasks(
         FatalJudgeError: no record can be labeled; earlier labels are stored.
         RunPaused: the server asks to wait longer than the limits allow.
         StoreError: labels cannot be read or saved.
-        UsageError: the rows cannot be read, two share an id and differ (nothing was sent), or
+        UsageError: the rows cannot be read (nothing was sent), or
             they changed during the run.
     """
     for factory in factories:
@@ -102,26 +102,26 @@ def run_tasks(
         hides_conversation=hides_conversation(factories),
     )
     if run.listener:
-        run.listener.on_start(total.distinct * len(factories), total.repeated)
+        run.listener.on_start(total * len(factories))
     retrievals = None
     if any(getattr(factory, "relevance", None) for factory in factories):
         from labeler.labeling.retrievals import Retrievals  # noqa: PLC0415 - for blind relevance
 
         retrievals = Retrievals(run)
         if judges_retrievals:
-            retrievals.judge(rows, factories, total.distinct, canaries)
+            retrievals.judge(rows, factories, total, canaries)
     if elsewhere is None:
         yield from submit_rows(
             run,
             recalling.labeled if recalling else rows,
-            total.distinct,
+            total,
             factories,
             canaries=canaries,
             retrievals=retrievals,
             recalling=recalling,
         )
         return
-    there = elsewhere.in_order(run, rows, expected=total.distinct, retrievals=retrievals)
+    there = elsewhere.in_order(run, rows, expected=total, retrievals=retrievals)
     for outcome, origin, _ in there:
         if run.listener:
             run.listener.on_result(outcome, origin)
@@ -169,7 +169,7 @@ def submit_rows(
     Args:
         run: the run.
         rows: rows.
-        expected: distinct rows of the first pass.
+        expected: rows of the first pass.
         factories: build the tasks of each row.
         canaries: records to judge once more with planted sentences.
         retrievals: the retrieval labels that labels rest on, judged before.

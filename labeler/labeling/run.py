@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
-from labeler.data.first_pass import RowCounts, count_rows
+from labeler.data.first_pass import count_rows
 from labeler.data.label_files import LabelLine, record_of
-from labeler.data.rows import RecalledRows, Rows, RowT, distinct
+from labeler.data.rows import RecalledRows, Rows, RowT, identified
 from labeler.errors import FatalJudgeError, UnstorableRecord, UsageError
 from labeler.judges.judge import Judge, ModeRejected
 from labeler.judges.task import Task
@@ -40,12 +40,11 @@ T = TypeVar("T")
 class RunListener(Protocol):
     """Receives the events of a run, such as a progress bar."""
 
-    def on_start(self, outcomes: int, repeated: int) -> None:
+    def on_start(self, outcomes: int) -> None:
         """Called before any spend.
 
         Args:
             outcomes: number of outcomes to come.
-            repeated: rows that repeat an earlier row and are left out.
         """
 
     def on_result(self, outcome: AnyOutcome, origin: Origin) -> None:
@@ -101,11 +100,11 @@ class RunCounts:
         """Rows with an outcome."""
         return self.origins.total() + self.failed
 
-    def on_start(self, outcomes: int, repeated: int) -> None:
+    def on_start(self, outcomes: int) -> None:
         """Set the number of outcomes."""
         self.total = outcomes
         if self.forward:
-            self.forward.on_start(outcomes, repeated)
+            self.forward.on_start(outcomes)
 
     def on_result(self, outcome: AnyOutcome | LabelLine, origin: Origin) -> None:
         """Count an outcome."""
@@ -250,7 +249,7 @@ class Run:
         needed: Collection[str],
         *,
         hides_conversation: bool = False,
-    ) -> RowCounts:
+    ) -> int:
         """Count the rows before any spend, and report how they are read.
 
         Raises:
@@ -383,11 +382,11 @@ class Run:
         """Submit rows some way ahead of the outcomes, which come in the order of submission.
 
         Args:
-            rows: rows; repeated ones are left out.
+            rows: rows, which get ids of their own.
             submit: submits the tasks of a row.
-            expected: distinct rows of the first pass.
+            expected: rows of the first pass.
             width: tasks behind each pending outcome.
-            ahead: prepares distinct rows before they are submitted.
+            ahead: prepares rows before they are submitted.
 
         Raises:
             UsageError: the rows changed since the first pass.
@@ -396,7 +395,7 @@ class Run:
         most = self.most_ahead(width)
         buffer: deque[Pending] = deque()
         try:
-            for row in ahead(distinct(rows)):
+            for row in ahead(identified(rows)):
                 read += 1
                 buffer.extend(submit(row))
                 while buffer and (buffer[0].succeeded or len(buffer) >= most):

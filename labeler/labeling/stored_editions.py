@@ -181,7 +181,7 @@ def _cost(rows: Rows, given: int | None, factories: Sequence[TaskFactory]) -> st
     from labeler.labeling.estimate import estimate  # noqa: PLC0415 - for runs that stop only
     from labeler.labeling.options import EstimateOptions  # noqa: PLC0415 - with it
 
-    total, dollars = given or count_rows(rows).distinct, Decimal(0)
+    total, dollars = given or count_rows(rows), Decimal(0)
     contents = [row.content for row in islice(rows, _SAMPLE)]
     sample = RowSequence([one for one in contents if isinstance(one, Example)])
     for factory in filter(_is_paid, factories):

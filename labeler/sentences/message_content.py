@@ -24,8 +24,11 @@ _SILENT = ("_use", "_call", "thinking", "reasoning", "reasoning_content", "cache
 _MEDIA = frozenset(
     ("image", "image_url", "input_image", "image_file", "audio", "input_audio", "video", "file")
 ) | {"input_file", "inline_data", "file_data", "media"}
-_CONTENT = ("text", "content", "message.content", "parts", "contents", "message.contents", "blocks")
-_CONTENT += ("value", "message_content", "message_content.text")
+_CONTENT = (
+    *("text", "content", "message.content", "parts", "contents", "message.contents", "blocks"),
+    *("value", "message_content", "message_content.text"),
+)
+"""Names of a content, in their order."""
 _RESULT = ("content", "output", "response", "result", "results", "source", "json", "data", "text")
 _NAMES = ("title", "name", "tool_name", "toolName")
 

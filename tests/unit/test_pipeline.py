@@ -77,7 +77,7 @@ class Watch:
         self.paid_for: list[str] = []
         self.finished = 0
 
-    def on_start(self, rows: int, repeated: int) -> None:
+    def on_start(self, rows: int) -> None:
         """Remember the totals."""
         self.total, self.repeated = rows, repeated
 
@@ -517,9 +517,9 @@ def test_rows_that_change_under_way_are_noticed(tmp_path: Path) -> None:
     class Growing(Watch):
         """Adds a row once the first pass."""
 
-        def on_start(self, rows: int, repeated: int) -> None:
+        def on_start(self, rows: int) -> None:
             """Write another row."""
-            super().on_start(rows, repeated)
+            super().on_start(rows)
             with path.open("a") as file:
                 file.write(json.dumps(row(1)) + "\n")
 

@@ -16,7 +16,7 @@ from labeled import claims_output, output, record, says
 from labeler.data.first_pass import count_rows
 from labeler.data.label_files import read_outcomes, to_line, write_outcomes
 from labeler.data.parsing import to_example
-from labeler.data.rows import RowFile, RowSequence, distinct
+from labeler.data.rows import RowFile, RowSequence, identified
 from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure, Outcome
 from labeler.sentences.example import Example
@@ -150,7 +150,7 @@ def test_a_file_named_twice_is_read_as_one(tmp_path: Path) -> None:
     path.write_bytes(line() + b"\n" + line(id="2"))
     rows = RowFile(path, path)
     assert count_rows(rows) == (2, 2)
-    assert [row.content.id for row in distinct(rows)] == ["1", "2"]
+    assert [row.content.id for row in identified(rows)] == ["1", "2"]
 
 
 def test_a_missing_file_is_a_clear_error(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_a_missing_file_is_a_clear_error(tmp_path: Path) -> None:
 def test_a_repeated_row_is_labeled_once(tmp_path: Path) -> None:
     """The same id with the same content is one record."""
     rows = row_file(tmp_path, line(), line(id="2"), line())
-    assert [row.content.id for row in distinct(rows)] == ["1", "2"]
+    assert [row.content.id for row in identified(rows)] == ["1", "2"]
 
 
 def test_a_row_is_repeated_in_any_order_of_its_columns(tmp_path: Path) -> None:

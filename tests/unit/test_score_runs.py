@@ -210,7 +210,7 @@ class Watch:
         self.notices: list[str] = []
         self.spent: list[Budget] = []
 
-    def on_start(self, rows: int, repeated: int) -> None:
+    def on_start(self, rows: int) -> None:
         """Keep the counts."""
         self.begun.append((rows, repeated))
 
