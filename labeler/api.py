@@ -237,8 +237,8 @@ def iter_scores(rows: RowSource, options: ScoreOptions) -> Generator[ScoreOutcom
         A score record or a failure for each row, criterion and trial.
 
     Raises:
-        UsageError: a criterion is malformed, a judge is given twice or gives labels only, or the rows
-            cannot be read.
+        UsageError: a criterion is malformed, a judge is given twice or gives labels only, or the
+            rows cannot be read.
         FatalJudgeError: no row can be scored, or a criterion gets no steps.
         RunPaused: the server asks to wait longer than the options allow.
         StoreError: the store cannot be read or written.

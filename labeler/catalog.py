@@ -103,7 +103,7 @@ _NO_WORD = re.compile(r"[^\w.]+")
 
 @lru_cache(4096)
 def snake_case(name: str) -> str:
-    """Return a field's name in the spelling of Python: ``retrievalContext`` → ``retrieval_context``.
+    """Return a field's name in snake case: ``retrieval_context`` for ``retrievalContext``.
 
     Names that mean the same are then equal, whichever language or spreadsheet wrote them.
     """

@@ -134,8 +134,8 @@ def _titled(value: Mapping[str, Any], name: str, text: str, left: object) -> Doc
     rest = {key: part for key, part in value.items() if key != name}
     if left:
         rest[name] = left
-    for key in rest:
-        title = rest[key] if _is_title(key) else None
+    for key in filter(_is_title, rest):
+        title = rest[key]
         if isinstance(title, Mapping):
             title = title.get("Text", title.get("text"))
         if isinstance(title, str) and title.strip():

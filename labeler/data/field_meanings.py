@@ -15,20 +15,20 @@ from labeler.data.parsing import REQUIRED
 
 _NOUNS = {
     "question": (
-        *("question", "query", "prompt", "input", "ask", "instruction", "request", "utterance", "q"),
-        *("frage", "pregunta", "pergunta", "domanda", "vraag", "pytanie", "вопрос", "soru", "سؤال"),
+        *("question", "query", "prompt", "input", "ask", "instruction", "request", "utterance"),
+        *("q", "frage", "pregunta", "pergunta", "domanda", "vraag", "pytanie", "вопрос", "سؤال"),
         *("问题", "問題", "提问", "質問", "질문", "प्रश्न"),
     ),
     "documents": (
         *("context", "document", "doc", "passage", "chunk", "ctx", "evidence", "snippet", "source"),
         *("knowledge", "retrieval", "paragraph", "node", "kontext", "dokument", "contexte"),
-        *("contexto", "contesto", "documento", "контекст", "документ", "bağlam", "السياق"),
+        *("contexto", "contesto", "documento", "контекст", "документ", "السياق"),
         *("上下文", "文档", "資料", "文脈", "コンテキスト", "문맥", "संदर्भ"),
     ),
     "response": (
         *("response", "answer", "output", "completion", "prediction", "reply", "generation", "a"),
         *("result", "generated", "predicted", "antwort", "réponse", "reponse", "respuesta"),
-        *("resposta", "risposta", "antwoord", "odpowiedź", "ответ", "yanıt", "إجابة"),
+        *("resposta", "risposta", "antwoord", "odpowiedź", "ответ", "إجابة"),
         *("回答", "答案", "回复", "応答", "답변", "उत्तर"),
     ),
     "reference": (

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from labeler.data.field_meanings import map_options, mappings
-from labeler.data.rows import KnownRow, RecalledRows, Row, RowPart, Rows
-from labeler.errors import BadRows
+from labeler.data.rows import KnownRow, RecalledRows, Row, RowFile, RowPart, Rows
+from labeler.errors import BadRows, UsageError
 from labeler.labels.record import LabelFailure
 from labeler.sentences.example import Example
 
@@ -38,8 +38,14 @@ def count_rows(
     if hides_conversation:
         watched = (_noticed(row, rows.notices) for row in watched)
     count = sum(1 for _ in watched)
-    if not isinstance(rows, RowPart):  # other parts may have the field
+    if not isinstance(rows, RowPart):  # other parts may have rows, and the field
         lacking.check()
+        files = rows.rows if isinstance(rows, RecalledRows) else rows
+        if not count and isinstance(files, RowFile):
+            raise UsageError(
+                f"{', '.join(files.names) or 'the input'} holds no rows: nothing was asked; write "
+                "one JSON object a line, or a CSV line below the names of the columns"
+            )
     return count
 
 

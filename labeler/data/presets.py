@@ -8,7 +8,8 @@ from functools import cache
 from typing import Any
 
 from labeler.catalog import Catalog
-from labeler.data.columns import ColumnPath, Columns, columns_of
+from labeler.data.column_paths import ColumnPath
+from labeler.data.columns import Columns, columns_of
 from labeler.data.field_meanings import mappings
 from labeler.data.field_values import is_native
 from labeler.data.parsing import REQUIRED

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 from types import TracebackType
 from typing import NamedTuple, Self
 
 from labeler.errors import UsageError
+from labeler.labels.signature import canonical_json
+from labeler.sentences.example import Example
 
 _CACHE = 8_000
 """Kilobytes of memory; digests beyond it are in a temporary file, about 60 bytes a row."""
@@ -22,6 +25,13 @@ class RowDigests(NamedTuple):
 
     id: bytes
     content: bytes
+
+
+def row_digests(example: Example) -> RowDigests:
+    """Return the digests of an example, whatever the order of its columns."""
+    fields = example.model_dump_json(exclude={"metadata"}).encode()
+    content = hashlib.sha256(fields + canonical_json(example.metadata)).digest()
+    return RowDigests(hashlib.sha256(example.id.encode()).digest()[:16], content[:16])
 
 
 class FirstRow(NamedTuple):

@@ -9,13 +9,13 @@ names in :mod:`labeler.data.columns` and :mod:`labeler.data.presets`, field type
 from __future__ import annotations
 
 import contextlib
-import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from labeler.catalog import snake_case
 from labeler.data.columns import Columns
@@ -38,11 +38,12 @@ from labeler.data.parsing import (
     reject_surrogates,
     to_example,
 )
-from labeler.data.repeats import RowDigests, SeenRows
+from labeler.data.repeats import RowDigests, row_digests
 from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure
-from labeler.labels.signature import canonical_json
+from labeler.sentences.conversation import media_of
 from labeler.sentences.example import Example
+from labeler.sentences.thoughts import without_thoughts
 
 if TYPE_CHECKING:
     from labeler.data.formats.tables import Table
@@ -106,22 +107,29 @@ class RowFile:
         id_from: columns that are joined by ``/`` to the row id; by default the column ``id``.
         columns: the column of each field; by default the field's own name, or as a preset says
             that is the only one to fit.
+        keep_thinking: True to keep thoughts in responses.
 
     Attributes:
-        notices: messages for people about presets that were chosen, by preset, once rows were read.
+        names: the files, as they were given.
+        notices: messages for people about how rows were read, once they were.
 
     Raises:
         UsageError: both ``id_from`` and ``columns`` define the row id.
     """
 
     def __init__(
-        self, *paths: str | Path, id_from: Sequence[str] = (), columns: Columns | None = None
+        self,
+        *paths: str | Path,
+        id_from: Sequence[str] = (),
+        columns: Columns | None = None,
+        keep_thinking: bool = False,
     ) -> None:
         if id_from and columns and "id" in columns.named:
             raise UsageError("both --id and --map id=… name the rows: give one of the two")
         self._id_from = id_from
-        self._columns = columns
+        self._columns, self._keep_thinking = columns, keep_thinking
         self.notices: dict[str, str] = {}
+        self.names = [str(path) for path in paths]
         self._sources: list[str | list[Line]] = [
             name if is_rereadable(name) else list(read_lines(name))
             for path in paths
@@ -134,9 +142,20 @@ class RowFile:
         Raises:
             UsageError: a file cannot be read, or a column named by the user is in none of its rows.
         """
+        left_out = Counter[str]()
         for source in self._sources:
             raws = read_file(source) if isinstance(source, str) else json_rows(source)
-            yield from _RowConverter(self._columns, self._id_from, self.notices).rows(raws)
+            yield from self._converter(left_out).rows(raws)
+
+    def _converter(self, left_out: Counter[str], **options: Any) -> _RowConverter:  # noqa: ANN401
+        return _RowConverter(
+            self._columns,
+            self._id_from,
+            self.notices,
+            left_out,
+            keep_thinking=self._keep_thinking,
+            **options,
+        )
 
     @property
     def id_from(self) -> tuple[str, ...]:
@@ -146,12 +165,13 @@ class RowFile:
     @property
     def is_plain(self) -> bool:
         """True if no row depends on named columns or on the rows before it."""
-        return self._columns is None and type(self) is RowFile
+        return self._columns is None and not self._keep_thinking and type(self) is RowFile
 
     def recalled(self, recall: Recall) -> Iterator[Row | KnownRow]:
         """Yield each row; a line of JSON that is known is not parsed. Rows are plain."""
+        left_out = Counter[str]()
         for source in self._sources:
-            converter = _RowConverter(None, self._id_from, self.notices)
+            converter = self._converter(left_out)
             if isinstance(source, str) and format_of(source) != "jsonl":
                 yield from converter.rows(read_file(source))
                 continue
@@ -192,6 +212,7 @@ class RowPart(RowFile):
         raws: reads the rows.
         id_from: as for :class:`RowFile`.
         columns: as for :class:`RowFile`.
+        keep_thinking: as for :class:`RowFile`.
     """
 
     def __init__(
@@ -200,15 +221,14 @@ class RowPart(RowFile):
         *,
         id_from: Sequence[str] = (),
         columns: Columns | None = None,
+        keep_thinking: bool = False,
     ) -> None:
-        super().__init__(id_from=id_from, columns=columns)
+        super().__init__(id_from=id_from, columns=columns, keep_thinking=keep_thinking)
         self._raws = raws
 
     def __iter__(self) -> Iterator[Row]:
         """Yield each row; a row that is no example becomes a failure in its place."""
-        converter = _RowConverter(
-            self._columns, self._id_from, self.notices, columns_required=False
-        )
+        converter = self._converter(Counter(), columns_required=False)
         yield from converter.rows(self._raws())
 
 
@@ -221,10 +241,15 @@ class RowSequence:
     """The column of each field; by default the field's own name, or as a preset says that fits."""
     notices: dict[str, str] = field(default_factory=dict)
     """As of :class:`RowFile`."""
+    keep_thinking: bool = False
+    """As for :class:`RowFile`."""
 
     def __iter__(self) -> Iterator[Row]:
         """Yield each row; a mapping that is no example becomes a failure in its place."""
-        yield from _RowConverter(self.columns, (), self.notices).rows(
+        converter = _RowConverter(
+            self.columns, (), self.notices, Counter(), keep_thinking=self.keep_thinking
+        )
+        yield from converter.rows(
             _raw(f"row {number}", row) for number, row in enumerate(self.rows, start=1)
         )
 
@@ -267,7 +292,9 @@ class _RowConverter:
     Args:
         columns: the column of each field.
         id_from: columns that make the row id.
-        notices: gets a message for each preset that is chosen.
+        notices: gets messages about how rows are read.
+        left_out: counts rows of which something is left out, in all sources.
+        keep_thinking: as for :class:`RowFile`.
         columns_required: raise if a column named by the user is in no row.
     """
 
@@ -276,11 +303,14 @@ class _RowConverter:
         columns: Columns | None,
         id_from: Sequence[str],
         notices: dict[str, str],
+        left_out: Counter[str],
         *,
+        keep_thinking: bool,
         columns_required: bool = True,
     ) -> None:
         self._columns = columns
-        self._notices = notices
+        self._notices, self._left_out = notices, left_out
+        self._keep_thinking = keep_thinking
         self._preset: Columns | None = None
         self._id_from = id_from
         self._unseen = dict(columns.expected()) if columns and columns_required else {}
@@ -307,11 +337,12 @@ class _RowConverter:
     def row_of_line(self, line: Line) -> Row:
         """Return the row of a line of JSON, with the line if nothing else decides what it is."""
         (raw,) = json_rows([line])
+        noted = self._left_out.total()
         row = self._row_of(raw)
         example = row.content
         is_plain = not isinstance(raw.fields, BadRow) and is_native(raw.fields)
-        if not is_plain or not isinstance(example, Example):
-            return row
+        if not is_plain or not isinstance(example, Example) or self._left_out.total() > noted:
+            return row  # a notice counts what is left out, on a rerun too
         return row._replace(line=line.content, digests=row_digests(example))
 
     def _row_of(self, raw: Raw) -> Row:
@@ -334,6 +365,7 @@ class _RowConverter:
                 fields = read_values(fields, raw.where, split, remedy)
             if raw.text_only:  # an empty cell is a column that the row does not have
                 fields = {name: value for name, value in fields.items() if value is not None}
+            fields = self._shown(given, fields, columns)
             if self._id_from:
                 fields = {**fields, "id": joined_id(given, self._id_from, raw.where)}
             is_named = isinstance(fields, Mapping) and fields.get("id") is not None
@@ -342,6 +374,36 @@ class _RowConverter:
             failure = _row_failure(fields, raw.where, error)
             has_columns = error.lacks and isinstance(given, Mapping)
             return Row(raw.where, failure, error.lacks, columns=given if has_columns else {})
+
+    def _shown(
+        self, given: object, fields: Mapping[str, Any], columns: Columns | None
+    ) -> Mapping[str, Any]:
+        """Return a row without what no judge is shown, which a notice counts."""
+        if not isinstance(fields, Mapping):
+            return fields
+        messages = columns.messages(given) if columns and isinstance(given, Mapping) else []
+        for name in ("history", "tool_outputs"):
+            messages += fields[name] if isinstance(fields.get(name), list | tuple) else []
+        if messages and (kinds := media_of(messages)):
+            self._note("media", f"have messages with parts that no judge is shown ({kinds[0]})")
+        response = fields.get("response")
+        if self._keep_thinking or not isinstance(response, str) or "response_sentences" in fields:
+            return fields
+        answer = without_thoughts(response)
+        if answer is response:
+            return fields
+        self._note(
+            "thinking",
+            "have thoughts in the response (<think>), which are left out; "
+            "--keep-thinking (keep_thinking=True) keeps them",
+        )
+        return {**fields, "response": answer}
+
+    def _note(self, kind: str, text: str) -> None:
+        self._left_out[kind] += 1
+        count = self._left_out[kind]
+        rows = "1 row has" if count == 1 else f"{count:,} rows have"
+        self._notices[kind] = f"{rows}{text.removeprefix('have')}"
 
     def _columns_of(self, given: object, where: str) -> Columns | None:
         """Return the columns of a row: the user's, or those of the only preset that fits.
@@ -391,63 +453,3 @@ def _row_failure(fields: Mapping[str, Any], where: str, error: BadRow) -> LabelF
 
 def _failure(name: str, error: BadRow, metadata: dict[str, Any] | None = None) -> LabelFailure:
     return LabelFailure(id=name, reason=error.reason, message=str(error), metadata=metadata or {})
-
-
-RowT = TypeVar("RowT", bound=Row | KnownRow)
-
-
-def identified(rows: Iterable[RowT]) -> Iterator[RowT]:
-    """Yield each row under an id that names it alone, or a copy of an earlier row under its id.
-
-    A row without an id of its own that repeats an earlier one is named by the same digest with its
-    number, ``sha256-…-2``. A row whose given id names another content is a failure.
-    """
-    with SeenRows() as seen:
-        for row in rows:
-            digests = _digests_of(row)
-            first = None if digests is None else seen.add(row.where, digests)
-            if first is None:
-                yield row
-                continue
-            parsed = row.parse() if isinstance(row, KnownRow) else row
-            example = parsed.content
-            if parsed.is_named and not first.is_same:
-                content: Example | LabelFailure = _conflict(row.where, example, first.where)
-            elif not parsed.is_named and isinstance(example, Example):
-                content = _numbered(row.where, example, seen)
-            else:
-                yield row
-                continue
-            yield cast("RowT", Row(row.where, content))
-
-
-def _numbered(where: str, example: Example, seen: SeenRows) -> Example:
-    """Return a row without an id of its own under the next number of its digest."""
-    digests = row_digests(example)
-    while True:
-        name = f"{example.id}-{seen.next_number(digests)}"
-        named = example.model_copy(update={"id": name})
-        if seen.add(where, row_digests(named)) is None:
-            return named
-
-
-def _conflict(where: str, row: Example | LabelFailure, first: str) -> LabelFailure:
-    """Return the failure of a row whose id names another one, under its place."""
-    message = (
-        f"{where}: id {row.id!r} stands already at {first} with other content; ids name records: "
-        "give each row its own, name rows by several columns (--id), or leave ids out"
-    )
-    return LabelFailure(id=where, reason="id_conflict", message=message, metadata=row.metadata)
-
-
-def _digests_of(row: Row | KnownRow) -> RowDigests | None:
-    if row.digests or isinstance(row, KnownRow):
-        return row.digests
-    return row_digests(row.content) if isinstance(row.content, Example) else None
-
-
-def row_digests(example: Example) -> RowDigests:
-    """Return the digests of an example, whatever the order of its columns."""
-    fields = example.model_dump_json(exclude={"metadata"}).encode()
-    content = hashlib.sha256(fields + canonical_json(example.metadata)).digest()
-    return RowDigests(hashlib.sha256(example.id.encode()).digest()[:16], content[:16])

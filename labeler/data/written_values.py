@@ -8,7 +8,7 @@ such as ``Document(page_content='first', metadata={})``. Nothing is run.
 from __future__ import annotations
 
 import re
-from typing import Any, NoReturn
+from typing import Any
 
 from labeler.data.lines import has_too_many_parts, load_json
 
@@ -24,14 +24,17 @@ _ENUM = re.compile(r"<[A-Za-z][^<>\r\n]{0,99}>")
 _SPACE = re.compile(r"\s*")
 _CONSTANTS = {
     **dict.fromkeys(("None", "null", "nan", "NaN", "NaT", "Infinity", "inf")),
-    **{"True": True, "true": True, "False": False, "false": False},
+    "True": True,
+    "true": True,
+    "False": False,
+    "false": False,
 }
 _CHARACTERS = {"n": "\n", "r": "\r", "t": "\t", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _CHARACTERS["0"] = "\0"
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
 _START = re.compile(
-    r"""(?:[\[({]\s*+)++(?:[bru]?['"]|(?:None|null|nan|NaN)\s*[,\])}]|[A-Za-z_][\w.]*\(|<[\w. ]+ at 0x)"""
-    r"|array\(\s*\["
+    r"""(?:[\[({]\s*+)++(?:[bru]?['"]|(?:None|null|nan|NaN)\s*[,\])}]|[A-Za-z_][\w.]*\("""
+    r"|<[\w. ]+ at 0x)|array\(\s*\["
 )
 """How a list or an object begins; a text such as ``[1] Harbour rules`` does not."""
 _ELIDED = "..."
@@ -117,7 +120,7 @@ class _Reader:
             return _CONSTANTS[name[0]]
         if name and self._skip("("):
             return self._arguments(levels - 1)
-        self._fail()
+        raise self._fault()
 
     def _parts(self, opening: str, levels: int) -> Any:  # noqa: ANN401 - as above
         """Read a list, tuple or mapping whose opening bracket was read."""
@@ -158,7 +161,7 @@ class _Reader:
                 self._place = start
                 first.append(self.value(levels))
             if not self._skip(",") and not self._follows(")"):
-                self._fail()
+                raise self._fault()
         return first[0] if first else fields
 
     def _named(self, levels: int) -> Any:  # noqa: ANN401 - as above
@@ -186,11 +189,11 @@ class _Reader:
             self._place = _end(_SPACE, self._text, self._place) + len(mark)
         return follows
 
-    def _fail(self) -> NoReturn:
+    def _fault(self) -> ValueError:
         rest = self._text[self._place :].strip()
         if not rest or rest[0] in "'\"":
-            raise ValueError("it is cut off, or a quote in it is not escaped")
-        raise ValueError(f"it goes on with {rest[:20]!r} at character {self._place + 1}")
+            return ValueError("it is cut off, or a quote in it is not escaped")
+        return ValueError(f"it goes on with {rest[:20]!r} at character {self._place + 1}")
 
 
 def _end(form: re.Pattern[str], text: str, place: int) -> int:

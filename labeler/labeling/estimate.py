@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
 
-from labeler.data.rows import Row, Rows, identified
+from labeler.data.row_ids import identified
+from labeler.data.rows import Row, Rows
 from labeler.errors import BadRow, StoreError, UsageError
 from labeler.judges.judge import JudgeSpec
 from labeler.judges.openai.request import request_parts

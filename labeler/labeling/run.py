@@ -12,7 +12,8 @@ from typing import Any, Protocol, Self, TypeVar
 
 from labeler.data.first_pass import count_rows
 from labeler.data.label_files import LabelLine, record_of
-from labeler.data.rows import RecalledRows, Rows, RowT, identified
+from labeler.data.row_ids import RowT, identified
+from labeler.data.rows import RecalledRows, Rows
 from labeler.errors import FatalJudgeError, UnstorableRecord, UsageError
 from labeler.judges.judge import Judge, ModeRejected
 from labeler.judges.task import Task

@@ -102,9 +102,7 @@ def score_rows(run: Run, rows: Rows, plans: Sequence[Plan]) -> Generator[ScoreOu
     for number, plan in enumerate(ready, start=1):
         if len(plans) > 1:
             run.notice(f"judge {number} of {len(plans)}: {plan.judge.spec}")
-        for outcome in submit_rows(
-            run, rows, total, plan.factories(), with_unreadable=number == 1
-        ):
+        for outcome in submit_rows(run, rows, total, plan.factories(), with_unreadable=number == 1):
             if isinstance(outcome, ScoreRecord | LabelFailure):  # as scores are
                 yield outcome
 

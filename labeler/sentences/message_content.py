@@ -24,6 +24,10 @@ _SILENT = ("_use", "_call", "thinking", "reasoning", "reasoning_content", "cache
 _MEDIA = frozenset(
     ("image", "image_url", "input_image", "image_file", "audio", "input_audio", "video", "file")
 ) | {"input_file", "inline_data", "file_data", "media"}
+_UNTYPED = frozenset(
+    ("tool_result", "function_response", "tool_use", "function_call", "reasoning_content", "json")
+) | {"cache_point", "thought"}
+"""Fields that are types of parts without a ``type``, next to those of media."""
 _CONTENT = (
     *("text", "content", "message.content", "parts", "contents", "message.contents", "blocks"),
     *("value", "message_content", "message_content.text"),
@@ -93,18 +97,16 @@ def _part(part: object, levels: int) -> Content | None:
         return _result(part, kind, levels)
     if is_silent(kind):
         return Content()
-    if kind in _MEDIA:
-        return Content(media=(kind,))
     if kind == "json":
         return Content(json.dumps(part["json"], ensure_ascii=False, default=str))
     inner = _first(part, (*_CONTENT, "data") if kind in _TEXTS else _CONTENT)
-    if inner is None and kind not in _TEXTS:
+    if kind in _MEDIA or (inner is None and kind not in _TEXTS):
         return Content(media=(kind or "part",))
     return read_content(inner, levels)
 
 
 def part_type(part: Mapping[str, Any]) -> str:
-    """Return the type of a part or an item in snake case: as it says, or by a field of that name."""
+    """Return the type of a part in snake case: as it says, or by a field of that name."""
     given = part.get("type", part.get("message_content.type"))
     if isinstance(given, str):
         return snake_case(given)
@@ -113,7 +115,7 @@ def part_type(part: Mapping[str, Any]) -> str:
 
 
 def _is_typical(name: str) -> bool:
-    return name in _MEDIA or name == "json" or is_silent(name) or is_result(name)
+    return name in _MEDIA or name in _UNTYPED
 
 
 def is_result(kind: str) -> bool:

@@ -15,7 +15,8 @@ import pytest
 
 from command import Command
 from labeler.api import open_rows
-from labeler.data.columns import ColumnPath, columns_of
+from labeler.data.column_paths import ColumnPath
+from labeler.data.columns import columns_of
 from labeler.data.presets import PRESETS, Preset, preset_hint
 from labeler.data.rows import RowFile
 from labeler.errors import UnknownName, UsageError
@@ -200,7 +201,7 @@ def test_a_row_without_a_column_fails_alone_under_its_name() -> None:
     found = failure(row, "ragchecker")
     assert (found.id, found.reason) == ("7", "missing_field")
     assert found.message == (
-        "row 1: no 'documents', which is read from 'retrieved_context[].text'; the row has no "
+        "row 1: no 'documents', which is read from 'retrieved_context[]'; the row has no "
         "'retrieved_context'; it has: query_id, query, response"
     )
     assert (
@@ -357,6 +358,25 @@ def test_the_only_preset_that_fits_is_used_and_named(system: str) -> None:
     assert list(rows.notices) == [name]
     says = f"row 1 has the columns of {name}: reading by --preset {name} "
     assert rows.notices[name].startswith(says)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"query": "Q?", "contexts": ["D."], "response": "R.", "metadata": {}},
+        {"question": "Q?", "contexts": [{"text": "D."}], "response": "R."},
+        {"question": "Q?", "contexts": [{"text": "D."}], "response": "R.", "task_id": "7"},
+        {"query": "Q?", "documents": [{"content": "D."}], "data": "R.", "result": None},
+        {"Question": "Q?", "Documents": ["D."], "Response": "R."},
+        {"userInput": "Q?", "retrievedContexts": ["D."], "response": "R."},
+    ],
+)
+def test_presets_that_read_the_same_columns_are_not_ambiguous(row: dict[str, Any]) -> None:
+    """Of several, the one that reads the most; in any spelling of the names."""
+    (read,) = open_rows([row])
+    assert isinstance(read.content, Example), read.content
+    found = read.content
+    assert (found.question, found.documents, found.response) == ("Q?", ("D.",), "R.")
 
 
 def test_rows_that_fit_two_presets_stop_with_both_names() -> None:

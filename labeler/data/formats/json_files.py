@@ -77,7 +77,7 @@ def _document(name: str) -> Iterator[Raw]:
     except BadRow as error:
         raise UsageError(str(error)) from error
     place, rows = _rows(name, value)
-    notice = f"{name}: the rows are the {len(rows):,} objects of {place!r}" if place else ""
+    notice = f"{name}: rows are read from {place!r} ({len(rows):,})" if place else ""
     for number, row in enumerate(rows, start=1):
         yield Raw(f"{name}:row {number}", row, notice=notice)
 

@@ -48,7 +48,7 @@ def table_of(rows: object) -> Table | None:
     if library == "polars" and hasattr(given, "iter_rows"):
         return Table(lambda: map(plain_row, given.iter_rows(named=True)))
     if library == "pandas" and hasattr(rows, "to_dict"):
-        if (name := twice(map(str, given.columns))) is not None:
+        if (name := twice(map(str, getattr(given, "columns", ())))) is not None:
             raise UsageError(f"the frame has two columns {name!r:.40}; give each its own name")
         return Table(lambda: _pandas_rows(given))
     if library == "datasets" and isinstance(rows, Mapping):

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labeler.data.first_pass import count_rows
-from labeler.data.rows import Row, Rows, identified
+from labeler.data.row_ids import identified
+from labeler.data.rows import Row, Rows
 from labeler.errors import BadRow, StoreError, UsageError
 from labeler.integrations.batch.folder import (
     BATCH_FILE,

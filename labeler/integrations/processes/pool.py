@@ -19,7 +19,8 @@ from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, cast
 
-from labeler.data.rows import Row, Rows, identified
+from labeler.data.row_ids import identified
+from labeler.data.rows import Row, Rows
 from labeler.errors import FatalJudgeError, UsageError, error_of
 from labeler.integrations.processes.channel import (
     Answer,

@@ -213,6 +213,7 @@ def rows_of(table: Any, part: InputPart, work: Work) -> RowPart:  # noqa: ANN401
         lambda: raw_rows(part.file, table.to_batches(BATCH), before=before),
         id_from=work.options.id_columns,
         columns=work.columns,
+        keep_thinking=work.options.keep_thinking,
     )
 
 
