@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from labeler.catalog import snake_case
@@ -47,6 +48,8 @@ _FOUND = frozenset({"retrieved", "retrieval", "search", "retriever"})
 _GENERIC = frozenset({"text", "content", "value", "string", "body", "final", "list"})
 """Last words that say nothing of the meaning."""
 _DEEPEST = 3
+_LIKE = 0.7
+"""Likeness of a misspelled name, from 0 to 1."""
 
 
 def meaning_of(name: str) -> tuple[str, int] | None:
@@ -92,6 +95,9 @@ def mappings(columns: Mapping[str, Any]) -> dict[str, str]:
                 ranked.get(field, (1 << 9, "", None)), (rank, path, value), key=lambda one: one[0]
             )
     wanted = [name for name in (*REQUIRED, "reference") if columns.get(name) is None]
+    for name in wanted:  # perhaps misspelled
+        if name not in ranked and (close := get_close_matches(name, map(str, columns), 1, _LIKE)):
+            ranked[name] = (0, close[0], columns[close[0]])
     found = {name: ranked[name][1:] for name in wanted if name in ranked}
     # A text is one document, unless a separator is named.
     return {

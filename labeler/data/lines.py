@@ -34,7 +34,7 @@ LONGEST_LINE = 1 << 26
 """Bytes of a line at most, decompressed."""
 _LONGEST_WIDE_LINE = LONGEST_LINE // 4
 """The same with a character beyond U+FFFF: its text takes four bytes for every character."""
-MOST_CONTAINERS, _MOST_VALUES = 200_000, 2_000_000
+MOST_CONTAINERS, _MOST_VALUES = 200_000, 1_000_000
 """Brackets and braces that open, and commas, in a JSON text at most. Each becomes an object of 60
 bytes or more, so that a text of megabytes could become gigabytes."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from labeler.data.row_limits import check_columns, check_texts
 from labeler.errors import BadRow, kind_of
 from labeler.labels.signature import canonical_json, digest
 from labeler.sentences.example import Example
@@ -22,8 +22,6 @@ SPLIT_REMEDY = (
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _JSON = msgspec.json.Encoder()
-_DEEPEST = 64
-"""Levels of nesting in a row's other columns; JSON parsers fail at about 200."""
 _FLOAT_HINT = " (data frames make floats of a column of numbers in which one is missing)"
 _LONGEST_ID = 200
 """Characters of an id in errors."""
@@ -75,6 +73,7 @@ def to_example(row: Mapping[str, Any], where: str) -> Example:
     fields["documents"] = _documents(fields["documents"], where)
     if "reference" in fields:
         _require_text(fields["reference"], "'reference'", where)
+    check_texts(fields, where)
     for name in ("documents_sentences", "response_sentences"):
         if name in fields:
             fields[name] = _given_sentences(fields[name], name, where)
@@ -102,8 +101,6 @@ def _require_fields(fields: Mapping[str, Any], row: Mapping[str, Any], where: st
     if not missing:
         return
     columns = [str(name) for name in row if name not in _FIELDS]
-    near = {name: difflib.get_close_matches(name, columns, n=1, cutoff=0.7) for name in missing}
-    hints = [f"perhaps {found[0]!r} is {name!r}" for name, found in near.items() if found]
     if row.keys() >= _RECORD:
         raise BadRow(
             f"{where}: a {row['kind']!s:.40} record, not a row: 'labeler metrics' measures labels, "
@@ -113,8 +110,7 @@ def _require_fields(fields: Mapping[str, Any], row: Mapping[str, Any], where: st
         )
     raise BadRow(
         f"{where}: no {', '.join(map(repr, missing))}; a row needs question, documents and "
-        f"response; its other columns: {', '.join(sorted(columns)) or 'none'}"
-        f"{'; ' if hints else ''}{', '.join(hints)}",
+        f"response; its other columns: {', '.join(sorted(columns)) or 'none'}",
         reason="missing_field",
         lacks=missing,
     )
@@ -245,7 +241,7 @@ def metadata_of(row: Mapping[str, Any], where: str) -> dict[str, Any]:
 def _require_json(columns: dict[str, Any], where: str) -> dict[str, Any]:
     if not columns:
         return columns
-    _reject_deep_nesting(columns, where)
+    check_columns(columns, where)
     reject_surrogates({"metadata": columns}, where)
     try:
         canonical_json(columns)
@@ -253,25 +249,6 @@ def _require_json(columns: dict[str, Any], where: str) -> dict[str, Any]:
         names = ", ".join(repr(name) for name, value in columns.items() if not _is_json(value))
         raise _wrong_type(where, f"column {names} cannot be written as JSON: {error}") from error
     return columns
-
-
-def _reject_deep_nesting(value: object, where: str) -> None:
-    """Reject nesting that could exceed a JSON parser's limit, before anything recurses into it."""
-    level: list[object] = [value]
-    for _ in range(_DEEPEST):
-        level = [
-            part
-            for outer in level
-            if isinstance(outer, dict | list | tuple)
-            for part in (outer.values() if isinstance(outer, dict) else outer)
-        ]
-        if not level:
-            return
-    if any(isinstance(part, dict | list | tuple) for part in level):
-        raise _wrong_type(
-            where,
-            f"its other columns are nested more than {_DEEPEST} levels deep; flatten them",
-        )
 
 
 def _is_json(value: object) -> bool:

@@ -39,6 +39,7 @@ from labeler.data.parsing import (
     to_example,
 )
 from labeler.data.repeats import RowDigests, row_digests
+from labeler.data.row_limits import memory_of
 from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure
 from labeler.sentences.conversation import media_of
@@ -67,6 +68,11 @@ class Row(NamedTuple):
     is_named: bool = False
     """True if the row brings its id; else it is a digest."""
 
+    @property
+    def memory(self) -> int:
+        """The bytes that the row takes while it is labeled, roughly."""
+        return memory_of(self.content) if isinstance(self.content, Example) else 0
+
 
 class KnownRow(NamedTuple):
     """A row whose line was read before, and so is not parsed.
@@ -82,6 +88,7 @@ class KnownRow(NamedTuple):
     digests: RowDigests
     label: bytes | None
     parse: Callable[[], Row]
+    memory: int = 0
 
 
 class Recalled(NamedTuple):

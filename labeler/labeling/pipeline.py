@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from labeler.labeling.recalling import Recalling
     from labeler.labeling.retrievals import Retrievals
 
-_TOGETHER, _LARGE = 32, 1 << 18
-"""Rows that are split together, and characters of their documents, at most."""
+_TOGETHER, _LARGE = 32, 1 << 21
+"""Rows that are split together, and bytes of memory that they take, at most."""
 _FIRST = 8
 """Rows that are split before the first request: as many as are asked before the first label."""
 
@@ -193,7 +193,7 @@ def _portions(rows: Iterable[Row | KnownRow]) -> Iterator[list[Row | KnownRow]]:
     try:
         for row in rows:
             some.append(row)
-            size += _characters(row)
+            size += row.memory
             if len(some) >= most or size >= _LARGE:
                 yield some
                 some, size, most = [], 0, _TOGETHER
@@ -201,12 +201,6 @@ def _portions(rows: Iterable[Row | KnownRow]) -> Iterator[list[Row | KnownRow]]:
         yield some
         raise
     yield some
-
-
-def _characters(row: Row | KnownRow) -> int:
-    """Return the length of a row's documents; 0 if they are not read."""
-    example = row.content if isinstance(row, Row) else None
-    return sum(map(len, example.documents)) if isinstance(example, Example) else 0
 
 
 @dataclass

@@ -34,6 +34,8 @@ GRACE_SECONDS = 60.0
 _SHOWN_FAILURES = 3
 _BUFFERED = 64
 """Tasks in the reorder buffer for each request in flight: a slow answer delays few others."""
+_HEAVIEST, _HEAVY = 96 << 20, 512 << 10
+"""Bytes of rows in the reorder buffer at most; or so many for each request in flight, if more."""
 
 T = TypeVar("T")
 
@@ -392,21 +394,25 @@ class Run:
         Raises:
             UsageError: the rows changed since the first pass.
         """
-        read = 0
+        read = held = 0
         most = self.most_ahead(width)
-        buffer: deque[Pending] = deque()
+        heaviest = max(_HEAVIEST, _HEAVY * self._first.concurrency)
+        buffer: deque[tuple[Pending, int]] = deque()
         try:
             for row in ahead(identified(rows)):
                 read += 1
-                buffer.extend(submit(row))
-                while buffer and (buffer[0].succeeded or len(buffer) >= most):
-                    yield buffer.popleft().settle()
+                for pending in submit(row):
+                    buffer.append((pending, row.memory))
+                    held += row.memory
+                while buffer and (buffer[0][0].succeeded or len(buffer) >= most or held > heaviest):
+                    held -= buffer[0][1]
+                    yield buffer.popleft()[0].settle()
             while buffer:
-                yield buffer.popleft().settle()
+                yield buffer.popleft()[0].settle()
         except FatalJudgeError:
             # Earlier outcomes are paid for and passed on, whichever worker noticed the error first.
-            while buffer and buffer[0].succeeded:
-                yield buffer.popleft().settle()
+            while buffer and buffer[0][0].succeeded:
+                yield buffer.popleft()[0].settle()
             raise
         require_unchanged(read, expected)
 

@@ -138,6 +138,7 @@ def test_images_are_counted_by_a_notice(part: dict[str, Any]) -> None:
         rows = open_rows(given)
         assert all(isinstance(row.content, Example) for row in rows)
         assert "2 rows have messages with parts that no judge is shown" in rows.notices["media"]
-    failed = read({"role": "user", "content": [part]}, ANSWERED)
+    alone = {"messages": [{"role": "user", "content": [part]}, ANSWERED], "documents": ["D."]}
+    failed = next(iter(open_rows([alone], preset="openai_messages"))).content
     assert isinstance(failed, LabelFailure)
     assert "no turn of the user with a text" in failed.message
