@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from labeler.data.field_meanings import map_options, mappings
 from labeler.data.rows import KnownRow, RecalledRows, Row, RowFile, RowPart, Rows
 from labeler.errors import BadRows, UsageError
 from labeler.labels.record import LabelFailure
@@ -112,6 +111,8 @@ class _Lacking:
 
 def _remedy(lacking: Sequence[str], columns: Mapping[str, Any]) -> str:
     """Return the mappings that rows need, by the names of their columns."""
+    from labeler.data.field_meanings import map_options, mappings  # noqa: PLC0415 - rare
+
     unknown = {name: "COLUMN" for name in lacking if columns.get(name) is None}
     found = unknown | mappings(columns)
     is_text = found.get("documents", "").endswith(",")

@@ -83,6 +83,7 @@ MEANT: dict[str, dict[str, Any]] = {
         "outputs": {"answer": "D is E.", "documents": ["D is E."]},
         "reference_outputs": {"answer": "Z."},
     },
+    "--map question=qestion": {"qestion": "Q?", "documents": ["D is E."], "response": "D is E."},
     "--map question=q --map documents=ctxs --map response=prediction --map reference=answers": {
         "q": "Q?",
         "ctxs": [{"title": "T", "text": "D is E."}],

@@ -62,7 +62,7 @@ def test_a_row_becomes_an_example(tmp_path: Path) -> None:
         (b'"x"', "invalid_json", "1: a text, not a JSON object"),
         (b"[" * 100_000, "invalid_json", "not JSON"),
         (b"{}", "missing_field", "no 'question'"),
-        (line(question=None, qestion="Q"), "missing_field", r"\('1'\): no 'question'.*'qestion'"),
+        (line(question=None, qestion="Q"), "missing_field", r"\('1'\): no 'question'.*: qestion"),
         (line(documents=None), "missing_field", "no 'documents'"),
         (line(question=3), "wrong_type", "'question' must be a text, got a number"),
         (line(documents="D."), "wrong_type", "'documents' must be a list of texts, got a text"),
