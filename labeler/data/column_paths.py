@@ -2,7 +2,8 @@
 
 ``[]`` is every element of a list, ``[0]`` the first. Nested lists, as in
 ``results[].parts[].text``, are flattened. A column whose own name reads like a path takes
-precedence over that path. Paths lead into lists and objects that are written as text, too.
+precedence over that path. Paths lead into lists and objects that are written as text, too. A name
+that an object does not have stands for the same name in another spelling, such as camel case.
 """
 
 from __future__ import annotations
@@ -84,24 +85,6 @@ class ColumnPath:
             return row[self.text]
         return _follow(row, self.steps, "")
 
-    def spelled(self, row: Mapping[str, Any]) -> ColumnPath:
-        """Return the path with its names as the row spells them."""
-        if self.text in row:
-            return self
-        value: object = row
-        steps: list[_Step] = []
-        for step in self.steps:
-            if isinstance(step, str) and isinstance(value, Mapping) and step not in value:
-                alike = (key for key in value if isinstance(key, str) and snake_case(key) == step)
-                step = next(alike, step)  # noqa: PLW2901 - its spelling
-            steps.append(step)
-            try:
-                value = _follow(value, (0 if step is Each else step,), "")
-            except NoValue:
-                break
-        steps += self.steps[len(steps) :]
-        return ColumnPath(_path_text(steps), tuple(steps))
-
     def fault(self, row: Mapping[str, Any]) -> str:
         """Return why a row has no value at the path; empty if it has one."""
         try:
@@ -110,30 +93,17 @@ class ColumnPath:
             return str(error)
         return ""
 
-    def without(self, row: dict[str, Any], rest: object = None) -> dict[str, Any]:
-        """Return the row with what is left of the value at the path; its siblings stay.
-
-        Args:
-            row: the row.
-            rest: what is left, ``None`` for nothing.
-        """
-        kept = _Removed if rest is None else rest
+    def without(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Return the row without the value at the path; its siblings stay."""
         if self.text in row:
-            own = {**row, self.text: kept}
-            return {name: value for name, value in own.items() if value is not _Removed}
-        left = _left(row, self.steps if rest is None else self._to_list(), kept)
+            return {name: value for name, value in row.items() if name != self.text}
+        left = _left(row, self.steps)
         return left if isinstance(left, dict) else {}
 
-    def _to_list(self) -> tuple[_Step, ...]:
-        return self.steps[:-1] if self.steps[-1] is Each else self.steps
-
-
-def _path_text(steps: Iterable[_Step]) -> str:
-    marks = (
-        f".{step}" if isinstance(step, str) else "[]" if step is Each else f"[{step}]"
-        for step in steps
-    )
-    return "".join(marks).removeprefix(".")
+    def column(self, row: Mapping[str, Any]) -> str:
+        """Return the name of the column that the path leads into."""
+        first = str(self.steps[0])
+        return self.text if self.text in row else _spelled(row, first) or first
 
 
 def _step(part: str) -> _Step:
@@ -172,8 +142,8 @@ def _member(value: object, name: str, where: str) -> object:
     """Return a field of a mapping, or an attribute of an object such as a retriever's document."""
     shown = repr(where) if where else "the row"
     if isinstance(value, Mapping):
-        if name in value:
-            return value[name]
+        if (key := _spelled(value, name)) is not None:
+            return value[key]
         raise NoValue(lambda: f"{shown} has no {name!r}{_having(name, value)}")
     if value is None or isinstance(value, str | int | float | list | tuple | bytes):
         raise NoValue(lambda: f"{shown} is {kind_of(value)}, not an object with {name!r}")
@@ -181,6 +151,14 @@ def _member(value: object, name: str, where: str) -> object:
         raise NoValue(lambda: f"{shown} has no {name!r}")
     found: object = getattr(value, name)
     return found
+
+
+def _spelled(value: Mapping[str, Any], name: str) -> str | None:
+    """Return a field's name as an object spells it: ``actualOutput`` for ``actual_output``."""
+    if name in value:
+        return name
+    known = snake_case(name)
+    return next((key for key in value if isinstance(key, str) and snake_case(key) == known), None)
 
 
 def _having(name: str, have: Iterable[object]) -> str:
@@ -201,23 +179,24 @@ def opened(value: object) -> object:
         raise NoValue(f"a text looks like a list and cannot be read: {error}".__str__) from error
 
 
-def _left(value: object, steps: Sequence[_Step], kept: object) -> object:
-    """Return a value with what is kept at the end of the path."""
+def _left(value: object, steps: Sequence[_Step]) -> object:
+    """Return a value without the part at the end of the path."""
     if not steps:
-        return kept
+        return _Removed
     value = written_or_same(value)
     step, rest = steps[0], steps[1:]
-    if isinstance(value, Mapping) and isinstance(step, str) and step in value:
-        inner = _left(value[step], rest, kept)
-        left = {name: part for name, part in value.items() if name != step}
+    key = _spelled(value, step) if isinstance(value, Mapping) and isinstance(step, str) else None
+    if isinstance(value, Mapping) and key is not None:
+        inner = _left(value[key], rest)
+        left = {name: part for name, part in value.items() if name != key}
         if inner is not _Removed:
-            left[step] = inner
+            left[key] = inner
         return left or _Removed
     if isinstance(value, list | tuple) and not isinstance(step, str):
         parts = [
-            _left(part, rest, kept) if step is Each or step == number else part
+            _left(part, rest) if step is Each or step == number else part
             for number, part in enumerate(value)
         ]
-        found = [None if part is _Removed else part for part in parts]
-        return found if any(part is not None for part in found) else _Removed
+        kept = [None if part is _Removed else part for part in parts]
+        return kept if any(part is not None for part in kept) else _Removed
     return _Removed if not isinstance(value, Mapping) else value

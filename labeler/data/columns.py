@@ -1,22 +1,27 @@
 """The column that each field of an example is read from.
 
 A column is given by its name, or by a path into it; see :mod:`labeler.data.column_paths`. In
-presets, names stand for any spelling (``actual_output`` for ``actualOutput`` too), and a path that
-ends in ``[]`` is a list of objects.
+presets, a path to documents that ends in ``[]`` is a list of objects.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from labeler.catalog import near
 from labeler.data.column_paths import FORM, ColumnPath, Each, NoValue, opened
 from labeler.data.documents import flat
-from labeler.data.field_values import documents_in, with_metadata
-from labeler.data.parsing import REQUIRED, SPLIT_REMEDY, joined_id
+from labeler.data.field_values import (
+    REQUIRED,
+    SPLIT_REMEDY,
+    documents_in,
+    with_metadata,
+    with_unused,
+)
+from labeler.data.parsing import joined_id
 from labeler.errors import BadRow, UsageError
 from labeler.sentences.example import Example
 
@@ -36,10 +41,6 @@ class Choice:
 
     def __str__(self) -> str:
         return ",".join(path.text for path in self.paths)
-
-    def spelled(self, row: Mapping[str, Any]) -> Choice:
-        """Return the choice with its names as a row spells them."""
-        return replace(self, paths=tuple(path.spelled(row) for path in self.paths))
 
     def takes(self, field: str, value: object) -> bool:
         """Return True if a preset's value is of the form that its column promises."""
@@ -117,19 +118,21 @@ class Columns:
                 fields[field] = value
                 id_columns = [path.text for path in paths]
                 continue
-            left = None
             if field == "documents":
-                value, left = documents_in(value, where, self.split, self.remedy)
+                fields[field], used = documents_in(value, where, self.split, self.remedy)
+                for path in paths:
+                    rest = with_unused(rest, path.column(rest), used)
+                continue
             fields[field] = value
             for path in paths:
-                rest = path.without(rest, left if len(paths) == 1 else None)
+                rest = path.without(rest)
         return _joined(fields, rest, id_columns)
 
     def messages(self, row: Mapping[str, Any]) -> list[Any]:
         """Return the messages of a row that hold its question and response; none without any."""
         turns: object = None
         with contextlib.suppress(NoValue):
-            turns = opened(self.turns.spelled(row).find(row)) if self.turns else None
+            turns = opened(self.turns.find(row)) if self.turns else None
         return list(turns) if isinstance(turns, list | tuple) and _are_objects(turns) else []
 
     def _with_turns(self, row: Mapping[str, Any], where: str) -> Mapping[str, Any]:
@@ -141,13 +144,12 @@ class Columns:
         turns = self.messages(row)
         if self.turns is None or not turns:
             return row
-        column = self.turns.spelled(row)
         from labeler.data.turns import fields_of_turns  # noqa: PLC0415 - of conversations only
 
-        others = column.without(dict(row))
+        others = self.turns.without(dict(row))
         given = {name for name in ("response", "documents") if self._has(name, others)}
         answered = "response" in given
-        found = fields_of_turns(turns, column.text, where, answered=answered)
+        found = fields_of_turns(turns, self.turns.text, where, answered=answered)
         if "documents" in given:
             found.pop("documents", None)
         elif found.get("tool_outputs"):
@@ -223,8 +225,7 @@ def _first_found(
         choices: where it may stand.
         row: the row.
         where: its place, for errors.
-        named: True if the user named the column: its name is then taken as it is, and an object in
-            place of a text is an error.
+        named: True if the user named the column: an object in place of a text is then an error.
 
     Raises:
         BadRow: no choice has a value, and the field is required.
@@ -233,7 +234,7 @@ def _first_found(
     is_unread = False
     for choice in choices:
         try:
-            value, paths = _read(field, choice if named else choice.spelled(row), row, where)
+            value, paths = _read(field, choice, row, where)
         except NoValue as error:
             # Its traceback holds this frame, and so the row until the garbage collector comes.
             complaint = complaint or error.with_traceback(None)

@@ -8,9 +8,8 @@ objects such as ``{"hits": {"hits": [...]}}``. Names are compared in snake case.
 from __future__ import annotations
 
 import re
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from labeler.catalog import snake_case
 from labeler.sentences.message_content import read_content
@@ -44,8 +43,7 @@ _LISTS = (
     *("search_result", "entries", "neighbors", "children", "content"),
 )
 """The same in the output of a retriever."""
-_DEEPEST, _DEEPEST_LIST = 4, 6
-Steps: TypeAlias = tuple[str, ...]
+_DEEPEST, _DEEPEST_LIST = 4, 7
 
 
 class Document(NamedTuple):
@@ -53,11 +51,11 @@ class Document(NamedTuple):
 
     Attributes:
         text: its text below its title.
-        rest: its other fields, ``None`` without any.
+        used: the texts that it is made of.
     """
 
     text: str
-    rest: Any = None
+    used: tuple[str, ...] = ()
 
 
 class Found(NamedTuple):
@@ -75,9 +73,10 @@ class Found(NamedTuple):
 def read_document(value: object, levels: int = _DEEPEST) -> Document | None:
     """Return a document; ``None`` if it has no text under a known name."""
     if isinstance(value, str):
-        return Document(value)
-    if isinstance(value, list | tuple):
-        return _scored(value, levels)
+        return Document(value, (value,))
+    if isinstance(value, list | tuple):  # next to its score
+        is_scored = len(value) > 1 and all(isinstance(one, int | float) for one in value[1:])
+        return read_document(value[0], levels - 1) if is_scored and levels else None
     if not isinstance(value, Mapping):  # perhaps a retriever's own object
         texts = (getattr(value, name, None) for name in _TEXTS)
         text = next((one for one in texts if isinstance(one, str)), None)
@@ -86,9 +85,9 @@ def read_document(value: object, levels: int = _DEEPEST) -> Document | None:
     for rank, name in names:
         inner = value[name]
         is_text = isinstance(inner, str) and rank <= len(_TEXTS)
-        text, left = (inner, None) if is_text else _inner(inner, levels)
-        if text is not None:
-            return _titled(value, name, text, left)
+        found = Document(inner, (inner,)) if is_text else _inner(inner, levels)
+        if found is not None:
+            return _titled(found, value)
     return None
 
 
@@ -102,79 +101,69 @@ def _rank(name: object) -> int | None:
     return len(_TEXTS) + 1 + _WRAPPERS.index(known) if known in _WRAPPERS else None
 
 
-def _inner(value: object, levels: int) -> tuple[str | None, Any]:
-    """Return the text of a field that is no text, and what else the field holds."""
-    if isinstance(value, Mapping) and levels:
-        inner = read_document(value, levels - 1)
-        return (inner.text, inner.rest) if inner else (None, None)
-    if not isinstance(value, list | tuple) or not value:
-        return None, None
-    if all(isinstance(part, str) for part in value):
-        return "\n".join(value), None
+def _inner(value: object, levels: int) -> Document | None:
+    """Return the document in a field that is no text: an object, or a list of texts or objects."""
+    if isinstance(value, Mapping):
+        return read_document(value, levels - 1) if levels else None
+    if not isinstance(value, list | tuple) or not value or not levels:
+        return None
     if (content := read_content(value)) and content.text:
-        return content.text, None
-    parts = [read_document(part, levels - 1) for part in value] if levels else []
-    texts = [part.text for part in parts if part]
-    return ("\n".join(texts) if texts else None), None
+        return Document(content.text, tuple(_texts(value)))
+    parts = [part for part in (read_document(one, levels - 1) for one in value) if part]
+    used = tuple(text for part in parts for text in part.used)
+    return Document("\n".join(part.text for part in parts), used) if parts else None
 
 
-def _scored(value: Sequence[object], levels: int) -> Document | None:
-    """Return a document next to numbers, such as its score."""
-    numbers = value[1:]
-    if not value or isinstance(value[0], list | tuple) or not levels:
-        return None
-    if not numbers or not all(isinstance(one, int | float) for one in numbers):
-        return None
-    found = read_document(value[0], levels - 1)
-    return found and found._replace(rest=[found.rest, *numbers])
+def _texts(value: object) -> Iterator[str]:
+    """Yield the texts in a list, and those of the objects in it."""
+    parts = value if isinstance(value, list | tuple) else ()
+    for part in parts:
+        inner = part.values() if isinstance(part, Mapping) else [part]
+        yield from (one for one in inner if isinstance(one, str))
 
 
-def _titled(value: Mapping[str, Any], name: str, text: str, left: object) -> Document:
-    """Return a document with its title, and its fields but for both."""
-    rest = {key: part for key, part in value.items() if key != name}
-    if left:
-        rest[name] = left
-    for key in filter(_is_title, rest):
-        title = rest[key]
+def _titled(found: Document, value: Mapping[str, Any]) -> Document:
+    """Return a document below its title, unless its text begins with it."""
+    for title in (value[name] for name in value if _is_title(name)):
         if isinstance(title, Mapping):
-            title = title.get("Text", title.get("text"))
+            title = title.get("Text", title.get("text"))  # noqa: PLW2901 - as Kendra has it
         if isinstance(title, str) and title.strip():
-            del rest[key]
-            begins = re.match(rf"{re.escape(title)}(?!\w)", text)
-            return Document(text if begins else f"{title}\n\n{text}", rest or None)
-    return Document(text, rest or None)
+            begins = re.match(rf"{re.escape(title)}(?!\w)", found.text)
+            text = found.text if begins else f"{title}\n\n{found.text}"
+            return Document(text, (*found.used, title))
+    return found
 
 
 def _is_title(name: object) -> bool:
     return isinstance(name, str) and snake_case(name).rpartition("_")[2] in _TITLE_WORDS
 
 
-def _listed(value: Mapping[str, Any], *, named: bool = False) -> tuple[Steps, list[Any]] | None:
-    """Return the documents in an object, and the names that lead to their list.
+def _listed(value: Mapping[str, Any], *, named: bool = False) -> Sequence[Any] | None:
+    """Return the documents in an object; none if a list under a known name is empty.
 
     Args:
         value: the object.
         named: True to accept known names alone, as for an answer that may list its documents.
 
     Returns:
-        An empty list if there is one under a known name only; ``None`` if there is none.
+        ``None`` if the object holds no list of documents.
     """
     if (table := _by_columns(value)) is not None and not named:
-        return (), table
-    empty: tuple[Steps, list[Any]] | None = None
-    textless: tuple[Steps, list[Any]] | None = None
+        return table
+    empty: list[Any] | None = None
+    textless: list[Any] | None = None
     names = _ANSWER_LISTS if named else _LISTS
-    for steps, part in _parts(value):
-        is_known = snake_case(steps[-1]) in names
-        if isinstance(part, Mapping) or not (is_known or (not named and _are_objects(part))):
+    for name, part in _lists(value):
+        is_known = snake_case(name) in names
+        if not (is_known or (not named and _are_objects(part))):
             continue
         items = _unnested(flat(part), names)
         if any(read_document(one) is not None for one in items):
-            return steps, items
+            return items
         if is_known and not items:
-            empty = empty or (steps, [])
+            empty = []
         elif is_known and _are_objects(items):
-            textless = textless or (steps, items)
+            textless = textless or items
     return textless or empty
 
 
@@ -187,21 +176,19 @@ def _unnested(items: list[Any], names: Sequence[str]) -> list[Any]:
     return flat(flat(inner)) or items
 
 
-def _parts(value: Mapping[str, Any]) -> Iterator[tuple[Steps, Any]]:
-    """Yield the lists and objects in an object, level by level, known names first."""
-    waiting: deque[tuple[Steps, Mapping[str, Any]]] = deque([((), value)])
-    while waiting:
-        steps, one = waiting.popleft()
-        for name in sorted(filter(_is_text, one), key=_list_rank):
-            part = one[name]
-            if isinstance(part, Mapping | list | tuple):
-                yield (*steps, name), part
-            if isinstance(part, Mapping) and len(steps) < _DEEPEST_LIST:
-                waiting.append(((*steps, name), part))
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
+def _lists(value: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[Any]]]:
+    """Yield the lists in an object with their names, level by level, known names first."""
+    level: list[Mapping[str, Any]] = [value]
+    for _ in range(_DEEPEST_LIST):
+        inner: list[Mapping[str, Any]] = []
+        for one in level:
+            for name in sorted((n for n in one if isinstance(n, str)), key=_list_rank):
+                part = one[name]
+                if isinstance(part, Mapping):
+                    inner.append(part)
+                elif isinstance(part, list | tuple):
+                    yield name, part
+        level = inner
 
 
 def _list_rank(name: str) -> int:
@@ -236,8 +223,8 @@ def _is_column(name: object, part: Sequence[object]) -> bool:
     return is_text and all(isinstance(one, str | list) for one in part)
 
 
-def read_documents(value: object) -> tuple[list[Document | None], Any] | None:
-    """Return the documents in a field of a row, and what else stands there.
+def read_documents(value: object) -> list[Document | None] | None:
+    """Return the documents in a field of a row.
 
     Args:
         value: a list of documents, or an object that holds one.
@@ -245,30 +232,33 @@ def read_documents(value: object) -> tuple[list[Document | None], Any] | None:
     Returns:
         ``None`` in place of a document without a text; ``None`` for a value of an unknown shape.
     """
-    steps: Steps = ()
     if isinstance(value, Mapping):
         listed = _listed(value)
         if listed is None:
             one = read_document(value)
-            return ([one], one.rest) if one else None
-        steps, items = listed
+            return [one] if one else None
     elif isinstance(value, list | tuple):
-        is_nested = len(value) == 1 and isinstance(value[0], list | tuple)
-        items = flat(value) if is_nested else list(value)
+        listed = flat(value) if len(value) == 1 and isinstance(value[0], list | tuple) else value
     else:
         return None
-    found: list[Document | None] = [read_document(one) for one in items]
-    rests = [one and one.rest for one in found]
-    rest = rests if any(one is not None for one in rests) else None
-    return found, _replaced(value, steps, rest) if isinstance(value, Mapping) and steps else rest
+    return [read_document(one) for one in listed]
 
 
-def _replaced(value: Mapping[str, Any], steps: Steps, part: object) -> dict[str, Any] | None:
-    """Return an object with another part at its place, without the place if that is ``None``."""
-    name, *more = steps
-    inner = _replaced(value[name], tuple(more), part) if more else part
-    left = {key: one for key, one in value.items() if key != name}
-    return (left if inner is None else {**left, name: inner}) or None
+def unused(value: Any, used: Collection[str]) -> Any:  # noqa: ANN401 - any JSON
+    """Return what is left of a value without some texts in it; ``None`` if nothing is."""
+    if isinstance(value, str):
+        return None if value in used else value
+    if isinstance(value, Mapping):
+        parts = {name: unused(part, used) for name, part in value.items()}
+        kept = {name: part for name, part in parts.items() if part is not None or not value[name]}
+        return value if all(parts[name] is value[name] for name in value) else kept or None
+    if isinstance(value, list | tuple):
+        items = [unused(part, used) for part in value]
+        if all(new is old for new, old in zip(items, value, strict=True)):
+            return value
+        return items if any(item is not None for item in items) else None
+    is_plain = value is None or isinstance(value, int | float)
+    return value if is_plain or read_document(value) is None else None
 
 
 def documents_of(value: object, *, named: bool = False) -> Found:
@@ -285,7 +275,7 @@ def documents_of(value: object, *, named: bool = False) -> Found:
     if isinstance(value, Mapping):
         listed = _listed(value, named=named)
         if listed is not None:
-            return found_in(map(read_document, listed[1]))
+            return found_in(map(read_document, listed))
     if named:
         return Found()
     found = read_document(value)

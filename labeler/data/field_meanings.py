@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from labeler.catalog import snake_case
-from labeler.data.parsing import REQUIRED
+from labeler.data.field_values import REQUIRED
 
 _NOUNS = {
     "question": (

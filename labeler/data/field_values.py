@@ -8,19 +8,26 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from labeler.data.documents import read_documents
-from labeler.data.parsing import REQUIRED, text_for_documents
+from labeler.data.documents import read_documents, unused
 from labeler.data.written_values import NotWritten, Unreadable, written_value
 from labeler.errors import BadRow, kind_of
 from labeler.sentences.message_content import message_content, read_content
 
+REQUIRED = ("question", "documents", "response")
+"""Fields that every row has."""
+SPLIT_REMEDY = (
+    'write a JSON array such as ["first"]; or, if it holds several documents, pass '
+    r"--split-documents SEP (in Python split_documents=SEP), such as '\n\n' or '|'; if it is one "
+    "document, --map documents=COLUMN, with the comma"
+)
 _SENTENCES = ("documents_sentences", "response_sentences")
 _NUMBERED = re.compile(r"documents_(\d{1,6})")
 _SHOWN = 8
 """Most names of a document's fields that an error lists."""
+_NO_LIST = "'documents' must be a list of texts"
 _DOCUMENTS = "{}: the documents look like a list written as text, and cannot be read: {}; {}"
 _LIST_REMEDY = "write a JSON array of texts, or documents_0, documents_1, … as columns"
 
@@ -42,8 +49,9 @@ def read_values(
     read = _gathered(fields)
     documents = read.get("documents")
     if documents is not None:
-        read["documents"], rest = documents_in(documents, where, split, remedy)
-        if rest is not None:
+        read["documents"], used = documents_in(documents, where, split, remedy)
+        rest = None if isinstance(documents, str) else unused(documents, used)
+        if rest:
             read["metadata"] = with_metadata(read.get("metadata"), {"documents": rest})
     for name in read.keys() & _READERS.keys():
         read[name] = _READERS[name](read[name])
@@ -74,9 +82,9 @@ def _has_numbered_documents(row: Mapping[str, Any]) -> bool:
 
 
 def documents_in(
-    value: object, where: str, split: str | None, remedy: str
-) -> tuple[Sequence[str], Any]:
-    """Return the documents in a value, and what else stands there, such as scores.
+    value: object, where: str, split: str | None = None, remedy: str = SPLIT_REMEDY
+) -> tuple[Sequence[str], frozenset[str]]:
+    """Return the documents in a value, and the texts in it that they are made of.
 
     Args:
         value: a list of texts or objects, an object that holds one, or one of these as text.
@@ -93,20 +101,20 @@ def documents_in(
             value = written_value(text)
         except NotWritten:
             if split is None:
-                raise text_for_documents(where, remedy) from None
-            return [part for part in text.split(split) if part.strip()], None
+                raise _bad(f"{where}: {_NO_LIST}, got a text; {remedy}") from None
+            return [part for part in text.split(split) if part.strip()], frozenset({text})
         except Unreadable as error:
             raise _bad(_DOCUMENTS.format(where, error, _LIST_REMEDY)) from error
     if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
-        return value, None
-    read = read_documents(value)
-    if read is None:
-        raise _bad(f"{where}: 'documents' must be a list of texts, got {_shown(value)}")
-    found, rest = read
-    for place, document in enumerate(found):
-        if document is None:
-            raise _bad(f"{where}: {_textless(value, place)}")
-    return [document.text for document in found if document], rest
+        return value, frozenset(value)
+    found = read_documents(value)
+    if found is None:
+        raise _bad(f"{where}: {_NO_LIST}, got {_shown(value)}")
+    known = [document for document in found if document is not None]
+    if len(known) < len(found):
+        raise _bad(f"{where}: {_textless(value, found.index(None))}")
+    used = frozenset(text for document in known for text in document.used)
+    return [document.text for document in known], used
 
 
 def _textless(value: object, place: int) -> str:
@@ -146,6 +154,13 @@ def _reference(value: object) -> object:
     if isinstance(listed, list | tuple) and listed and all(isinstance(one, str) for one in listed):
         return "\n".join(dict.fromkeys(listed))
     return _text(value)
+
+
+def with_unused(row: dict[str, Any], name: str, used: Collection[str]) -> dict[str, Any]:
+    """Return a row with what is left of a column without the texts that documents are made of."""
+    left = unused(written_or_same(row.get(name)), used)
+    rest = {column: value for column, value in row.items() if column != name}
+    return rest if not left else {**rest, name: left}
 
 
 def written_or_same(value: object) -> object:

@@ -8,18 +8,12 @@ from typing import Any
 
 import msgspec
 
+from labeler.data.field_values import REQUIRED, documents_in
 from labeler.data.row_limits import check_columns, check_texts
 from labeler.errors import BadRow, kind_of
 from labeler.labels.signature import canonical_json, digest
 from labeler.sentences.example import Example
 
-REQUIRED = ("question", "documents", "response")
-"""Fields that every row has."""
-SPLIT_REMEDY = (
-    'write a JSON array such as ["first"]; or, if it holds several documents, pass '
-    r"--split-documents SEP (in Python split_documents=SEP), such as '\n\n' or '|'; if it is one "
-    "document, --map documents=COLUMN, with the comma"
-)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _JSON = msgspec.json.Encoder()
 _FLOAT_HINT = " (data frames make floats of a column of numbers in which one is missing)"
@@ -70,7 +64,7 @@ def to_example(row: Mapping[str, Any], where: str) -> Example:
     _require_fields(fields, row, where)
     for name in ("question", "response"):
         _require_text(fields[name], repr(name), where)
-    fields["documents"] = _documents(fields["documents"], where)
+    fields["documents"] = tuple(documents_in(fields["documents"], where)[0])
     if "reference" in fields:
         _require_text(fields["reference"], "'reference'", where)
     check_texts(fields, where)
@@ -118,31 +112,7 @@ def _require_fields(fields: Mapping[str, Any], row: Mapping[str, Any], where: st
 
 def _require_text(value: object, name: str, where: str) -> None:
     if not isinstance(value, str):
-        raise _not_text(value, name, where)
-
-
-def _not_text(value: object, name: str, where: str) -> BadRow:
-    return _wrong_type(where, f"{name} must be a text, got {kind_of(value)}")
-
-
-def text_for_documents(where: str, remedy: str = SPLIT_REMEDY) -> BadRow:
-    """Return the error of a row whose documents are one text."""
-    return BadRow(
-        f"{where}: 'documents' must be a list of texts, got a text; {remedy}",
-        reason="wrong_type",
-        lacks=["documents"],
-    )
-
-
-def _documents(documents: object, where: str) -> tuple[str, ...]:
-    if isinstance(documents, str):
-        raise text_for_documents(where)
-    if not isinstance(documents, list | tuple):
-        raise _wrong_type(where, f"'documents' must be a list of texts, got {kind_of(documents)}")
-    for index, document in enumerate(documents):
-        if not isinstance(document, str):
-            raise _not_text(document, f"documents[{index}]", where)
-    return tuple(documents)
+        raise _wrong_type(where, f"{name} must be a text, got {kind_of(value)}")
 
 
 def _given_sentences(value: object, name: str, where: str) -> object:

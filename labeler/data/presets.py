@@ -11,8 +11,7 @@ from labeler.catalog import Catalog
 from labeler.data.column_paths import ColumnPath
 from labeler.data.columns import Columns, columns_of
 from labeler.data.field_meanings import mappings
-from labeler.data.field_values import is_native
-from labeler.data.parsing import REQUIRED
+from labeler.data.field_values import REQUIRED, is_native
 from labeler.errors import UsageError
 
 
@@ -264,20 +263,6 @@ def _fitting(row: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 def _differ(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
     shared = one.keys() & other.keys()
     return any(one[field].removesuffix("[]") != other[field].removesuffix("[]") for field in shared)
-
-
-def nearest_preset(row: Mapping[str, Any]) -> str | None:
-    """Return the name of the preset that reads the most required fields of a row.
-
-    Returns:
-        ``None`` if two presets read as many, or the row has as many under the fields' own names.
-    """
-    found = {name: len(_columns(name).required(row)) for name in PRESETS}
-    own = sum(row.get(name) is not None for name in REQUIRED)
-    name = max(found, key=found.__getitem__)
-    return (
-        name if found[name] > max([own, *(n for one, n in found.items() if one != name)]) else None
-    )
 
 
 def has_fields(row: Mapping[str, Any]) -> bool:

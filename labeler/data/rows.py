@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from labeler.catalog import snake_case
 from labeler.data.columns import Columns
-from labeler.data.field_values import is_native, read_values
+from labeler.data.field_values import SPLIT_REMEDY, is_native, read_values
 from labeler.data.formats import (
     Raw,
     check_file,
@@ -31,7 +31,6 @@ from labeler.data.formats import (
 )
 from labeler.data.lines import Line, read_lines
 from labeler.data.parsing import (
-    SPLIT_REMEDY,
     id_of,
     joined_id,
     metadata_of,
@@ -423,7 +422,7 @@ class _RowConverter:
             return own
         if self._preset and self._preset.fits(given):
             return self._preset
-        from labeler.data.presets import choose_columns, nearest_preset, only_preset  # noqa: PLC0415 - rare
+        from labeler.data.presets import choose_columns, only_preset  # noqa: PLC0415 - rare
 
         split = own.split if own else None
         if name := only_preset(given, where):
@@ -431,8 +430,6 @@ class _RowConverter:
             used = ", ".join(f"{field}={path}" for field, path in self._preset.used(given).items())
             text = f"{where} has the columns of {name}: reading by --preset {name} ({used})"
             self._notices.setdefault(name, text)
-        elif not self._preset and (name := nearest_preset(given)):
-            return choose_columns(preset=name, split=split)  # whose error names what is missing
         return self._preset or own
 
     def _renamed(self, columns: Columns, given: Mapping[str, Any], where: str) -> dict[str, Any]:

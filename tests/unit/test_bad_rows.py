@@ -113,15 +113,15 @@ def test_rows_that_fail_alike_are_mended_by_one_command(
 def test_the_command_stops_before_it_touches_the_output(
     tmp_path: Path, labeler_command: Command
 ) -> None:
-    """Exit code 2, the older labels stay, and the columns of the nearest preset are named."""
+    """Exit code 2, the older labels stay, and all columns are named."""
     rows, labels = tmp_path / "rows.jsonl", tmp_path / "labels.jsonl"
     lines = others(3, question="user_input", documents="passages")
     rows.write_text("".join(json.dumps(row) + "\n" for row in lines) + "no JSON\n")
     labels.write_text("good\n")
     code, _, err = labeler_command("label", rows, "--judge", "embedded", "-o", labels)
     assert (code, labels.read_text()) == (2, "good\n")
-    assert "none of 3 rows has 'documents'" in err
-    assert "'retrieved_contexts' or 'contexts'" in err
+    assert "none of 3 rows has 'question' (nor 'documents')" in err
+    assert "--map question=user_input --map documents=passages" in err
 
 
 def test_documents_in_one_text_stop_the_run_with_the_separator(tmp_path: Path) -> None:

@@ -396,21 +396,6 @@ def test_rows_with_the_fields_own_names_need_no_preset() -> None:
         assert list(rows.notices) == ["ragas"]
 
 
-@pytest.mark.parametrize(
-    ("lacking", "says"),
-    [
-        ({"input": "Q?", "retrieval_context": ["D."]}, "no 'response', .* from 'actual_output'"),
-        ({"user_input": "Q?", "response": "R."}, "no 'documents', .* from 'retrieved_contexts'"),
-        ({"question": "Q?", "answer": "R."}, "row 1: no 'documents', 'response'; a row needs"),
-    ],
-)
-def test_a_field_that_lacks_is_named_as_the_nearest_preset_does(
-    lacking: dict[str, Any], says: str
-) -> None:
-    """Where two presets are as near, the row's own fields are named."""
-    assert re.search(says, failure(lacking).message)
-
-
 def test_columns_that_are_named_count_more_than_a_preset() -> None:
     """The preset's others stay."""
     row = SYSTEMS["ragas"] | {"mine": ["E."]}
