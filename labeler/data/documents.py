@@ -93,7 +93,7 @@ def read_document(value: object, levels: int = _DEEPEST) -> Document | None:
 
 def _rank(name: object) -> int | None:
     """Return the place of a name among those of texts and wrappers; ``None`` for another name."""
-    known = snake_case(name) if isinstance(name, str) else ""
+    known = snake_case(name.rpartition(".")[2]) if isinstance(name, str) else ""
     if known in _TEXTS:
         return _TEXTS.index(known)
     if known in _WHOLE or known.rpartition("_")[2] in _TEXT_WORDS:

@@ -22,7 +22,8 @@ _NOUNS = {
     ),
     "documents": (
         *("context", "document", "doc", "passage", "chunk", "ctx", "evidence", "snippet", "source"),
-        *("knowledge", "retrieval", "paragraph", "node", "kontext", "dokument", "contexte"),
+        *("knowledge", "retrieval", "paragraph", "node", "kontext", "dokument", "dokumente"),
+        *("quelle", "quellen", "fuente", "fonte", "contexte"),
         *("contexto", "contesto", "documento", "контекст", "документ", "السياق"),
         *("上下文", "文档", "資料", "文脈", "コンテキスト", "문맥", "संदर्भ"),
     ),
@@ -35,7 +36,7 @@ _NOUNS = {
     "reference": (
         *("reference", "truth", "groundtruth", "gold", "golden", "expected", "target", "ideal"),
         *("correct", "referenz", "référence", "referencia", "referência", "riferimento", "эталон"),
-        *("参考答案", "标准答案", "正解", "模範解答", "정답"),
+        *("musterantwort", "musterlösung", "参考答案", "标准答案", "正解", "模範解答", "정답"),
     ),
 }
 """The last words of names, in singular, the clearest first."""
@@ -90,11 +91,11 @@ def mappings(columns: Mapping[str, Any]) -> dict[str, str]:
         field, rank = meaning_of(path) or ("", 0)
         if field == "response" and isinstance(value, list):  # several answers are the right ones
             field, rank = "reference", len(_NOUNS["reference"])
-        if field and _fits(field, value):
+        if field and path != field and _fits(field, value):
             ranked[field] = min(
                 ranked.get(field, (1 << 9, "", None)), (rank, path, value), key=lambda one: one[0]
             )
-    wanted = [name for name in (*REQUIRED, "reference") if columns.get(name) is None]
+    wanted = [name for name in (*REQUIRED, "reference") if not _fits(name, columns.get(name))]
     for name in wanted:  # perhaps misspelled
         if name not in ranked and (close := get_close_matches(name, map(str, columns), 1, _LIKE)):
             ranked[name] = (0, close[0], columns[close[0]])

@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from labeler.data.documents import read_documents, unused
 from labeler.data.written_values import NotWritten, Unreadable, written_value
 from labeler.errors import BadRow, kind_of
-from labeler.sentences.message_content import message_content, read_content
+from labeler.sentences.message_content import read_content
 
 REQUIRED = ("question", "documents", "response")
 """Fields that every row has."""
@@ -139,21 +140,39 @@ def _bad(message: str) -> BadRow:
     return BadRow(message, reason="wrong_type", lacks=["documents"])
 
 
-def _text(value: object) -> object:
-    """Return the text of a message or its content; any other value unchanged."""
-    if isinstance(value, Mapping | list | tuple):
-        content = message_content(value) if isinstance(value, Mapping) else read_content(value)
-        is_text = content and content.text and not (content.media or content.results)
-        return content.text if content and is_text else value
-    return value
+def _said(value: object, found_in: str) -> object:
+    """Return the text of a question or an answer in a shape of models and frameworks.
+
+    Args:
+        value: a text, an object, or a list of messages or of their parts.
+        found_in: ``question`` or ``response``.
+
+    Returns:
+        The value itself if it is of no known shape.
+    """
+    if not isinstance(value, Mapping | list | tuple):
+        return value
+    from labeler.data.traces.texts import answer_of, conversation  # noqa: PLC0415 - of objects only
+
+    if isinstance(value, list | tuple) and all(map(_is_part, value)):
+        content = read_content(value)
+        return content.text if content and content.text and not content.media else value
+    found = conversation(value).question if found_in == "question" else answer_of(value)
+    return found or value
+
+
+def _is_part(value: object) -> bool:
+    return isinstance(value, Mapping) and "role" not in value
 
 
 def _reference(value: object) -> object:
     """Return the reference; several alternatives stand on lines of their own."""
     listed = written_or_same(value)
+    if isinstance(listed, Mapping):  # as data sets of questions have them
+        listed = listed.get("text", listed)
     if isinstance(listed, list | tuple) and listed and all(isinstance(one, str) for one in listed):
         return "\n".join(dict.fromkeys(listed))
-    return _text(value)
+    return _said(value, "response")
 
 
 def with_unused(row: dict[str, Any], name: str, used: Collection[str]) -> dict[str, Any]:
@@ -196,8 +215,8 @@ def with_metadata(own: object, more: Mapping[str, Any]) -> Any:  # noqa: ANN401 
 
 
 _READERS: dict[str, Callable[[object], object]] = {
-    "question": _text,
-    "response": _text,
+    "question": partial(_said, found_in="question"),
+    "response": partial(_said, found_in="response"),
     "reference": _reference,
     "history": written_or_same,
     "tool_outputs": written_or_same,

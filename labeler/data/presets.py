@@ -182,7 +182,7 @@ PRESETS.add(
     "openai_messages",
     Preset(
         "OpenAI: messages of a chat, with the documents next to them",
-        {**_TURNS, "documents": ("documents", "contexts", "retrieved_contexts")},
+        {**_TURNS, "documents": ("documents", "contexts", "retrieved_contexts", "context")},
         turns="messages",
     ),
 )

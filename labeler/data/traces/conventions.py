@@ -15,7 +15,7 @@ from itertools import chain
 from math import isfinite
 from typing import Any
 
-from labeler.data.documents import Document, Found, documents_of, found_in, read_document
+from labeler.data.documents import Found, documents_of, found_in, read_document
 from labeler.data.traces.span import Kind, Span
 from labeler.data.traces.texts import parsed
 
@@ -87,7 +87,7 @@ def span_of(
     found = Found()
     if kind in {"retriever", "reranker"}:
         found = _documents(attributes, outputs)
-        given = found_in(map(_document, items(attributes, "reranker.input_documents"))).texts
+        given = found_in(map(read_document, items(attributes, "reranker.input_documents"))).texts
         inputs = list(given) if kind == "reranker" else inputs
         outputs = None
     trace_id, span_id, parent = ids
@@ -118,13 +118,8 @@ def _documents(attributes: Mapping[str, Any], outputs: object) -> Found:
     """Return the documents of a retrieval; of its output if those listed have no texts."""
     other = documents_of(outputs)
     listed = next(filter(None, (items(attributes, key) for key in _DOCUMENTS)), [])
-    found = found_in(map(_document, listed))
+    found = found_in(map(read_document, listed))
     return found if found.texts or (listed and not other.texts) else other
-
-
-def _document(document: object) -> Document | None:
-    content = lookup(document, "document.content") if isinstance(document, Mapping) else None
-    return Document(content) if isinstance(content, str) else read_document(document)
 
 
 def _first(
