@@ -23,7 +23,7 @@ _NOUNS = {
     "documents": (
         *("context", "document", "doc", "passage", "chunk", "ctx", "evidence", "snippet", "source"),
         *("knowledge", "retrieval", "paragraph", "node", "kontext", "dokument", "dokumente"),
-        *("quelle", "quellen", "fuente", "fonte", "contexte"),
+        *("citation", "quelle", "quellen", "fuente", "fonte", "contexte"),
         *("contexto", "contesto", "documento", "контекст", "документ", "السياق"),
         *("上下文", "文档", "資料", "文脈", "コンテキスト", "문맥", "संदर्भ"),
     ),

@@ -51,11 +51,13 @@ def read_values(
     documents = read.get("documents")
     if documents is not None:
         read["documents"], used = documents_in(documents, where, split, remedy)
-        rest = None if isinstance(documents, str) else unused(documents, used)
+        is_plain = read["documents"] is documents or isinstance(documents, str)
+        rest = None if is_plain else unused(documents, used)
         if rest:
             read["metadata"] = with_metadata(read.get("metadata"), {"documents": rest})
-    for name in read.keys() & _READERS.keys():
-        read[name] = _READERS[name](read[name])
+    for name, reader in _READERS.items():
+        if read.get(name) is not None:
+            read[name] = reader(read[name])
     for name in _SENTENCES:
         if isinstance(read.get(name), str):
             read[name] = _list(read[name], name, where)
@@ -65,7 +67,7 @@ def read_values(
 def _gathered(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return fields with the columns ``documents_0``, ``documents_1``, … as documents."""
     read = dict(fields)
-    if _has_numbered_documents(fields) and "documents" not in fields:
+    if "documents" not in fields and _has_numbered_documents(fields):
         found = ((int(m[1]), name) for name in fields if (m := _NUMBERED.fullmatch(name)))
         texts = [read.pop(name) for _, name in sorted(found)]
         read["documents"] = [text for text in texts if text is not None]

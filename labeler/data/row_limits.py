@@ -40,7 +40,8 @@ def check_texts(fields: Mapping[str, Any], where: str) -> None:
         *documents,
         *(fields.get(name) or "" for name in ("question", "response", "reference")),
     ]
-    size, ends = sum(map(len, texts)), sum(map(_ends, texts))
+    size = sum(map(len, texts))
+    ends = sum(map(_ends, texts)) if size > MOST_ENDS else 0
     if size > MOST_TEXT or ends > MOST_ENDS:
         raise _too_long(
             f"{where}: its texts have {size:,} characters and {ends:,} ends of sentences and "
@@ -52,12 +53,15 @@ def check_texts(fields: Mapping[str, Any], where: str) -> None:
 def memory_of(row: Example) -> int:
     """Return the bytes that a row takes while it is labeled, roughly."""
     texts = (row.response, *row.documents)
-    sentences = len(texts) + sum(map(_ends, texts))
-    return _CHARACTER * sum(map(len, texts)) + _SENTENCE * sentences
+    size = sum(map(len, texts))
+    ends = sum(map(_ends, texts)) if size > _LONG else size // _USUAL
+    return _CHARACTER * size + _SENTENCE * (len(texts) + ends)
 
 
 _CHARACTER, _SENTENCE = 5, 800
 """Bytes of a text for each of its characters and its sentences, in all forms together."""
+_LONG, _USUAL = 20_000, 60
+"""Characters of texts whose sentences are counted, and of a sentence in others."""
 
 
 def _ends(text: str) -> int:

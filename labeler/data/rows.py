@@ -360,34 +360,32 @@ class _RowConverter:
         """Return an example, or a failure with the row's id and metadata if they are readable."""
         fields = given
         try:
+            if not isinstance(given, Mapping):
+                return Row(raw.where, to_example(given, raw.where))
             columns = self._columns_of(given, raw.where)
             if raw.text_only:
                 given = fields = _without_blanks(given, columns)
-            if columns and isinstance(given, Mapping):
+            if columns:
                 fields = columns.with_id(given, raw.where)
                 fields = self._renamed(columns, given, raw.where)
-            if isinstance(fields, Mapping):
-                split, remedy = (columns.split, columns.remedy) if columns else (None, SPLIT_REMEDY)
-                fields = read_values(fields, raw.where, split, remedy)
+            split, remedy = (columns.split, columns.remedy) if columns else (None, SPLIT_REMEDY)
+            fields = read_values(fields, raw.where, split, remedy)
             if raw.text_only:  # an empty cell is a column that the row does not have
                 fields = {name: value for name, value in fields.items() if value is not None}
             fields = self._shown(given, fields, columns)
             if self._id_from:
                 fields = {**fields, "id": joined_id(given, self._id_from, raw.where)}
-            is_named = isinstance(fields, Mapping) and fields.get("id") is not None
+            is_named = fields.get("id") is not None
             return Row(raw.where, to_example(fields, raw.where), is_named=is_named)
         except BadRow as error:
             failure = _row_failure(fields, raw.where, error)
-            has_columns = error.lacks and isinstance(given, Mapping)
-            return Row(raw.where, failure, error.lacks, columns=given if has_columns else {})
+            return Row(raw.where, failure, error.lacks, columns=given if error.lacks else {})
 
     def _shown(
-        self, given: object, fields: Mapping[str, Any], columns: Columns | None
-    ) -> Mapping[str, Any]:
+        self, given: Mapping[str, Any], fields: dict[str, Any], columns: Columns | None
+    ) -> dict[str, Any]:
         """Return a row without what no judge is shown, which a notice counts."""
-        if not isinstance(fields, Mapping):
-            return fields
-        messages = columns.messages(given) if columns and isinstance(given, Mapping) else []
+        messages = columns.messages(given) if columns else []
         for name in ("history", "tool_outputs"):
             messages += fields[name] if isinstance(fields.get(name), list | tuple) else []
         if messages and (kinds := media_of(messages)):
