@@ -154,7 +154,7 @@ def _said(value: object, found_in: str) -> object:
     """
     if not isinstance(value, Mapping | list | tuple):
         return value
-    from labeler.data.traces.texts import answer_of, conversation  # noqa: PLC0415 - of objects only
+    from labeler.data.inputs_outputs import answer_of, conversation  # noqa: PLC0415 - of objects only
 
     if isinstance(value, list | tuple) and all(map(_is_part, value)):
         content = read_content(value)

@@ -16,8 +16,8 @@ from math import isfinite
 from typing import Any
 
 from labeler.data.documents import Found, documents_of, found_in, read_document
+from labeler.data.inputs_outputs import parsed
 from labeler.data.traces.span import Kind, Span
-from labeler.data.traces.texts import parsed
 
 _KIND = (
     "openinference.span.kind",

@@ -16,8 +16,8 @@ from itertools import chain
 from typing import Any
 
 from labeler.data.documents import documents_of
+from labeler.data.inputs_outputs import Talk, answer_of, conversation, parsed
 from labeler.data.traces.span import Span, Unjoinable
-from labeler.data.traces.texts import Talk, answer_of, conversation, parsed
 
 _DEEPEST = 200
 """Levels of spans."""

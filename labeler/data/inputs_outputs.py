@@ -1,7 +1,7 @@
-"""Questions, answers and turns in the inputs and outputs of spans.
+"""Questions, answers and turns in the inputs and outputs of frameworks, of rows and of spans.
 
-Instrumentations write a text, JSON, or JSON in a text, in the shape of the framework that they
-watch. A value of unknown shape has no text: nothing is guessed from the names of other fields.
+They are a text, JSON, or JSON in a text, in the shape of the framework. A value of unknown shape
+has no text: nothing is guessed from the names of other fields.
 """
 
 from __future__ import annotations
