@@ -133,7 +133,10 @@ class Columns:
         turns: object = None
         with contextlib.suppress(NoValue):
             turns = opened(self.turns.find(row)) if self.turns else None
-        return list(turns) if isinstance(turns, list | tuple) and _are_objects(turns) else []
+        are_messages = isinstance(turns, list | tuple) and all(
+            isinstance(one, Mapping | list | tuple) for one in turns
+        )
+        return list(turns) if isinstance(turns, list | tuple) and are_messages else []
 
     def _with_turns(self, row: Mapping[str, Any], where: str) -> Mapping[str, Any]:
         """Return a row with the fields that its column of messages holds in place of the column.

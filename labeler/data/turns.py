@@ -13,7 +13,7 @@ from typing import Any
 from labeler.errors import BadRow
 from labeler.sentences.conversation import Message, read_messages
 
-Turns = Sequence[Mapping[str, Any]]
+Turns = Sequence[object]
 
 
 def fields_of_turns(turns: Turns, field: str, where: str, *, answered: bool) -> dict[str, Any]:
@@ -55,10 +55,12 @@ def fields_of_turns(turns: Turns, field: str, where: str, *, answered: bool) -> 
     tools = [_fields(one) for one in read if one.role == "tool"]
     if not answered:
         fields["response"] = read[answer].text
-        called = found[answer][0].get("tools_called")
+        said = found[answer][0]
+        more: Mapping[str, Any] = said if isinstance(said, Mapping) else {}
+        called = more.get("tools_called")
         tools += filter(_has_output, called if isinstance(called, list | tuple) else ())
-        if found[answer][0].get("retrieval_context"):
-            fields["documents"] = found[answer][0]["retrieval_context"]
+        if more.get("retrieval_context"):
+            fields["documents"] = more["retrieval_context"]
     history = [
         {"role": one.role, "text": one.text}
         for place, one in enumerate(read[:answer])

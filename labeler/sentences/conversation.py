@@ -15,10 +15,9 @@ from labeler.errors import BadRow, kind_of
 from labeler.sentences.example import Speaker
 from labeler.sentences.message_content import (
     Content,
-    is_result,
     is_silent,
     message_content,
-    part_type,
+    returns,
     tool_result,
 )
 
@@ -105,11 +104,13 @@ def read_messages(value: object, name: str, where: str) -> list[Message]:
         return []
     if role not in _SPEAKERS and role not in _TOOLS:
         return _items(value, f"{where}: {name} has the role {role!r:.40}; {_TURNS}")
+    speaker = _SPEAKERS.get(role)
     content = message_content(value)
+    if speaker is None and (content is None or not (content.text or content.results)):
+        return _results(tool_result({**value, "type": None}) or Content())
     if content is None:
         raise _wrong(f"{where}: {name} has no text; {_TURNS}")
     results = _results(content)
-    speaker = _SPEAKERS.get(role)
     if not content.text.strip():
         return results
     if speaker is None:
@@ -136,7 +137,9 @@ def _is_text(value: object) -> bool:
 
 def _unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
     inner = (value.get(name) for name in _WRAPPERS)
-    return next((one for one in inner if isinstance(one, Mapping) and _has_role(one)), value)
+    wrapped = next((one for one in inner if isinstance(one, Mapping)), {})
+    is_message = _has_role(wrapped) or ("content" in wrapped and _has_role(value))
+    return {**value, **wrapped} if is_message else value
 
 
 def _has_role(value: Mapping[str, Any]) -> bool:
@@ -152,13 +155,10 @@ def _role(value: Mapping[str, Any]) -> str:
 
 def _items(value: Mapping[str, Any], fault: str) -> list[Message]:
     """Return the tool results of an item between messages, such as ``function_call_output``."""
-    kind = part_type(value)
-    if is_silent(kind) and not is_result(kind):
-        return []
-    content = tool_result(value) if is_result(kind) else None
-    if content is None:
+    content = tool_result(value) if returns(value) else None
+    if content is None and not is_silent(value):
         raise _wrong(fault)
-    return _results(content)
+    return _results(content) if content else []
 
 
 def _tool_outputs(value: object, where: str) -> Iterator[Message]:

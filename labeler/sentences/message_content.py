@@ -17,23 +17,26 @@ _DEEPEST = 8
 _TEXTS = frozenset({"text", "input_text", "output_text", "refusal"})
 _EVIDENCE = frozenset({"search_result", "document"})
 """Types of parts that hold a text with its title."""
-_RESULTS = ("_result", "_output", "_response", "_search_call")
+_RESULTS = ("_result", "_output", "_response")
 """Ends of the types of parts with what a tool returned."""
 _SILENT = ("_use", "_call", "thinking", "reasoning", "reasoning_content", "cache_point", "thought")
 """Ends of the types of parts that nobody reads: calls, thoughts and marks."""
 _MEDIA = frozenset(
     ("image", "image_url", "input_image", "image_file", "audio", "input_audio", "video", "file")
-) | {"input_file", "inline_data", "file_data", "media"}
+) | {"input_file", "inline_data", "file_data", "media", "bytes"}
 _UNTYPED = frozenset(
     ("tool_result", "function_response", "tool_use", "function_call", "reasoning_content", "json")
-) | {"cache_point", "thought"}
+) | {"cache_point", "thought", "search_result", "document"}
 """Fields that are types of parts without a ``type``, next to those of media."""
 _CONTENT = (
     *("text", "content", "message.content", "parts", "contents", "message.contents", "blocks"),
     *("value", "message_content", "message_content.text"),
 )
 """Names of a content, in their order."""
-_RESULT = ("content", "output", "response", "result", "results", "source", "json", "data", "text")
+_OUTPUT = ("output", "outputs", "result", "results")
+_RESULT = ("content", *_OUTPUT, "response", "source", "json", "data", "text")
+_UNKNOWN = "part"
+"""The type of a part that has none and no text."""
 _NAMES = ("title", "name", "tool_name", "toolName")
 
 
@@ -93,15 +96,19 @@ def _part(part: object, levels: int) -> Content | None:
     if not isinstance(part, Mapping):
         return read_content(part, 0)
     kind = part_type(part)
-    if is_result(kind):
+    if returns(part):
         return _result(part, kind, levels)
-    if is_silent(kind):
+    if kind.endswith(_SILENT):
         return Content()
     if kind == "json":
         return Content(json.dumps(part["json"], ensure_ascii=False, default=str))
     inner = _first(part, (*_CONTENT, "data") if kind in _TEXTS else _CONTENT)
+    if (
+        inner is None and not kind and len(part) == 1
+    ):  # a wrapper, such as Bedrock's citationsContent
+        inner = next((one for one in part.values() if isinstance(one, Mapping)), None)
     if kind in _MEDIA or (inner is None and kind not in _TEXTS):
-        return Content(media=(kind or "part",))
+        return Content(media=(kind or _UNKNOWN,))
     return read_content(inner, levels)
 
 
@@ -118,14 +125,16 @@ def _is_typical(name: str) -> bool:
     return name in _MEDIA or name in _UNTYPED
 
 
-def is_result(kind: str) -> bool:
-    """Return True for the type of a part that holds what a tool returned."""
-    return kind.endswith(_RESULTS) or kind in _EVIDENCE
+def returns(part: Mapping[str, Any]) -> bool:
+    """Return True for a part or an item that holds what a tool returned."""
+    kind = part_type(part)
+    is_call = kind.endswith("_call") and _first(part, _OUTPUT) is not None
+    return kind.endswith(_RESULTS) or kind in _EVIDENCE or is_call
 
 
-def is_silent(kind: str) -> bool:
-    """Return True for the type of a call or a thought, which is neither said nor returned."""
-    return kind.endswith(_SILENT)
+def is_silent(part: Mapping[str, Any]) -> bool:
+    """Return True for a call or a thought, which is neither said nor returned."""
+    return part_type(part).endswith(_SILENT)
 
 
 def tool_result(part: object) -> Content | None:
@@ -134,9 +143,8 @@ def tool_result(part: object) -> Content | None:
         content = read_content(part)
         results = (Result(None, content.text),) if content and content.text.strip() else ()
         return content and Content("", (*results, *content.results), content.media)
-    kind = part_type(part)
-    known = is_result(kind) or any(name in part for name in _RESULT)
-    return _result(part, kind, _DEEPEST) if known else None
+    known = returns(part) or any(name in part for name in _RESULT)
+    return _result(part, part_type(part), _DEEPEST) if known else None
 
 
 def _result(part: Mapping[str, Any], kind: str, levels: int) -> Content:
@@ -146,26 +154,18 @@ def _result(part: Mapping[str, Any], kind: str, levels: int) -> Content:
     name = next((fields[one] for one in _NAMES if isinstance(fields.get(one), str)), None)
     inner = _first(fields, _RESULT)
     read = read_content(inner, levels)
-    if read is None or not (read.text or read.results or _is_media(inner)):
+    if read is None or (not (read.text or read.results) and set(read.media) == {_UNKNOWN}):
         read = Content(_as_text(inner))
-    title = name if kind in _EVIDENCE else None
-    texts = (title, read.text, *(result.text for result in read.results))
-    text = "\n".join(one for one in texts if one and one.strip())
+    body = "\n".join(filter(str.strip, (read.text, *(result.text for result in read.results))))
+    text = f"{name}\n{body}" if name and body and kind in _EVIDENCE else body
     results = (Result(name, text),) if text else ()
     return Content("", results, read.media, answers_call=kind not in _EVIDENCE)
 
 
-def _is_media(inner: object) -> bool:
-    parts = inner if isinstance(inner, list | tuple) else [inner]
-    kinds = {part_type(part) for part in parts if isinstance(part, Mapping)}
-    return bool(kinds) and kinds <= _MEDIA | {"base64", "url"}
-
-
 def _as_text(value: object) -> str:
-    if isinstance(value, Mapping) and len(value) == 1:
-        value = next(iter(value.values()))
-    if value is None or isinstance(value, str):
-        return value or ""
+    only = next(iter(value.values())) if isinstance(value, Mapping) and len(value) == 1 else value
+    if only is None or isinstance(only, str):
+        return only or ""
     return json.dumps(value, ensure_ascii=False, default=str)
 
 

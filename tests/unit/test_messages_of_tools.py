@@ -63,6 +63,17 @@ CALLS: dict[str, list[Any]] = {
             "parts": [{"functionResponse": {"name": "measure", "response": {"result": RESULT}}}],
         },
     ],
+    "OpenAI, file search": [{"type": "file_search_call", "results": [{"text": RESULT}]}],
+    "OpenAI, MCP": [{"type": "mcp_call", "name": "measure", "output": RESULT}],
+    "OpenAI, an object": [{"role": "tool", "content": {"text": RESULT}}],
+    "Vercel": [
+        {
+            "role": "tool",
+            "content": [{"type": "tool-result", "output": {"type": "text", "value": RESULT}}],
+        }
+    ],
+    "LangChain, pairs": [["tool", RESULT]],
+    "LangChain, wrapped": [{"type": "tool", "data": {"content": RESULT}}],
     "LangChain": [{"type": "tool", "content": RESULT, "tool_call_id": "1"}],
     "OpenTelemetry": [
         {"role": "tool", "parts": [{"type": "tool_call_response", "id": "1", "response": RESULT}]}
@@ -92,6 +103,8 @@ def test_a_result_without_a_text_is_json() -> None:
     part = {"toolResult": {"content": [{"json": {"metres": 90}}, {"text": "Measured."}]}}
     found = read(ASKED, {"role": "user", "content": [part]}, ANSWERED)
     assert found.tool_outputs[0]["text"] == '{"metres": 90}\nMeasured.'
+    found = read(ASKED, {"role": "tool", "content": {"metres": 90}}, ANSWERED)
+    assert found.tool_outputs[0]["text"] == '{"metres": 90}'
 
 
 @pytest.mark.parametrize(
@@ -99,6 +112,8 @@ def test_a_result_without_a_text_is_json() -> None:
     [
         {"type": "search_result", "source": "u", "title": "Harbour", "content": text()},
         {"type": "document", "title": "Harbour", "source": {"type": "text", "data": RESULT}},
+        {"searchResult": {"source": "u", "title": "Harbour", "content": [{"text": RESULT}]}},
+        {"document": {"name": "Harbour", "format": "txt", "source": {"text": RESULT}}},
     ],
 )
 def test_evidence_next_to_a_question_leaves_it_the_question(part: dict[str, Any]) -> None:
@@ -128,6 +143,7 @@ def test_a_comment_on_results_is_the_question_where_there_is_no_other() -> None:
         {"inlineData": {"mimeType": "image/png", "data": "AA=="}},
         {"type": "input_audio", "input_audio": {"data": ""}},
         {"type": "document", "source": {"type": "base64", "data": "AA=="}},
+        {"document": {"name": "d", "format": "pdf", "source": {"bytes": "AA=="}}},
     ],
 )
 def test_images_are_counted_by_a_notice(part: dict[str, Any]) -> None:
