@@ -91,7 +91,7 @@ class _Lacking:
         self._rows += 1
         self._fields = self._fields | lacks if lacks and self._fields is not None else None
         if self._fields is not None and len(self._columns) < _MOST_COLUMNS:
-            columns = example.metadata if isinstance(example, Example) else row.columns
+            columns = example.metadata if isinstance(example, Example) else row.columns or {}
             self._columns |= {n: v for n, v in columns.items() if self._columns.get(n) is None}
         return row
 

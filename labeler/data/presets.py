@@ -235,12 +235,14 @@ def choose_columns(
 def only_preset(row: Mapping[str, Any], where: str) -> str | None:
     """Return the name of the preset that fits a row; ``None`` if none fits.
 
-    Of several that read the same columns it is the one that reads the most fields.
+    Of several that read the same columns it is the one that reads the most fields. Columns of texts
+    count more than one of messages.
 
     Raises:
         UsageError: several fit that read other columns.
     """
-    fitting = _fitting(row)
+    every = _fitting(row)
+    fitting = {name: used for name, used in every.items() if not PRESETS[name].turns} or every
     if not fitting:
         return None
     most = max(fitting, key=lambda name: len(fitting[name]))

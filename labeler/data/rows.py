@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from labeler.catalog import snake_case
@@ -62,7 +61,7 @@ class Row(NamedTuple):
     it."""
     digests: RowDigests | None = None
     """Its digests, if its line was kept."""
-    columns: Mapping[str, Any] = MappingProxyType({})
+    columns: Mapping[str, Any] | None = None
     """The row as it was given, if it lacks a required field."""
     is_named: bool = False
     """True if the row brings its id; else it is a digest."""
@@ -379,7 +378,7 @@ class _RowConverter:
             return Row(raw.where, to_example(fields, raw.where), is_named=is_named)
         except BadRow as error:
             failure = _row_failure(fields, raw.where, error)
-            return Row(raw.where, failure, error.lacks, columns=given if error.lacks else {})
+            return Row(raw.where, failure, error.lacks, columns=given if error.lacks else None)
 
     def _shown(
         self, given: Mapping[str, Any], fields: dict[str, Any], columns: Columns | None

@@ -360,6 +360,9 @@ def test_the_only_preset_that_fits_is_used_and_named(system: str) -> None:
     assert rows.notices[name].startswith(says)
 
 
+TALK = [{"role": "user", "content": "Q?"}, {"role": "assistant", "content": "R."}]
+
+
 @pytest.mark.parametrize(
     "row",
     [
@@ -369,6 +372,7 @@ def test_the_only_preset_that_fits_is_used_and_named(system: str) -> None:
         {"query": "Q?", "documents": [{"content": "D."}], "data": "R.", "result": None},
         {"Question": "Q?", "Documents": ["D."], "Response": "R."},
         {"userInput": "Q?", "retrievedContexts": ["D."], "response": "R."},
+        {"question": "Q?", "context": [{"page_content": "D."}], "answer": "R.", "messages": TALK},
     ],
 )
 def test_presets_that_read_the_same_columns_are_not_ambiguous(row: dict[str, Any]) -> None:
