@@ -16,27 +16,20 @@ _MOST_COLUMNS = 1_000
 """Columns of all rows whose names are kept for the remedy."""
 
 
-def count_rows(
-    rows: Rows | RecalledRows, needed: Collection[str] = (), *, hides_conversation: bool = False
-) -> int:
+def count_rows(rows: Rows | RecalledRows, needed: Collection[str] = ()) -> int:
     """Read and count all rows once, before any spend.
 
     Args:
         rows: the rows.
         needed: optional fields of an example, such as ``reference``, that nothing can be asked
             without.
-        hides_conversation: True if earlier turns and tool outputs are shown to no judge; the
-            rows' notices then say so where a row has some.
 
     Raises:
         BadRows: every readable row lacks a field.
         UsageError: the rows cannot be read, or there are none.
     """
     lacking = _Lacking(frozenset(needed))
-    watched = (lacking.watch(row) for row in rows)
-    if hides_conversation:
-        watched = (_noticed(row, rows.notices) for row in watched)
-    count = sum(1 for _ in watched)
+    count = sum(1 for _ in map(lacking.watch, rows))
     if not isinstance(rows, RowPart):  # other parts may have rows, and the field
         lacking.check()
         files = rows.rows if isinstance(rows, RecalledRows) else rows
@@ -46,19 +39,6 @@ def count_rows(
                 "one JSON object a line, or a CSV line below the names of the columns"
             )
     return count
-
-
-def _noticed(row: Row | KnownRow, notices: dict[str, str]) -> Row | KnownRow:
-    """Note the first row with earlier turns or tool outputs, which no judge is shown."""
-    example = None if isinstance(row, KnownRow) else row.content
-    if isinstance(example, Example) and (example.history or example.tool_outputs):
-        field = "history" if example.history else "tool_outputs"
-        text = (
-            f"{row.where} has {field!r}, which these prompts do not show to the judge: it stays "
-            "metadata; the prompts of labels of edition 2 show it"
-        )
-        notices.setdefault("conversation", text)
-    return row
 
 
 class _Lacking:

@@ -128,8 +128,7 @@ async def _submit(
     *,
     notice: Callable[[str], object],
 ) -> Submission:
-    hidden = not selection.shows_conversation
-    count_rows(rows, selection.needs, hides_conversation=hidden)
+    count_rows(rows, selection.needs)
     for text in rows.notices.values():
         notice(text)
     with locked(store):
@@ -185,7 +184,6 @@ class _Selection:
         self.needs = how.needs
         self.modes = set[str]()
         """Output modes of the requests."""
-        self.shows_conversation = how.prompt.shows_conversation
         self._seen: set[str] = set()
         self._leases: list[Lease] = []
 
