@@ -20,6 +20,8 @@ _TEXT_WORDS = frozenset(
     (*_TEXTS, "contents", "paragraph", "excerpt", "sentences", "texto", "texte", "contenido")
 ) | frozenset(("contenu", "inhalt", "内容", "正文", "文本", "本文", "テキスト"))
 """Last words of further names, such as ``chunk_text``."""
+_OF_FIELD = re.compile(r"_(?:t|txt|s|ss|en|de|fr|es|pt|it|zh|ja)$")
+"""Ends of names that say type or language of a text, such as ``content_en`` and Solr's ``text_t``."""
 _WHOLE = frozenset({"document", "doc"})
 """Names of a text or of a wrapper."""
 _TITLE_WORDS = frozenset({"title", "titel", "titre", "titulo", "título", "标题", "タイトル"})
@@ -27,9 +29,12 @@ _WRAPPERS = (
     *("node", "kwargs", "payload", "entity", "metadata", "source", "properties"),
     *("fields", "struct_data", "derived_struct_data", "retrieved_context", "text_resource", "data"),
     *("value", "object", "document_excerpt", "snippets", "extractive_answers", "highlight"),
-    *("extractive_segments", "record", "attributes", "datapoint"),
+    *("extractive_segments", "record", "attributes", "datapoint", "segment", "message"),
+    "description",
 )
-"""Names of objects and lists in a document that may hold its text."""
+"""Names of objects and lists in a document that may hold its text; the last is a text, if nothing
+else is."""
+_LAST = len(_TEXTS) + len(_WRAPPERS)
 _ANSWER_LISTS = (
     *("documents", "docs", "context", "contexts", "source_documents", "source_nodes", "nodes"),
     *("retrieved_documents", "retrieved_contexts", "retrieval_context", "results", "matches"),
@@ -40,7 +45,7 @@ _LISTS = (
     *_ANSWER_LISTS,
     *("retrieval_results", "result_items", "value", "objects", "items", "rows", "records"),
     *("retrieved_references", "grounding_chunks", "references", "organic_results", "result"),
-    *("search_result", "entries", "neighbors", "children", "content"),
+    *("search_result", "entries", "neighbors", "children", "content", "responses"),
 )
 """The same in the output of a retriever."""
 _DEEPEST, _DEEPEST_LIST = 4, 7
@@ -84,7 +89,7 @@ def read_document(value: object, levels: int = _DEEPEST) -> Document | None:
     names = sorted((rank, name) for name in value if (rank := _rank(name)) is not None)
     for rank, name in names:
         inner = value[name]
-        is_text = isinstance(inner, str) and rank <= len(_TEXTS)
+        is_text = isinstance(inner, str) and (rank <= len(_TEXTS) or rank == _LAST)
         found = Document(inner, (inner,)) if is_text else _inner(inner, levels)
         if found is not None:
             return _titled(found, value)
@@ -94,6 +99,7 @@ def read_document(value: object, levels: int = _DEEPEST) -> Document | None:
 def _rank(name: object) -> int | None:
     """Return the place of a name among those of texts and wrappers; ``None`` for another name."""
     known = snake_case(name.rpartition(".")[2]) if isinstance(name, str) else ""
+    known = _OF_FIELD.sub("", known)
     if known in _TEXTS:
         return _TEXTS.index(known)
     if known in _WHOLE or known.rpartition("_")[2] in _TEXT_WORDS:
@@ -157,7 +163,7 @@ def _listed(value: Mapping[str, Any], *, named: bool = False) -> Sequence[Any] |
         is_known = snake_case(name) in names
         if not (is_known or (not named and _are_objects(part))):
             continue
-        items = _unnested(flat(part), names)
+        items = _unnested(flat(part), named=named)
         if any(read_document(one) is not None for one in items):
             return items
         if is_known and not items:
@@ -167,13 +173,12 @@ def _listed(value: Mapping[str, Any], *, named: bool = False) -> Sequence[Any] |
     return textless or empty
 
 
-def _unnested(items: list[Any], names: Sequence[str]) -> list[Any]:
+def _unnested(items: list[Any], *, named: bool = False) -> list[Any]:
     """Return the documents in objects of a list, such as ``citations[].retrievedReferences``."""
     if any(read_document(one) is not None for one in items):
         return items
-    fields = (pair for one in items if isinstance(one, Mapping) for pair in one.items())
-    inner = [part for name, part in fields if isinstance(part, list) and snake_case(name) in names]
-    return flat(flat(inner)) or items
+    objects = (one for one in items if isinstance(one, Mapping))
+    return [part for one in objects for part in _listed(one, named=named) or ()] or items
 
 
 def _lists(value: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[Any]]]:
@@ -210,11 +215,22 @@ def flat(values: Iterable[object]) -> list[Any]:
 
 
 def _by_columns(value: Mapping[str, Any]) -> list[dict[str, Any]] | None:
-    """Return the documents of a table by columns, such as ``{"title": [...], "text": [...]}``."""
+    """Return the documents of a table by columns, such as ``{"title": [...], "text": [...]}``.
+
+    A table may also hold the names in ``columns``, and next to them the rows as lists.
+    """
+    names = value.get("columns")
+    rows = next((value[name] for name in _ROWS if isinstance(value.get(name), list)), ())
+    if isinstance(names, list) and rows and all(isinstance(row, list) for row in rows):
+        heads = [one.get("name") if isinstance(one, Mapping) else one for one in names]
+        return [dict(zip(heads, row, strict=False)) for row in rows]
     sizes = {len(part) if isinstance(part, list | tuple) else -1 for part in value.values()}
     if len(sizes) != 1 or -1 in sizes or not any(map(_is_column, value, value.values())):
         return None
     return [{name: part[n] for name, part in value.items()} for n in range(sizes.pop())]
+
+
+_ROWS = ("rows", "data", "values", "result")
 
 
 def _is_column(name: object, part: Sequence[object]) -> bool:
@@ -271,7 +287,7 @@ def documents_of(value: object, *, named: bool = False) -> Found:
     if value in (None, "", [], {}):
         return Found()
     if isinstance(value, list | tuple):
-        return Found() if named else found_in(map(read_document, flat(value)))
+        return Found() if named else found_in(map(read_document, _unnested(flat(value))))
     if isinstance(value, Mapping):
         listed = _listed(value, named=named)
         if listed is not None:

@@ -178,14 +178,13 @@ PRESETS.add(
         turns="input",
     ),
 )
-PRESETS.add(
-    "openai_messages",
-    Preset(
-        "OpenAI: messages of a chat, with the documents next to them",
-        {**_TURNS, "documents": ("documents", "contexts", "retrieved_contexts", "context")},
-        turns="messages",
-    ),
-)
+_BESIDE = ("documents", "contexts", "retrieved_contexts", "context")
+for _name, _system, _column in (
+    ("openai_messages", "OpenAI: messages of a chat, with the documents next to them", "messages"),
+    ("sharegpt", "ShareGPT: conversations", "conversations"),
+    ("gemini", "Gemini: contents of a request and its answer", "contents"),
+):
+    PRESETS.add(_name, Preset(_system, {**_TURNS, "documents": _BESIDE}, turns=_column))
 
 
 def find_preset(name: str) -> Preset:

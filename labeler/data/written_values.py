@@ -32,9 +32,13 @@ _CONSTANTS = {
 _CHARACTERS = {"n": "\n", "r": "\r", "t": "\t", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _CHARACTERS["0"] = "\0"
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
+_OBJECT = re.compile(r"<[A-Za-z][\w.]*:\s*(?=[\[{])")
+"""The beginning of an object that Haystack prints as ``<Document: {...}>``."""
+_CALL = r"[A-Za-z_][\w.]{0,99}\((?:\s*[\[({]|[a-z_]\w{0,99}[=:])"
+_OPENING = re.compile(rf'[\[{{(]|"\s*[\[{{]|{_CALL}')
 _START = re.compile(
-    r"""(?:[\[({]\s*+)++(?:[bru]?['"]|(?:None|null|nan|NaN)\s*[,\])}]|[A-Za-z_][\w.]*\("""
-    r"|<[\w. ]+ at 0x)|array\(\s*\["
+    r"""(?:[\[({]\s*+)++(?:[bru]?['"]|[“‘„«]|(?:None|null|nan|NaN)\s*[,\])}]|[A-Za-z_][\w.]*\("""
+    rf"|<[\w. ]+(?: at 0x|:))|{_CALL}"
 )
 """How a list or an object begins; a text such as ``[1] Harbour rules`` does not."""
 _ELIDED = "..."
@@ -57,7 +61,7 @@ def written_value(text: str) -> Any:  # noqa: ANN401 - any JSON
         Unreadable: it begins like a list, and is cut off, of another form or too large.
     """
     text = text.strip()
-    if not text.startswith(("[", "{", "(", "array(")):
+    if not _OPENING.match(text):
         raise NotWritten
     if len(text) > _LONGEST or has_too_many_parts(text):
         raise Unreadable("it is too large")
@@ -65,6 +69,8 @@ def written_value(text: str) -> Any:  # noqa: ANN401 - any JSON
         value = load_json(text)
     except (ValueError, RecursionError):
         value = _printed(text)
+    if isinstance(value, str):  # JSON in JSON
+        return written_value(value)
     if not isinstance(value, list | dict):
         raise NotWritten
     return value
@@ -75,12 +81,22 @@ def _printed(text: str) -> Any:  # noqa: ANN401 - any JSON
     try:
         value = reader.value(_DEEPEST)
     except ValueError as error:
-        if _START.match(text) or reader.is_too_deep:
+        if (_START.match(text) and not _goes_on(text)) or reader.is_too_deep:
             raise Unreadable(str(error)) from error
         raise NotWritten from error
     if not reader.is_at_end:
         raise NotWritten
     return value
+
+
+def _goes_on(text: str) -> bool:
+    """Return True if words follow the bracket that closes the first one of a text."""
+    depth = 0
+    for mark in re.finditer(r"[\[({})\]]", text):
+        depth += 1 if mark[0] in _CLOSING else -1
+        if not depth:
+            return bool(re.match(r"\s*[^\s\[({,]", text[mark.end() :]))
+    return False
 
 
 class _Reader:
@@ -115,6 +131,11 @@ class _Reader:
         for opening in _CLOSING:
             if self._skip(opening):
                 return self._parts(opening, levels - 1)
+        if self._take(_OBJECT):
+            value = self.value(levels - 1)
+            if not self._skip(">"):
+                raise self._fault()
+            return value
         name = self._take(_NAME)
         if name and name[0] in _CONSTANTS:
             return _CONSTANTS[name[0]]

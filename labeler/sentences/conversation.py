@@ -29,10 +29,12 @@ _SPEAKERS: Mapping[str, Speaker] = {
     **dict.fromkeys(("user", "human"), "user"),
     **dict.fromkeys(("assistant", "ai", "agent", "bot", "model", "chatbot", "gpt"), "assistant"),
     "aimessagechunk": "assistant",
+    "request": "user",
+    "response": "assistant",
 }
-_TOOLS = frozenset({"tool", "function", "ipython"})
+_TOOLS = frozenset({"tool", "function", "ipython", "observation"})
 _INSTRUCTIONS = frozenset({"system", "developer"})
-_ROLE = ("role", "message.role", "speaker", "from", "type")
+_ROLE = ("role", "message.role", "speaker", "from", "type", "kind")
 _WRAPPERS = ("message", "kwargs", "data")
 """Fields in which some systems wrap a message."""
 
@@ -103,14 +105,19 @@ def read_messages(value: object, name: str, where: str) -> list[Message]:
     if role in _INSTRUCTIONS:
         return []
     if role not in _SPEAKERS and role not in _TOOLS:
-        return _items(value, f"{where}: {name} has the role {role!r:.40}; {_TURNS}")
+        return _items(
+            {**value, "type": role}, f"{where}: {name} has the role {role!r:.40}; {_TURNS}"
+        )
     speaker = _SPEAKERS.get(role)
     content = message_content(value)
     if speaker is None and (content is None or not (content.text or content.results)):
         return _results(tool_result({**value, "type": None}) or Content())
     if content is None:
         raise _wrong(f"{where}: {name} has no text; {_TURNS}")
-    results = _results(content)
+    called = value.get("toolInvocations")
+    calls = called if isinstance(called, list | tuple) else ()
+    returned = (tool_result(one) for one in calls if isinstance(one, Mapping) and returns(one))
+    results = [*_results(content), *(one for found in returned if found for one in _results(found))]
     if not content.text.strip():
         return results
     if speaker is None:

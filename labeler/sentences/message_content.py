@@ -17,22 +17,27 @@ _DEEPEST = 8
 _TEXTS = frozenset({"text", "input_text", "output_text", "refusal"})
 _EVIDENCE = frozenset({"search_result", "document"})
 """Types of parts that hold a text with its title."""
-_RESULTS = ("_result", "_output", "_response")
+_RESULTS = ("_result", "_output", "_response", "_return")
 """Ends of the types of parts with what a tool returned."""
-_SILENT = ("_use", "_call", "thinking", "reasoning", "reasoning_content", "cache_point", "thought")
+_SILENT = (
+    *("_use", "_call", "_invocation", "thinking", "reasoning", "reasoning_content", "thought"),
+    *("cache_point", "system_prompt", "retry_prompt", "step_start"),
+)
 """Ends of the types of parts that nobody reads: calls, thoughts and marks."""
 _MEDIA = frozenset(
     ("image", "image_url", "input_image", "image_file", "audio", "input_audio", "video", "file")
 ) | {"input_file", "inline_data", "file_data", "media", "bytes"}
 _UNTYPED = frozenset(
     ("tool_result", "function_response", "tool_use", "function_call", "reasoning_content", "json")
-) | {"cache_point", "thought", "search_result", "document"}
+) | {"cache_point", "thought", "search_result", "document", "tool_call", "tool_call_result"}
 """Fields that are types of parts without a ``type``, next to those of media."""
 _CONTENT = (
     *("text", "content", "message.content", "parts", "contents", "message.contents", "blocks"),
     *("value", "message_content", "message_content.text"),
 )
 """Names of a content, in their order."""
+_KINDS = ("type", "part_kind", "message_content.type")
+"""Names of a part's type."""
 _OUTPUT = ("output", "outputs", "result", "results")
 _RESULT = ("content", *_OUTPUT, "response", "source", "json", "data", "text")
 _UNKNOWN = "part"
@@ -114,7 +119,7 @@ def _part(part: object, levels: int) -> Content | None:
 
 def part_type(part: Mapping[str, Any]) -> str:
     """Return the type of a part in snake case: as it says, or by a field of that name."""
-    given = part.get("type", part.get("message_content.type"))
+    given = next((part[name] for name in _KINDS if name in part), None)
     if isinstance(given, str):
         return snake_case(given)
     fields = map(snake_case, map(str, part))
@@ -128,7 +133,8 @@ def _is_typical(name: str) -> bool:
 def returns(part: Mapping[str, Any]) -> bool:
     """Return True for a part or an item that holds what a tool returned."""
     kind = part_type(part)
-    is_call = kind.endswith("_call") and _first(part, _OUTPUT) is not None
+    is_call = kind.endswith("_call") or not {"toolCallId", "tool_call_id"}.isdisjoint(part)
+    is_call = is_call and _first(part, _OUTPUT) is not None
     return kind.endswith(_RESULTS) or kind in _EVIDENCE or is_call
 
 
