@@ -12,16 +12,31 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from labeler.catalog import snake_case
+from labeler.data.written_values import NotWritten, Unreadable, written_value
 from labeler.sentences.message_content import read_content
 
 _TEXTS = ("page_content", "content", "text", "chunk", "body", "passage", "snippet")
 """Names of a document's text, in their order."""
 _TEXT_WORDS = frozenset(
-    (*_TEXTS, "contents", "paragraph", "excerpt", "sentences", "texto", "texte", "contenido")
+    (
+        *_TEXTS,
+        "contents",
+        "context",
+        "ctx",
+        "evidence",
+        "sentence",
+        "article",
+        "paragraph",
+        "excerpt",
+        "sentences",
+        "texto",
+        "texte",
+        "contenido",
+    )
 ) | frozenset(("contenu", "inhalt", "内容", "正文", "文本", "本文", "テキスト"))
 """Last words of further names, such as ``chunk_text``."""
 _OF_FIELD = re.compile(r"_(?:t|txt|s|ss|en|de|fr|es|pt|it|zh|ja)$")
-"""Ends of names that say type or language of a text, such as ``content_en`` and Solr's ``text_t``."""
+"""Ends of names that say type or language of a text, such as ``content_en`` or ``text_t``."""
 _WHOLE = frozenset({"document", "doc"})
 """Names of a text or of a wrapper."""
 _TITLE_WORDS = frozenset({"title", "titel", "titre", "titulo", "título", "标题", "タイトル"})
@@ -284,6 +299,13 @@ def documents_of(value: object, *, named: bool = False) -> Found:
         value: a list of documents, an object that holds one, or a single document.
         named: True to accept only a list under a known name, as the answer of a chain may have.
     """
+    if isinstance(value, str):
+        try:
+            value = written_value(value)
+        except NotWritten:
+            pass
+        except Unreadable:
+            return Found((), 1)
     if value in (None, "", [], {}):
         return Found()
     if isinstance(value, list | tuple):

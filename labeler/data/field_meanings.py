@@ -96,8 +96,11 @@ def mappings(columns: Mapping[str, Any]) -> dict[str, str]:
                 ranked.get(field, (1 << 9, "", None)), (rank, path, value), key=lambda one: one[0]
             )
     wanted = [name for name in (*REQUIRED, "reference") if not _fits(name, columns.get(name))]
+    others = [
+        name for name, value in columns.items() if isinstance(name, str) and value is not None
+    ]
     for name in wanted:  # perhaps misspelled
-        if name not in ranked and (close := get_close_matches(name, map(str, columns), 1, _LIKE)):
+        if name not in ranked and (close := get_close_matches(name, others, 1, _LIKE)):
             ranked[name] = (0, close[0], columns[close[0]])
     found = {name: ranked[name][1:] for name in wanted if name in ranked}
     # A text is one document, unless a separator is named.
@@ -125,4 +128,4 @@ def _fits(field: str, value: object) -> bool:
     if field == "documents":
         return isinstance(value, str | list | tuple | Mapping)
     is_list = isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
-    return isinstance(value, str) or (field == "reference" and is_list)
+    return isinstance(value, str) or (field == "reference" and is_list and bool(value))

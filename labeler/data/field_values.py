@@ -172,8 +172,10 @@ def _reference(value: object) -> object:
     listed = written_or_same(value)
     if isinstance(listed, Mapping):  # as data sets of questions have them
         listed = listed.get("text", listed)
-    if isinstance(listed, list | tuple) and listed and all(isinstance(one, str) for one in listed):
-        return "\n".join(dict.fromkeys(listed))
+    if isinstance(listed, list | tuple):
+        listed = [one for one in listed if one is not None]
+        if all(isinstance(one, str) for one in listed):
+            return "\n".join(dict.fromkeys(listed)) or None
     return _said(value, "response")
 
 

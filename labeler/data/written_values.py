@@ -37,7 +37,7 @@ _OBJECT = re.compile(r"<[A-Za-z][\w.]*:\s*(?=[\[{])")
 _CALL = r"[A-Za-z_][\w.]{0,99}\((?:\s*[\[({]|[a-z_]\w{0,99}[=:])"
 _OPENING = re.compile(rf'[\[{{(]|"\s*[\[{{]|{_CALL}')
 _START = re.compile(
-    r"""(?:[\[({]\s*+)++(?:[bru]?['"]|[“‘„«]|(?:None|null|nan|NaN)\s*[,\])}]|[A-Za-z_][\w.]*\("""
+    r"""(?:[\[({]\s*+)++(?:[bru]?['"]|[\u2018\u201c\u201e«]|(?:None|null|nan|NaN)\s*[,\])}]|[A-Za-z_][\w.]*\("""
     rf"|<[\w. ]+(?: at 0x|:))|{_CALL}"
 )
 """How a list or an object begins; a text such as ``[1] Harbour rules`` does not."""

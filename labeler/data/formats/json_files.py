@@ -38,7 +38,7 @@ def read_json(name: str) -> Iterator[Raw]:
     """Read the rows of a JSON file: an array, an object, or JSON Lines.
 
     An object is one row if it has a question and a response. Else its rows are the only list of
-    objects in it that have these, or those of a table by columns, see
+    objects in it that have these, or its fields that have them, or those of a table by columns, see
     :func:`labeler.data.formats.objects.rows_of_columns`.
 
     Raises:
@@ -90,8 +90,14 @@ def _rows(name: str, value: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:
     """
     if value.keys() >= _EVALUATIONS and all(_are_objects(value[one]) for one in _EVALUATIONS):
         return "", _joined(**{one: value[one] for one in _EVALUATIONS})
+    if value and all(isinstance(row, dict) and has_fields(row) for row in value.values()):
+        return "", [{"id": name, **row} for name, row in value.items()]
     if has_fields(value):
         return "", rows_of_columns(value) or [value]
+    return _list_of_rows(name, value)
+
+
+def _list_of_rows(name: str, value: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:
     lists = dict(_lists(value, ""))
     fitting = [path for path, rows in lists.items() if has_fields(rows[0])]
     if len(fitting) > 1:
@@ -105,6 +111,8 @@ def _rows(name: str, value: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:
         return "", table
     if len(lists) == 1 and not any(isinstance(part, str) for part in value.values()):
         return next(iter(lists.items()))
+    if len(empty := [one for one, part in value.items() if part == []]) == 1 and not lists:
+        return empty[0], []
     return "", [value]
 
 
