@@ -205,17 +205,18 @@ def _list(text: str, name: str, where: str) -> object:
         ) from error
 
 
-def with_metadata(own: object, more: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any JSON
-    """Return a row's metadata with more of it, unless it is of a form that no row can have.
+def with_metadata(own: object, more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row's metadata with more of it.
 
     Args:
-        own: the column ``metadata``: an object, the same as text, or another text.
+        own: the column ``metadata``: an object, the same as text, or another value, which is kept
+            under the column's name.
         more: further metadata; the row's own counts more.
     """
-    own = written_or_same(own)
-    if isinstance(own, str):
-        own = {"metadata": own}
-    return {**more, **(own or {})} if own is None or isinstance(own, Mapping) else own
+    read = written_or_same(own)
+    if not isinstance(read, Mapping):
+        read = {} if own is None else {"metadata": own}
+    return {**more, **read}
 
 
 _READERS: dict[str, Callable[[object], object]] = {
@@ -224,6 +225,5 @@ _READERS: dict[str, Callable[[object], object]] = {
     "reference": _reference,
     "history": written_or_same,
     "tool_outputs": written_or_same,
-    "metadata": lambda value: with_metadata(value, {}),
 }
 """Readers of the fields that are no lists."""

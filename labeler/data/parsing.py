@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from labeler.data.field_values import REQUIRED, documents_in
+from labeler.data.field_values import REQUIRED, documents_in, with_metadata
 from labeler.data.row_limits import check_columns, check_texts
 from labeler.errors import BadRow, kind_of
 from labeler.labels.signature import canonical_json, digest
@@ -201,11 +201,8 @@ def metadata_of(row: Mapping[str, Any], where: str) -> dict[str, Any]:
     Raises:
         BadRow: the metadata cannot be written as JSON.
     """
-    own = row.get("metadata")
-    if own is not None and not isinstance(own, dict):
-        raise _wrong_type(where, "'metadata' must be an object")
     extra = {name: value for name, value in row.items() if name not in _FIELDS}
-    return _require_json({**extra, **(own or {})}, where)
+    return _require_json(with_metadata(row.get("metadata"), extra), where)
 
 
 def _require_json(columns: dict[str, Any], where: str) -> dict[str, Any]:

@@ -136,7 +136,7 @@ class RowFile:
         self.notices: dict[str, str] = {}
         self.names = [str(path) for path in paths]
         self._sources: list[str | list[Line]] = [
-            name if is_rereadable(name) else list(read_lines(name))
+            name if is_rereadable(name) else _read_once(name)
             for path in paths
             for name in row_files(str(path))
         ]
@@ -190,6 +190,12 @@ class RowFile:
                     else:
                         parse = partial(converter.row_of_line, line)
                         yield KnownRow(line.where, known.digests, known.label, parse)
+
+
+def _read_once(name: str) -> list[Line]:
+    lines = list(read_lines(name))
+    check_file(name, lines[0].content if lines else b"")
+    return lines
 
 
 _PORTION, _PORTION_BYTES = 64, 1 << 20

@@ -69,7 +69,6 @@ def test_a_row_becomes_an_example(tmp_path: Path) -> None:
         (line(documents=["D.", 7]), "wrong_type", r"documents\[1\] must be a text, got a number"),
         (line(id=True), "wrong_type", "'id' is a [a-z]+; it must be a text or a whole number"),
         (line(id=""), "wrong_type", "'id' is empty"),
-        (line(metadata=[]), "wrong_type", "'metadata' must be an object"),
         (
             line(documents_sentences=[[3]]),
             "wrong_type",

@@ -139,8 +139,12 @@ def is_rereadable(name: str) -> bool:
     return name.startswith(HUB) or is_remote(name) or Path(name).is_file() or Path(name).is_dir()
 
 
-def check_file(name: str) -> None:
+def check_file(name: str, start: bytes = b"") -> None:
     """Reject a file that holds no rows by its name or its first bytes, such as a spreadsheet.
+
+    Args:
+        name: the file.
+        start: the first bytes of a source that cannot be read twice.
 
     Raises:
         UsageError: it is a spreadsheet, another binary file, or UTF-16.
@@ -148,7 +152,6 @@ def check_file(name: str) -> None:
     if name.startswith(HUB):
         return
     suffix = _suffix(name)
-    start = b""
     if format_of(name) in _TEXT_FORMATS and Path(name).is_file():
         with contextlib.suppress(OSError), Path(name).open("rb") as file:
             start = file.read(_LONGEST_MAGIC)

@@ -43,7 +43,12 @@ def _separator(name: str) -> str:
     return ";" if semicolons >= tabs else "\t"
 
 
-_NAMED = re.compile(rb"sep=([,;\t|])\s*$")
+_NAMED = re.compile(rb'"?sep=([,;\t|])"?\s*$', re.IGNORECASE)
+
+
+def _is_separator(cells: Sequence[str]) -> bool:
+    """Return True for the line that names the separator."""
+    return cells[0].lower().startswith("sep=") and not any(cells[1:])
 
 
 def read_tsv(name: str) -> Iterator[Raw]:
@@ -68,7 +73,7 @@ def _read(name: str, delimiter: str) -> Iterator[Raw]:
                 cells = next(reader, None)
                 if cells is None:
                     return
-                if not any(cells) or (names is None and cells == ["sep=", ""]):
+                if not any(map(str.strip, cells)) or (names is None and _is_separator(cells)):
                     continue
                 if names is None:
                     names = _header(cells, lines.where)
