@@ -146,8 +146,8 @@ class RowsOptions:
         str | None,
         Option(
             "Columns of ragas, deepeval, langchain, llamaindex, haystack, inspect_ai, ragchecker, "
-            "ragbench, ragas_multi_turn, deepeval_conversation, mtrag or openai_messages; by "
-            "default those that fit."
+            "ragbench, ragas_multi_turn, deepeval_conversation, mtrag, openai_messages, sharegpt "
+            "or gemini; by default those that fit."
         ),
     ] = None
     split_documents: Annotated[

@@ -56,6 +56,23 @@ CALLS: dict[str, list[Any]] = {
         {"type": "function_call", "call_id": "1", "name": "measure", "arguments": "{}"},
         {"type": "function_call_output", "call_id": "1", "output": RESULT},
     ],
+    "Haystack": [
+        {"role": "tool", "content": [{"tool_call_result": {"result": RESULT, "origin": {}}}]},
+    ],
+    "ShareGPT": [
+        {"from": "function_call", "value": "{}"},
+        {"from": "observation", "value": RESULT},
+    ],
+    "Pydantic AI": [
+        {"kind": "response", "parts": [{"part_kind": "tool-call", "args": "{}"}]},
+        {"kind": "request", "parts": [{"part_kind": "tool-return", "content": RESULT}]},
+    ],
+    "Vercel, parts": [
+        {"role": "assistant", "parts": [{"type": "tool-x", "toolCallId": "1", "output": RESULT}]},
+    ],
+    "Vercel, before": [
+        {"role": "assistant", "toolInvocations": [{"toolCallId": "1", "result": RESULT}]},
+    ],
     "Gemini": [
         {"role": "model", "parts": [{"functionCall": {"name": "measure", "args": {}}}]},
         {

@@ -27,6 +27,13 @@ SHAPES: dict[str, tuple[Any, tuple[str, ...]]] = {
     "chunk_text": ([{"chunk_id": "c1", "chunk_text": t} for t in PLAIN], PLAIN),
     "Chinese": ([{"标题": "Harbour", "内容": QUAY}, {"正文": OAK}], TITLED),
     "LlamaIndex": ([{"node": {"id_": "1", "text": t}, "score": 0.5} for t in PLAIN], PLAIN),
+    "searches at once": (
+        {"responses": [{"hits": {"hits": [{"_source": {"text": t}}]}} for t in PLAIN]},
+        PLAIN,
+    ),
+    "a table": ({"columns": ["id", "text"], "rows": [["1", QUAY], ["2", OAK]]}, PLAIN),
+    "fields by type": ([{"id": "1", "text_t": [QUAY]}, {"Description": OAK}], PLAIN),
+    "segments": ({"records": [{"segment": {"content": t}, "score": 1} for t in PLAIN]}, PLAIN),
     "Haystack": ({"retriever": {"documents": [{"content": t, "meta": {}} for t in PLAIN]}}, PLAIN),
     "Elasticsearch": (
         {

@@ -233,6 +233,16 @@ def test_the_only_list_that_fits_is_the_rows(form: str, tmp_path: Path) -> None:
     assert any(f"rows are read from {place!r}" in text for text in rows.notices.values())
 
 
+def test_rows_by_name_have_their_names_as_ids(tmp_path: Path) -> None:
+    """An object of rows; one with an empty list has none."""
+    path = tmp_path / "rows.json"
+    row = {"input": "Q?", "actual_output": "R.", "retrieval_context": ["D."]}
+    path.write_text(json.dumps({"a": row, "b": row}), encoding="utf-8")
+    assert [one.content.id for one in open_rows(path)] == ["a", "b"]
+    path.write_text('{"time": 3, "results": []}', encoding="utf-8")
+    assert not list(open_rows(path))
+
+
 def test_two_lists_of_rows_are_refused_by_name(tmp_path: Path) -> None:
     """With a command that writes one of them."""
     path = tmp_path / "results.json"
@@ -295,10 +305,11 @@ def test_another_binary_file_is_refused_by_name(start: bytes, says: str, tmp_pat
         list(open_rows(tmp_path / "rows.jsonl"))
 
 
-def test_empty_lines_and_separators_of_excel_are_no_rows(tmp_path: Path) -> None:
+@pytest.mark.parametrize("first", ["sep=;", '"sep=;"', "SEP=;"])
+def test_empty_lines_and_separators_of_excel_are_no_rows(first: str, tmp_path: Path) -> None:
     """Of a CSV file; a byte order mark may stand before them."""
     path = tmp_path / "rows.csv"
-    lines = ["sep=;", "question;documents;response", "", "Q?;['D.'];R.", ";;", ";;"]
+    lines = [first, "question;documents;response", "", "Q?;['D.'];R.", ";;", "  ; ;"]
     path.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(lines).encode())
     assert examples(path) == [("Q?", ["D."], "R.")]
 

@@ -94,6 +94,8 @@ def test_documents_written_as_text_are_read(form: str, source: str, tmp_path: Pa
         ('["The quay is 90 m long.", "It was bu', "cut off"),
         ("['The quay is 90 m long', 'It", "cut off"),
         ("['It's long.', 'b']", "goes on with"),
+        ("['It's long [1] and", "goes on with"),
+        ("[\u201ca\u201d, \u201cb\u201d]", "goes on with"),
         ("['a', nan]", r"documents\[1\] must be a text, got null"),
         ("[1, 2]", r"documents\[0\] must be a text, got a number"),
         ("['a' ... 'b']", "goes on with"),
@@ -120,6 +122,9 @@ def test_a_list_that_cannot_be_read_is_refused_by_name(text: str, says: str) -> 
     "text",
     [
         "[1] Harbour rules, see 2.",
+        '["Harbour" rules] are known',
+        '("Quay" in English) is long',
+        "f(x=3) is a call",
         "[Note] The quay is long.",
         "[1, 2] show it.",
         "[[1]] says so",
@@ -152,6 +157,11 @@ def test_a_text_that_merely_begins_with_a_bracket_stays_a_text(text: str) -> Non
         ("{'a', 'b'}", ["a", "b"]),
         ("('a',)", ["a"]),
         ("[]", []),
+        ('"[\\"a\\", \\"b\\"]"', ["a", "b"]),
+        ("[<Document: {'content': 'a', 'meta': {}}>]", [{"content": "a", "meta": {}}]),
+        ("deque(['a', 'b'])", ["a", "b"]),
+        ("Index(['a'], dtype='object')", ["a"]),
+        ("Document(page_content='a', metadata={})", {"page_content": "a", "metadata": {}}),
     ],
 )
 def test_values_are_those_that_were_written(text: str, value: object) -> None:
@@ -185,3 +195,6 @@ def test_other_fields_are_read_from_texts_too() -> None:
     (read,) = open_rows([{**row, "documents": ["D."], "metadata": "a remark"}])
     assert isinstance(read.content, Example)
     assert read.content.metadata["metadata"] == "a remark"
+    (read,) = open_rows([{**row, "documents": ["D."], "metadata": "[1, 2]", "reference": [None]}])
+    assert isinstance(read.content, Example)
+    assert (read.content.metadata["metadata"], read.content.reference) == ("[1, 2]", None)
