@@ -237,7 +237,7 @@ def _by_columns(value: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     names = value.get("columns")
     rows = next((value[name] for name in _ROWS if isinstance(value.get(name), list)), ())
     if isinstance(names, list) and rows and all(isinstance(row, list) for row in rows):
-        heads = [one.get("name") if isinstance(one, Mapping) else one for one in names]
+        heads = [str(one.get("name") if isinstance(one, Mapping) else one) for one in names]
         return [dict(zip(heads, row, strict=False)) for row in rows]
     sizes = {len(part) if isinstance(part, list | tuple) else -1 for part in value.values()}
     if len(sizes) != 1 or -1 in sizes or not any(map(_is_column, value, value.values())):
