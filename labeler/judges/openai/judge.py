@@ -28,7 +28,10 @@ class OpenAIWire:
     async def send(self, asked: Request) -> Reply:
         """Request a completion."""
         response = await self._chat.send(request_body(*asked[:4], cached=asked.cached))
-        return Reply(parse_completion(response.content), response.headers)
+        completion = parse_completion(response.content)
+        if completion is None or completion.error is not None:
+            response.spoil()  # as after an error status
+        return Reply(completion, response.headers)
 
     def observe(self, error: Exception) -> FailedRequest:
         """Describe an error."""
