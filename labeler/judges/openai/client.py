@@ -31,6 +31,7 @@ from labeler.judges.openai.transport import (
     ReadResponse,
     causes,
     certificates,
+    is_garbled,
     is_oversized,
     is_timeout,
     is_unconnected,
@@ -241,6 +242,8 @@ def _kind_of(error: Exception) -> ErrorKind:
         return "unconnected"
     if is_timeout(error):
         return "timeout"
+    if is_garbled(error):
+        return "garbled"
     wired = any(isinstance(cause, APIConnectionError | HTTPError) for cause in causes(error))
     return "connection" if wired else "not_json"
 

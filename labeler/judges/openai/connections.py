@@ -7,16 +7,26 @@ time-out, would be taken for the answer to the next request on the connection.
 from __future__ import annotations
 
 import asyncio
+import math
+import re
 from http import HTTPStatus
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from aiohttp import ClientResponse, TCPConnector
-from aiohttp.connector import Connection
+
+if TYPE_CHECKING:
+    from aiohttp.client_proto import ResponseHandler
+    from aiohttp.connector import Connection
 
 _REST = 0.25
 """Seconds before a connection is used again, in which a doubled answer would arrive."""
 _TURNS = 2
 """Turns of an event loop after which it has delivered all bytes that the system had received."""
+_LONGEST_HEAD = 1 << 20
+"""Bytes in which the end of the headers is looked for; the reader accepts fewer."""
+_INTERIM = re.compile(rb"HTTP/1\.\d 1\d\d")
+_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,18})[ \t]*(?:\r\n|$)", re.IGNORECASE)
+_CHUNKED = re.compile(rb"\r\ntransfer-encoding:", re.IGNORECASE)
 
 
 class CleanConnector(TCPConnector):
@@ -25,23 +35,22 @@ class CleanConnector(TCPConnector):
     After the first of them no connection is kept: later bytes may come too late to be noticed.
     """
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, **settings: Any) -> None:  # noqa: ANN401 - of the base
         super().__init__(**settings)
         self._resting: dict[LentConnection, asyncio.TimerHandle] = {}
         self._keeps = True
 
-    async def connect(self, *args: Any, **kwargs: Any) -> Connection:
+    async def connect(self, *args: Any, **kwargs: Any) -> Connection:  # noqa: ANN401 - of the base
         """Return a new connection, or one that has rested since its answer."""
         while True:
             connection = await super().connect(*args, **kwargs)
             for _ in range(_TURNS):
                 await asyncio.sleep(0)
             if _is_clean(connection):
-                cast("asyncio.Transport", connection.transport).set_protocol(connection.protocol)  # type: ignore[arg-type]
                 return cast("Connection", LentConnection(connection, self))
             connection.close()
 
-    async def close(self, **kwargs: Any) -> None:
+    async def close(self, **kwargs: Any) -> None:  # noqa: ANN401 - of the base
         """Close all connections, resting ones too."""
         closed = []
         for lent, timer in self._resting.items():
@@ -54,8 +63,7 @@ class CleanConnector(TCPConnector):
         await asyncio.gather(*filter(None, closed), return_exceptions=True)
 
     def rest(self, lent: LentConnection) -> None:
-        """Keep a connection from being used again for a while, and watch it until then."""
-        lent.transport.set_protocol(_Watch(lent.protocol, self))
+        """Keep a connection from being used again for a while."""
         loop = asyncio.get_running_loop()
         self._resting[lent] = loop.call_later(_REST, self._end_rest, lent)
 
@@ -72,10 +80,14 @@ class CleanConnector(TCPConnector):
 
 
 class LentConnection:
-    """A connection whose release begins its rest; everything else is its own."""
+    """A connection for one answer; its release begins its rest, everything else is its own."""
 
     def __init__(self, connection: Connection, connector: CleanConnector) -> None:
         self.connection, self._connector = connection, connector
+        found = self.transport.get_protocol()
+        self._gate = found if isinstance(found, _Gate) else _Gate(self.protocol, connector)
+        self._gate.open()
+        self.transport.set_protocol(self._gate)
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - of the connection
         return getattr(self.connection, name)
@@ -83,6 +95,7 @@ class LentConnection:
     def release(self) -> None:
         """Begin the rest, unless the connection is to be closed."""
         if _is_clean(self.connection):
+            self._gate.shut()
             self._connector.rest(self)
         else:
             self.connection.close()
@@ -105,22 +118,74 @@ class LentResponse(ClientResponse):
             self._reader.force_close()
 
 
-class _Watch(asyncio.Protocol):
-    """Closes a connection on which anything arrives while no answer is due."""
+class _Gate(asyncio.Protocol):
+    """Passes one answer on to its reader, up to the length that its headers state.
 
-    def __init__(self, reader: asyncio.Protocol, connector: CleanConnector) -> None:
+    The reader would discard an answer with the bytes after it.
+    """
+
+    def __init__(self, reader: ResponseHandler, connector: CleanConnector) -> None:
         self._reader, self._connector = reader, connector
+        self.pause_writing, self.resume_writing = reader.pause_writing, reader.resume_writing  # type: ignore[method-assign]
+
+    def open(self) -> None:
+        """Let the next answer pass."""
+        self._head = b""
+        self._left: float | None = None
+        self._is_open = True
+
+    def shut(self) -> None:
+        """Let nothing pass."""
+        self._is_open = False
 
     def data_received(self, data: bytes) -> None:
-        del data
-        self._connector.keep_none()
-        cast("Any", self._reader).close()
+        """Pass on what belongs to the answer."""
+        excess = self._excess(data) if self._is_open else len(data)
+        if excess:
+            self._connector.keep_none()
+            self._reader.force_close()
+        if self._is_open:
+            self._reader.data_received(data[: len(data) - excess])
+        else:
+            self._reader.close()
 
-    def eof_received(self) -> bool | None:
-        return self._reader.eof_received()
+    def eof_received(self) -> None:
+        """Pass it on."""
+        self._reader.eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Pass it on."""
         self._reader.connection_lost(exc)
+
+    def _excess(self, data: bytes) -> int:
+        """Return how many of the next bytes come after the answer."""
+        if self._left is None:
+            self._head += data
+            self._left = _left_after(self._head)
+        else:
+            self._left -= len(data)
+        excess = -min(0, self._left or 0)
+        if excess:
+            self._left = 0
+        return int(excess)
+
+
+def _left_after(received: bytes) -> float | None:
+    """Return the bytes of an answer that are to come, negative for bytes after it.
+
+    Args:
+        received: the answer from its first byte on.
+
+    Returns:
+        Infinity if no length is stated; ``None`` before the end of the headers.
+    """
+    head, end, body = received.partition(b"\r\n\r\n")
+    while end and _INTERIM.match(head):
+        head, end, body = body.partition(b"\r\n\r\n")
+    if not end:
+        return math.inf if len(received) > _LONGEST_HEAD else None
+    length = None if _CHUNKED.search(head) else _LENGTH.search(head)
+    return int(length[1]) - len(body) if length else math.inf
 
 
 def _is_clean(connection: Connection) -> bool:

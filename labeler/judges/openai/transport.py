@@ -18,6 +18,8 @@ from typing import Any, NamedTuple, cast
 from aiohttp import (
     ClientConnectorError,
     ClientHttpProxyError,
+    ClientPayloadError,
+    ClientResponseError,
     ClientSession,
     ClientTimeout,
     ConnectionTimeoutError,
@@ -43,6 +45,7 @@ from openai._vendor.httpx_aiohttp.transport import AiohttpTransport
 
 from labeler.errors import UsageError
 from labeler.judges.openai.access import NoKey
+from labeler.judges.openai.body import has_value
 from labeler.judges.openai.connections import CleanConnector, LentResponse
 from labeler.judges.openai.masking import remember_key
 from labeler.judges.openai.network import Proxy
@@ -67,7 +70,7 @@ _SLICE = 1 << 10
 _GZIP = b"\x1f\x8b"
 """The first bytes of a member of gzip."""
 _HEADERS = frozenset({8, 15})
-"""Low halves of the first byte of zlib's header and of gzip's; deflate without header has others."""
+"""Low halves of the first byte of the headers of zlib and gzip; deflate without one has others."""
 _ANY_HEADER = zlib.MAX_WBITS | 32
 """Asks zlib to read the header of gzip or its own."""
 _REPLACED = frozenset({b"content-encoding", b"content-length", b"set-cookie"})
@@ -161,10 +164,17 @@ class Posts:
             session = self._connections.client = self._connections.get_client()
         async with session.post(url, headers=headers, data=data, **self._settings) as response:
             encoding = ", ".join(response.headers.getall("content-encoding", ()))
-            pieces = response.content.iter_chunked(_CHUNK)
-            body = b"".join([piece async for piece in _limited(pieces, encoding, LARGEST_BODY)])
             spoil = cast("LentResponse", response).spoil
-            return ReadResponse(response.status, response.headers, body, spoil)
+            pieces = []
+            try:
+                arriving = response.content.iter_chunked(_CHUNK)
+                async for piece in _limited(arriving, encoding, LARGEST_BODY):
+                    pieces.append(piece)  # noqa: PERF401 - they are kept if the next one is missing
+            except (ClientPayloadError, DecodingError):
+                if not has_value(b"".join(pieces)):
+                    raise
+                spoil()
+            return ReadResponse(response.status, response.headers, b"".join(pieces), spoil)
 
 
 async def _decoded(pieces: AsyncIterable[bytes], encoding: str) -> AsyncIterator[bytes]:
@@ -262,9 +272,7 @@ class _LimitedStream(AsyncByteStream):
         await self._response.aclose()
 
 
-async def _limited(
-    pieces: AsyncIterable[bytes], encoding: str, limit: int
-) -> AsyncIterator[bytes]:
+async def _limited(pieces: AsyncIterable[bytes], encoding: str, limit: int) -> AsyncIterator[bytes]:
     """Yield the decoded pieces of a body, up to its limits."""
     size = containers = 0
     async for piece in _decoded(pieces, encoding):
@@ -388,6 +396,12 @@ def missing_key(error: BaseException) -> NoKey | None:
 def is_timeout(error: BaseException) -> bool:
     """Return true if a time limit passed."""
     return any(isinstance(cause, TimeoutError) for cause in causes(error))
+
+
+def is_garbled(error: BaseException) -> bool:
+    """Return true if a response breaks HTTP or its encoding; it was most likely paid for."""
+    garbled = (ClientResponseError, DecodingError)
+    return any(isinstance(cause, garbled) for cause in causes(error))
 
 
 def is_oversized(error: BaseException) -> bool:

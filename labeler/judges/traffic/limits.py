@@ -11,6 +11,9 @@ from typing import Protocol
 from labeler.errors import UsageError
 
 MINUTE = 60.0
+LONGEST_WAIT = 86_400.0
+"""Seconds that a run waits at a server's request before it asks again; longer waits come from
+broken clocks."""
 
 
 class Bucket:
