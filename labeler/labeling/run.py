@@ -23,6 +23,7 @@ from labeler.labeling.engine import Engine, succeeded
 from labeler.labeling.failures import incomplete, repeated, unstorable
 from labeler.labeling.tasks import PromptTasks
 from labeler.labeling.windows import Windowed
+from labeler.labels.metering import unmetered_requests
 from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, Usage
 from labeler.store.protocol import LabelStore
 
@@ -77,6 +78,7 @@ class RunCounts:
         requests: requests sent for new outcomes.
         reasks: answers sent back to the judge.
         usage: tokens of new outcomes.
+        unmetered: requests of new outcomes whose tokens the server did not report.
         spent: cost of all requests; ``None`` before the end.
         failures: messages of the first few failures.
     """
@@ -86,7 +88,7 @@ class RunCounts:
         self.total: int | None = None
         self.origins, self.reasons = Counter[str](), Counter[str]()
         self.repairs, self.broken, self.models = Counter[str](), Counter[str](), Counter[str]()
-        self.requests = self.reasks = 0
+        self.requests = self.reasks = self.unmetered = 0
         self.usage = Usage()
         self.spent: Budget | None = None
         self.failures: list[str] = []
@@ -140,6 +142,7 @@ class RunCounts:
             usage = reply.usage
         if usage:
             self.usage += usage
+        self.unmetered += unmetered_requests(outcome)
         if self.forward:
             self.forward.on_judged(outcome)
 
