@@ -482,6 +482,7 @@ def _begin(
         concurrency=options.concurrency,
         limits=limits,
         retry_failed=options.retry_failed,
+        same_host=options.same_host,
         batch_of=_in_batch(store) if isinstance(options, LabelOptions) else lambda _: None,
         listener=listener,
         trace=_tracer(),

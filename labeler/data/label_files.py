@@ -242,6 +242,8 @@ def to_line(outcome: AnyOutcome) -> str:
 
 class _Reply(msgspec.Struct):
     served_model: str | None = None
+    system_fingerprint: str | None = None
+    host: str | None = None
 
 
 class _Kind(msgspec.Struct):
@@ -266,7 +268,7 @@ class LabelLine:
 
     Attributes:
         text: the line.
-        reply: the model that answered.
+        reply: the model and the host that answered.
         normalised: as of the record.
         violations: the same.
     """

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from hashlib import sha256
+from textwrap import dedent
 from typing import Any
 
 from pydantic import ValidationError
@@ -25,6 +29,8 @@ class FunctionJudge:
 
     def __init__(self, function: Function, *, name: str, version: str) -> None:
         self.spec = JudgeSpec(judge="function", model=f"{name}/{version}")
+        self.source = _source_of(function)
+        """Digest of the function's source, kept with each label."""
         self._function = function
 
     async def label(self, task: Task) -> JudgeReply:
@@ -43,7 +49,8 @@ class FunctionJudge:
                 f"{task.schema.name}: {describe_faults(error, most=3, whole='answer')}",
                 reason="malformed",
             ) from None
-        return JudgeReply(checked, ReplyFacts(served_model=self.spec.model))
+        facts = ReplyFacts(served_model=self.spec.model, system_fingerprint=self.source)
+        return JudgeReply(checked, facts)
 
     def _call(self, task: Task) -> Any:  # noqa: ANN401 - checked by the schema
         try:
@@ -53,6 +60,25 @@ class FunctionJudge:
 
     async def aclose(self) -> None:
         """Nothing to release."""
+
+
+def _source_of(function: Any) -> str | None:  # noqa: ANN401 - any callable
+    """Return a digest of a function's source, or a callable's; ``None`` if it has none.
+
+    Comments, decorators and the layout do not count, nor do functions that it calls.
+    """
+    code = inspect.unwrap(getattr(function, "func", function))  # func: of a partial
+    try:
+        text = dedent(inspect.getsource(code if hasattr(code, "__name__") else type(code)))
+    except (OSError, TypeError):
+        return None
+    with suppress(SyntaxError):  # a lambda in the middle of a line
+        tree = ast.parse(text)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                node.decorator_list.clear()
+        text = ast.unparse(tree)
+    return f"source-{sha256(text.encode()).hexdigest()[:16]}"
 
 
 def judge(name: str, *, version: str | int) -> Callable[[Function], FunctionJudge]:

@@ -120,6 +120,9 @@ class RunOptions(StoreOptions):
 
     PANEL: ClassVar = LIMITS
 
+    same_host: Annotated[
+        bool, Option("Stop if a stored label comes from another host than the one asked.")
+    ] = False
     concurrency: Annotated[int, Option("Maximum requests in flight.", min=1)] = 16
     requests_per_minute: Annotated[
         float | None, Option("Maximum requests per minute; by default the server's limit.")

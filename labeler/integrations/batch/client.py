@@ -319,7 +319,8 @@ class OpenAIBatches:
         where = f"could not {doing} at {self._server.host}"
         if observed.status == _NOT_FOUND and doing in _OF_ONE_BATCH:
             return JudgeError(f"{where}: {_UNKNOWN_BATCH}", reason="not_found")
-        message = f"{where}: {explain(observed, timeout=self.timeout)}"
+        hint = self._server.key_hint(observed)
+        message = f"{where}: {explain(observed, timeout=self.timeout, detail=hint)}"
         if rule.policy in RETRIED:
             return JudgeError(message, reason=rule.reason)
         return FatalJudgeError(message, reason=rule.reason)

@@ -22,7 +22,7 @@ from labeler.errors import UsageError, describe_faults
 from labeler.judges.openai.access import Access, KeyCommand, KeySource
 from labeler.judges.openai.address import NO_KEY, OFFICIAL_URL, host_of, safe_url, usable_key
 from labeler.judges.openai.completion import response_error
-from labeler.judges.openai.error_rules import ErrorKind, ObservedError
+from labeler.judges.openai.error_rules import ErrorKind, ObservedError, find_rule
 from labeler.judges.openai.headers import retry_after
 from labeler.judges.openai.masking import masked, remember_key, remember_value
 from labeler.judges.openai.network import Proxy, read_headers, read_proxy, read_query
@@ -42,6 +42,7 @@ from labeler.judges.openai.transport import (
     refused_by_proxy,
 )
 from labeler.judges.options import ServerOptions
+from labeler.judges.providers import PROVIDERS
 
 WIRE_ERRORS = (
     APIError,
@@ -66,6 +67,18 @@ class Server:
     context: SSLContext
     organization: str | None
     project: str | None
+    key_variables: tuple[str, ...] = ()
+    """Variables of the environment that may hold the key."""
+
+    def key_hint(self, observed: ObservedError) -> str:
+        """Return what is missing if a server rejects requests without a key; "" otherwise."""
+        is_sent = not isinstance(self.key, SecretStr) or self.key.get_secret_value() != NO_KEY
+        refused = observed.kind == "status" and find_rule(observed).reason == "authentication"
+        if is_sent or self.headers or not refused or observed.status == _PROXY_ACCESS:
+            return ""
+        named = " or ".join(self.key_variables)
+        unset = f"{named} is not set, so no key was sent: set it" if named else "no key was sent"
+        return f"{unset}, or give --api-key-command"
 
     def open(self, timeout: float) -> AsyncOpenAI:
         """Open a client on the running event loop.
@@ -149,6 +162,7 @@ def server_of(options: ServerOptions, key: str | KeySource | None) -> Server:
         context=certificates(plain, options.ca_file),
         organization=options.organization,
         project=options.project,
+        key_variables=PROVIDERS[getattr(options, "judge", "openai")].key_variables,
     )
 
 
@@ -253,6 +267,7 @@ def headers_of(error: Exception) -> Mapping[str, str]:
     return error.response.headers if isinstance(error, APIStatusError) else {}
 
 
+_PROXY_ACCESS = 407
 AFTER_WORK = frozenset({408, 500, 502, 504})
 """Statuses that a provider may send although it has answered."""
 _GATEWAY_STATUSES = 520
