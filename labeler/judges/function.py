@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from hashlib import sha256
+from io import StringIO
 from textwrap import dedent
+from tokenize import COMMENT, TokenError, generate_tokens
 from typing import Any
 
 from pydantic import ValidationError
@@ -65,20 +65,18 @@ class FunctionJudge:
 def _source_of(function: Any) -> str | None:  # noqa: ANN401 - any callable
     """Return a digest of a function's source, or a callable's; ``None`` if it has none.
 
-    Comments, decorators and the layout do not count, nor do functions that it calls.
+    Decorators, comments and layout do not count, nor do functions that it calls.
     """
     code = inspect.unwrap(getattr(function, "func", function))  # func: of a partial
     try:
-        text = dedent(inspect.getsource(code if hasattr(code, "__name__") else type(code)))
-    except (OSError, TypeError):
+        lines = inspect.getsource(code if hasattr(code, "__name__") else type(code))
+        tokens = list(generate_tokens(StringIO(dedent(lines)).readline))
+    except (OSError, TypeError, TokenError, SyntaxError):  # a lambda in the middle of a line
         return None
-    with suppress(SyntaxError):  # a lambda in the middle of a line
-        tree = ast.parse(text)
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                node.decorator_list.clear()
-        text = ast.unparse(tree)
-    return f"source-{sha256(text.encode()).hexdigest()[:16]}"
+    words = [token.string.strip() for token in tokens if token.type != COMMENT]
+    if words[0] == "@" and "def" in words:
+        words = words[words.index("def") :]
+    return f"source-{sha256(chr(0).join(filter(None, words)).encode()).hexdigest()[:16]}"
 
 
 def judge(name: str, *, version: str | int) -> Callable[[Function], FunctionJudge]:
