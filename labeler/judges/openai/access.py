@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
-from asyncio.subprocess import DEVNULL, PIPE
+import threading
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from typing import Protocol, TypeAlias, TypeVar
+from subprocess import DEVNULL, PIPE, Popen
+from typing import IO, Protocol, TypeAlias, TypeVar
 
 from httpx2 import Auth, Request, Response
 from pydantic import SecretStr
@@ -27,6 +30,8 @@ _SECONDS = 30.0
 """Seconds that a program may take to print a key."""
 _LARGEST = 1 << 16
 """Bytes of a program's output that are read."""
+_POLL = 0.05
+"""Seconds between two looks at a program, and that the rest of its output may take."""
 
 
 class Answered(Protocol):
@@ -76,39 +81,70 @@ class KeyCommand:
         Raises:
             NoKey: the program cannot be started, fails, takes too long or prints too much.
         """
+        ended = threading.Event()
+        try:
+            return await asyncio.to_thread(self._run, ended)
+        finally:
+            ended.set()
+
+    def _run(self, ended: threading.Event) -> str:
+        """Run the program until it ends, or until nobody waits for it.
+
+        Its own children may keep its pipes open for ever, so their end is not waited for.
+        """
         name = f"--api-key-command: {self._words[0]}"
         try:
-            program = await asyncio.create_subprocess_exec(
-                *self._words, stdin=DEVNULL, stdout=PIPE, stderr=PIPE
+            program = Popen(  # noqa: S603 - the user's own command
+                self._words, stdin=DEVNULL, stdout=PIPE, stderr=PIPE
             )
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or type(error).__name__
             raise NoKey(f"{name} cannot be started: {why}") from None
-        try:
-            async with asyncio.timeout(_SECONDS):
-                output, errors = await asyncio.gather(_read(program.stdout), _read(program.stderr))
-                code = await program.wait()
-        except TimeoutError:
-            raise NoKey(f"{name} did not end within {_SECONDS:g} s") from None
-        finally:
-            if program.returncode is None:
-                program.kill()
-                await program.wait()
-        if code:
-            words = quote(masked(errors.decode(errors="replace")))
-            raise NoKey(f"{name} ended with code {code}" + (f': "{words}"' if words else ""))
-        if len(output) > _LARGEST:
+        output, errors = _Output(program.stdout), _Output(program.stderr)
+        until = time.monotonic() + _SECONDS
+        while program.poll() is None and time.monotonic() < until and not ended.wait(_POLL):
+            if output.is_full or errors.is_full:
+                break
+        code = program.poll()
+        for stream in (output, errors):
+            stream.wait()
+        program.kill()
+        program.wait()
+        if output.is_full or errors.is_full:
             raise NoKey(f"{name} printed more than {_LARGEST} bytes, which is no key")
-        return output.decode(errors="replace").strip()
+        if code is None:
+            raise NoKey(f"{name} did not end within {_SECONDS:g} s")
+        if code:
+            words = quote(masked(errors.text))
+            raise NoKey(f"{name} ended with code {code}" + (f': "{words}"' if words else ""))
+        return output.text.strip()
 
 
-async def _read(stream: asyncio.StreamReader | None) -> bytes:
-    """Read a stream to its end; keep little more than the largest output."""
-    kept = b""
-    while stream is not None and (piece := await stream.read(_LARGEST)):
-        if len(kept) <= _LARGEST:
-            kept += piece
-    return kept
+class _Output:
+    """What a program prints, read on a thread up to a limit."""
+
+    def __init__(self, stream: IO[bytes] | None) -> None:
+        self._content = b""
+        self.is_full = False
+        self._thread = threading.Thread(target=self._read, args=(stream,), daemon=True)
+        self._thread.start()
+
+    @property
+    def text(self) -> str:
+        """What was printed so far."""
+        return self._content.decode(errors="replace")
+
+    def wait(self) -> None:
+        """Wait a moment for the rest of what an ended program printed."""
+        self._thread.join(_POLL)
+
+    def _read(self, stream: IO[bytes]) -> None:
+        with stream:
+            while piece := os.read(stream.fileno(), _LARGEST):
+                self._content += piece
+                if len(self._content) > _LARGEST:
+                    self.is_full = True
+                    return
 
 
 class Access(Auth):
@@ -229,13 +265,29 @@ async def _rejects_key(response: Answered) -> bool:
 async def _call(source: KeySource) -> str:
     """Return the key of a source, which may block."""
     try:
-        made = await asyncio.to_thread(source)
+        made = await asyncio.to_thread(_guarded, source)
         key = made if isinstance(made, str) else await made
         return usable_key(key)
     except NoKey:
         raise
     except UsageError as error:
         raise NoKey(str(error)) from None
-    except Exception as error:  # noqa: BLE001 - of the user's own function
-        words = quote(masked(str(error)))
-        raise NoKey(f"api_key() raised {type(error).__name__}: {words}") from None
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:  # noqa: BLE001 - of the user's own function
+        raise _failed_source(error) from None
+
+
+def _guarded(source: KeySource) -> str | Awaitable[str]:
+    """Call a source; what would end its thread is an error of it."""
+    try:
+        return source()
+    except BaseException as error:  # noqa: BLE001 - KeyboardInterrupt would end the event loop
+        raise _failed_source(error) from None
+
+
+def _failed_source(error: BaseException) -> NoKey:
+    if isinstance(error, NoKey):
+        return error
+    words = quote(masked(str(error)))
+    return NoKey(f"api_key() raised {type(error).__name__}: {words}")
