@@ -22,6 +22,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple, TypeVar
 
+from labeler.data.label_files import is_store
 from labeler.data.lines import clear_leftovers, partial_suffix
 from labeler.errors import StoreError, UsageError
 from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure
@@ -358,7 +359,7 @@ def _close(writer: Writer | None, leases: FileLeases, database: Database) -> Non
 
 
 def _require_file(directory: Path) -> None:
-    if not (directory / FILE).exists():
+    if not is_store(directory):
         raise UsageError(
             f"there is no label store in {directory}; give the directory that labels were saved to"
         )

@@ -94,9 +94,7 @@ CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{
         ({}, ""),
     ],
 )
-def test_an_answer_is_found_where_servers_put_it(
-    message: dict[str, Any], content: str
-) -> None:
+def test_an_answer_is_found_where_servers_put_it(message: dict[str, Any], content: str) -> None:
     """Parts are joined, equal calls are one; several answers are none."""
     read = read_completion({"choices": [{"message": message}]})
     assert read is not None

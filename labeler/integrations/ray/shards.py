@@ -13,6 +13,7 @@ from contextlib import ExitStack, suppress
 from itertools import chain
 from pathlib import Path
 
+from labeler.data.label_files import is_store
 from labeler.errors import LabelerError, StoreError, UsageError
 from labeler.integrations.ray.parts import InputPart, parse_part_name
 from labeler.labels.record import AnyRecord, LabelFailure
@@ -43,7 +44,7 @@ class StoresRead(Closing):
         with ExitStack() as opened:
             self._read: list[DiskStore] = []
             for one in folders:
-                if (one / FILE).exists():
+                if is_store(one):
                     with suppress(*passed_over):
                         store = DiskStore(one, create=False, lock_timeout=lock_timeout)
                         self._read.append(opened.enter_context(store))
