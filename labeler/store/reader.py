@@ -246,7 +246,10 @@ class Database:
         """
         found = self._all(f"{_SELECT} WHERE rowid = ?", rowid)
         if not found:
-            raise self.damaged(f"of row {rowid}", "the row is gone, unless it was just deleted")
+            raise StoreError(
+                f"label store {self.directory}: row {rowid} is gone: the file is damaged, unless "
+                f"another command has just deleted the row; {rescue_remedy(self.directory)}"
+            )
         return self._require_plain(Row(*found[0]), any_key=any_key)
 
     def rows_after(self, rowid: int, limit: int) -> list[tuple[int, Row]]:
