@@ -69,7 +69,8 @@ def _source_of(function: Any) -> str | None:  # noqa: ANN401 - any callable
     """
     code = inspect.unwrap(getattr(function, "func", function))  # func: of a partial
     try:
-        lines = inspect.getsource(code if hasattr(code, "__name__") else type(code))
+        is_object = not hasattr(code, "__name__")
+        lines = inspect.getsource(type(code).__call__ if is_object else code)
         tokens = list(generate_tokens(StringIO(dedent(lines)).readline))
     except (OSError, TypeError, TokenError, SyntaxError):  # a lambda in the middle of a line
         return None

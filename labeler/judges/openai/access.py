@@ -81,43 +81,47 @@ class KeyCommand:
         Raises:
             NoKey: the program cannot be started, fails, takes too long or prints too much.
         """
-        ended = threading.Event()
-        try:
-            return await asyncio.to_thread(self._run, ended)
-        finally:
-            ended.set()
-
-    def _run(self, ended: threading.Event) -> str:
-        """Run the program until it ends, or until nobody waits for it.
-
-        Its own children may keep its pipes open for ever, so their end is not waited for.
-        """
         name = f"--api-key-command: {self._words[0]}"
         try:
-            program = Popen(  # noqa: S603 - the user's own command
+            program = Popen(  # noqa: ASYNC220, S603 - the user's own command, which starts at once
                 self._words, stdin=DEVNULL, stdout=PIPE, stderr=PIPE
             )
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or type(error).__name__
             raise NoKey(f"{name} cannot be started: {why}") from None
-        output, errors = _Output(program.stdout), _Output(program.stderr)
-        until = time.monotonic() + _SECONDS
-        while program.poll() is None and time.monotonic() < until and not ended.wait(_POLL):
-            if output.is_full or errors.is_full:
-                break
-        code = program.poll()
-        for stream in (output, errors):
-            stream.wait()
-        program.kill()
-        program.wait()
+        ended = threading.Event()
+        try:
+            return await asyncio.to_thread(_printed, program, name, ended)
+        finally:
+            ended.set()
+
+
+def _printed(program: Popen[bytes], name: str, ended: threading.Event) -> str:
+    """Return what a program prints until it ends, or until nobody waits for it.
+
+    Its own children may keep its pipes open for ever, so their end is not waited for.
+
+    Raises:
+        NoKey: it fails, takes too long or prints too much.
+    """
+    output, errors = _Output(program.stdout), _Output(program.stderr)
+    until = time.monotonic() + _SECONDS
+    while program.poll() is None and time.monotonic() < until and not ended.wait(_POLL):
         if output.is_full or errors.is_full:
-            raise NoKey(f"{name} printed more than {_LARGEST} bytes, which is no key")
-        if code is None:
-            raise NoKey(f"{name} did not end within {_SECONDS:g} s")
-        if code:
-            words = quote(masked(errors.text))
-            raise NoKey(f"{name} ended with code {code}" + (f': "{words}"' if words else ""))
-        return output.text.strip()
+            break
+    code = program.poll()
+    for stream in (output, errors):
+        stream.wait()
+    program.kill()
+    program.wait()
+    if output.is_full or errors.is_full:
+        raise NoKey(f"{name} printed more than {_LARGEST} bytes, which is no key")
+    if code is None:
+        raise NoKey(f"{name} did not end within {_SECONDS:g} s")
+    if code:
+        words = quote(masked(errors.text))
+        raise NoKey(f"{name} ended with code {code}" + (f': "{words}"' if words else ""))
+    return output.text.strip()
 
 
 class _Output:
