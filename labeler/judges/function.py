@@ -85,7 +85,8 @@ def judge(name: str, *, version: str | int) -> Callable[[Function], FunctionJudg
 
     Args:
         name: name of the judge, a part of each label's key.
-        version: another version asks again; change it whenever the function answers differently.
+        version: another version asks again; change it whenever the function answers differently. A
+            run that uses stored labels of a function whose source has changed reports it.
 
     Returns:
         A decorator. The function takes a :class:`~labeler.judges.task.Task`, with ``example`` (the
