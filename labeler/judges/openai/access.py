@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shlex
-import threading
-import time
+from asyncio.subprocess import DEVNULL
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from subprocess import DEVNULL, PIPE, Popen
-from typing import IO, Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 from httpx2 import Auth, Request, Response
 from pydantic import SecretStr
@@ -30,8 +27,8 @@ _SECONDS = 30.0
 """Seconds that a program may take to print a key."""
 _LARGEST = 1 << 16
 """Bytes of a program's output that are read."""
-_POLL = 0.05
-"""Seconds between two looks at a program, and that the rest of its output may take."""
+_REST = 0.1
+"""Seconds that the rest of an ended program's output may take."""
 
 
 class Answered(Protocol):
@@ -82,73 +79,60 @@ class KeyCommand:
             NoKey: the program cannot be started, fails, takes too long or prints too much.
         """
         name = f"--api-key-command: {self._words[0]}"
+        loop = asyncio.get_running_loop()
         try:
-            program = Popen(  # noqa: ASYNC220, S603 - the user's own command, which starts at once
-                self._words, stdin=DEVNULL, stdout=PIPE, stderr=PIPE
-            )
+            transport, program = await loop.subprocess_exec(_Program, *self._words, stdin=DEVNULL)
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or type(error).__name__
             raise NoKey(f"{name} cannot be started: {why}") from None
-        ended = threading.Event()
         try:
-            return await asyncio.to_thread(_printed, program, name, ended)
+            async with asyncio.timeout(_SECONDS):
+                await program.ended.wait()
+            code = transport.get_returncode()
+        except TimeoutError:
+            raise NoKey(f"{name} did not end within {_SECONDS:g} s") from None
         finally:
-            ended.set()
+            transport.close()  # ends the program; its children may keep the pipes open for ever
+            await program.exited.wait()
+        if program.is_full:
+            raise NoKey(f"{name} printed more than {_LARGEST} bytes, which is no key")
+        if code:
+            words = quote(masked(program.text(2)))
+            raise NoKey(f"{name} ended with code {code}" + (f': "{words}"' if words else ""))
+        return program.text(1).strip()
 
 
-def _printed(program: Popen[bytes], name: str, ended: threading.Event) -> str:
-    """Return what a program prints until it ends, or until nobody waits for it.
+class _Program(asyncio.SubprocessProtocol):
+    """What a program prints, up to a limit, until it ends."""
 
-    Its own children may keep its pipes open for ever, so their end is not waited for.
-
-    Raises:
-        NoKey: it fails, takes too long or prints too much.
-    """
-    output, errors = _Output(program.stdout), _Output(program.stderr)
-    until = time.monotonic() + _SECONDS
-    while program.poll() is None and time.monotonic() < until and not ended.wait(_POLL):
-        if output.is_full or errors.is_full:
-            break
-    code = program.poll()
-    for stream in (output, errors):
-        stream.wait()
-    program.kill()
-    program.wait()
-    if output.is_full or errors.is_full:
-        raise NoKey(f"{name} printed more than {_LARGEST} bytes, which is no key")
-    if code is None:
-        raise NoKey(f"{name} did not end within {_SECONDS:g} s")
-    if code:
-        words = quote(masked(errors.text))
-        raise NoKey(f"{name} ended with code {code}" + (f': "{words}"' if words else ""))
-    return output.text.strip()
-
-
-class _Output:
-    """What a program prints, read on a thread up to a limit."""
-
-    def __init__(self, stream: IO[bytes] | None) -> None:
-        self._content = b""
-        self.is_full = False
-        self._thread = threading.Thread(target=self._read, args=(stream,), daemon=True)
-        self._thread.start()
+    def __init__(self) -> None:
+        self.ended, self.exited = asyncio.Event(), asyncio.Event()
+        self._printed = {1: b"", 2: b""}
 
     @property
-    def text(self) -> str:
-        """What was printed so far."""
-        return self._content.decode(errors="replace")
+    def is_full(self) -> bool:
+        """True if it printed more than is read."""
+        return max(map(len, self._printed.values())) > _LARGEST
 
-    def wait(self) -> None:
-        """Wait a moment for the rest of what an ended program printed."""
-        self._thread.join(_POLL)
+    def text(self, descriptor: int) -> str:
+        """Return what it printed to a descriptor."""
+        return self._printed[descriptor].decode(errors="replace")
 
-    def _read(self, stream: IO[bytes]) -> None:
-        with stream:
-            while piece := os.read(stream.fileno(), _LARGEST):
-                self._content += piece
-                if len(self._content) > _LARGEST:
-                    self.is_full = True
-                    return
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Keep it."""
+        self._printed[fd] += data
+        if self.is_full:
+            self.ended.set()
+
+    def process_exited(self) -> None:
+        """Wait a moment for the rest of what it printed."""
+        self.exited.set()
+        asyncio.get_running_loop().call_later(_REST, self.ended.set)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Note that all was read."""
+        del exc
+        self.ended.set()
 
 
 class Access(Auth):
@@ -270,28 +254,22 @@ async def _call(source: KeySource) -> str:
     """Return the key of a source, which may block."""
     try:
         made = await asyncio.to_thread(_guarded, source)
-        key = made if isinstance(made, str) else await made
-        return usable_key(key)
-    except NoKey:
-        raise
+        return usable_key(made if isinstance(made, str) else await made)
     except UsageError as error:
         raise NoKey(str(error)) from None
-    except asyncio.CancelledError:
+    except (NoKey, asyncio.CancelledError):
         raise
     except BaseException as error:  # noqa: BLE001 - of the user's own function
-        raise _failed_source(error) from None
+        raise NoKey(_fault(error)) from None
 
 
 def _guarded(source: KeySource) -> str | Awaitable[str]:
-    """Call a source; what would end its thread is an error of it."""
+    """Call a source; KeyboardInterrupt and such would end the event loop that waits for it."""
     try:
         return source()
-    except BaseException as error:  # noqa: BLE001 - KeyboardInterrupt would end the event loop
-        raise _failed_source(error) from None
+    except BaseException as error:  # noqa: BLE001 - as above
+        raise NoKey(_fault(error)) from None
 
 
-def _failed_source(error: BaseException) -> NoKey:
-    if isinstance(error, NoKey):
-        return error
-    words = quote(masked(str(error)))
-    return NoKey(f"api_key() raised {type(error).__name__}: {words}")
+def _fault(error: BaseException) -> str:
+    return f"api_key() raised {type(error).__name__}: {quote(masked(str(error)))}"
