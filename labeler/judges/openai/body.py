@@ -8,7 +8,6 @@ counts.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -18,8 +17,6 @@ _MOST_DIGITS = 30
 _BOM = "\ufeff"
 _EVENTS = ("data:", "event:", "id:", "retry:", ":")
 """What a line of an event stream begins with."""
-_JOINED = ("content", "reasoning_content", "reasoning", "refusal", "arguments")
-"""Fields of a message whose pieces in a stream are joined."""
 
 
 def read_body(body: bytes) -> object:
@@ -73,41 +70,29 @@ def verbatim(body: bytes, *path: str | int) -> str:
 def _streamed(text: str) -> dict[str, Any]:
     """Return the completion that an event stream makes; of several choices the first."""
     whole: dict[str, Any] = {}
-    choice: dict[str, Any] = {}
-    message: dict[str, Any] = {}
-    calls: dict[str, dict[str, Any]] = {}
-    for chunk in _chunks(text):
+    choice: dict[str, Any] = {"message": {}}
+    for line in text.replace("\r", "\n").split("\n"):  # a text may hold other line ends
+        content = line.removeprefix("data:").strip()
+        if not (line.startswith("data:") and content.startswith("{")):
+            continue
+        chunk = _DECODER.raw_decode(content)[0]
         parts = chunk.pop("choices", None)
         whole |= {name: value for name, value in chunk.items() if value is not None}
         for part in parts if isinstance(parts, list) else ():
             if isinstance(part, dict) and not part.get("index"):
-                delta = part.pop("delta", None)
+                _add(choice["message"], part.pop("delta", None))
                 choice |= {name: value for name, value in part.items() if value is not None}
-                _add(message, delta)
-                for call in _list(message.pop("tool_calls", None)):
-                    if isinstance(call, dict):
-                        _add(calls.setdefault(str(call.get("index")), {}), call.get("function"))
-    if calls:
-        message["tool_calls"] = [{"function": function} for function in calls.values()]
-    return {**whole, "choices": [{"message": message, **choice}] if choice or message else []}
-
-
-def _chunks(text: str) -> Iterator[dict[str, Any]]:
-    for line in text.replace("\r", "\n").split("\n"):  # a text may hold other line ends
-        content = line.removeprefix("data:").strip()
-        if line.startswith("data:") and content.startswith("{"):
-            yield _DECODER.raw_decode(content)[0]
+    return {**whole, "choices": [choice]}
 
 
 def _add(message: dict[str, Any], delta: object) -> None:
-    """Add a piece of a message, or of a call, to those before it."""
-    for name, value in delta.items() if isinstance(delta, Mapping) else ():
-        before = message.get(name)
-        if name in _JOINED and isinstance(value, str) and isinstance(before, str):
-            message[name] = before + value
+    """Add a piece of a message, or of its call, to those before it."""
+    for name, value in delta.items() if isinstance(delta, dict) else ():
+        if name == "tool_calls":
+            for call in value if isinstance(value, list) else ():
+                if isinstance(call, dict):
+                    _add(message.setdefault("function_call", {}), call.get("function"))
+        elif isinstance(value, str) and isinstance(message.get(name, ""), str):
+            message[name] = message.get(name, "") + value
         elif value is not None:
             message[name] = value
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []

@@ -38,7 +38,7 @@ class CleanConnector(TCPConnector):
     def __init__(self, **settings: Any) -> None:  # noqa: ANN401 - of the base
         super().__init__(**settings)
         self._resting: dict[LentConnection, asyncio.TimerHandle] = {}
-        self._keeps = True
+        self.keeps = True
 
     async def connect(self, *args: Any, **kwargs: Any) -> Connection:  # noqa: ANN401 - of the base
         """Return a new connection, or one that has rested since its answer."""
@@ -67,13 +67,9 @@ class CleanConnector(TCPConnector):
         loop = asyncio.get_running_loop()
         self._resting[lent] = loop.call_later(_REST, self._end_rest, lent)
 
-    def keep_none(self) -> None:
-        """Use no connection again from now on."""
-        self._keeps = False
-
     def _end_rest(self, lent: LentConnection) -> None:
         del self._resting[lent]
-        if self._keeps and _is_clean(lent.connection):
+        if self.keeps and _is_clean(lent.connection):
             lent.connection.release()
         else:
             lent.connection.close()
@@ -126,48 +122,34 @@ class _Gate(asyncio.Protocol):
 
     def __init__(self, reader: ResponseHandler, connector: CleanConnector) -> None:
         self._reader, self._connector = reader, connector
-        self.pause_writing, self.resume_writing = reader.pause_writing, reader.resume_writing  # type: ignore[method-assign]
+        for name in ("pause_writing", "resume_writing", "eof_received", "connection_lost"):
+            setattr(self, name, getattr(reader, name))
 
     def open(self) -> None:
         """Let the next answer pass."""
         self._head = b""
         self._left: float | None = None
-        self._is_open = True
 
     def shut(self) -> None:
         """Let nothing pass."""
-        self._is_open = False
+        self._left = 0
 
     def data_received(self, data: bytes) -> None:
         """Pass on what belongs to the answer."""
-        excess = self._excess(data) if self._is_open else len(data)
-        if excess:
-            self._connector.keep_none()
-            self._reader.force_close()
-        if self._is_open:
-            self._reader.data_received(data[: len(data) - excess])
-        else:
-            self._reader.close()
-
-    def eof_received(self) -> None:
-        """Pass it on."""
-        self._reader.eof_received()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Pass it on."""
-        self._reader.connection_lost(exc)
-
-    def _excess(self, data: bytes) -> int:
-        """Return how many of the next bytes come after the answer."""
         if self._left is None:
             self._head += data
             self._left = _left_after(self._head)
         else:
             self._left -= len(data)
-        excess = -min(0, self._left or 0)
+        excess = -int(min(0, self._left or 0))
         if excess:
             self._left = 0
-        return int(excess)
+            self._connector.keeps = False
+            self._reader.force_close()
+        if excess < len(data):
+            self._reader.data_received(data[: len(data) - excess])
+        else:
+            self._reader.close()
 
 
 def _left_after(received: bytes) -> float | None:

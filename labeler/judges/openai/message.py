@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 TOOL_CALL = "tool_call"
@@ -47,32 +46,18 @@ def thought_of(message: Mapping[str, Any]) -> tuple[str, str]:
 
 def _arguments(message: Mapping[str, Any], verbatim: Verbatim) -> str:
     """Return the arguments of a tool call; "" if there is none, or if several differ."""
-    texts = dict.fromkeys(filter(None, _all_arguments(message, verbatim)))
-    distinct = {_canonical(text): text for text in reversed(texts)}
-    return distinct.popitem()[1] if len(distinct) == 1 else ""
-
-
-def _all_arguments(message: Mapping[str, Any], verbatim: Verbatim) -> Iterator[str]:
     calls: object = message.get("tool_calls")
-    paths: Iterable[tuple[str | int, ...]] = [("function_call",)]  # the form before tools
-    if isinstance(calls, list) and calls:
-        paths = [("tool_calls", n, "function") for n in range(len(calls))]
-    for path in paths:
-        found: Any = message
-        for step in path:
-            found = found[step] if isinstance(step, int) else object_of(found).get(step)
-        arguments: object = object_of(found).get("arguments")
-        if isinstance(arguments, dict):
-            yield verbatim(arguments, *path, "arguments")
-        else:
-            yield text_of(arguments)
-
-
-def _canonical(text: str) -> str:
-    try:
-        return json.dumps(json.loads(text), sort_keys=True)
-    except (ValueError, RecursionError):
-        return text
+    functions: dict[tuple[str | int, ...], Any]
+    functions = {("function_call",): message.get("function_call")}  # the form before tools
+    for number, call in enumerate(calls if isinstance(calls, list) else ()):
+        functions["tool_calls", number, "function"] = object_of(call).get("function")
+    texts = set[str]()
+    for path, function in functions.items():
+        arguments: object = object_of(function).get("arguments")
+        is_object = isinstance(arguments, dict)
+        texts.add(verbatim(arguments, *path, "arguments") if is_object else text_of(arguments))
+    texts.discard("")
+    return texts.pop() if len(texts) == 1 else ""
 
 
 def _is_part(part: object) -> bool:

@@ -9,20 +9,16 @@ from __future__ import annotations
 
 import ssl
 import zlib
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from http import HTTPStatus
 from typing import Any, NamedTuple, cast
 
 from aiohttp import (
-    ClientConnectorError,
-    ClientHttpProxyError,
     ClientPayloadError,
-    ClientResponseError,
     ClientSession,
     ClientTimeout,
-    ConnectionTimeoutError,
     DummyCookieJar,
     ThreadedResolver,
     encode_basic_auth,
@@ -44,7 +40,6 @@ from httpx2 import Proxy as HttpProxy
 from openai._vendor.httpx_aiohttp.transport import AiohttpTransport
 
 from labeler.errors import UsageError
-from labeler.judges.openai.access import NoKey
 from labeler.judges.openai.body import has_value
 from labeler.judges.openai.connections import CleanConnector, LentResponse
 from labeler.judges.openai.masking import remember_key
@@ -75,7 +70,6 @@ _ANY_HEADER = zlib.MAX_WBITS | 32
 """Asks zlib to read the header of gzip or its own."""
 _REPLACED = frozenset({b"content-encoding", b"content-length", b"set-cookie"})
 """Headers that do not hold for a decoded body, or that would be sent back."""
-_NO_CONNECTION = (ClientConnectorError, ConnectionTimeoutError, ClientHttpProxyError)
 
 
 class OversizedBody(TransportError):
@@ -367,50 +361,3 @@ def certificates(plain: bool, ca_file: str | None = None) -> ssl.SSLContext:
                 "authority, which begins with -----BEGIN CERTIFICATE-----"
             ) from None
     return context
-
-
-def is_unconnected(error: BaseException) -> bool:
-    """Return true if no connection was made, so that the server saw nothing of the request.
-
-    The transport's own classes do not show it: each of these is a timeout.
-    """
-    return any(isinstance(cause, _NO_CONNECTION) for cause in causes(error))
-
-
-def refused_by_proxy(error: BaseException) -> int | None:
-    """Return the status with which a proxy rejected the connection, if it did."""
-    refusals = (cause for cause in causes(error) if isinstance(cause, ClientHttpProxyError))
-    return next((refusal.status for refusal in refusals), None)
-
-
-def is_untrusted(error: BaseException) -> bool:
-    """Return true if no connection was made because the server's certificate is not trusted."""
-    return any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes(error))
-
-
-def missing_key(error: BaseException) -> NoKey | None:
-    """Return why there was no key to send, if that is the cause of an error."""
-    return next((cause for cause in causes(error) if isinstance(cause, NoKey)), None)
-
-
-def is_timeout(error: BaseException) -> bool:
-    """Return true if a time limit passed."""
-    return any(isinstance(cause, TimeoutError) for cause in causes(error))
-
-
-def is_garbled(error: BaseException) -> bool:
-    """Return true if a response breaks HTTP or its encoding; it was most likely paid for."""
-    garbled = (ClientResponseError, DecodingError)
-    return any(isinstance(cause, garbled) for cause in causes(error))
-
-
-def is_oversized(error: BaseException) -> bool:
-    """Return true if a response was over a limit."""
-    return any(isinstance(cause, OversizedBody) for cause in causes(error))
-
-
-def causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error and those that it was raised from."""
-    while error is not None:
-        yield error
-        error = error.__cause__
