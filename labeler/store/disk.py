@@ -319,14 +319,7 @@ def inspect_rows(database: Database) -> Iterator[StoredRow]:
     A record proves its own key, so a row whose key is damaged, or does not find it, keeps its
     record.
     """
-    faults: list[StoreError] = []
-    try:
-        if database.hidden_rowids():
-            numbers, faults = database.salvaged_rowids()
-        else:
-            numbers = database.rowids() + database.rowids(failures=True)
-    except StoreError:
-        numbers, faults = database.salvaged_rowids()
+    numbers, faults = database.salvaged_rowids()
     for rowid in numbers:
         try:
             row = database.row(rowid, any_key=True)

@@ -216,16 +216,20 @@ class Database:
         query = _FAILURE_NUMBERS if failures else _RECORD_NUMBERS
         return array("q", (number for (number,) in self._each(query, *FAILURES)))
 
-    def salvaged_rowids(self) -> tuple[array[int], list[StoreError]]:
-        """Return the row numbers that a damaged file still lists, and why it lists no more."""
-        found, faults = array("q"), []
+    def salvaged_rowids(self) -> tuple[list[int], list[StoreError]]:
+        """Return the row numbers that keys or rows list, by key first, and why there are no more.
+
+        Takes 100 bytes of memory a row.
+        """
+        found: dict[int, None] = {}
+        faults = []
         queries = (_RECORD_NUMBERS, FAILURES), (_FAILURE_NUMBERS, FAILURES), (_NUMBERS, ())
         for query, values in queries:
             try:
-                found.extend(number for (number,) in self._each(query, *values))
+                found.update((number, None) for (number,) in self._each(query, *values))
             except StoreError as error:
                 faults.append(error)
-        return array("q", dict.fromkeys(found)), faults
+        return [*found], faults
 
     def hidden_rowids(self) -> list[int]:
         """Return the numbers of rows that their own key does not find.

@@ -172,7 +172,7 @@ class Posts:
 
 
 async def _decoded(pieces: AsyncIterable[bytes], encoding: str) -> AsyncIterator[bytes]:
-    """Yield the decoded pieces of a body.
+    """Yield the decoded pieces of a body; gzip may have several members, and padding after them.
 
     Raises:
         DecodingError: it has an encoding that was not asked for, or cannot be decoded.
@@ -180,42 +180,22 @@ async def _decoded(pieces: AsyncIterable[bytes], encoding: str) -> AsyncIterator
     name = encoding.strip().lower()
     if name not in _ENCODINGS:
         raise DecodingError("the body has an encoding that was not asked for")
-    inflater = _Inflater() if name in _COMPRESSED else None
+    member: Any = None
     async for piece in pieces:
-        if inflater is None:
+        if name not in _COMPRESSED:
             yield piece
             continue
         for start in range(0, len(piece), _SLICE):
-            yield inflater.add(piece[start : start + _SLICE])
-
-
-class _Inflater:
-    """Decodes gzip of one or several members, and deflate with or without a header."""
-
-    def __init__(self) -> None:
-        self._member: Any = None
-
-    def add(self, piece: bytes) -> bytes:
-        """Return the content of the next bytes; those after the last member have none.
-
-        Raises:
-            DecodingError: the bytes are damaged.
-        """
-        decoded = b""
-        while piece:
-            if self._member is None:
-                has_header = piece[0] & 15 in _HEADERS
-                self._member = zlib.decompressobj(_ANY_HEADER if has_header else -zlib.MAX_WBITS)
-            elif self._member.eof:
-                if not _GZIP.startswith(piece[:2]):
-                    break
-                self._member = zlib.decompressobj(_ANY_HEADER)
-            try:
-                decoded += self._member.decompress(piece)
-            except zlib.error as error:
-                raise DecodingError(str(error)) from None
-            piece = self._member.unused_data
-        return decoded
+            rest = piece[start : start + _SLICE]
+            while rest and (member is None or not member.eof or _GZIP.startswith(rest[:2])):
+                if member is None or member.eof:
+                    has_header = rest[0] & 15 in _HEADERS
+                    member = zlib.decompressobj(_ANY_HEADER if has_header else -zlib.MAX_WBITS)
+                try:
+                    yield member.decompress(rest)
+                except zlib.error as error:
+                    raise DecodingError(str(error)) from None
+                rest = member.unused_data
 
 
 def _in_pieces(request: Request) -> Request:
