@@ -389,6 +389,9 @@ def test_damage_is_an_error_wherever_records_are_read(
         ["report", damaged, "-o", tmp_path / "page.html"],
         ["compare", damaged, damaged],
         ["length", damaged],
+        ["agree", damaged, damaged],
+        ["show", damaged, sample_record(3).id],
+        ["export", "--store", damaged, "-o", tmp_path / "labels.jsonl"],
     ):
         code, _, err = labeler_command(*command)
         assert (code, "damaged" in err) == (2, True), (command, err)
