@@ -1,7 +1,7 @@
 """Hand-made sentence boundaries, and how splitters agree with them.
 
 The texts are original, in ``benchmarks/splitting/``: ``development.txt`` was seen while the rules
-of ``general/2`` were made, ``heldout.txt`` was written after they were frozen. A text begins with a
+of ``general`` were made, ``heldout.txt`` was written after they were frozen. A text begins with a
 line ``=== name | language | kind``; ``¦`` stands where a sentence ends and another begins.
 
 A boundary is counted by the number of visible characters before it. The end of a text is none.
@@ -13,7 +13,7 @@ import importlib
 import importlib.util
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -92,31 +92,26 @@ def total(counts: Iterable[Counts]) -> Counts:
 
 
 def print_report() -> None:
-    """Print the figures of every file, then those of version 2 by language and kind, and errors."""
-    versions: dict[str, Split] = {
-        "general/1": partial(_own, "general"),
-        "general/2": partial(_own, "general/2"),
-    }
+    """Print the figures of every file, then our own by language and kind, and errors."""
     for path in FILES:
         texts = read_gold(path)
         print(f"\n{path.stem}: {len(texts)} texts\n")
         print("| splitter | right | precision | recall | F1 |\n|---|--:|--:|--:|--:|")
-        for name, split in (versions | _others()).items():
+        for name, split in {"general/1": own_sentences, **_others()}.items():
             counts = total(count(gold, split(gold)) for gold in texts)
             print(f"| {name} | {counts.cells()} |")
-        for name, split in versions.items():
-            _print_groups(name, texts, {gold.name: split(gold) for gold in texts})
+        _print_groups("general/1", texts, {gold.name: own_sentences(gold) for gold in texts})
 
 
 def error_lines() -> Iterator[str]:
-    """Yield a table of all texts, with the wrong boundaries of each version."""
-    yield "| text | language | kind | `general/1` | `general/2` |"
-    yield "|---|---|---|---|---|"
+    """Yield a table of all texts with their wrong boundaries."""
+    yield "| text | language | kind | wrong |"
+    yield "|---|---|---|---|"
     for path in FILES:
         for gold in read_gold(path):
             held_out = "" if path.stem == "development" else ", held out"
-            errors = (_errors(gold, _own(name, gold)) for name in ("general", "general/2"))
-            cells = (gold.name, gold.language, gold.kind + held_out, *errors)
+            errors = _errors(gold, own_sentences(gold))
+            cells = (gold.name, gold.language, gold.kind + held_out, errors)
             yield f"| {' | '.join(cells)} |"
 
 
@@ -126,8 +121,9 @@ def _errors(gold: Gold, found: list[str]) -> str:
     return ", ".join(f"{number} {kind}" for number, kind in wrong if number) or "right"
 
 
-def _own(name: str, gold: Gold) -> list[str]:
-    return [piece.text for piece in SPLITTERS[name].split(gold.text)]
+def own_sentences(gold: Gold) -> list[str]:
+    """Split a text by the splitter ``general``."""
+    return [piece.text for piece in SPLITTERS["general"].split(gold.text)]
 
 
 def _others() -> dict[str, Split]:

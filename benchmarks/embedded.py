@@ -23,6 +23,7 @@ import labeler
 from judge_figures import area
 from judges import ask, line, shown, split_of, true_labels
 from labeler.judges.embedded.features import describe
+from labeler.judges.embedded.weights import load_weights
 from labeler.labeling.failures import record_or_failure
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
@@ -99,9 +100,9 @@ def with_markers(record: LabelRecord) -> LabelRecord:
     )
 
 
-def labeled(model: str, truth: Sequence[LabelRecord]) -> tuple[list[Row], float]:
+def labeled(truth: Sequence[LabelRecord]) -> tuple[list[Row], float]:
     """Label rows; return them and the CPU seconds of the judge."""
-    judge = labeler.EmbeddedJudge(model=model)
+    judge = labeler.EmbeddedJudge()
     tasks = label_tasks(judge, LabelOptions())
     requests = [tasks.keyed_task(one.example) for one in truth]
     replies, seconds = asyncio.run(ask(judge, requests))
@@ -122,11 +123,11 @@ def half_of(answer: Answer) -> str:
     return "MTRAG, unread half" if odd else "MTRAG, half for thresholds"
 
 
-def mtrag(model: str) -> list[Row]:
+def mtrag() -> list[Row]:
     """Label MTRAG's answers; people's median faithfulness of 3 or more is a yes."""
     answers = read_answers(mtrag_file())
     found = labeler.iter_labels(
-        [one.row for one in answers], judge=f"embedded:{model}", store=labeler.MemoryStore()
+        [one.row for one in answers], judge="embedded", store=labeler.MemoryStore()
     )
     return [
         Row(half_of(answer), median(answer.ratings) >= 3, None, one, measured(one))  # noqa: PLR2004
@@ -181,25 +182,21 @@ def sentences(rows: Rows) -> Iterator[Judged]:
                 yield Judged(row, found[key], row.judged.scores.support[key], entry.fully_supported)
 
 
-def quality_table(rows: Rows, old: Rows) -> Iterator[str]:
-    """AUROC and errors by subset, with version 1 next to them."""
+def quality_table(rows: Rows) -> Iterator[str]:
+    """AUROC and errors by subset."""
     titles = [
         *("rows", "`adherence_score` AUROC", "sentence AUROC", "`adherence` AUROC"),
-        *("lexical-1 `adherence`", "`relevance:expected` RMSE", "lexical-1 `relevance`"),
-        *("`utilization:expected` RMSE", "lexical-1 `utilization`"),
+        *("`relevance:expected` RMSE", "`utilization:expected` RMSE"),
     ]
     yield line(["test rows of", *titles])
     yield line(["---", *["--:"] * len(titles)])
-    for (name, part), (_, before) in zip(groups_of(rows), groups_of(old), strict=True):
+    for name, part in groups_of(rows):
         cells = [
             auroc(part, "adherence_score"),
             area((one.score, one.supported) for one in sentences(part)),
             auroc(part, "adherence"),
-            auroc(before, "adherence"),
             rmse(part, "relevance:expected", "relevance_score"),
-            rmse(before, "relevance", "relevance_score"),
             rmse(part, "utilization:expected", "utilization_score"),
-            rmse(before, "utilization", "utilization_score"),
         ]
         yield line([name, len(part), *map(shown, cells)])
 
@@ -279,16 +276,15 @@ def texts_of_errors(rows: Rows) -> Iterator[str]:
 def report() -> Iterator[str]:
     """All figures, line by line."""
     truth = test_rows()
-    rows, seconds = labeled("lexical-2", truth)
-    old, _ = labeled("lexical-1", truth)
-    planted, _ = labeled("lexical-2", list(map(with_markers, truth)))
+    rows, seconds = labeled(truth)
+    planted, _ = labeled(list(map(with_markers, truth)))
     count = sum(len(row.judged.example.response) for row in rows)
-    threshold = labeler.EmbeddedJudge(model="lexical-2").spec.support_threshold
+    threshold = load_weights().thresholds["support"]
     yield "Ranking, and errors of ratios, against published labels:\n"
-    yield from quality_table(rows, old)
+    yield from quality_table(rows)
     yield "\nVerdicts at the default threshold, here and on people's ratings (MTRAG):\n"
     yield from verdict_table(rows)
-    yield from list(verdict_table(mtrag("lexical-2")))[2:]
+    yield from list(verdict_table(mtrag()))[2:]
     yield "\nSentences without markers, and with markers planted from the published support:\n"
     yield from citing_table(rows, planted, threshold)
     yield f"\nThe surest errors, of {count:,} sentences:\n"
@@ -306,7 +302,7 @@ def main() -> None:
     parser.add_argument("--show-errors", action="store_true", help="print the surest errors only")
     options = parser.parse_args()
     if options.show_errors:
-        print(*texts_of_errors(labeled("lexical-2", test_rows())[0]), sep="\n")
+        print(*texts_of_errors(labeled(test_rows())[0]), sep="\n")
         return
     figures = "\n".join(report())
     if options.write is None:

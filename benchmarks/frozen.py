@@ -51,9 +51,10 @@ PROFILES = ("trace", "claims", "reference")
 RENAMED = {
     r"\blexical[-/]\d": "lexical",
     r"\bgeneral/\d": "general",
-    r"\b(trace|claims|reference|retrieval|label)([a-z-]*)[/-]v\d": r"\1\2",
+    r"\b(trace|claims|reference|retrieval|label)([a-z-]*)[/_-]v\d": r"\1\2",
+    r"/\S*/rows\.jsonl\b": "rows.jsonl",
 }
-"""Names of versions, which one rebuilding changes once."""
+"""Names of versions, which one rebuilding changes once, and the folder of a run."""
 DROPPED = {
     *("key", "version", "signature", "reply", "splitter", "answered", "hosts"),
     *("prompt_cache_key", "labeler_version"),

@@ -42,9 +42,9 @@ def main() -> None:
         "variation selectors": _everywhere_alike([SMUGGLED]),
         "**benign twins**": _everywhere_alike(BENIGN),
     }
-    print("| text | tried | changed a verdict: v1 | v2 | naive | text lost: v1 | v2 | naive |")
-    print("|---|--:|--:|--:|--:|--:|--:|--:|")
-    renderings = (by("trace/v1"), by("trace/v2"), naive)
+    print("| text | tried | changed a verdict: ours | naive | text lost: ours | naive |")
+    print("|---|--:|--:|--:|--:|--:|")
+    renderings = (by("trace/v1"), naive)
     for name, trials in tables.items():
         counts = [_count(found, trials, how) for found in (harms, lost) for how in renderings]
         print(f"| {name} | {len(trials)} | {' | '.join(map(str, counts))} |")

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 import labeler
 from labeler.errors import UsageError
-from labeler.judges.embedded.calibration import ScoredTruth, calibrate, pairs_from_records
-from labeler.labels.record import LabelFailure, LabelRecord, Outcome, SentenceScores, shown
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome, shown
 
 
 class Kind(NamedTuple):
@@ -180,13 +179,21 @@ def _measured(truth: LabelRecord, judged: LabelRecord) -> Row | str:
 
 Rows = Sequence[Row]
 Figure = Callable[[Rows], float | None]
+ScoredTruth = tuple[float, bool]
+"""A score and the truth that it should rank."""
 Score = Callable[[Row], float]
 
 
 def area(pairs: Iterable[ScoredTruth]) -> float | None:
     """AUROC of scores for true or false; undefined where one of the two is missing."""
-    pairs = list(pairs)
-    return calibrate(pairs).auroc if len({truth for _, truth in pairs}) > 1 else None
+    counts: dict[float, list[int]] = {}
+    for score, truth in pairs:
+        counts.setdefault(score, [0, 0])[bool(truth)] += 1
+    false = true = half_pairs = 0  # half pairs are integers, so the sum is exact
+    for _, (no, yes) in sorted(counts.items()):
+        half_pairs += yes * (2 * false + no)
+        false, true = false + no, true + yes
+    return half_pairs / (2 * false * true) if false and true else None
 
 
 def adherence_area(rows: Rows, score: Score) -> float | None:
@@ -196,11 +203,12 @@ def adherence_area(rows: Rows, score: Score) -> float | None:
 
 def support_area(rows: Rows) -> float | None:
     """AUROC of the sentence scores for support."""
-    scored = (
-        row.judged.model_copy(update={"scores": SentenceScores(support=dict(row.support))})
+    return area(
+        (row.support[entry.response_sentence_key], entry.fully_supported)
         for row in rows
+        for entry in row.truth.label.sentence_support_information
+        if entry.response_sentence_key in row.support
     )
-    return area(pairs_from_records(scored, (row.truth for row in rows)))
 
 
 class Verdicts(NamedTuple):

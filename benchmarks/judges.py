@@ -13,8 +13,7 @@ Without ``--judged`` the embedded judge labels on the spot, and its processor ti
 The tables are Markdown. A record's adherence score is the mean of its support scores; where the
 judge gives none, the share of sentences that it calls supported. "This judge there" is the judge
 on the very rows where the published column has a value. ``development`` rows (train and
-validation) were used to choose the embedded judge's constants, and to choose the mean over the
-minimum as a record's score; ``test`` rows were not.
+validation) were used to choose the embedded judge's weights; ``test`` rows were not.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ def judged_labels(file: str | None, truth: Iterable[Outcome]) -> Judged:
     """Read the judge's labels; without a file, let the embedded judge label the true records."""
     if file is not None:
         return Judged(labeler.read_labels(file), None)
-    judge = labeler.EmbeddedJudge(model="lexical-1")
+    judge = labeler.EmbeddedJudge()
     how = label_tasks(judge, LabelOptions())
     requests = [how.keyed_task(t.example) for t in truth if isinstance(t, LabelRecord)]
     replies, cpu_seconds = asyncio.run(ask(judge, requests))

@@ -25,7 +25,6 @@ from labeler.sentences.example import Example
 from mtrag_people import CUTS, line, mtrag_file, shown
 
 START, END = "<!-- figures -->", "<!-- end figures -->"
-JUDGES = ("embedded:lexical-1", "embedded:lexical-2")
 METRICS = ("adherence", "adherence_fraction", "adherence_score", "supported_by_history")
 
 
@@ -51,12 +50,12 @@ def follow_ups(path: Path) -> list[Example]:
     return [one for one in read if isinstance(one, Example) and one.history]
 
 
-def judge(answers: Sequence[Example], name: str) -> list[Judged]:
+def judge(answers: Sequence[Example]) -> list[Judged]:
     """Label answers in memory; those without a label or a value are left out."""
     store = labeler.MemoryStore()
     found = []
     for answer, record in zip(
-        answers, labeler.iter_labels(answers, judge=name, store=store), strict=True
+        answers, labeler.iter_labels(answers, judge="embedded", store=store), strict=True
     ):
         if not isinstance(record, LabelRecord):
             continue
@@ -71,16 +70,15 @@ def judge(answers: Sequence[Example], name: str) -> list[Judged]:
 
 def report(path: Path) -> Iterator[str]:
     """The table, line by line."""
-    titles = ["judge", "turns", "people's yes", "answers", "agree", "judge says yes", "kappa"]
+    titles = ["turns", "people's yes", "answers", "agree", "judge says yes", "kappa"]
     yield line([*titles, "AUROC of the score", "`supported_by_history`"])
-    yield line(["---", "---", *["--:"] * 7])
+    yield line(["---", *["--:"] * 7])
     answers = follow_ups(path)
     without = [answer.model_copy(update={"history": None}) for answer in answers]
-    for name in JUDGES:
-        for turns, rows in (("hidden", without), ("shown", answers)):
-            judged = judge(rows, name)
-            for cut in CUTS:
-                yield line([f"`{name}`", turns, f"≥ {cut}", *figures(judged, cut)])
+    for turns, rows in (("hidden", without), ("shown", answers)):
+        judged = judge(rows)
+        for cut in CUTS:
+            yield line([turns, f"≥ {cut}", *figures(judged, cut)])
 
 
 def figures(judged: Sequence[Judged], cut: int) -> list[object]:

@@ -120,7 +120,7 @@ def judge(answers: Sequence[Answer]) -> tuple[list[Judged], Counter[str]]:
     found: list[Judged] = []
     left_out: Counter[str] = Counter()
     rows = [answer.row for answer in answers]
-    outcomes = labeler.iter_labels(rows, judge="embedded:lexical-1", store=labeler.MemoryStore())
+    outcomes = labeler.iter_labels(rows, judge="embedded", store=labeler.MemoryStore())
     for answer, outcome in zip(answers, outcomes, strict=True):
         if not isinstance(outcome, LabelRecord):
             left_out[outcome.reason] += 1

@@ -1,12 +1,11 @@
-"""Tokens and cost of the prompts of every label profile, and of the answers in each form.
+"""Tokens and cost of the prompts of every label profile.
 
     npm install --prefix FOLDER js-tiktoken
     python benchmarks/prompt_costs.py FOLDER [--every 10] [--write docs/judges.md]
 
 Tokens are those of o200k_base, whose vocabulary js-tiktoken carries; nothing of it is in this
 package. The rows are every tenth published RAGBench row with its published sentences; they have no
-reference answer, so the profile `reference` shows the response in its place as well. The answers
-are the published labels, with clauses that the embedded judge cuts for their claims.
+reference answer, so the profile `reference` shows the response in its place as well.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import groupby, repeat
+from itertools import groupby
 from os.path import commonprefix
 from pathlib import Path
 
@@ -28,28 +27,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 import labeler
 from fault_figures import line
 from judge_dialects import write_block
-from labeler.judges.embedded.claims import with_claims
-from labeler.judges.embedded.judge import SUPPORT_THRESHOLD
-from labeler.judges.embedded.scoring import score
 from labeler.judges.openai.spec import spec_of
 from labeler.judges.pricing import Price, find_price
 from labeler.judges.prompting import Prompt, load_prompt
 from labeler.judges.tokens import MESSAGE_FRAME, REPLY_FRAME
 from labeler.labeling.cache_rules import cache_rules
-from labeler.labels.profiles import (
-    BRIEF,
-    FORMS,
-    PROFILES,
-    TERSE,
-    Profile,
-    family_of,
-    with_forms,
-)
+from labeler.labels.profiles import PROFILES, family_of
 from labeler.labels.record import LabelRecord, Usage
 from labeler.labels.schemas import load_schema
 from labeler.sentences.example import KeyedExample, Piece, key_reference
 from ragbench_data import ragbench_files
-from wire.calls import decided, terse
 
 MODELS = ("gpt-5-mini", "gpt-5.6-luna")
 """One with the cache rules before GPT-5.6, one with those since."""
@@ -113,21 +100,10 @@ class Measured:
         """Mean tokens of a request."""
         return self.static + sum(self.records) / len(self.records)
 
-    def cost(
-        self, model: str, price: Price, answers: Iterable[int] | None = None
-    ) -> tuple[float, Decimal]:
-        """The cached share, and the dollars for a million records, by a model's rules.
-
-        Args:
-            model: the model.
-            price: of its tokens.
-            answers: tokens of each answer; without them, the dollars are for the input.
-        """
+    def cost(self, model: str, price: Price) -> tuple[float, Decimal]:
+        """The cached share, and the dollars for the input of a million records, by model."""
         cached = cache_rules(spec_of(model, {})).cacheable(self.static)
-        each = (
-            Usage(prompt_tokens=self.static + n, cached_tokens=cached, completion_tokens=answer)
-            for n, answer in zip(self.records, answers or repeat(0), strict=False)
-        )
+        each = (Usage(prompt_tokens=self.static + n, cached_tokens=cached) for n in self.records)
         dollars = sum(map(price.cost, each), Decimal(0))
         return cached / self.mean, dollars * MILLION / len(self.records)
 
@@ -174,7 +150,7 @@ def repr_of(example: KeyedExample) -> str:
 
 
 def table(folder: Path, every: int) -> Iterator[str]:
-    """One line for each profile and version."""
+    """One line for each profile."""
     examples, pairs = (
         [record.example for record in records]
         for records in (published(every), published(1)[:PAIRED])
@@ -185,68 +161,32 @@ def table(folder: Path, every: int) -> Iterator[str]:
     )  # fmt: skip
     yield line(["---", *["--:"] * 6])
     for profile in PROFILES:
-        for version in ("v1", "v2"):
-            name = f"{profile}/{version}"
-            one = measured(folder, name, examples)
-            costs = []
-            for model in MODELS:
-                price = find_price(model)
-                assert price is not None, model  # noqa: S101 - the pinned table has both
-                share, dollars = one.cost(model, price)
-                costs.append(f"{share:.0%}, {dollars:,.0f}")
-            shared = shared_starts(folder, name, pairs)
-            yield line(
-                (f"`{name}`", f"{one.static:,}", f"{one.mean - one.static:,.0f}",
-                 f"{one.fences:.0f}", f"{shared:,.0f}", *costs)
-            )  # fmt: skip
-
-
-def answer(record: LabelRecord, profile: Profile, forms: Sequence[str]) -> str:
-    """A published label as an answer of version 2 in some forms."""
-    example = record.example
-    label = with_claims(record.label, profile.output, example, score(example), SUPPORT_THRESHOLD)
-    value = label.model_dump(mode="json")
-    if BRIEF in forms:
-        for entry in value["sentence_support_information"]:
-            entry["explanation"] *= not entry["fully_supported"]
-        value["overall_supported_explanation"] *= not value["overall_supported"]
-    written = terse(value) if TERSE in forms else decided(value)
-    return json.dumps(written, ensure_ascii=False, separators=(",", ":"))
-
-
-def answer_table(folder: Path, every: int) -> Iterator[str]:
-    """One line for each profile and form of its answers."""
-    model, records = MODELS[0], published(every)
-    examples = [record.example for record in records]
-    price = find_price(model)
-    assert price is not None, model  # noqa: S101 - the pinned table has it
-    yield line(("prompt", "static", "answer", "of v2", f"{model}: $ a million, input and output"))
-    yield line(["---", *["--:"] * 4])
-    for profile in PROFILES.values():
-        full = 0
-        for forms in ((), (TERSE,), (BRIEF,), FORMS):
-            name = with_forms(f"{profile.name}/v2", forms)
-            tokens = counts(folder, [answer(record, profile, forms) for record in records])
-            one, full = measured(folder, name, examples), full or sum(tokens)
-            _, dollars = one.cost(model, price, tokens)
-            yield line(
-                (f"`{name}`", f"{one.static:,}", f"{sum(tokens) / len(tokens):,.0f}",
-                 f"{sum(tokens) / full:.0%}", f"{dollars:,.0f}")
-            )  # fmt: skip
+        name = f"{profile}/v1"
+        one = measured(folder, name, examples)
+        costs = []
+        for model in MODELS:
+            price = find_price(model)
+            assert price is not None, model  # noqa: S101 - the pinned table has both
+            share, dollars = one.cost(model, price)
+            costs.append(f"{share:.0%}, {dollars:,.0f}")
+        shared = shared_starts(folder, name, pairs)
+        yield line(
+            (f"`{name}`", f"{one.static:,}", f"{one.mean - one.static:,.0f}",
+             f"{one.fences:.0f}", f"{shared:,.0f}", *costs)
+        )  # fmt: skip
 
 
 def main() -> None:
-    """Print the tables, or write them into a page."""
+    """Print the table, or write it into a page."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("folder", type=Path, help="where js-tiktoken is installed")
     options.add_argument("--every", type=int, default=10)
-    options.add_argument("--write", type=Path, help="page whose tables are replaced")
+    options.add_argument("--write", type=Path, help="page whose table is replaced")
     given = options.parse_args()
-    for name, made in (("prompt costs", table), ("answer forms", answer_table)):
-        lines = list(made(given.folder, given.every))
-        sys.stdout.write("\n".join(lines) + "\n")
-        if given.write:
-            write_block(given.write, name, lines)
+    lines = list(table(given.folder, given.every))
+    sys.stdout.write("\n".join(lines) + "\n")
+    if given.write:
+        write_block(given.write, "prompt costs", lines)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -72,7 +71,6 @@ class Figures:
     shard: float
     store: float
     partition: float
-    index: float
     merge: float
     """Rows a second."""
 
@@ -145,11 +143,11 @@ def size(folder: Path, pattern: str = "**/*") -> int:
 
 
 def on_ray_by(folder: Path, rows: int, workers: int) -> float:
-    """Rows a second that lexical-1 does, from when each worker has done its first part."""
+    """Rows a second that the embedded judge does, from when each worker has done its first part."""
     from labeler.integrations.ray.cluster import label_on_ray  # noqa: PLC0415 - Ray reads the environment first
 
     work = Work(
-        partial(EmbeddedJudge, model="lexical-1"),
+        EmbeddedJudge,
         str(folder / f"out-{workers}"),
         LabelOptions(store=folder / f"store-{workers}"),
     )
@@ -178,7 +176,6 @@ def measure(folder: Path, rows: int) -> Figures:
     shards = folder / "store" / "shards"
     merged = command(folder, "store", "merge", shards, "--into", "merged")
     starting = command(folder, "schema").seconds
-    command(folder, "index", "merged")
     return Figures(
         embedded,
         (rows - rows // 10) / (alone.seconds - few.seconds),
@@ -188,7 +185,6 @@ def measure(folder: Path, rows: int) -> Figures:
         size(shards) / rows,
         size(folder / "merged", "cache.db*") / rows,
         size(folder / "out", "*.parquet") / rows,
-        size(folder / "merged" / "index") / rows,
         rows / (merged.seconds - starting),
     )
 
@@ -217,8 +213,8 @@ def _measured(found: Figures, rows: int) -> list[str]:
         "",
         "| what | measured |",
         "| --- | --- |",
-        f"| embedded:lexical-1, one worker | {found.embedded[1]:.0f} rows/s |",
-        f"| embedded:lexical-1, two workers | {found.embedded[2]:.0f} rows/s, {each:.2f} times |",
+        f"| embedded, one worker | {found.embedded[1]:.0f} rows/s |",
+        f"| embedded, two workers | {found.embedded[2]:.0f} rows/s, {each:.2f} times |",
         (
             f"| hosted model, one worker, {CONCURRENCY} in flight, answers after {LATENCY} s | "
             f"{found.hosted:.0f} rows/s; {1000 * found.hosted_cpu:.1f} ms of a processor a row |"
@@ -228,8 +224,8 @@ def _measured(found: Figures, rows: int) -> list[str]:
             "answer |"
         ),
         (
-            f"| bytes of a row: stores of parts, merged store, partitions, index | "
-            f"{found.shard:.0f}, {found.store:.0f}, {found.partition:.0f}, {found.index:.0f} |"
+            "| bytes of a row: stores of parts, merged store, partitions | "
+            f"{found.shard:.0f}, {found.store:.0f}, {found.partition:.0f} |"
         ),
         f"| `labeler store merge` | {found.merge:.0f} rows/s |",
     ]
@@ -275,7 +271,7 @@ def _reckoned(found: Figures) -> list[str]:
             f"{n * (found.prompt + found.completion) / 1e7 / 60:.0f} h |"
         ),
         (
-            f"| hours of embedded:lexical-1 | {n:,} / ({workers} * {found.embedded[1]:.0f}) / 3600 "
+            f"| hours of embedded | {n:,} / ({workers} * {found.embedded[1]:.0f}) / 3600 "
             f"= {n / (workers * found.embedded[1]) / 3600:.1f} h |"
         ),
         f"| stores of parts | {terabytes(found.shard)} |",
@@ -284,7 +280,6 @@ def _reckoned(found: Figures) -> list[str]:
             f"{n / found.merge / 3600:.0f} h to merge |"
         ),
         f"| partitions | {terabytes(found.partition)} in {n // 5000:,} files |",
-        f"| index | {terabytes(found.index)} |",
     ]
 
 

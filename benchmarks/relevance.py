@@ -33,7 +33,6 @@ from wire.provider import Provider, answers
 
 METRICS = ("relevance", "context_precision", "document_relevance")
 ANSWERS = (1, 2, 5, 10)
-DOCUMENTS = 10
 PRICED = "gpt-4.1-mini"
 """Its prices make the dollars of all tools."""
 LEAST = 4
@@ -228,28 +227,6 @@ def _cost(usage: Usage) -> tuple[str, str, str]:
     return f"{usage.prompt_tokens:,}", f"{usage.completion_tokens:,}", f"{dollars:.4f}"
 
 
-def extension_table() -> list[str]:
-    """Lines about the cost of relevance when one of ten documents is new, for one retrieval."""
-    documents = [text for row in made_up(3) for text in row["documents"]][:DOCUMENTS]
-    base = {"id": "a", "question": "Why?", "documents": documents[1:], "response": "So."}
-    lines = [line(["one of ten documents is new", "calls", *_COST])]
-    lines.append("| --- | --: | --: | --: | --: |")
-    for extends in (False, True):
-        store = labeler.MemoryStore()
-        with Provider(count_tokens=True) as provider:
-            judge = labeler.OpenAIJudge("m", api_key="none", base_url=provider.url)
-            options: dict[str, Any] = {"judge": judge, "store": store, "relevance": "blind"}
-            labeler.label([base], progress=False, **options)
-            known = {one.key for one in store}
-            row = {**base, "documents": documents}
-            labeler.label([row], progress=False, extend_retrieval=extends, **options)
-        new = [one.reply for one in store if one.kind == "retrieval" and one.key not in known]
-        usage = sum((one.usage for one in new if one.usage), Usage())
-        name = "`--extend-retrieval`" if extends else "all ten together"
-        lines.append(line([name, sum(one.attempts for one in new), *_cost(usage)]))
-    return lines
-
-
 def retrievals(folder: Path) -> str:
     """Say how many retrieval calls all rows need; nothing is sent."""
     files = [str(file) for file in ragbench_files(folder)]
@@ -271,8 +248,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"{len(pairs)} groups of two responses over one retrieval.\n")
     print("\n".join(lines), "\n")
     print(retrievals(options.folder), "\n")
-    print("\n".join(cost_table()), "\n")
-    print("\n".join(extension_table()))
+    print("\n".join(cost_table()))
     return 0 if kept else 1
 
 

@@ -58,7 +58,7 @@ def main() -> None:
         truth = _published(files)
         judged = iter_labels(
             RowFile(*files, id_from=_ID),
-            judge=EmbeddedJudge(model="lexical-1"),
+            judge=EmbeddedJudge(),
             store=MemoryStore(),
         )
         count = write_labels(judged, folder / "judge.jsonl")
@@ -120,11 +120,9 @@ def _review(folder: Path, truth: dict[str, LabelRecord], records: int, seed: int
             page.locator(".record .sentence").first.wait_for()
             name = page.locator(".record-id code").first.inner_text()
             turned += _mark(page, judgement_of(truth[name].label))
-            page.keyboard.press("d")
-            page.wait_for_function(
-                "n => document.querySelector('#counts')?.textContent.includes(`${n} of`)",
-                arg=number,
-            )
+            while f"{number} of" not in page.locator("#counts").inner_text():
+                page.keyboard.press("d")  # again where the app asks first
+                page.wait_for_timeout(500)
         browser.close()
     return turned
 
@@ -192,7 +190,8 @@ same record: {marks} marks turned. Then, with the commands that a person would t
             check=False,
         )
         shown = "\n".join(line.rstrip() for line in out.stdout.strip().splitlines())
-        parts.append(f"```\n$ labeler {' '.join(command)}\n{shown}\n```\n")
+        why = "<!-- not run: the record of a run -->"
+        parts.append(f"{why}\n```\n$ labeler {' '.join(command)}\n{shown}\n```\n")
     today = datetime.now(UTC).date().isoformat()
     parts.append(
         f"Made by `python benchmarks/review_round_trip.py`, {today}, labeler {__version__}.\n"

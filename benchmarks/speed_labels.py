@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from labeler.labels.profiles import PROFILES
+from labeler.labels.record import ReplyFacts, Usage
 from labeler.labels.signature import Artifact, Signature, digest
 from labeler.sentences.keys import document_key, response_key
 from ragbench_data import ragbench_rows
@@ -114,6 +115,9 @@ class Labels:
         self._signature = Signature(
             judge="synthetic", model="none-1", response_schema=schema, splitter="given/1"
         ).facts()
+        usage = Usage(prompt_tokens=2500, completion_tokens=250)
+        reply = ReplyFacts(served_model="none-1", host="localhost", usage=usage, seconds=1.5)
+        self._reply = reply.model_dump(mode="json")
 
     def lines(self, count: int) -> Iterator[bytes]:
         """Labels as the lines of a label file."""
@@ -147,6 +151,7 @@ class Labels:
             },
             "label": self._answer(shape, [s["key"] for s in chain(*documents)], response),
             "signature": self._signature,
+            "reply": self._reply,
         }
 
     def _answer(

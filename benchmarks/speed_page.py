@@ -14,8 +14,10 @@ from typing import NamedTuple
 
 from speed_plot import Points, slope_of
 
-MEMORY = 500
-"""Megabytes that recomputing may take."""
+PER_LABEL = 250
+"""Microseconds of a processor that the numbers of a label may take."""
+MEMORY = 200
+"""Megabytes that the whole command may take."""
 SPLITTER = 5.0
 """Megabytes a second that a splitter must do."""
 SCAN = 0.5
@@ -24,52 +26,18 @@ LINEAR = 1.1
 """Slope of what grows as its input does, both axes logarithmic, with some slack."""
 FLAT = 0.1
 """Slope of what does not grow, with some slack."""
-INDEX, BYTES, BUILDING, OF = "index", "JSON bytes", "building an index of ", "index of "
-STREAM_OF = "label file of "
-DISK, CACHE = ", from the disk", ", cached"
-WITH_INTERVALS = "index with intervals, cached"
+FILE_OF, STORE = "label file of ", "store"
 BARE, HELP = "bare typer program", "labeler --help"
-FLOOR, COMMAND = "reading the JSON bytes, cached", "labeler metrics, 12 metrics from the index"
-COMMAND_DRAWN = "the same with intervals"
-COMMAND_MEMORY = 200
-"""Megabytes that the whole command may take."""
+COMMAND, COMMAND_DRAWN = "labeler metrics --no-intervals", "labeler metrics"
 FEW, FEW_PLAIN = "labeler metrics, 10 labels", "labeler metrics, 10 labels, no intervals"
 
 INTRODUCTION = """\
 # Speed
 
-Numbers are recomputed from a columnar index: what each label says, counted once, as arrays in files
-that are mapped, not decoded. `labeler index STORE` makes it, and `labeler index labels.jsonl`, and
-`labeler index FOLDER` of a folder of Parquet labels; that of a store is brought up to date when a
-run ends and when metrics are computed, by what came since. All metrics of labels that ship are
-served by it, with `--by`, `--group` and intervals, and equal those of the records to the last bit.
-A metric of your own is served if it is vectorized ([metrics.md](metrics.md)); else the records are
-read for it alone, and a line says so. They are also read for `--rows`, for `--no-index`, and for
-a store together with other labels. An index that is damaged, stale or of another version is rebuilt
-or ignored with a notice; it can be removed at any time.
-
-A label file has one index, `labels.jsonl.index` next to it. A store has segments in its folder
-`index`: each update adds one, more than 16 are merged, and none is changed once it is written. A
-file begins with its magic, the version of its format, and the place and the checksum of its header,
-which is JSON and names place, length and checksum of every array. It also says whether all rows are
-distinct, and which labels share questions. A label is kept as counts: its document sentences and
-their characters by mark (relevant, utilized, both, neither), and the marks of its documents,
-response sentences and claims, of which equal ones are kept once. Indexes of earlier versions are
-ignored with a notice and rebuilt.
-
-It is as with the store itself: checksums of the arrays show damage, not forgery. A label that is
-tampered with after it was indexed is noticed when it is read, not when it is counted; `--no-index`
-reads them all.
-
-A label file without an index is decoded and checked as strictly as ever, without building a model
-of each label: types, unknown fields, the key from the sentences and the signature, the profile, and
-every key that is named. What does not pass is left to the models. A decoder that checks nothing is
-several times as fast, and no reader that checks comes near it: to read every field and to take the
-SHA-256 of the sentences, without looking at a single key, takes longer than the goal allows. Who
-recomputes often makes an index. Both that key and the checksum of a stored record are SHA-256: what
-it alone takes, on bytes that are in memory already, stands in the table of the store, and no scan
-with checksums is faster than that and SQLite together. From 10,000 records or
-groups on, intervals of more than 64 distinct ones are drawn by narrow ranges.
+Numbers are computed record by record: a line or a stored value becomes a checked label, the label
+becomes its sets and counts, and each metric is one function of these. Memory holds how often each
+distinct ratio occurred and, for intervals, a few bytes per record and metric, so that a command
+reads any number of labels.
 """
 
 
@@ -121,16 +89,8 @@ class Figures:
         print(f"{name}: {median.seconds:.2f} s, {median.megabytes:.0f} MB", flush=True)
         return median
 
-    def seconds(self, name: str) -> float:
-        """The median time of a whole process."""
-        return self.found[name].seconds
-
-    def ratio(self, name: str, to: str) -> float:
-        """How many times as long one took as another."""
-        return self.seconds(name) / self.seconds(to)
-
     def inside(self, name: str, to: str) -> float:
-        """The same of the processor time of the tasks alone."""
+        """How many times as much processor time one took as another."""
         return self.found[name].inside / self.found[to].inside
 
 
@@ -141,28 +101,21 @@ class Goal(NamedTuple):
         what: what it is about.
         goal: what was to be reached.
         found: what was.
-        met: whether that suffices; ``None`` where nothing was to be reached.
+        met: whether that suffices.
     """
 
     what: str
     goal: str
     found: str
-    met: bool | None
+    met: bool
 
 
 DECODERS = {
-    "decode_slim": "msgspec, what metrics count alone, unchecked",
-    "decode_structs": "msgspec, typed structs of all fields, no further checks",
-    "decode_digests": "the same, and the sentences written as JSON, and the SHA-256 of that",
     "decode_msgspec": "msgspec, dicts and lists, unchecked",
     "decode_json": "json of the standard library, unchecked",
-    "decode_labels": "labeler: typed, key and references checked",
-    "stream": "labeler metrics without an index: the same, and all metrics",
-    "records": "labeler metrics --no-index: a model of each label",
+    "decode_models": "pydantic, types checked",
+    "records": "labeler: types, key and references checked",
 }
-
-UNCHECKED = ("decode_slim", "decode_structs", "decode_msgspec", "decode_json")
-"""Decoders that check nothing but types at most."""
 
 SCANS = {
     "scan_raw": "SQLite alone, the values",
@@ -171,25 +124,23 @@ SCANS = {
     "hash_values": "SHA-256 alone, of values in memory",
     "scan_checksums": "labeler: each row seen to be a store's, and its checksum right",
     "scan_unpacked": "and decompressed",
-    "index_store": "and decoded, checked, counted and written to an index",
 }
 
 
 def growths(figures: Figures) -> dict[str, Points]:
-    """How time and memory grow with the labels, of an index and of a label file.
+    """How time and memory grow with the labels of a file.
 
     Time is that of the processor without the loading of the program; memory is that of the process.
     """
-    grown: dict[str, Points] = {}
-    for prefix, what in ((OF, "from an index"), (STREAM_OF, "from a label file")):
-        runs = sorted(
-            (int(name.removeprefix(prefix).replace(",", "")), run)
-            for name, run in figures.found.items()
-            if name.startswith(prefix)
-        )
-        grown[f"{what}: seconds"] = [(rows, run.inside) for rows, run in runs]
-        grown[f"{what}: GB of memory"] = [(rows, run.megabytes / 1000) for rows, run in runs]
-    return grown
+    runs = sorted(
+        (int(name.removeprefix(FILE_OF).replace(",", "")), run)
+        for name, run in figures.found.items()
+        if name.startswith(FILE_OF)
+    )
+    return {
+        "seconds": [(rows, run.inside) for rows, run in runs],
+        "GB of memory": [(rows, run.megabytes / 1000) for rows, run in runs],
+    }
 
 
 def goals(figures: Figures, splitters: Splitters) -> list[Goal]:
@@ -199,50 +150,19 @@ def goals(figures: Figures, splitters: Splitters) -> list[Goal]:
         figures: what was measured.
         splitters: how fast splitters are.
     """
-    recomputing = (INDEX + DISK, INDEX + CACHE, WITH_INTERVALS)
-    memory = max(figures.found[name].megabytes for name in recomputing)
-    decoder = min(UNCHECKED, key=lambda name: figures.found[name].inside)
-    index_seconds, _, file_seconds, file_memory = growths(figures).values()
-    of_disk = "reading the labels' JSON bytes from the disk"
+    seconds, memory = growths(figures).values()
+    rows = seconds[-1][0]
     return [
-        _at_most(
-            f"index from the disk, to {of_disk}", 1.0, figures.ratio(INDEX + DISK, BYTES + DISK)
-        ),
-        _at_most("the same, both cached", 1.0, figures.ratio(INDEX + CACHE, BYTES + CACHE)),
-        _at_most(
-            f"with intervals of 10,000 resamples, to {of_disk}",
-            5.0,
-            figures.ratio(WITH_INTERVALS, BYTES + DISK),
-        ),
-        _at_most(
-            "labeler metrics, whole command, to reading the JSON bytes, processor, cached",
-            1.0,
-            figures.inside(COMMAND, FLOOR),
-        ),
-        _at_most("the same with intervals", 2.0, figures.inside(COMMAND_DRAWN, FLOOR)),
+        _per_label("labeler metrics, whole command", figures.found[COMMAND_DRAWN], rows),
+        _per_label("the same without intervals", figures.found[COMMAND], rows),
         Goal(
             "memory of the command",
-            f"≤ {COMMAND_MEMORY} MB",
+            f"≤ {MEMORY} MB",
             f"{(command := figures.found[COMMAND_DRAWN].megabytes):.0f} MB",
-            command <= COMMAND_MEMORY,
+            command <= MEMORY,
         ),
-        Goal("memory of recomputing", f"≤ {MEMORY} MB", f"{memory:.0f} MB", memory <= MEMORY),
-        _at_most(
-            "label file, to the fastest decoder: " + DECODERS[decoder],
-            1.3,
-            figures.inside("stream", decoder),
-        ),
-        _at_most(
-            "label file, to typed structs of all fields",
-            1.3,
-            figures.inside("stream", "decode_structs"),
-        ),
-        Goal(
-            "typed structs, the sentences' JSON and SHA-256, to the fastest decoder",
-            "",
-            f"{figures.inside('decode_digests', decoder):.2f}",
-            None,
-        ),
+        _at_most("slope of time by labels", LINEAR, slope_of(seconds)),
+        _at_most("slope of memory by labels: flat", FLAT, slope_of(memory)),
         _scan(figures, "scan of a store, to SQLite alone", "scan_rows", "scan_raw"),
         _scan(figures, "the same with checksums", "scan_checksums", "scan_raw"),
         _scan(figures, "… to SQLite and all columns", "scan_checksums", "scan_columns"),
@@ -250,17 +170,20 @@ def goals(figures: Figures, splitters: Splitters) -> list[Goal]:
         _at_most("labeler --help, to a bare typer program", 1.2, figures.inside(HELP, BARE)),
         _at_most("labeler metrics of 10 labels, to the same", 1.2, figures.inside(FEW, BARE)),
         _at_most("the same without intervals", 1.2, figures.inside(FEW_PLAIN, BARE)),
-        _at_most("slope of time from an index, by labels", LINEAR, slope_of(index_seconds)),
-        _at_most("slope of time from a label file", LINEAR, slope_of(file_seconds)),
-        _at_most("slope of memory from a label file: flat", FLAT, slope_of(file_memory)),
     ]
 
 
-_VERDICTS = {True: "met", False: "**not met**", None: ""}
+_VERDICTS = {True: "met", False: "**not met**"}
 
 
 def _at_most(what: str, limit: float, found: float) -> Goal:
     return Goal(what, f"≤ {limit:g}", f"{found:.2f}", found <= limit)
+
+
+def _per_label(what: str, run: Run, rows: int) -> Goal:
+    found = 1e6 * run.inside / rows
+    what = f"{what}, µs of a processor a label"
+    return Goal(what, f"≤ {PER_LABEL}", f"{found:.0f}", found <= PER_LABEL)
 
 
 def _scan(figures: Figures, what: str, task: str, to: str) -> Goal:
@@ -281,7 +204,7 @@ def _scans(figures: Figures) -> list[str]:
     stored = found["scan_raw"].counted / 1e6
     return _table(
         [
-            f"store of {found['index_store'].counted:,.0f} labels",
+            f"store of {found[STORE].counted:,.0f} labels",
             *("MB/s", "of SQLite, values", "of SQLite, columns"),
         ],
         (
@@ -307,7 +230,7 @@ def page(figures: Figures, rows: int, megabytes: float, splitters: Splitters, sh
         shapes: where the shapes of the labels come from.
     """
     found = figures.found
-    streamed = found["stream"].counted
+    commands = (BARE, HELP, FEW, FEW_PLAIN)
     return "\n".join(
         [
             INTRODUCTION,
@@ -320,27 +243,24 @@ def page(figures: Figures, rows: int, megabytes: float, splitters: Splitters, sh
             ),
             "![Growth of recomputing](speed.svg)\n",
             *_table(
-                ["all TRACe definitions and sentence ratios", "s", "MB of memory"],
+                ["default metrics", "µs of a processor a label", "MB of memory"],
                 (
-                    [name, f"{run.seconds:.2f}", f"{run.megabytes:.0f}"]
+                    [name, f"{1e6 * run.inside / run.counted:.0f}", f"{run.megabytes:.0f}"]
                     for name, run in found.items()
-                    if name.startswith((BYTES, INDEX, BUILDING, STREAM_OF)) and name not in SCANS
+                    if name.startswith((FILE_OF, STORE))
                 ),
             ),
             *_table(
-                [f"{streamed:,.0f} labels of a file", "labels/s", "MB of memory"],
+                [f"{rows:,} labels of a file", "µs of a processor a label", "MB of memory"],
                 (
-                    [text, f"{streamed / found[task].inside:,.0f}", f"{found[task].megabytes:.0f}"]
+                    [text, f"{1e6 * found[task].inside / rows:.0f}", f"{found[task].megabytes:.0f}"]
                     for task, text in DECODERS.items()
                 ),
             ),
             *_scans(figures),
             *_table(
-                ["whole command", "ms of processor"],
-                (
-                    [name, f"{found[name].inside * 1000:,.0f}"]
-                    for name in (FLOOR, COMMAND, COMMAND_DRAWN, BARE, HELP, FEW, FEW_PLAIN)
-                ),
+                ["start-up", "ms of processor"],
+                ([name, f"{found[name].inside * 1000:,.0f}"] for name in commands),
             ),
             *_table(
                 ["splitter, MB/s", "documents", "one line of 1 MB", "one line of 10 MB"],
@@ -366,8 +286,7 @@ def _circumstances(figures: Figures, rows: int, megabytes: float, shapes: str) -
         f"{platform.python_version()}, {packages}. Medians of {figures.rounds} processes, of "
         f"start-ups {3 * figures.rounds} in turn; times are those of whole processes, rates are by "
         "the processor time of the task alone. "
-        f"{rows:,} synthetic labels, {megabytes:,.0f} MB of JSON; their shapes: {shapes}. An index "
-        "of ten times as many holds copies of the first ones."
+        f"{rows:,} synthetic labels, {megabytes:,.0f} MB of JSON; their shapes: {shapes}."
     )
 
 

@@ -13,8 +13,8 @@ _WIDTH, _HEIGHT = 720, 440
 _LEFT, _RIGHT, _TOP, _BOTTOM = 60, 40, 110, 60
 _BEYOND = 0.01
 """Of a power of ten, how far a point may lie beyond an end of its axis."""
-_COLOURS = ("#1f5fa8", "#1f5fa8", "#b3541e", "#b3541e")
-_DASHES = ("", "6 4", "", "6 4")
+_COLOUR = "#1f5fa8"
+_DASHES = ("", "6 4")
 """Lines come in twos: time, and memory, which is dashed."""
 
 
@@ -82,12 +82,12 @@ def _grid(across: _Scale, up: _Scale) -> Iterator[str]:
 
 
 def _drawn(number: int, name: str, points: Points, across: _Scale, up: _Scale) -> Iterator[str]:
-    colour, dash = _COLOURS[number % 4], _DASHES[number % 4]
+    dash = _DASHES[number % 2]
     dots = [(across.place(x), up.place(y)) for x, y in points]
     path = " ".join(f"{x},{y}" for x, y in dots)
-    style = f'stroke="{colour}" stroke-width="2"' + f' stroke-dasharray="{dash}"' * bool(dash)
+    style = f'stroke="{_COLOUR}" stroke-width="2"' + f' stroke-dasharray="{dash}"' * bool(dash)
     yield f'<polyline points="{path}" fill="none" {style}/>'
-    yield from (f'<circle cx="{x}" cy="{y}" r="4" fill="{colour}"/>' for x, y in dots)
+    yield from (f'<circle cx="{x}" cy="{y}" r="4" fill="{_COLOUR}"/>' for x, y in dots)
     row = 24 + 20 * number
     yield f'<line x1="{_LEFT}" y1="{row - 4}" x2="{_LEFT + 34}" y2="{row - 4}" {style}/>'
     legend = f"{name}; slope {slope_of(points):.2f}" if len(points) > 1 else name

@@ -1,6 +1,6 @@
 """Measure reruns over stored labels, and the memory of runs and of their first pass.
 
-Run it as ``python benchmarks/speed_reruns.py --write docs/speed.md``; ``speed.py`` does so too.
+Run it as ``python benchmarks/speed_reruns.py --write docs/speed.md``.
 Rows are made at random in RAGBench's size and labeled by a function that costs nothing, so that
 what is measured is the run. Each step is a process of its own: processor time is that of the whole
 process, user and system. Stores are not removed before the end: 100,000 rows need 3 GB, and ten

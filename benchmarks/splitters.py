@@ -64,14 +64,12 @@ def growth_lines() -> Iterator[str]:
 
     yield f"| splitter | texts | time at {LENGTH:,} letters by that at a quarter: median | most |"
     yield "|---|--:|--:|--:|"
-    for name in ("general", "general/2"):
-        split, growth = SPLITTERS[name].split, []
-        for unit in UNITS.values():
-            texts = (shape(unit, "x", length) for length in (LENGTH // 4, LENGTH))
-            quarter, whole = (_fastest(partial(split, text)) for text in texts)
-            growth.append(whole / quarter)
-        cells = f"{statistics.median(growth):.1f} | {max(growth):.1f}"
-        yield f"| `{SPLITTERS[name]}` | {len(growth)} | {cells} |"
+    splitter, growth = SPLITTERS["general"], []
+    for unit in UNITS.values():
+        texts = (shape(unit, "x", length) for length in (LENGTH // 4, LENGTH))
+        quarter, whole = (_fastest(partial(splitter.split, text)) for text in texts)
+        growth.append(whole / quarter)
+    yield f"| `{splitter}` | {len(growth)} | {statistics.median(growth):.1f} | {max(growth):.1f} |"
 
 
 def print_figures() -> None:
@@ -89,7 +87,6 @@ def print_figures() -> None:
         counts = [_reproduced(splitter, part) for part in (corpus.documents, corpus.responses)]
         speed = f"{megabytes / seconds:.1f} | {seconds / reading:,.0f}"
         print(f"| {splitter} | {speed} | {counts[0]} | {counts[1]} |")
-    print(f"\n{_differences(set(texts))}")
     print_report()
 
 
@@ -110,20 +107,6 @@ def _labeled(text: str, pairs: list[list[str]]) -> Labeled:
 def _split_all(splitter: Splitter, texts: list[str]) -> None:
     for text in texts:
         splitter.split(text)
-
-
-def _differences(texts: set[str]) -> str:
-    """Say what version 2 of the general splitter cuts otherwise than version 1."""
-    sentences, common, differ = [0, 0], 0, 0
-    for text in texts:
-        pieces = [SPLITTERS[name].split(text) for name in ("general", "general/2")]
-        sentences = [sum_ + len(one) for sum_, one in zip(sentences, pieces, strict=True)]
-        first, second = ({piece.end for piece in one[:-1]} for one in pieces)
-        common, differ = common + len(first & second), differ + len(first ^ second)
-    return (
-        f"{len(texts):,} different texts: version 1 of general makes {sentences[0]:,} sentences, "
-        f"version 2 {sentences[1]:,}; {common:,} boundaries are common, {differ:,} differ"
-    )
 
 
 def _fastest(work: Callable[[], object]) -> float:

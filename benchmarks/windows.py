@@ -47,7 +47,7 @@ from labeler.labels.record import LabelRecord, ReplyFacts
 from labeler.sentences.example import KeyedExample
 from ragbench_data import ragbench_files, ragbench_folder
 
-JUDGE = EmbeddedJudge(model="lexical-1")
+JUDGE = EmbeddedJudge()
 
 WINDOWS = (2, 3, 5)
 METRICS = ("relevance", "utilization", "completeness", "adherence", "adherence_fraction")
@@ -202,14 +202,14 @@ def metric_table(found: dict[int, list[Pair]]) -> Iterator[str]:
         yield line([number, *cells])
 
 
-def _means(records: Iterable[LabelRecord]) -> dict[str, float]:
+def _means(records: Iterable[LabelRecord]) -> dict[str, float | None]:
     metrics = select_metrics(METRICS)
     values: dict[str, list[float]] = {metric: [] for metric in METRICS}
     for record in records:
         for name, ratio in measure(record, metrics).metrics.items():
             if ratio.value is not None:
                 values[name].append(ratio.value)
-    return {name: fmean(each) for name, each in values.items()}
+    return {name: fmean(each) if each else None for name, each in values.items()}
 
 
 def _shown(value: float | None) -> str:

@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from labeler.labeling.canaries import Canaries
     from labeler.labeling.estimate import Estimate
     from labeler.labeling.run import Run, RunCounts, RunListener
-    from labeler.labeling.score_tasks import ScoreTasks
-    from labeler.labeling.tasks import LabelTasks
     from labeler.labels.score_record import ScoreOutcome
     from labeler.report.labels import Labels
     from labeler.store.protocol import LabelStore
@@ -156,7 +154,8 @@ def label(rows: RowSource, options: LabelFileOptions) -> Labels:
         14
     """
     from labeler.labeling.run import RunCounts
-    from labeler.report.labels import Labels, RunCost
+    from labeler.report.facts import RunCost
+    from labeler.report.labels import Labels
 
     counts, judges = RunCounts(), _judges(options)
     path = options.output
@@ -184,7 +183,6 @@ def _labels(
 ) -> Generator[Outcome, None, None]:
     """Label rows; see :func:`iter_labels`."""
     from labeler.labeling.pipeline import run_tasks
-    from labeler.labeling.stored_editions import require_edition
     from labeler.labeling.tasks import label_tasks
 
     for name in ("repeat", "processes"):
@@ -194,21 +192,17 @@ def _labels(
     if options.are_voting and canaries.share:
         raise UsageError("--canaries test one judge: they go without --repeat and --judges")
 
-    def tasks_of(options: LabelOptions) -> list[LabelTasks]:
-        return [
-            label_tasks(judge, options, extra=extra)
-            for judge in judges
-            for extra in range(options.repeat)
-        ]
-
-    tasks = tasks_of(options)
+    tasks = [
+        label_tasks(judge, options, extra=extra)
+        for judge in judges
+        for extra in range(options.repeat)
+    ]
     pool = None
     if options.processes > 1:
         from labeler.integrations.processes.pool import ProcessPool
 
         pool = ProcessPool(options, canaries, votes)
     with _begin(options, counts, pool.limits if pool else None) as run:
-        require_edition(options, opened, tasks_of, run.cache)
         if options.are_voting:
             from labeler.labeling.votes import Uncounted, vote_rows
 
@@ -251,26 +245,17 @@ def iter_scores(rows: RowSource, options: ScoreOptions) -> Generator[ScoreOutcom
         ...     print(outcome.id, outcome.score)
     """
     from labeler.data.criteria_files import choose_criteria
-    from labeler.labeling.editions import splitter_of
     from labeler.labeling.score_runs import Plan, score_rows
-    from labeler.labeling.stored_editions import require_edition
+    from labeler.sentences.splitting import SPLITTERS
 
     for name in ("samples", "repeat"):
         if (count := getattr(options, name)) < 1:
             raise UsageError(f"{name} must be 1 or more, got {count}")
     chosen = choose_criteria(options.criteria)
     opened, judges = options.open(rows), _judges(options, default="openai")
-
-    def plans_of(options: ScoreOptions) -> list[Plan]:
-        own = splitter_of(options), chosen, options.samples, options.repeat, options.logprobs
-        return [Plan(judge, *own) for judge in judges]
-
-    def tasks_of(options: ScoreOptions) -> list[ScoreTasks]:
-        return [task for plan in plans_of(options) for task in plan.factories()]
-
-    plans = plans_of(options)
+    how = SPLITTERS[options.splitter], chosen, options.samples, options.repeat, options.logprobs
+    plans = [Plan(judge, *how) for judge in judges]
     with _begin(options) as run:
-        require_edition(options, opened, tasks_of, run.cache)
         yield from score_rows(run, opened, plans)
 
 
@@ -323,21 +308,15 @@ def iter_similarity(
     from labeler.integrations.embeddings.questioning import QuestionsTasks
     from labeler.integrations.embeddings.similarity import compare_rows
     from labeler.integrations.embeddings.vector_store import DiskVectors
-    from labeler.labeling.editions import splitter_of
-    from labeler.labeling.stored_editions import require_edition
+    from labeler.sentences.splitting import SPLITTERS
 
     if not isinstance(options.store, str | Path):
         raise UsageError("similarity keeps vectors in a folder: give its path as the store")
     opened = options.open(rows)
     [judge] = _judges(options, default="openai")
-
-    def tasks_of(options: SimilarityOptions) -> list[QuestionsTasks]:
-        return [QuestionsTasks(judge, splitter_of(options), options.trial)]
-
-    [task] = tasks_of(options)
+    task = QuestionsTasks(judge, SPLITTERS[options.splitter], options.trial)
     embedder, work = open_embedder(options.embedder), options.work or EmbeddingWork()
     with _begin(options) as run:
-        require_edition(options, opened, tasks_of, run.cache)
         notice = run.notice if run.listener else None
         vectors = run.closing.enter_context(DiskVectors(options.store, notice=notice))
         yield from compare_rows(run, opened, task, EmbeddingCache(embedder, vectors, work))
@@ -369,31 +348,20 @@ def submit_batch(rows: RowSource, options: BatchOptions) -> Submission:
         ... )
     """
     from labeler.integrations.batch import submit
-    from labeler.labeling.cache import LabelCache
-    from labeler.labeling.stored_editions import require_edition
     from labeler.labeling.tasks import label_tasks
 
     if options.batches is None or not isinstance(options.store, str | Path):
         raise UsageError("a batch needs a service, batches=OpenAIBatches(…), and a folder as store")
     opened = options.open(rows)
     [judge] = _judges(options, default="openai")
-
-    def tasks_of(options: BatchOptions) -> list[LabelTasks]:
-        return [label_tasks(judge, options)]
-
-    notice = options.notice or (lambda _: None)
-    with _stored_labels(options) as labels:
-        cache = LabelCache(labels, batch_of=_in_batch(labels), notice=notice)
-        require_edition(options, opened, tasks_of, cache)
-    [task] = tasks_of(options)
     return submit.submit_batch(
         opened,
-        task,
+        label_tasks(judge, options),
         options.batches,
         options.store,
         retry_failed=options.retry_failed,
         limits=options.limits,
-        notice=notice,
+        notice=options.notice or (lambda _: None),
     )
 
 
@@ -406,8 +374,7 @@ def estimate(rows: RowSource, options: EstimateOptions) -> Estimate:
         options: those of :func:`label`; a store folder that does not exist holds no labels.
 
     Returns:
-        Requests, tokens, dollars and time, for this profile; and those of the edition of the stored
-        labels, where a run has to name one.
+        Requests, tokens, dollars and time.
 
     Raises:
         UsageError: an option is wrong, or the rows cannot be read.
@@ -417,9 +384,6 @@ def estimate(rows: RowSource, options: EstimateOptions) -> Estimate:
         14
     """
     from labeler.labeling import estimate as estimating
-    from labeler.labeling.cache import LabelCache
-    from labeler.labeling.editions import in_edition
-    from labeler.labeling.stored_editions import held_edition
     from labeler.labeling.tasks import label_tasks
 
     opened, price = options.open(rows), options.find_price()
@@ -429,20 +393,9 @@ def estimate(rows: RowSource, options: EstimateOptions) -> Estimate:
         if isinstance(given, str | None)
         else given
     )
-
-    def tasks_of(options: EstimateOptions) -> list[LabelTasks]:
-        return [label_tasks(judge, options, price=price)]
-
-    def estimated(options: EstimateOptions) -> Estimate:
-        [task] = tasks_of(options)
-        return estimating.estimate(opened, task, labels, options, price=price)
-
+    task = label_tasks(judge, options, price=price)
     with _stored_labels(options) as labels:
-        found = estimated(options)
-        cache = LabelCache(labels, batch_of=_in_batch(labels))
-        held = held_edition(options, opened, tasks_of, cache)
-        other = None if held is None else estimated(in_edition(options, held))
-        return replace(found, other_edition=other)
+        return estimating.estimate(opened, task, labels, options, price=price)
 
 
 def _judges(

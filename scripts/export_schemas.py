@@ -1,10 +1,9 @@
-"""Write schemas/ from the classes. Published versions never change: add v2 instead."""
+"""Write schemas/ from the classes. Published versions never change: add the next one instead."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -14,10 +13,9 @@ from labeler.calculators.metrics_row import MetricsRowJSON
 from labeler.calculators.summary import SummaryRowJSON
 from labeler.data.corrections.correction import Correction
 from labeler.integrations.embeddings.records import QuestionsAnswer
-from labeler.judges.terse import SHORT, joined_keys
-from labeler.labels.answers import SPECIAL_SUPPORT, RetrievalLabel, Verdict, without_relevance
+from labeler.labels.answers import SPECIAL_SUPPORT, Verdict
 from labeler.labels.criteria import ScoreAnswer, StepsAnswer
-from labeler.labels.profiles import PROFILES, TERSE
+from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.labels.retrieval_record import RetrievalRecord
 from labeler.labels.score_record import ScoreRecord, StepsRecord
@@ -36,63 +34,30 @@ class FivePointAnswer(ScoreAnswer):
     )
 
 
-LABELS: dict[str, type] = {
-    **{f"{p.families[0]}/v1": p.output for p in PROFILES.values()},
-    **{f"{p.families[1]}/v1": without_relevance(p.output) for p in PROFILES.values()},
-    "retrieval/v1": RetrievalLabel,
-}
-"""Sent to a judge with every record: prompts explain the fields, so these do not."""
 SCHEMAS: dict[str, type] = {
-    **LABELS,
     "score/v1": FivePointAnswer,
     "steps/v1": StepsAnswer,
     "questions/v1": QuestionsAnswer,
-    "record/v4": LabelRecord,
-    "retrieval-record/v2": RetrievalRecord,
-    "score-record/v3": ScoreRecord,
+    "record/v1": LabelRecord,
+    "retrieval-record/v1": RetrievalRecord,
+    "score-record/v1": ScoreRecord,
     "steps-record/v1": StepsRecord,
     "failure/v1": LabelFailure,
     "correction/v1": Correction,
     "metrics-row/v1": MetricsRowJSON,
-    "summary-row/v2": SummaryRowJSON,
+    "summary-row/v1": SummaryRowJSON,
 }
 
 
 def rendered(name: str) -> str:
     """A schema, as its file holds it."""
-    if name in LABELS_V2:
-        return json.dumps(LABELS_V2[name], indent=2, ensure_ascii=False) + "\n"
-    schema = TypeAdapter(SCHEMAS[name]).json_schema()
-    shown = bare(schema, schema.get("$defs", {})) if name in LABELS else schema
-    return json.dumps(shown, indent=2, ensure_ascii=False) + "\n"
+    schema = LABELS.get(name) or TypeAdapter(SCHEMAS[name]).json_schema()
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
-def bare(part: Any, classes: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any part of a schema
-    """A part of a schema with what binds an answer alone: each class where its name stood.
-
-    Args:
-        part: of the schema.
-        classes: what the schema defines, by name.
-    """
-    if isinstance(part, list):
-        return [bare(one, classes) for one in part]
-    if not isinstance(part, dict):
-        return part
-    if "$ref" in part:
-        return bare(classes[part["$ref"].removeprefix("#/$defs/")], classes)
-    return {
-        word: (
-            {name: bare(one, classes) for name, one in value.items()}
-            if word == "properties"  # whose names may be any words
-            else bare(value, classes)
-        )
-        for word, value in part.items()
-        if word not in {"title", "description", "$defs"}
-    }
-
-
-# Version 2 of the labels' schemas, within the keywords that OpenAI lists for strict mode. Objects
-# in an anyOf differ in their first names, as it also requires.
+# The schemas of labels go to a judge with every record; prompts explain the fields. They keep to
+# the keywords that OpenAI lists for strict mode. Objects in an anyOf differ in their first names,
+# as it also requires.
 
 _DOCUMENT = "[0-9]{1,4}[a-z]{1,4}"
 _EVIDENCE = f"[ht]?{_DOCUMENT}"
@@ -136,7 +101,7 @@ _ANY_VERDICT = _verdict(*get_args(Verdict))
 _RELEVANCE = {"relevance_explanation": _TEXT, "all_relevant_sentence_keys": _keys(_DOCUMENT)}
 
 
-def _labels_v2(profile: str) -> Json:
+def _label(profile: str) -> Json:
     """A schema that no answer fits whose verdict and keys exclude each other."""
     supported = _object(
         supporting_sentence_keys=_SUPPORTING, fully_supported=_FLAG | {"enum": [True]}
@@ -155,13 +120,13 @@ def _labels_v2(profile: str) -> Json:
         "all_utilized_sentence_keys": _keys(_DOCUMENT),
     }
     if profile in {"claims", "reference"}:
-        fields |= _claims_v2(profile)
+        fields |= _claims(profile)
     if profile == "reference":
-        fields |= _reference_v2()
+        fields |= _reference()
     return _object(**fields)
 
 
-def _claims_v2(profile: str) -> dict[str, Json]:
+def _claims(profile: str) -> dict[str, Json]:
     decisions = [
         _object(
             supporting_sentence_keys=_SUPPORTING,
@@ -188,7 +153,7 @@ def _claims_v2(profile: str) -> dict[str, Json]:
     }
 
 
-def _reference_v2() -> dict[str, Json]:
+def _reference() -> dict[str, Json]:
     claim = _object(
         reference_sentence_key=_key(_REFERENCE_KEY),
         claim=_TEXT,
@@ -201,45 +166,23 @@ def _reference_v2() -> dict[str, Json]:
     }
 
 
-def _support_v2(profile: str) -> Json:
-    """A schema of version 2 without relevance."""
-    fields: Json = _labels_v2(profile)["properties"]
+def _support(profile: str) -> Json:
+    """A schema without relevance."""
+    fields: Json = _label(profile)["properties"]
     return _object(**{name: field for name, field in fields.items() if name not in _RELEVANCE})
 
 
-def _terse(part: Json) -> Json:
-    """The terse form of a schema of version 2, or of a part of one."""
-    if part["type"] != "object":
-        items = part.get("items", {})
-        if "pattern" in items:
-            return {"type": "string", "pattern": joined_keys(items["pattern"].strip("^()$"))}
-        return {**part, "items": _terse(items)} if items else part
-    fields: dict[str, Json] = {}
-    for name, value in part["properties"].items():
-        # The keys state the verdict.
-        forms = value["anyOf"][:1] if name == "decision" else [_object(**{name: value})]
-        for one, inner in forms[0]["properties"].items():
-            if one not in {"verdict", "fully_supported"}:
-                fields[SHORT.get(one, one)] = _terse(inner)
-    return _object(**fields)
-
-
-LABELS_V2 = {
-    **{f"{each.families[0]}/v2": _labels_v2(each.name) for each in PROFILES.values()},
-    **{f"{each.families[1]}/v2": _support_v2(each.name) for each in PROFILES.values()},
-    "retrieval/v2": _object(**_RELEVANCE),
-}
-LABELS_V2 |= {
-    f"{family}/v2-{TERSE}": _terse(LABELS_V2[f"{family}/v2"])
-    for each in PROFILES.values()
-    for family in each.families
+LABELS = {
+    **{f"{each.families[0]}/v1": _label(each.name) for each in PROFILES.values()},
+    **{f"{each.families[1]}/v1": _support(each.name) for each in PROFILES.values()},
+    "retrieval/v1": _object(**_RELEVANCE),
 }
 
 
 def main() -> None:
     """Write every schema below the folder given, by default ``schemas/``."""
     root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent / "schemas")
-    for name in [*SCHEMAS, *LABELS_V2]:
+    for name in [*SCHEMAS, *LABELS]:
         path = root / f"{name}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(rendered(name), encoding="utf-8")

@@ -21,7 +21,7 @@ def digests() -> dict[str, str]:
         f"{kind}/{name}{suffix}": hashlib.sha256(
             resources.read(kind, name, suffix).encode()
         ).hexdigest()
-        for kind, suffix in (("prompts", ".md"), ("prompts", ".txt"), ("schemas", ".json"))
+        for kind, suffix in (("prompts", ".md"), ("schemas", ".json"))
         for name in resources.names(kind, suffix)
     }
 

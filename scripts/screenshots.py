@@ -19,6 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import labeler
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
@@ -58,10 +60,11 @@ def main() -> None:
 
 def make(folder: Path) -> None:
     """Label the examples, and write the pages."""
-    rows = str(ROOT / "examples" / "rows.jsonl")
+    rows = ROOT / "examples" / "rows.jsonl"
+    labels = labeler.label(rows, judge="embedded", store=labeler.MemoryStore())
+    labels.save(folder / "labels.jsonl")
+    labels.at(support=0.9).save(folder / "strict.jsonl")
     for command in (
-        ["label", rows, "--judge", "embedded", "-o", "labels.jsonl"],
-        ["label", rows, "--judge", "embedded", "--support-threshold", "0.9", "-o", "strict.jsonl"],
         ["report", "labels.jsonl", "--by", "domain", "-o", "report.html"],
         ["diff", "labels.jsonl", "strict.jsonl", "--html", "diff.html"],
     ):

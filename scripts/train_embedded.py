@@ -1,6 +1,6 @@
-"""Train lexical-2 on RAGBench's published labels, and write its weights as JSON.
+"""Train the embedded judge on RAGBench's published labels, and write its weights as JSON.
 
-    python scripts/train_embedded.py [FOLDER]           # writes lexical-2.json
+    python scripts/train_embedded.py [FOLDER]           # writes lexical.json
     python scripts/train_embedded.py [FOLDER] --check   # predicts each subset without its rows
 
 Needs scikit-learn, which the package does not. Training rows are those whose ``dataset_name`` ends
@@ -26,6 +26,7 @@ from sklearn.metrics import roc_auc_score  # type: ignore[import-not-found]
 
 import labeler
 from labeler.judges.embedded.features import RANK, SUPPORT, describe
+from labeler.judges.embedded.judge import MODEL
 from labeler.judges.embedded.probabilities import record_features
 from labeler.judges.embedded.weights import FILE
 from labeler.labels.record import LabelRecord
@@ -298,7 +299,7 @@ def trained(data: Data) -> dict[str, Any]:
     own = data.select(mine)
     held = held_out(data, names, support_model)[mine[data.of_response]]
     return {
-        "model": "lexical-2",
+        "model": MODEL,
         "data": DATA,
         "left_out": EXCLUDED,
         "records": int(mine.sum()),

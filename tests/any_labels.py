@@ -141,15 +141,6 @@ def imported_labels(draw: st.DrawFn) -> LabelRecord:
     return record(documents=(2, 1), response=2, stored=stored, citing=draw(CITING))
 
 
-@st.composite
-def wide_labels(draw: st.DrawFn) -> LabelRecord:
-    """A label over more documents than a machine word may have bits."""
-    size = draw(st.integers(30, 90))
-    keys = [f"{document}a" for document in range(size)]
-    chosen = st.lists(st.sampled_from(keys), unique=True, min_size=1)
-    return record(documents=[1] * size, relevant=draw(chosen), utilized=draw(chosen))
-
-
 ANY_LABEL = st.one_of(trace_labels(), claims_labels(), reference_labels(), imported_labels())
 
 

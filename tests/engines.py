@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 
-from labeler.calculators.column_summary import SummaryRequest
-from labeler.integrations.ray.counting import CountReport, FileTask, count_report
 from labeler.integrations.ray.parts import InputPart
 from labeler.integrations.ray.quotas import QuotaServer
 from labeler.integrations.ray.worker import PartReport, Work, Worker
@@ -18,12 +16,3 @@ def label_in_loop(
     worker = Worker(work, workers, QuotaServer(work.limits, workers))
     for part in parts:
         yield worker.label_part(part)
-
-
-def count_in_loop(
-    asked: SummaryRequest, files: Sequence[FileTask], workers: int
-) -> Generator[CountReport, None, None]:
-    """Count files one after the other, whatever the number of workers."""
-    del workers
-    for number, file in enumerate(files):
-        yield count_report(file, asked, number)

@@ -305,7 +305,7 @@ def _asked(
     spoken = tuple(key_turn(n, "user", pieces(["Hello.", "Why?"])) for n in range(turns))
     returned = tuple(key_tool_output(n, None, pieces(["18"])) for n in range(turns))
     example = example.model_copy(update={"history": spoken, "tool_outputs": returned})
-    made_by = signature(prompt=PROFILES[profile].prompt, schema=PROFILES[profile].schema)
+    made_by = signature(prompt=f"{profile}/v1", schema=PROFILES[profile].schema)
     return _Asked(label_key(example, made_by), example, made_by)
 
 

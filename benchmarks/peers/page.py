@@ -24,9 +24,8 @@ NOTES = """
   answered in two.
 - **The prompt is long.** Of about 3,200 tokens, some 1,610 are instructions, 940 the schema and
   650 the record with its keys (`o200k_base`: about 3,320). A prompt cache reads the first two at
-  a discount. `trace` sends about 2,090, `claims` 2,760. The goal dates from edition 1, which
-  sends 2,320; the instructions of edition 2 are longer, and long enough for a cache in every
-  profile. For one metric alone, a peer's short question costs less.
+  a discount. `trace` sends about 2,090, `claims` 2,760: more than the goal, and long enough for
+  a cache in every profile. For one metric alone, a peer's short question costs less.
 - **An error costs all metrics of a record.** After a refusal, or an answer that breaks the
   contract twice, the record has no number; tools that ask metric by metric lose one.
 - **The call that judges claims also draws them.** A claim that the model leaves out enters no

@@ -20,7 +20,7 @@ from labeler.audit.registry import (
 )
 from labeler.audit.repeats import Repeats
 from labeler.audit.same_documents import RetrievalComparison, SameDocuments, SameDocumentsJSON
-from labeler.audit.subject import UNEXPLAINED, Subject
+from labeler.audit.subject import Subject
 from labeler.calculators.metrics_row import DistinctRows, Identity
 from labeler.calculators.outcomes import checked
 from labeler.errors import UsageError
@@ -86,8 +86,6 @@ class AuditJSON(TypedDict):
     checks: list[CheckRowJSON]
     same_documents: list[SameDocumentsJSON]
     """Relevance in labels of several responses over the same documents."""
-    unexplained: list[str]
-    """Signatures with explanations of unsupported sentences only."""
     doubtful: list[AuditedJSON]
     """The most suspicious first."""
 
@@ -217,7 +215,6 @@ class Audit(Displayed):
         duplicates: records left out because their id and label key repeat.
         same_documents: relevance in labels of several responses over the same documents, by judge
             configuration.
-        unexplained: judge configurations with explanations of unsupported sentences only.
     """
 
     checks: tuple[Check, ...]
@@ -226,7 +223,6 @@ class Audit(Displayed):
     failed: dict[str, int]
     duplicates: int
     same_documents: tuple[SameDocuments, ...] = ()
-    unexplained: tuple[str, ...] = ()
 
     @property
     def flagged(self) -> int:
@@ -274,7 +270,6 @@ class Audit(Displayed):
         ]
         notes = [f"failed: {reason_counts(self.failed)}"] if self.failed else []
         notes += map(str, self.same_documents)
-        notes += [UNEXPLAINED] if self.unexplained else []
         notes += [
             f"suspicion {one.suspicion:.2f}: {one.id!r}, findings: {len(one.findings)}"
             for one in self.ranked(_SHOWN)
@@ -297,7 +292,6 @@ class Audit(Displayed):
             "duplicates": self.duplicates,
             "checks": [row.as_json() for row in self.rows],
             "same_documents": [one.as_json() for one in self.same_documents],
-            "unexplained": list(self.unexplained),
             "doubtful": [record.as_json() for record in self.ranked(top)],
         }
 
@@ -427,7 +421,6 @@ class _RunningAudit:
         self.records: list[AuditedRecord] = []
         self.groups: dict[_GroupKey, dict[str, _Count]] = {}
         self.retrievals = RetrievalComparison()
-        self.unexplained: dict[str, None] = {}
         self.repeats = Repeats([check for check in checks if check.compare])
 
     def add(self, outcome: Outcome) -> None:
@@ -448,7 +441,6 @@ class _RunningAudit:
         self.disagreements.append(subject.disagreement)
         score = suspicion_score(findings, subject.disagreement)
         self.retrievals.add(key.label, outcome)
-        self.unexplained |= {key.label: None} if subject.is_brief else {}
         self.records.append(AuditedRecord(outcome.id, outcome.key, *key, tuple(findings), score))
 
     def audit(self, duplicates: int) -> Audit:
@@ -464,8 +456,8 @@ class _RunningAudit:
                 score = suspicion_score(findings, self.disagreements[place])
                 self.records[place] = replace(record, findings=tuple(findings), suspicion=score)
         rows, records = tuple(self._rows()), tuple(self.records)
-        noted = tuple(self.retrievals.results()), tuple(self.unexplained)
-        return Audit(self.checks, rows, records, dict(self.failed), duplicates, *noted)
+        same = tuple(self.retrievals.results())
+        return Audit(self.checks, rows, records, dict(self.failed), duplicates, same)
 
     def _group(self, record: LabelRecord) -> str | None:
         if self.by is None:

@@ -218,7 +218,7 @@ def explanation_for_both_verdicts(subject: Subject) -> Iterator[Found]:
 def _by_words(subject: Subject) -> dict[str, list[SentenceSupport]]:
     """Group the verdicts by the words of their explanation; skip empty ones."""
     found: defaultdict[str, list[SentenceSupport]] = defaultdict(list)
-    for entry in subject.explained:
+    for entry in subject.judged:
         words = " ".join(entry.explanation.casefold().split())
         if words:
             found[words].append(entry)
@@ -256,7 +256,7 @@ def explanation_empty(subject: Subject) -> Iterator[Found]:
     """Find explanations without a letter or digit."""
     empty = [
         entry.response_sentence_key
-        for entry in subject.explained
+        for entry in subject.judged
         if not any(char.isalnum() for char in entry.explanation)
     ]
     if empty:

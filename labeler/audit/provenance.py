@@ -149,8 +149,8 @@ def undecided_score(subject: Subject) -> Iterator[Found]:
 
 
 def _threshold(subject: Subject) -> float:
-    given = subject.record.signature.sampling.get("support_threshold", HALF)
-    return float(given) if isinstance(given, int | float) else HALF
+    record = subject.record
+    return {**record.reply.thresholds, **record.signature.thresholds}.get("support", HALF)
 
 
 def _counted(counts: Mapping[str, int]) -> str:

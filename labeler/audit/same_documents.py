@@ -114,7 +114,6 @@ class RetrievalComparison:
         """Add a record of a judge configuration."""
         example = record.example
         seen = shown(example.model_copy(update={"response": (), "tool_outputs": ()}))
-        seen["extends"] = record.retrieval.extends if record.retrieval else None
         retrievals = self._found.setdefault(label, {})
         one = retrievals.setdefault(digest(seen), _Retrieval(len(example.document_keys())))
         one.add(record)

@@ -9,18 +9,12 @@ from sys import intern
 
 from labeler.audit.numerals import known_figures
 from labeler.labels.answers import SPECIAL_SUPPORT, GPTLabelingOutput, SentenceSupport
-from labeler.labels.profiles import BRIEF, base_and_forms
 from labeler.labels.record import LabelRecord
 from labeler.labels.signature import Signature
 from labeler.labels.witness import Witness
 from labeler.sentences.citations import Cited, read_citations
 from labeler.sentences.statements import Claim, read_claim
 from labeler.sentences.words import stems, surface_words
-
-UNEXPLAINED = (
-    "explanations of supported sentences were not asked for: checks of explanations see the others"
-)
-"""What an audit cannot see in labels of ``--explanations unsupported``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,17 +147,6 @@ class Subject:
     def unsupported(self) -> tuple[SentenceSupport, ...]:
         """The verdicts on response sentences that are judged unsupported."""
         return tuple(entry for entry in self.judged if not entry.fully_supported)
-
-    @cached_property
-    def is_brief(self) -> bool:
-        """True if the judge was asked to explain verdicts on unsupported sentences only."""
-        prompt = self.record.signature.prompt
-        return prompt is not None and BRIEF in base_and_forms(prompt.name)[1]
-
-    @property
-    def explained(self) -> tuple[SentenceSupport, ...]:
-        """The verdicts that the judge was asked to explain."""
-        return self.unsupported if self.is_brief else self.judged
 
     @cached_property
     def claims(self) -> dict[str, Claim]:

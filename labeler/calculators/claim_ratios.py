@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from labeler.calculators.registry import METRICS, C, vectorized
-from labeler.calculators.tally import BaseTally, Countable, Number, Q, Subset
+from labeler.calculators.ratio import Ratio, harmonic_mean
+from labeler.calculators.registry import METRICS, C, metric
+from labeler.calculators.tally import ClaimTally, Holds, Tally, count
 
 _VERDICT = ("response_claims.verdict",)
 _SUPPORTING = ("response_claims.supporting_sentence_keys", *_VERDICT)
@@ -23,28 +24,36 @@ _CORRECT = ("response_claims.reference_verdict",)
 _IN_CONTEXT = ("reference_claims.supporting_sentence_keys",)
 _IN_RESPONSE = ("reference_claims.response_verdict",)
 
-_claim = partial(vectorized, definition="claim", default=True)
+_NEEDS_CLAIMS = Ratio.missing("needs_claims")
+_claim = partial(metric, definition="claim", default=True)
 _flaw = partial(_claim, higher_is_better=False)
 
 
-@vectorized(
+def _share_or(convention: float, tally: Tally, holds: Holds) -> Ratio:
+    """Return the share of claims that satisfy a condition; the convention for no claims."""
+    if tally.claims is None:
+        return _NEEDS_CLAIMS
+    return Ratio(count(tally.claims, holds), len(tally.claims), convention=convention)
+
+
+@metric(
     "faithfulness",
     definition="claim",
     needs=_VERDICT,
     source="RAGAS and DeepEval faithfulness",
     formula="claims that the documents entail / claims of the response",
 )
-def faithfulness_claim(tally: BaseTally[Q]) -> Q:
+def faithfulness_claim(tally: Tally) -> Ratio:
     """Share of the response's claims that the documents entail.
 
     Counts: claims with the verdict ``entailment``, special support included, over claims.
     Undefined when: the label has no claims (``needs_claims``), or the response makes none
     (``no_claims``).
     """
-    return tally.claim_share(tally.entailed_claims)
+    return tally.claim_share(lambda claim: claim.entailed)
 
 
-@vectorized(
+@metric(
     "faithfulness",
     definition="deepeval",
     needs=_VERDICT,
@@ -52,19 +61,17 @@ def faithfulness_claim(tally: BaseTally[Q]) -> Q:
     formula="claims that the documents do not contradict / claims of the response; 1 without any",
     conventions=(("no_claims", 1.0),),
 )
-def faithfulness_deepeval(tally: BaseTally[Q]) -> Q:
+def faithfulness_deepeval(tally: Tally) -> Ratio:
     """Share of the response's claims that the documents do not contradict, as in DeepEval.
 
     Counts: claims with the verdict ``entailment`` or ``neutral`` over claims.
     Undefined when: the label has no claims (``needs_claims``); 1 by convention if the response
     makes none.
     """
-    claims = tally.response_claims
-    share = tally.plain(claims - tally.contradicted_claims, claims, convention=1.0)
-    return share.unless(tally.has_claims == 0, "needs_claims")
+    return _share_or(1.0, tally, lambda claim: not claim.contradicted)
 
 
-@vectorized(
+@metric(
     "faithfulness",
     definition="ragchecker",
     version=2,
@@ -73,7 +80,7 @@ def faithfulness_deepeval(tally: BaseTally[Q]) -> Q:
     formula="claims that a document entails / claims of the response; 0 without any",
     conventions=(("no_claims", 0.0),),
 )
-def faithfulness_ragchecker(tally: BaseTally[Q]) -> Q:
+def faithfulness_ragchecker(tally: Tally) -> Ratio:
     """Share of the response's claims that can be traced to a document.
 
     Counts: claims with a supporting document sentence over claims. A claim with special support
@@ -81,11 +88,10 @@ def faithfulness_ragchecker(tally: BaseTally[Q]) -> Q:
     Undefined when: the label has no claims (``needs_claims``); 0 by convention if the response
     makes none.
     """
-    share = tally.plain(tally.supported_claims, tally.response_claims, convention=0.0)
-    return share.unless(tally.has_claims == 0, "needs_claims")
+    return _share_or(0.0, tally, lambda claim: claim.supporting)
 
 
-@vectorized(
+@metric(
     "hallucination_rate",
     definition="claim",
     higher_is_better=False,
@@ -94,14 +100,14 @@ def faithfulness_ragchecker(tally: BaseTally[Q]) -> Q:
     formula="claims that the documents do not entail / claims of the response",
     same_as="1-faithfulness:claim",
 )
-def hallucination_rate_claim(tally: BaseTally[Q]) -> Q:
+def hallucination_rate_claim(tally: Tally) -> Ratio:
     """Share of the response's claims that the documents do not entail.
 
     Counts: claims with the verdict ``neutral`` or ``contradiction`` over claims.
     Undefined when: the label has no claims (``needs_claims``), or the response makes none
     (``no_claims``).
     """
-    return tally.claim_share(tally.response_claims - tally.entailed_claims)
+    return tally.claim_share(lambda claim: not claim.entailed)
 
 
 @_flaw(
@@ -111,26 +117,26 @@ def hallucination_rate_claim(tally: BaseTally[Q]) -> Q:
     source="DeepEval hallucination, as the metric guides define it",
     formula="documents that contradict a claim of the response / C",
 )
-def hallucination_contexts(tally: BaseTally[Q]) -> Q:
+def hallucination_contexts(tally: Tally) -> Ratio:
     """Share of the documents that the response contradicts.
 
     Counts: documents with a sentence that contradicts a claim over documents. A document counts
     even if another one entails the claim; a response without claims contradicts none.
     Undefined when: the label has no claims (``needs_claims``), or there are no documents.
     """
-    found = tally.contradicted_documents
-    share = tally.ratio(found, tally.documents, if_empty="no_documents")
-    return share.unless(tally.has_claims == 0, "needs_claims")
+    if tally.claims is None:
+        return _NEEDS_CLAIMS
+    return Ratio.of(_contradicted(tally), len(tally.documents), if_empty="no_documents")
 
 
-@vectorized(
+@metric(
     "hallucination",
     definition="deepeval",
     needs=_CONTRADICTING,
     source="DeepEval 4.3 hallucination, which scores 1 as a pass, unlike earlier versions",
     formula="documents that contradict no claim of the response / C; 1 without documents",
 )
-def hallucination_deepeval(tally: BaseTally[Q]) -> Q:
+def hallucination_deepeval(tally: Tally) -> Ratio:
     """Share of the documents that the response does not contradict, as in DeepEval.
 
     Its threshold is the lowest score that passes. Earlier versions scored the documents that are
@@ -139,10 +145,10 @@ def hallucination_deepeval(tally: BaseTally[Q]) -> Q:
     Counts: documents without a sentence that contradicts a claim over documents.
     Undefined when: the label has no claims (``needs_claims``); 1 by convention without documents.
     """
-    contradicted = tally.count(tally.contradicted_documents)
-    agreeing = tally.count(tally.documents) - contradicted
-    share = tally.plain(agreeing, tally.documents, convention=1.0)
-    return share.unless(tally.has_claims == 0, "needs_claims")
+    if tally.claims is None:
+        return _NEEDS_CLAIMS
+    documents = len(tally.documents)
+    return Ratio(documents - _contradicted(tally), documents, convention=1.0)
 
 
 @_claim(
@@ -151,14 +157,14 @@ def hallucination_deepeval(tally: BaseTally[Q]) -> Q:
     source="DeepEval answer relevancy; generator-metrics guide, response relevancy",
     formula="claims that help to answer the question / claims of the response",
 )
-def answer_relevancy(tally: BaseTally[Q]) -> Q:
+def answer_relevancy(tally: Tally) -> Ratio:
     """Share of the response's claims that help to answer the question, true or not.
 
     Counts: claims relevant to the question over claims.
     Undefined when: the label has no claims (``needs_claims``), or the response makes none
     (``no_claims``).
     """
-    return tally.claim_share(tally.on_topic_claims)
+    return tally.claim_share(lambda claim: claim.relevant)
 
 
 @_claim(
@@ -167,14 +173,14 @@ def answer_relevancy(tally: BaseTally[Q]) -> Q:
     source="DeepEval contextual recall; RAGAS context recall; RAGChecker claim recall",
     formula="reference claims that a document entails / claims of the reference",
 )
-def context_recall(tally: BaseTally[Q]) -> Q:
+def context_recall(tally: Tally) -> Ratio:
     """Share of the reference answer's claims that the retrieved documents entail.
 
     Counts: reference claims with a supporting document sentence over reference claims.
     Undefined when: the label has no reference (``needs_reference``), or it makes no claim
     (``no_reference_claims``).
     """
-    return tally.reference_share(tally.retrieved_claims)
+    return tally.reference_share(lambda claim: claim.entailed)
 
 
 @_claim(
@@ -183,15 +189,15 @@ def context_recall(tally: BaseTally[Q]) -> Q:
     source="RAGChecker context precision: of a set, not of a ranking",
     formula="documents that entail a reference claim / C",
 )
-def context_precision_claims(tally: BaseTally[Q]) -> Q:
+def context_precision_claims(tally: Tally) -> Ratio:
     """Share of the documents that hold a claim of the reference answer.
 
     Counts: relevant chunks over documents, regardless of rank.
     Undefined when: the label has no reference (``needs_reference``), it makes no claim
     (``no_reference_claims``), or there are no documents.
     """
-    share = tally.ratio(tally.relevant_chunks, tally.documents, if_empty="no_documents")
-    return tally.with_reference(share)
+    chunks, documents = len(tally.relevant_chunks), len(tally.documents)
+    return tally.lacks_reference() or Ratio.of(chunks, documents, if_empty="no_documents")
 
 
 @_claim(
@@ -200,7 +206,7 @@ def context_precision_claims(tally: BaseTally[Q]) -> Q:
     source="RAGChecker context utilization",
     formula="reference claims in documents and response / reference claims in documents",
 )
-def context_utilization_claims(tally: BaseTally[Q]) -> Q:
+def context_utilization_claims(tally: Tally) -> Ratio:
     """Share of the reference's claims in the documents that the response contains.
 
     Counts: reference claims that a document and the response entail over those that a document
@@ -208,9 +214,9 @@ def context_utilization_claims(tally: BaseTally[Q]) -> Q:
     Undefined when: the label has no reference (``needs_reference``), it makes no claim
     (``no_reference_claims``), or no document entails one (``no_reference_claim_in_documents``).
     """
-    retrieved, used = tally.retrieved_claims, tally.retrieved_claims & tally.recalled_claims
-    share = tally.ratio(used, retrieved, if_empty="no_reference_claim_in_documents")
-    return tally.with_reference(share)
+    used, retrieved = _used_and_retrieved(tally)
+    share = Ratio.of(used, retrieved, if_empty="no_reference_claim_in_documents")
+    return tally.lacks_reference() or share
 
 
 @_claim(
@@ -219,14 +225,14 @@ def context_utilization_claims(tally: BaseTally[Q]) -> Q:
     source="RAGChecker precision",
     formula="correct claims / claims of the response",
 )
-def claim_precision(tally: BaseTally[Q]) -> Q:
+def claim_precision(tally: Tally) -> Ratio:
     """Share of the response's claims that the reference answer entails.
 
     Counts: correct claims over claims.
     Undefined when: the label has no reference (``needs_reference``), it makes no claim
     (``no_reference_claims``), or the response makes none (``no_claims``).
     """
-    return tally.compared_share(tally.correct_claims)
+    return tally.compared_share(lambda claim: claim.counterpart)
 
 
 @_claim(
@@ -235,14 +241,14 @@ def claim_precision(tally: BaseTally[Q]) -> Q:
     source="RAGChecker recall",
     formula="reference claims that the response entails / claims of the reference",
 )
-def claim_recall(tally: BaseTally[Q]) -> Q:
+def claim_recall(tally: Tally) -> Ratio:
     """Share of the reference answer's claims that the response entails.
 
     Counts: reference claims found in the response over reference claims.
     Undefined when: the label has no reference (``needs_reference``), or it makes no claim
     (``no_reference_claims``).
     """
-    return tally.reference_share(tally.recalled_claims)
+    return tally.reference_share(lambda claim: claim.counterpart)
 
 
 @_claim(
@@ -251,22 +257,55 @@ def claim_recall(tally: BaseTally[Q]) -> Q:
     source="RAGChecker F1",
     formula="2PR / (P + R), P = claim_precision, R = claim_recall; 0 if both are 0",
 )
-def claim_f1(tally: BaseTally[Q]) -> Q:
+def claim_f1(tally: Tally) -> Ratio:
     """Harmonic mean of precision and recall of claims.
 
     Counts: an exact fraction over 1, so that the pooled value is the mean. 0 if both sides make
     claims and share none.
     Undefined when: precision or recall is undefined; the reason is that of the first.
     """
-    return tally.with_reference(tally.with_claims(_f1(tally)))
+    precision, recall = claim_precision(tally), claim_recall(tally)
+    return precision if precision.undefined else harmonic_mean(precision, recall)
 
 
-def _f1(tally: BaseTally[Q]) -> Q:
-    correct, claims = tally.count(tally.correct_claims), tally.count(tally.response_claims)
-    found, expected = tally.count(tally.recalled_claims), tally.count(tally.all_reference_claims)
-    # With a/n and b/m for precision and recall, 2ab / (am + bn).
-    parts = correct * expected + found * claims
-    return tally.plain(2 * correct * found, 1, parts=parts)
+def _used_and_retrieved(tally: Tally) -> tuple[int, int]:
+    """Count the reference claims in documents and response, and those in documents."""
+    retrieved = [claim for claim in tally.reference_claims or () if claim.entailed]
+    return count(retrieved, lambda claim: claim.counterpart), len(retrieved)
+
+
+def _contradicted(tally: Tally) -> int:
+    """Count the documents that contradict a claim of the response."""
+    return len(set[int]().union(*(claim.contradicting for claim in tally.claims or ())))
+
+
+def _is_relevant_noise(tally: Tally) -> Holds:
+    """Return the condition of an incorrect claim that a relevant chunk entails."""
+    chunks = tally.relevant_chunks
+    return lambda claim: not claim.counterpart and claim.supporting & chunks
+
+
+def _is_irrelevant_noise(tally: Tally) -> Holds:
+    """Return the condition of an incorrect claim that irrelevant chunks alone entail."""
+    chunks = tally.relevant_chunks
+    return lambda claim: (
+        not claim.counterpart and claim.supporting and not claim.supporting & chunks
+    )
+
+
+def _is_made_up(claim: ClaimTally) -> bool:
+    """Return True for an incorrect claim that no document entails."""
+    return not claim.counterpart and not claim.supporting
+
+
+def _is_known(claim: ClaimTally) -> bool:
+    """Return True for a correct claim that no document entails."""
+    return bool(claim.counterpart) and not claim.supporting
+
+
+def _none(_: ClaimTally) -> bool:
+    """Return False for any claim."""
+    return False
 
 
 @_flaw(
@@ -275,14 +314,14 @@ def _f1(tally: BaseTally[Q]) -> Q:
     source="RAGChecker and RAGAS noise sensitivity; generator-metrics guide",
     formula="incorrect claims that a relevant chunk entails / claims of the response",
 )
-def noise_sensitivity_relevant(tally: BaseTally[Q]) -> Q:
+def noise_sensitivity_relevant(tally: Tally) -> Ratio:
     """Share of the response's claims that are incorrect and entailed by a relevant chunk.
 
     Counts: claims that the reference does not entail and a relevant chunk does over claims.
     Undefined when: the label has no reference (``needs_reference``), it makes no claim
     (``no_reference_claims``), or the response makes none (``no_claims``).
     """
-    return tally.compared_share(tally.chunk_claims - tally.correct_claims)
+    return tally.compared_share(_is_relevant_noise(tally))
 
 
 @_flaw(
@@ -291,7 +330,7 @@ def noise_sensitivity_relevant(tally: BaseTally[Q]) -> Q:
     source="RAGChecker and RAGAS noise sensitivity; generator-metrics guide",
     formula="incorrect claims that irrelevant chunks alone entail / claims of the response",
 )
-def noise_sensitivity_irrelevant(tally: BaseTally[Q]) -> Q:
+def noise_sensitivity_irrelevant(tally: Tally) -> Ratio:
     """Share of the response's claims that are incorrect and entailed by irrelevant chunks alone.
 
     Counts: claims that neither the reference nor a relevant chunk entails but another document
@@ -300,8 +339,7 @@ def noise_sensitivity_irrelevant(tally: BaseTally[Q]) -> Q:
     Undefined when: the label has no reference (``needs_reference``), it makes no claim
     (``no_reference_claims``), or the response makes none (``no_claims``).
     """
-    elsewhere = tally.supported_claims - tally.chunk_claims
-    return tally.compared_share(elsewhere - tally.correct_claims)
+    return tally.compared_share(_is_irrelevant_noise(tally))
 
 
 @_flaw(
@@ -310,15 +348,14 @@ def noise_sensitivity_irrelevant(tally: BaseTally[Q]) -> Q:
     source="RAGChecker hallucination",
     formula="incorrect claims that no document entails / claims of the response",
 )
-def hallucination_incorrect(tally: BaseTally[Q]) -> Q:
+def hallucination_incorrect(tally: Tally) -> Ratio:
     """Share of the response's claims that are incorrect and entailed by no document.
 
     Counts: claims that neither the reference nor a document entails over claims.
     Undefined when: the label has no reference (``needs_reference``), it makes no claim
     (``no_reference_claims``), or the response makes none (``no_claims``).
     """
-    unsupported = tally.response_claims - tally.supported_claims
-    return tally.compared_share(unsupported - tally.correct_claims)
+    return tally.compared_share(_is_made_up)
 
 
 @_flaw(
@@ -327,7 +364,7 @@ def hallucination_incorrect(tally: BaseTally[Q]) -> Q:
     source="RAGChecker self-knowledge",
     formula="correct claims that no document entails / claims of the response",
 )
-def self_knowledge(tally: BaseTally[Q]) -> Q:
+def self_knowledge(tally: Tally) -> Ratio:
     """Share of the response's claims that are correct and entailed by no document.
 
     Counts: claims that the reference entails and no document does over claims. Lower is better if
@@ -335,13 +372,13 @@ def self_knowledge(tally: BaseTally[Q]) -> Q:
     Undefined when: the label has no reference (``needs_reference``), it makes no claim
     (``no_reference_claims``), or the response makes none (``no_claims``).
     """
-    return tally.compared_share(tally.correct_claims - tally.supported_claims)
+    return tally.compared_share(_is_known)
 
 
 def _ragchecker(name: str, *reasons: str) -> Callable[[C], C]:
     """Register RAGChecker's definition of a metric, which is 0 where the default is undefined."""
     default = METRICS[name]
-    return vectorized(
+    return metric(
         name,
         definition="ragchecker",
         higher_is_better=default.higher_is_better,
@@ -352,119 +389,122 @@ def _ragchecker(name: str, *reasons: str) -> Callable[[C], C]:
     )
 
 
-def _or_0(tally: BaseTally[Q], numerator: Subset | Number, denominator: Countable) -> Q:
+def _or_0(tally: Tally, numerator: int, denominator: int) -> Ratio:
     """Return a ratio that is 0 for the denominator 0, undefined without a reference answer."""
-    share = tally.plain(numerator, denominator, convention=0.0)
-    return share.unless(tally.has_reference == 0, "needs_reference")
+    if tally.reference_claims is None:
+        return Ratio.missing("needs_reference")
+    return Ratio(numerator, denominator, convention=0.0)
+
+
+def _claim_share_or_0(tally: Tally, holds: Holds) -> Ratio:
+    return _or_0(tally, count(tally.claims, holds), len(tally.claims or ()))
+
+
+def _reference_share_or_0(tally: Tally, holds: Holds) -> Ratio:
+    return _or_0(tally, count(tally.reference_claims, holds), len(tally.reference_claims or ()))
 
 
 @_ragchecker("context_recall", "no_reference_claims")
-def context_recall_ragchecker(tally: BaseTally[Q]) -> Q:
+def context_recall_ragchecker(tally: Tally) -> Ratio:
     """Return RAGChecker's claim recall.
 
     Counts: as ``context_recall``; 0 if the reference makes no claim.
     Undefined when: the label has no reference (``needs_reference``).
     """
-    return _or_0(tally, tally.retrieved_claims, tally.all_reference_claims)
+    return _reference_share_or_0(tally, lambda claim: claim.entailed)
 
 
 @_ragchecker("context_precision_claims", "no_reference_claims", "no_documents")
-def context_precision_claims_ragchecker(tally: BaseTally[Q]) -> Q:
+def context_precision_claims_ragchecker(tally: Tally) -> Ratio:
     """Return RAGChecker's context precision.
 
     Counts: as ``context_precision_claims``; 0 if there are no documents, or the reference makes no
     claim.
     Undefined when: the label has no reference (``needs_reference``).
     """
-    return _or_0(tally, tally.relevant_chunks, tally.documents)
+    return _or_0(tally, len(tally.relevant_chunks), len(tally.documents))
 
 
 @_ragchecker("context_utilization_claims", "no_reference_claims", "no_reference_claim_in_documents")
-def context_utilization_claims_ragchecker(tally: BaseTally[Q]) -> Q:
+def context_utilization_claims_ragchecker(tally: Tally) -> Ratio:
     """Return RAGChecker's context utilization.
 
     Counts: as ``context_utilization_claims``; 0 if no document entails a claim of the reference.
     Undefined when: the label has no reference (``needs_reference``).
     """
-    retrieved = tally.retrieved_claims
-    return _or_0(tally, retrieved & tally.recalled_claims, retrieved)
+    return _or_0(tally, *_used_and_retrieved(tally))
 
 
 @_ragchecker("claim_precision", "no_claims")
-def claim_precision_ragchecker(tally: BaseTally[Q]) -> Q:
+def claim_precision_ragchecker(tally: Tally) -> Ratio:
     """Return RAGChecker's precision.
 
     Counts: as ``claim_precision``, also if the reference makes no claim; 0 if the response makes
     none.
     Undefined when: the label has no reference (``needs_reference``).
     """
-    return _or_0(tally, tally.correct_claims, tally.response_claims)
+    return _claim_share_or_0(tally, lambda claim: claim.counterpart)
 
 
 @_ragchecker("claim_recall", "no_reference_claims")
-def claim_recall_ragchecker(tally: BaseTally[Q]) -> Q:
+def claim_recall_ragchecker(tally: Tally) -> Ratio:
     """Return RAGChecker's recall.
 
     Counts: as ``claim_recall``; 0 if the reference makes no claim.
     Undefined when: the label has no reference (``needs_reference``).
     """
-    return _or_0(tally, tally.recalled_claims, tally.all_reference_claims)
+    return _reference_share_or_0(tally, lambda claim: claim.counterpart)
 
 
 @_ragchecker("claim_f1", "no_claims", "no_reference_claims")
-def claim_f1_ragchecker(tally: BaseTally[Q]) -> Q:
+def claim_f1_ragchecker(tally: Tally) -> Ratio:
     """Return RAGChecker's F1.
 
     Counts: as ``claim_f1``; 0 if a side makes no claim.
     Undefined when: the label has no reference (``needs_reference``).
     """
-    return _f1(tally).unless(tally.has_reference == 0, "needs_reference")
+    precision, recall = claim_precision_ragchecker(tally), claim_recall_ragchecker(tally)
+    return precision if precision.undefined else harmonic_mean(precision, recall)
 
 
 @_ragchecker("noise_sensitivity_relevant", "no_claims", "no_reference_claims")
-def noise_sensitivity_relevant_ragchecker(tally: BaseTally[Q]) -> Q:
+def noise_sensitivity_relevant_ragchecker(tally: Tally) -> Ratio:
     """Return RAGChecker's noise sensitivity in relevant chunks.
 
     Counts: as ``noise_sensitivity_relevant``; 0 if a side makes no claim.
     Undefined when: the label has no reference (``needs_reference``).
     """
-    return _or_0(tally, tally.chunk_claims - tally.correct_claims, tally.response_claims)
+    return _claim_share_or_0(tally, _is_relevant_noise(tally))
 
 
 @_ragchecker("noise_sensitivity_irrelevant", "no_claims", "no_reference_claims")
-def noise_sensitivity_irrelevant_ragchecker(tally: BaseTally[Q]) -> Q:
+def noise_sensitivity_irrelevant_ragchecker(tally: Tally) -> Ratio:
     """Return RAGChecker's noise sensitivity in irrelevant chunks.
 
     Counts: as ``noise_sensitivity_irrelevant``; 0 if a side makes no claim.
     Undefined when: the label has no reference (``needs_reference``).
     """
-    elsewhere = tally.supported_claims - tally.chunk_claims
-    compared = tally.count(tally.all_reference_claims) > 0
-    incorrect = tally.count(elsewhere - tally.correct_claims) * compared
-    return _or_0(tally, incorrect, tally.response_claims)
+    is_noise = _is_irrelevant_noise(tally) if tally.reference_claims else _none
+    return _claim_share_or_0(tally, is_noise)
 
 
 @_ragchecker("hallucination_incorrect", "no_claims")
-def hallucination_incorrect_ragchecker(tally: BaseTally[Q]) -> Q:
+def hallucination_incorrect_ragchecker(tally: Tally) -> Ratio:
     """Return RAGChecker's hallucination.
 
     Counts: as ``hallucination_incorrect``, also if the reference makes no claim; 0 if the response
     makes none, and without documents.
     Undefined when: the label has no reference (``needs_reference``).
     """
-    unsupported = tally.response_claims - tally.supported_claims
-    incorrect = tally.count(unsupported - tally.correct_claims) * (tally.count(tally.documents) > 0)
-    return _or_0(tally, incorrect, tally.response_claims)
+    return _claim_share_or_0(tally, _is_made_up if tally.documents else _none)
 
 
 @_ragchecker("self_knowledge", "no_claims")
-def self_knowledge_ragchecker(tally: BaseTally[Q]) -> Q:
+def self_knowledge_ragchecker(tally: Tally) -> Ratio:
     """Return RAGChecker's self-knowledge.
 
     Counts: as ``self_knowledge``, also if the reference makes no claim; 0 if the response makes
     none, and without documents.
     Undefined when: the label has no reference (``needs_reference``).
     """
-    known = tally.correct_claims - tally.supported_claims
-    correct = tally.count(known) * (tally.count(tally.documents) > 0)
-    return _or_0(tally, correct, tally.response_claims)
+    return _claim_share_or_0(tally, _is_known if tally.documents else _none)

@@ -17,7 +17,14 @@ from labeler.calculators.tally import Tally, tally
 from labeler.catalog import position_of, positions_of, unknown
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.answering import AnsweringModel, answered_by
-from labeler.labels.profiles import BY_FAMILY, DEFAULT_PROFILE, PROFILES, Profile, family_of
+from labeler.labels.profiles import (
+    BY_FAMILY,
+    BY_OUTPUT,
+    DEFAULT_PROFILE,
+    PROFILES,
+    Profile,
+    family_of,
+)
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.sentences.display import NONE, Column, Display, Displayed, Grid, number
 
@@ -41,7 +48,7 @@ class Identity(NamedTuple):
     """Digests of 64 bits of what makes two records the same.
 
     Attributes:
-        row: of the row's id and the printed signature.
+        row: of the row's id and the printed signature; never 0.
         key: of the label key; 0 for a failure.
     """
 
@@ -60,8 +67,8 @@ def row_digest(id_: str, label: str | None) -> int:
 
 
 def content_digest(content: str) -> int:
-    """Return the digest of a record's content; never 0."""
-    return _digest(content) or 1
+    """Return the digest of a record's content."""
+    return _digest(content)
 
 
 def question_digest(question: str | None) -> int:
@@ -70,8 +77,9 @@ def question_digest(question: str | None) -> int:
 
 
 def _digest(text: str) -> int:
+    """Return 64 bits that stand for a text; never 0."""
     found = blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(found, "little")
+    return int.from_bytes(found, "little") or 1
 
 
 @dataclass(frozen=True, repr=False)
@@ -178,30 +186,72 @@ def measure(outcome: Outcome, metrics: Sequence[Metric] | None = None) -> Metric
 
     Args:
         outcome: a label record or a failure.
-        metrics: by default every metric, aliases included, in its default definition, if labels of
-            the row's profile have its fields.
+        metrics: as for :class:`Measurer`.
 
     Raises:
         UsageError: a third party's metric failed.
     """
-    if metrics is None:
-        output = outcome_profile(outcome).output
-        every = (metric for metric in METRICS.values() if metric.default)
-        metrics = [metric for metric in every if issubclass(output, metric.profile.output)]
-    if isinstance(outcome, LabelFailure):
-        signature = str(outcome.signature) if outcome.signature else None
-        return failed_row(outcome, metrics, signature)
-    counted = tally(outcome)
-    return MetricsRow(
-        outcome.id,
-        {metric.id: _compute(metric, counted, outcome.id) for metric in metrics},
-        str(outcome.signature),
-        printed_versions(metrics),
-        metadata=outcome.example.metadata,
-        identity=Identity.of(outcome.id, str(outcome.signature), outcome.key),
-        question=question_digest(outcome.example.question),
-        answered=AnsweringModel.of(outcome.signature, outcome.reply),
-    )
+    return Measurer(metrics).row(outcome)
+
+
+class Measurer:
+    """Metrics that are chosen once and computed for many rows.
+
+    Args:
+        metrics: by default every metric, aliases included, in its default definition, if labels of
+            the row's profile have its fields.
+    """
+
+    def __init__(self, metrics: Sequence[Metric] | None = None) -> None:
+        self._asked = None if metrics is None else _Chosen.of(metrics)
+        self._by_profile: dict[str, _Chosen] = {}
+
+    def row(self, outcome: Outcome) -> MetricsRow:
+        """Compute the metrics of one row; every metric of a failed row is undefined.
+
+        Raises:
+            UsageError: a third party's metric failed.
+        """
+        chosen = self._asked or self._fitting(outcome_profile(outcome))
+        if isinstance(outcome, LabelFailure):
+            signature = str(outcome.signature) if outcome.signature else None
+            return failed_row(outcome, chosen.metrics, signature)
+        counted, label = tally(outcome), str(outcome.signature)
+        return MetricsRow(
+            outcome.id,
+            {name: _compute(metric, counted, outcome.id) for name, metric in chosen.named},
+            label,
+            chosen.versions,
+            metadata=outcome.example.metadata,
+            identity=Identity.of(outcome.id, label, outcome.key),
+            question=question_digest(outcome.example.question),
+            answered=AnsweringModel.of(outcome.signature, outcome.reply),
+        )
+
+    def _fitting(self, profile: Profile) -> _Chosen:
+        """Return the default metrics of a profile."""
+        if profile.name not in self._by_profile:
+            fitting = [
+                metric
+                for metric in METRICS.values()
+                if metric.default and issubclass(profile.output, metric.profile.output)
+            ]
+            self._by_profile[profile.name] = _Chosen.of(fitting)
+        return self._by_profile[profile.name]
+
+
+class _Chosen(NamedTuple):
+    """Metrics, with their ids, and their printed versions."""
+
+    metrics: tuple[Metric, ...]
+    named: tuple[tuple[str, Metric], ...]
+    versions: str
+
+    @classmethod
+    def of(cls, metrics: Sequence[Metric]) -> _Chosen:
+        """Return the metrics with what rows show of them."""
+        named = tuple((metric.id, metric) for metric in metrics)
+        return cls(tuple(metrics), named, printed_versions(metrics))
 
 
 def failed_row(failure: LabelFailure, metrics: Sequence[Metric], label: str | None) -> MetricsRow:
@@ -232,7 +282,7 @@ def _all_missing(metrics: tuple[Metric, ...], reason: str) -> dict[str, Ratio]:
 def outcome_profile(outcome: Outcome) -> Profile:
     """Return the profile of a row's label; the leanest if it failed before one was chosen."""
     if isinstance(outcome, LabelRecord):
-        return next(p for p in PROFILES.values() if type(outcome.label) is p.output)
+        return BY_OUTPUT[type(outcome.label)]
     schema = outcome.signature.response_schema.name if outcome.signature else ""
     return BY_FAMILY.get(family_of(schema), PROFILES[DEFAULT_PROFILE])
 
@@ -264,43 +314,61 @@ REPEATED = "repeated records (same id and label key), each counted once: {}"
 """The notice of repeated records."""
 
 
-class Identities:
-    """A set of identities of labels, in 24 to 48 bytes each: a table with open addressing."""
+class DigestMap:
+    """A map from digests of 64 bits to others, in 24 to 48 bytes each, by open addressing.
+
+    No value is 0.
+    """
 
     def __init__(self) -> None:
         self._slots = array("Q", bytes(16 * 64))
         self._size = 0
 
-    def add(self, identity: Identity) -> bool:
-        """Add an identity; return False if it is there already."""
+    def add(self, digest: int, value: int) -> int:
+        """Map a digest to a value unless it is mapped; return the value before, 0 for none."""
         if 3 * self._size >= len(self._slots):
             self._grow()
-        place = self._place(identity)
-        if self._slots[place + 1]:
-            return False
-        self._slots[place], self._slots[place + 1] = identity
-        self._size += 1
-        return True
+        place = self._place(digest)
+        before = self._slots[place + 1]
+        if not before:
+            self._slots[place], self._slots[place + 1] = digest, value
+            self._size += 1
+        return before
 
-    def labeled(self, rows: Collection[int]) -> set[int]:
-        """Return those of some digests of rows that have a label."""
-        return set(rows).intersection(self._slots[::2]) if rows else set()
+    def present(self, values: Collection[int]) -> set[int]:
+        """Return those of some values that a digest is mapped to."""
+        return set(values).intersection(self._slots[1::2]) if values else set()
 
-    def _place(self, identity: Identity) -> int:
-        """Return the place of an identity, or the empty one where it belongs."""
-        (row, key), slots = identity, self._slots
+    def _place(self, digest: int) -> int:
+        """Return the place of a digest, or the empty one where it belongs."""
+        slots = self._slots
         mask = len(slots) - 2
-        place = (row ^ key) << 1 & mask
-        while slots[place + 1] and (slots[place] != row or slots[place + 1] != key):
+        place = digest << 1 & mask
+        while slots[place + 1] and slots[place] != digest:
             place = (place + 2) & mask
         return place
 
     def _grow(self) -> None:
         old, self._slots = self._slots, array("Q", bytes(16 * len(self._slots)))
-        for row, key in zip(old[::2], old[1::2], strict=True):
-            if key:
-                place = self._place(Identity(row, key))
-                self._slots[place], self._slots[place + 1] = row, key
+        for digest, value in zip(old[::2], old[1::2], strict=True):
+            if value:
+                place = self._place(digest)
+                self._slots[place], self._slots[place + 1] = digest, value
+
+
+class Identities:
+    """A set of identities of labels."""
+
+    def __init__(self) -> None:
+        self._rows = DigestMap()
+
+    def add(self, identity: Identity) -> bool:
+        """Add an identity; return False if it is there already."""
+        return not self._rows.add(identity.row ^ identity.key, identity.row)
+
+    def labeled(self, rows: Collection[int]) -> set[int]:
+        """Return those of some digests of rows that have a label."""
+        return self._rows.present(rows)
 
 
 class Countable(Protocol):
@@ -358,26 +426,22 @@ class DistinctRows(Generic[R]):
                 yield row
 
 
-def resampling_unit(row: MetricsRow, column: str | None) -> str | int | None:
-    """Return the unit that a row is resampled with; ``None`` for a unit of its own.
+def resampling_unit(row: MetricsRow, column: str | None) -> int | None:
+    """Return the digest of the unit that a row is resampled with; ``None`` for one of its own.
 
     Args:
         row: the row.
         column: name of a metadata column; by default rows of equal questions are one unit.
     """
-    return row.question or None if column is None else unit_name(row.metadata.get(column))
-
-
-def unit_name(value: object) -> str | None:
-    """Return the unit of rows with a value in the column of units."""
-    return None if value is None else str(value)
+    if column is None:
+        return row.question or None
+    value = row.metadata.get(column)
+    return None if value is None else _digest(str(value))
 
 
 def group_name(row: MetricsRow, by: str | None) -> str | None:
     """Return the group of a row; ``None`` if rows are not grouped."""
-    return None if by is None else group_label(row.metadata.get(by))
-
-
-def group_label(value: object) -> str:
-    """Return the group of rows with a value in the grouping column."""
+    if by is None:
+        return None
+    value = row.metadata.get(by)
     return "(none)" if value is None else str(value)

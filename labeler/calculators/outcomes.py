@@ -6,19 +6,18 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from pydantic import BaseModel
 
 from labeler.calculators.metrics_row import (
     QUESTION,
+    DigestMap,
     DistinctRows,
-    Identities,
-    Identity,
+    Measurer,
     MetricsRow,
     MetricsTable,
     content_digest,
-    measure,
     row_digest,
 )
 from labeler.calculators.registry import Metric, select_metrics
@@ -28,15 +27,7 @@ from labeler.calculators.similarity import (
     measure_questions,
     question_metrics,
 )
-from labeler.data.label_files import (
-    files_of,
-    is_store,
-    is_worthwhile,
-    lines_of,
-    outcome_of,
-    parts_of,
-)
-from labeler.data.lines import is_remote
+from labeler.data.label_files import is_store, lines_of, local_files, outcome_of, parts_of
 from labeler.errors import UsageError
 from labeler.labels.record import (
     AnyOutcome,
@@ -46,11 +37,13 @@ from labeler.labels.record import (
     is_uncounted,
     records_of,
     reject_path,
+    requested_kind,
 )
 
 if TYPE_CHECKING:
     from labeler.calculators.statistics.intervals import Intervals
     from labeler.calculators.summary_table import SummaryTable
+    from labeler.integrations.embeddings.records import QuestionsOutcome
     from labeler.labels.score_record import ScoreOutcome
 
 
@@ -90,12 +83,11 @@ class CheckedOutcomes:
         return iter(outcomes)
 
     def _checked(self) -> Iterator[AnyOutcome]:
-        known = Identities()
+        known = DigestMap()
         for where, outcome in self._located:
             if not isinstance(outcome, LabelFailure) and not is_uncounted(outcome):
-                judgment = row_digest(outcome.id, outcome.key)
-                is_known = not known.add(Identity(judgment, _ANY))
-                if known.add(Identity(judgment, content_digest(outcome.content()))) and is_known:
+                content = content_digest(outcome.content())
+                if known.add(row_digest(outcome.id, outcome.key), content) not in {0, content}:
                     raise UsageError(
                         f"{where}: record {outcome.id!r:.80} has another answer than an earlier "
                         f"record with its id and key {outcome.key}. A record counts once: leave "
@@ -106,9 +98,6 @@ class CheckedOutcomes:
 
 
 Through = Callable[[Iterable[AnyOutcome]], Iterable[AnyOutcome]]
-
-_ANY = 1
-"""Stands for the digest of any content."""
 
 
 def stored_outcomes(outcomes: str | Path) -> Iterator[AnyOutcome]:
@@ -184,8 +173,7 @@ def source_state(name: str) -> Hashable:
 
         with DiskStore(name, create=False) as store:
             return store.extent
-    files = [Path(part) for part in files_of([name]) if not is_remote(part)]
-    states = ((file, file.stat()) for file in files)
+    states = ((file, file.stat()) for file in local_files(name))
     return tuple((file, one.st_ino, one.st_size, one.st_mtime_ns) for file, one in states)
 
 
@@ -303,24 +291,19 @@ def measure_outcomes(
         column: a metadata column that the caller will group by. If it is ``question``, each row's
             question is added to its metadata, unless a column of that name exists.
     """
+    measurer = Measurer(metrics)
     for outcome, of_questions in flag_questions(outcomes):
         if (questions if of_questions else metrics) == ():
             continue
-        rows = (
-            (measure_questions(each, questions) for each in records_of([outcome], "questions"))
-            if of_questions
-            else (
-                measure(each, metrics)
-                for each in records_of([outcome], "label")
-                if not is_uncounted(each)
-            )
-        )
-        for row in rows:
-            if column == QUESTION and outcome.kind in {"label", "questions"}:
-                asked = {QUESTION: outcome.example.question}
-                yield replace(row, metadata=asked | row.metadata)
-            else:
-                yield row
+        if of_questions:
+            row = measure_questions(cast("QuestionsOutcome", outcome), questions)
+        elif requested_kind(outcome) in {"label", None} and not is_uncounted(outcome):
+            row = measurer.row(cast("Outcome", outcome))
+        else:
+            continue
+        if column == QUESTION and outcome.kind in {"label", "questions"}:
+            row = replace(row, metadata={QUESTION: outcome.example.question} | row.metadata)
+        yield row
 
 
 def metrics(
@@ -385,19 +368,5 @@ def summary(
     column = (intervals.group if intervals else None) or ""
     asked = None if ids is None else chosen
     every = (*chosen, *questions)
-    if isinstance(outcomes, str | Path) and ids is None and is_worthwhile(str(outcomes)):
-        from labeler.calculators.column_summary import SummaryRequest  # noqa: PLC0415 - loads numpy
-        from labeler.calculators.index.summaries import summarize_stored  # noqa: PLC0415 - the same
-
-        request = SummaryRequest(chosen, by, fitting=True, intervals=intervals)
-        served = summarize_stored([str(outcomes)], request, lambda _: None)
-        if served is not None and all(metric.vectorized for metric in chosen):
-            return SummaryTable(served.summary, intervals)
     rows = measure_outcomes(as_outcomes(outcomes), asked, questions=questions, column=column)
     return SummaryTable(summarize(rows, every, by, intervals=intervals), intervals)
-
-
-def _by_columns(labels: str | Path) -> bool:
-    from labeler.data.label_files import is_worthwhile  # noqa: PLC0415 - for files and stores
-
-    return is_worthwhile(str(labels))

@@ -1,18 +1,12 @@
-"""A metric's value: a numerator over a denominator, or undefined with a reason; sums of values."""
+"""A metric's value: a numerator over a denominator, or undefined with a reason."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from typing_extensions import TypedDict
-
-if TYPE_CHECKING:
-    from labeler.calculators.statistics.intervals import Interval, Intervals, Range
 
 UNDEFINED_REASONS: dict[str, bool] = {
     "ambiguous_score_tokens": True,
@@ -75,8 +69,12 @@ class Ratio:
     convention: float | None = None
 
     @classmethod
+    @lru_cache(maxsize=1 << 12)
     def of(cls, numerator: int | Fraction, denominator: int, *, if_empty: str) -> Ratio:
-        """Return a ratio, undefined for the given reason if the denominator is 0."""
+        """Return a ratio, undefined for the given reason if the denominator is 0.
+
+        Many records have few distinct ratios, so equal ones are one object.
+        """
         return cls(numerator, denominator) if denominator else cls.missing(if_empty)
 
     @classmethod
@@ -89,10 +87,6 @@ class Ratio:
     def flag(cls, holds: bool) -> Ratio:
         """Return a yes-or-no value: 1/1 or 0/1."""
         return cls(int(holds), 1)
-
-    def unless(self, holds: bool, reason: str) -> Ratio:
-        """Return the ratio, undefined for a reason if a condition holds."""
-        return self.missing(reason) if holds else self
 
     @property
     def value(self) -> float | None:
@@ -122,6 +116,15 @@ class Ratio:
         }
 
 
+def harmonic_mean(one: Ratio, other: Ratio) -> Ratio:
+    """Return the harmonic mean of two defined ratios, as an exact fraction over 1.
+
+    It is 0 if both are 0. Its pooled value is the mean.
+    """
+    total = one.exact + other.exact
+    return Ratio(2 * one.exact * other.exact / total if total else Fraction(), 1)
+
+
 def counts_in_gates(reason: str) -> bool:
     """Return True if gates count a row that is undefined for this reason.
 
@@ -147,69 +150,3 @@ def fixed_point(numerator: int, denominator: int) -> int:
     than that to the middle between two floats, so that the order of rows does not matter.
     """
     return (numerator << _BITS) // denominator
-
-
-class MetricSum(ABC):
-    """Running sums of one metric over one group of rows."""
-
-    def __init__(self) -> None:
-        self._numerator: int | Fraction = 0
-        self._denominator = 0
-        self._sum = 0
-        """Sum of the exact values, by :func:`fixed_point`."""
-
-    @property
-    def pooled(self) -> float | None:
-        """Sum of numerators over sum of denominators."""
-        return Ratio(self._numerator, self._denominator).value
-
-    @property
-    def mean(self) -> float | None:
-        """Mean of the exact values, rounded once; ``None`` without values."""
-        return self._mean() if self.defined else None
-
-    def bounds(self, failed: int, range_: Range) -> tuple[float, float] | None:
-        """Return the means with the lowest, and the highest, value for every missing one.
-
-        Args:
-            failed: number of failed rows.
-            range_: the lowest and the highest value; ``None`` where unknown.
-        """
-        missing = failed + sum(self.undefined.values())
-        if range_ is None or not self.defined + missing:
-            return None
-        (low, high), (lowest, highest) = range_, self.extremes or range_
-        if lowest < low or highest > high:
-            return None
-        return self._mean(missing, low), self._mean(missing, high)
-
-    def _mean(self, missing: int = 0, value: float = 0) -> float:
-        """Return the mean of the values and of some missing ones that are set to a value."""
-        numerator, denominator = value.as_integer_ratio()
-        added = fixed_point(missing * numerator, denominator)
-        return (self._sum + added) / fixed_point(self.defined + missing, 1)
-
-    @property
-    @abstractmethod
-    def undefined(self) -> Mapping[str, int]:
-        """Rows without a value, by reason, in order of first appearance."""
-
-    @property
-    @abstractmethod
-    def defined(self) -> int:
-        """Rows with a value."""
-
-    @property
-    @abstractmethod
-    def extremes(self) -> Range:
-        """The lowest and the highest value of a row; ``None`` without values."""
-
-    @abstractmethod
-    def interval(self, intervals: Intervals, range_: Range, *, grouped: bool) -> Interval | None:
-        """Return the interval of the mean.
-
-        Args:
-            intervals: its options.
-            range_: the lowest and the highest value; ``None`` where unknown.
-            grouped: True if the resampling units of the rows are to be used.
-        """

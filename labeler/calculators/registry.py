@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from typing import TypeVar, get_args
 
 from pydantic import BaseModel
@@ -38,8 +38,6 @@ class Metric:
             ones treated as a share of 1.
         scale: the lowest and the highest value of a metric that is not ``bounded``; ``None`` where
             unknown. Intervals are those of the values as shares of the scale.
-        vectorized: True if the function takes :class:`~labeler.calculators.tally.BaseTally`, and
-            so columns of many records; otherwise records are measured one by one.
         conventions: the value that it prescribes where the default definition is undefined, for
             labels that keep the contract, as pairs of reason and value.
         same_as: id of the metric that this one equals on every label, or ``1-ID`` if the two add
@@ -58,7 +56,6 @@ class Metric:
     higher_is_better: bool = True
     bounded: bool = True
     scale: tuple[float, float] | None = None
-    vectorized: bool = False
     conventions: tuple[tuple[str, float], ...] = ()
     same_as: str | None = None
 
@@ -148,7 +145,6 @@ def metric(
     source: str,
     formula: str,
     bounded: bool = True,
-    vectorized: bool = False,
     conventions: tuple[tuple[str, float], ...] = (),
     same_as: str | None = None,
 ) -> Callable[[C], C]:
@@ -164,7 +160,6 @@ def metric(
         source: paper, package or guide that defines it.
         formula: the definition in one line.
         bounded: True if every value lies from 0 to 1.
-        vectorized: True if the function takes columns of many records.
         conventions: values prescribed where it is undefined, as pairs of reason and value.
         same_as: id of the metric that equals this one, or ``1-ID`` if the two add up to 1.
 
@@ -198,7 +193,6 @@ def metric(
             version=version,
             higher_is_better=higher_is_better,
             bounded=bounded,
-            vectorized=vectorized,
             conventions=conventions,
             same_as=same_as,
         )
@@ -206,10 +200,6 @@ def metric(
         return compute
 
     return register
-
-
-vectorized = partial(metric, vectorized=True)
-"""Register a function over :class:`~labeler.calculators.tally.BaseTally`."""
 
 
 def select_metrics(ids: str | Iterable[str] | None = None) -> tuple[Metric, ...]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache, partial
 
-from labeler.calculators.ratio import Ratio
-from labeler.calculators.registry import vectorized
-from labeler.calculators.tally import BaseTally, Number, Q
+from labeler.calculators.ratio import Ratio, harmonic_mean
+from labeler.calculators.registry import metric
+from labeler.calculators.tally import Tally
 from labeler.calculators.trace_ratios import RELEVANT, SUPPORT, UTILIZED
 
-_default = partial(vectorized, default=True)
+_UNJUDGED = Ratio.missing("unjudged_response_sentence")
+_default = partial(metric, default=True)
 _of_peers = partial(
-    vectorized,
+    metric,
     "context_precision",
     needs=RELEVANT,
     formula="as context_precision; 0 if no document is relevant",
@@ -29,7 +31,7 @@ _of_peers = partial(
     formula="supported response sentences / |A|",
     same_as="adherence_fraction",
 )
-def faithfulness(tally: BaseTally[Q]) -> Q:
+def faithfulness(tally: Tally) -> Ratio:
     """Share of the response sentences that the documents support.
 
     Counts: supported sentences over response sentences.
@@ -38,23 +40,25 @@ def faithfulness(tally: BaseTally[Q]) -> Q:
     return tally.response_share(tally.supported)
 
 
-@vectorized(
+@metric(
     "faithfulness",
     definition="without_general",
     needs=SUPPORT,
     source="faithfulness over the sentences that make a claim",
     formula="supported response sentences, general ones left out / |A| without general ones",
 )
-def faithfulness_without_general(tally: BaseTally[Q]) -> Q:
+def faithfulness_without_general(tally: Tally) -> Ratio:
     """Share of the claim-making response sentences that the documents support.
 
     Counts: as ``faithfulness``, leaving out sentences whose only support is ``general``.
     Undefined when: no sentence makes a claim, or one has no verdict.
     """
-    supported = tally.supported - tally.general
-    share = tally.ratio(supported, _in_need(tally), if_empty="no_claiming_sentences")
-    made = share.unless(tally.unjudged, "unjudged_response_sentence")
-    return made.unless(tally.count(tally.response) == 0, "empty_response")
+    if not tally.response:
+        return Ratio.missing("empty_response")
+    if tally.unjudged:
+        return _UNJUDGED
+    supported = len(tally.supported - tally.general)
+    return Ratio.of(supported, _in_need(tally), if_empty="no_claiming_sentences")
 
 
 @_default(
@@ -66,7 +70,7 @@ def faithfulness_without_general(tally: BaseTally[Q]) -> Q:
     formula="unsupported response sentences / |A|",
     same_as="1-adherence_fraction",
 )
-def hallucination_rate(tally: BaseTally[Q]) -> Q:
+def hallucination_rate(tally: Tally) -> Ratio:
     """Share of the response sentences that the documents do not support.
 
     Counts: unsupported sentences over response sentences.
@@ -82,19 +86,20 @@ def hallucination_rate(tally: BaseTally[Q]) -> Q:
     source="DeepEval contextual precision; RAGAS context precision",
     formula="(1/Σr_k) Σ_k (relevant documents up to k / k)·r_k",
 )
-def context_precision(tally: BaseTally[Q]) -> Q:
+def context_precision(tally: Tally) -> Ratio:
     """Average precision of the ranking of documents by relevance.
 
     Counts: the sum of the precisions at the rank of each relevant document over relevant
     documents; a document is relevant if it holds a relevant sentence.
     Undefined when: no document is relevant.
     """
-    precision = tally.by_ranks(tally.relevant_documents, _average_precision)
-    return precision.unless(precision.denominator == 0, "no_relevant_sentences")
+    if not tally.relevant_documents:
+        return Ratio.missing("no_relevant_sentences")
+    return _average_precision(_ranked(tally, tally.relevant_documents))
 
 
 @_of_peers(definition="ragas", source="RAGAS 0.4 context precision, without its 1e-10")
-def context_precision_ragas(tally: BaseTally[Q]) -> Q:
+def context_precision_ragas(tally: Tally) -> Ratio:
     """Average precision of the ranking of documents; 0 where none is relevant, as in RAGAS.
 
     RAGAS adds 1e-10 to the number of relevant documents, so its values are lower by as little.
@@ -102,7 +107,8 @@ def context_precision_ragas(tally: BaseTally[Q]) -> Q:
     Counts: as ``context_precision``.
     Undefined when: never; 0 by convention if no document is relevant.
     """
-    return tally.by_ranks(tally.relevant_documents, _average_precision_or_0)
+    precision = _average_precision(_ranked(tally, tally.relevant_documents))
+    return replace(precision, convention=0.0)
 
 
 @_of_peers(
@@ -110,7 +116,7 @@ def context_precision_ragas(tally: BaseTally[Q]) -> Q:
     source="DeepEval 4.3 contextual precision",
     same_as="context_precision:ragas",
 )
-def context_precision_deepeval(tally: BaseTally[Q]) -> Q:
+def context_precision_deepeval(tally: Tally) -> Ratio:
     """Average precision of the ranking of documents; 0 where none is relevant, as in DeepEval.
 
     Counts: as ``context_precision``.
@@ -126,14 +132,15 @@ def context_precision_deepeval(tally: BaseTally[Q]) -> Q:
     source="RAGAS context precision without reference",
     formula="as context_precision, with utilized sentences for relevant ones",
 )
-def context_utilization_precision(tally: BaseTally[Q]) -> Q:
+def context_utilization_precision(tally: Tally) -> Ratio:
     """Average precision of the ranking of documents by use in the response.
 
     Counts: the sum of the precisions at the rank of each used document over used documents.
     Undefined when: the response uses no document.
     """
-    precision = tally.by_ranks(tally.utilized_documents, _average_precision)
-    return precision.unless(precision.denominator == 0, "no_utilized_sentences")
+    if not tally.utilized_documents:
+        return Ratio.missing("no_utilized_sentences")
+    return _average_precision(_ranked(tally, tally.utilized_documents))
 
 
 @_default(
@@ -144,13 +151,13 @@ def context_utilization_precision(tally: BaseTally[Q]) -> Q:
     formula="|R| / N",
     same_as="relevance",
 )
-def context_relevancy(tally: BaseTally[Q]) -> Q:
+def context_relevancy(tally: Tally) -> Ratio:
     """Share of the statements in the documents that are relevant to the question.
 
     Counts: relevant sentences over document sentences.
     Undefined when: there are no document sentences.
     """
-    return tally.document_share(tally.relevant)
+    return tally.document_share(len(tally.relevant))
 
 
 @_default(
@@ -160,13 +167,14 @@ def context_relevancy(tally: BaseTally[Q]) -> Q:
     source="precision of retrieval, with documents as the unit",
     formula="documents with a sentence of R / C",
 )
-def document_relevance(tally: BaseTally[Q]) -> Q:
+def document_relevance(tally: Tally) -> Ratio:
     """Share of the retrieved documents that hold a relevant sentence.
 
     Counts: relevant documents over documents.
     Undefined when: there are no documents.
     """
-    return tally.ratio(tally.relevant_documents, tally.documents, if_empty="no_documents")
+    relevant = len(tally.relevant_documents)
+    return Ratio.of(relevant, len(tally.documents), if_empty="no_documents")
 
 
 @_default(
@@ -176,7 +184,7 @@ def document_relevance(tally: BaseTally[Q]) -> Q:
     source="share of sentences that can be traced to a document sentence",
     formula="response sentences whose support names a document sentence / |A|",
 )
-def citation_coverage(tally: BaseTally[Q]) -> Q:
+def citation_coverage(tally: Tally) -> Ratio:
     """Share of the response sentences that can be traced to a document sentence.
 
     Counts: sentences whose support names at least one real key over response sentences.
@@ -192,7 +200,7 @@ def citation_coverage(tally: BaseTally[Q]) -> Q:
     source="share of sentences that rest on the conversation instead of the documents",
     formula="supported response sentences whose support names a turn or tool output / |A|",
 )
-def supported_by_history(tally: BaseTally[Q]) -> Q:
+def supported_by_history(tally: Tally) -> Ratio:
     """Share of the response sentences that an earlier turn or a tool output supports.
 
     These sentences count as supported in every metric; documents may support them as well.
@@ -202,8 +210,9 @@ def supported_by_history(tally: BaseTally[Q]) -> Q:
     Undefined when: the row has neither history nor tool outputs (``no_history``), the response has
     no sentences, or one has no verdict.
     """
-    share = tally.response_share(tally.by_conversation)
-    return share.unless(tally.has_conversation == 0, "no_history")
+    if not tally.has_conversation:
+        return Ratio.missing("no_history")
+    return tally.response_share(tally.by_conversation)
 
 
 _citation = partial(_default, definition="document", needs=SUPPORT)
@@ -214,7 +223,7 @@ _citation = partial(_default, definition="document", needs=SUPPORT)
     source="modeled on ALCE citation precision; from markers and named support",
     formula="cited documents that hold a key of the citing sentence's support / cited documents",
 )
-def citation_precision(tally: BaseTally[Q]) -> Q:
+def citation_precision(tally: Tally) -> Ratio:
     """Share of the citations whose document supports the citing sentence.
 
     Counts: pairs of a sentence and a number that it cites whose document holds a key of the
@@ -222,7 +231,7 @@ def citation_precision(tally: BaseTally[Q]) -> Q:
     Undefined when: the response has no citation marker (``no_citations``), or a sentence has no
     verdict.
     """
-    return _with_citations(tally, tally.plain(tally.correct_citations, tally.citations))
+    return _lacks_citations(tally) or Ratio(tally.correct_citations, tally.citations)
 
 
 @_citation(
@@ -230,7 +239,7 @@ def citation_precision(tally: BaseTally[Q]) -> Q:
     source="modeled on ALCE citation recall; from markers and named support",
     formula="supported sentences that cite all documents of their support / |A| without general",
 )
-def citation_recall(tally: BaseTally[Q]) -> Q:
+def citation_recall(tally: Tally) -> Ratio:
     """Share of the sentences in need of support that cite all of it.
 
     Counts: supported sentences with support that lies in cited documents only over all but those
@@ -238,8 +247,8 @@ def citation_recall(tally: BaseTally[Q]) -> Q:
     Undefined when: the response has no citation marker (``no_citations``), no sentence needs
     support, or one has no verdict.
     """
-    share = tally.ratio(tally.well_cited, _in_need(tally), if_empty="no_claiming_sentences")
-    return _with_citations(tally, share)
+    missing, cited = _lacks_citations(tally), len(tally.well_cited)
+    return missing or Ratio.of(cited, _in_need(tally), if_empty="no_claiming_sentences")
 
 
 @_citation(
@@ -247,31 +256,34 @@ def citation_recall(tally: BaseTally[Q]) -> Q:
     source="harmonic mean of citation_precision and citation_recall",
     formula="2PR / (P + R), P = citation_precision, R = citation_recall; 0 if both are 0",
 )
-def citation_f1(tally: BaseTally[Q]) -> Q:
+def citation_f1(tally: Tally) -> Ratio:
     """Harmonic mean of citation precision and recall.
 
     Counts: an exact fraction over 1, so that the pooled value is the mean.
     Undefined when: precision or recall is undefined.
     """
-    correct, cited = tally.correct_citations, tally.citations
-    found, needed = tally.count(tally.well_cited), _in_need(tally)
-    # With a/n and b/m for precision and recall, 2ab / (am + bn).
-    f1 = tally.plain(2 * correct * found, 1, parts=correct * needed + found * cited)
-    return _with_citations(tally, f1.unless(needed == 0, "no_claiming_sentences"))
+    precision, recall = citation_precision(tally), citation_recall(tally)
+    return recall if recall.undefined else harmonic_mean(precision, recall)
 
 
-def _in_need(tally: BaseTally[Q]) -> Number:
+def _in_need(tally: Tally) -> int:
     """Return the number of sentences that need support: all but general ones."""
-    return tally.count(tally.response) - tally.count(tally.general)
+    return len(tally.response) - len(tally.general)
 
 
-def _with_citations(tally: BaseTally[Q], ratio: Q) -> Q:
-    """Return a ratio, undefined without a citation or with a sentence that has no verdict."""
-    judged = ratio.unless(tally.unjudged, "unjudged_response_sentence")
-    return judged.unless(tally.citations == 0, "no_citations")
+def _lacks_citations(tally: Tally) -> Ratio | None:
+    """Return the undefined ratio of a label without citations, or with an unjudged sentence."""
+    if not tally.citations:
+        return Ratio.missing("no_citations")
+    return _UNJUDGED if tally.unjudged else None
 
 
-@lru_cache(maxsize=1 << 14)
+def _ranked(tally: Tally, documents: Collection[int]) -> tuple[bool, ...]:
+    """Return the documents in retrieval order: True for those of the set."""
+    return tuple(rank in documents for rank in range(len(tally.documents)))
+
+
+@lru_cache(maxsize=1 << 12)
 def _average_precision(hits: tuple[bool, ...]) -> Ratio:
     """Return the average precision of a ranked list as an exact fraction."""
     found = 0
@@ -281,8 +293,3 @@ def _average_precision(hits: tuple[bool, ...]) -> Ratio:
             found += 1
             total += Fraction(found, rank)
     return Ratio(total, found)
-
-
-def _average_precision_or_0(hits: tuple[bool, ...]) -> Ratio:
-    """Return the average precision of a ranked list; 0 by convention without a hit."""
-    return replace(_average_precision(hits), convention=0.0)

@@ -22,7 +22,7 @@ from labeler.calculators.ratio import Ratio
 from labeler.calculators.registry import ALL, Metric, split_ids
 from labeler.calculators.tally import Tally
 from labeler.labels.answering import AnsweringModel
-from labeler.labels.record import AnyOutcome, LabelFailure, records_of
+from labeler.labels.record import AnyOutcome, LabelFailure, requested_kind
 from labeler.labels.signature import escaped
 
 if TYPE_CHECKING:
@@ -170,9 +170,8 @@ def flag_questions(outcomes: Iterable[AnyOutcome]) -> Iterator[tuple[AnyOutcome,
 
 
 def _is_of_questions(outcome: AnyOutcome) -> bool | None:
-    if isinstance(outcome, LabelFailure) and outcome.signature is None:
-        return None
-    return any(True for _ in records_of([outcome], "questions"))
+    kind = requested_kind(outcome)
+    return None if kind is None else kind == "questions"
 
 
 def measure_questions(

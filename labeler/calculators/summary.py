@@ -8,17 +8,16 @@ from collections.abc import (
     Callable,
     Collection,
     Hashable,
-    ItemsView,
     Iterable,
-    Mapping,
     Sequence,
 )
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from typing_extensions import TypedDict
 
+from labeler.calculators.metric_sum import MetricSum
 from labeler.calculators.metrics_row import (
     QUESTION,
     Identities,
@@ -27,13 +26,11 @@ from labeler.calculators.metrics_row import (
     resampling_unit,
     row_digest,
 )
-from labeler.calculators.ratio import MetricSum, Ratio, fixed_point
 from labeler.calculators.registry import Metric
 from labeler.calculators.statistics.intervals import (
     Interval,
     IntervalJSON,
     Intervals,
-    Range,
 )
 from labeler.errors import UsageError
 from labeler.labels.answering import AnsweringModel, answered_by, joined
@@ -200,8 +197,8 @@ def summarize(
         UsageError: no row has the column, or none has that of the intervals.
     """
     column = intervals.group if intervals else None
-    groups: GroupedSums[RowSum] = GroupedSums(metrics, RowSum)
-    failures: dict[int, tuple[GroupSums[RowSum], MetricsRow]] = {}
+    groups = GroupedSums(metrics)
+    failures: dict[int, tuple[GroupSums, MetricsRow]] = {}
     known = Identities()
     for row in rows:
         groups.columns.update(row.metadata)
@@ -213,7 +210,7 @@ def summarize(
         if row.failed:
             failures.setdefault(row.identity.row if row.identity else -len(failures), (sums, row))
         elif row.identity is None or known.add(row.identity):
-            sums.add(row, resampling_unit(row, column))
+            sums.add(row, column)
         else:
             sums.duplicates += 1
     labeled = known.labeled(failures.keys())
@@ -221,9 +218,6 @@ def summarize(
         if digest not in labeled:
             sums.add_failed(row)
     return groups.rows(by, intervals, lambda rows: known.labeled(rows) | (failures.keys() & rows))
-
-
-S = TypeVar("S", bound=MetricSum)
 
 
 class GroupKey(NamedTuple):
@@ -245,30 +239,24 @@ class GroupKey(NamedTuple):
         return self.label and answered_by(self.label, self.model or "")
 
 
-class GroupedSums(Generic[S]):
+class GroupedSums:
     """Sums of every metric over rows, by judge configuration and group.
 
     Args:
         metrics: the metrics.
-        new_sum: creates the sum of one metric over one group.
     """
 
-    def __init__(self, metrics: Sequence[Metric], new_sum: Callable[[], S]) -> None:
+    def __init__(self, metrics: Sequence[Metric]) -> None:
         self._metrics = metrics
-        self._new_sum = new_sum
-        self._groups: dict[GroupKey, GroupSums[S]] = {}
+        self._groups: dict[GroupKey, GroupSums] = {}
         self.columns: set[str] = set()
         """Names of the metadata columns that rows have."""
 
-    def of(self, key: GroupKey) -> GroupSums[S]:
+    def of(self, key: GroupKey) -> GroupSums:
         """Return the sums over one group."""
         if key not in self._groups:
-            self._groups[key] = GroupSums(self._metrics, self._new_sum)
+            self._groups[key] = GroupSums(self._metrics)
         return self._groups[key]
-
-    def items(self) -> ItemsView[GroupKey, GroupSums[S]]:
-        """Return the groups and their sums."""
-        return self._groups.items()
 
     def rows(
         self,
@@ -352,7 +340,7 @@ def check_unit(name: str | None, columns: Collection[str]) -> None:
         check_column(name, columns, "to draw records by")
 
 
-def count_clusters(units: Iterable[Hashable], alone: int = 0) -> int | None:
+def count_clusters(units: Iterable[Hashable]) -> int | None:
     """Return the number of groups of equal units; ``None`` if all differ, or all are one.
 
     A unit of ``None`` or 0 is a group of its own. One group of all records, such as those of one
@@ -360,46 +348,49 @@ def count_clusters(units: Iterable[Hashable], alone: int = 0) -> int | None:
 
     Args:
         units: the unit of each record.
-        alone: further records that are groups of their own.
     """
     counts = Counter(units)
-    alone += counts.pop(None, 0) + counts.pop(0, 0)
+    alone = counts.pop(None, 0) + counts.pop(0, 0)
     different = len(counts) + alone
     return different if 1 < different < counts.total() + alone else None
 
 
-class GroupSums(Generic[S]):
+class GroupSums:
     """Running sums of every metric over one group of rows."""
 
-    def __init__(self, metrics: Sequence[Metric], new_sum: Callable[[], S]) -> None:
+    def __init__(self, metrics: Sequence[Metric]) -> None:
         self.unsigned: dict[str, str] = {}
         """Reason of rows that failed without a signature, by id, in order of appearance; each
         counts once even if several runs over the same rows share a file."""
         self.duplicates = 0
         """Labels that are left out because they repeat."""
         self.questions = array("Q")
-        """A number per label for its question; none for labels that are counted as alone."""
-        self.alone = 0
-        """Labels that share their question with no other."""
+        """Digest of each label's question; 0 for none."""
+        self._units = array("Q")
+        """Digest of the unit that each label is resampled with, if it is not its question."""
         self.measured: set[str] = set()
         """Ids of the metrics that some row has."""
         self.failed: Counter[str] = Counter()
         """Rows that failed with a signature, by reason."""
         self.models: set[AnsweringModel] = set()
         """The models that answered."""
-        self.of = {metric.id: new_sum() for metric in metrics}
+        self.of = {metric.id: MetricSum() for metric in metrics}
         """The sum of each metric, by its id."""
 
-    def add(self: GroupSums[RowSum], row: MetricsRow, unit: Hashable) -> None:
-        """Add the row of a label."""
+    def add(self, row: MetricsRow, column: str | None) -> None:
+        """Add the row of a label.
+
+        Args:
+            row: the row.
+            column: name of the metadata column that rows are resampled by; ``None`` for questions.
+        """
         self.measured.update(row.metrics)
-        if row.question:
-            self.questions.append(row.question)
-        else:
-            self.alone += 1
-        for name, own in self.of.items():
-            if name in row.metrics:
-                own.add(row.metrics[name], unit)
+        for name, ratio in row.metrics.items():
+            if name in self.of:
+                self.of[name].add(ratio, len(self.questions))
+        self.questions.append(row.question)
+        if column is not None:
+            self._units.append(resampling_unit(row, column) or 0)
 
     def add_failed(self, row: MetricsRow) -> None:
         """Add a failed row."""
@@ -409,7 +400,7 @@ class GroupSums(Generic[S]):
         else:
             self.failed[row.failed or ""] += 1
 
-    def add_failures(self, other: GroupSums[S]) -> None:
+    def add_failures(self, other: GroupSums) -> None:
         """Add failed rows that are counted elsewhere."""
         self.measured |= other.measured
         self.unsigned |= other.unsigned
@@ -418,7 +409,7 @@ class GroupSums(Generic[S]):
     @cached_property
     def clusters(self) -> int | None:
         """Groups of labels with equal questions; ``None`` if all differ, are one or are unknown."""
-        return count_clusters(self.questions, self.alone)
+        return count_clusters(self.questions)
 
     def row(self, metric: Metric, key: GroupKey, intervals: Intervals | None) -> SummaryRow:
         """Return the summary of one metric."""
@@ -433,11 +424,7 @@ class GroupSums(Generic[S]):
             failed=dict(failed),
             mean=found.mean,
             pooled=found.pooled,
-            interval=found.interval(
-                intervals,
-                metric.range,
-                grouped=intervals.group is not None or self.clusters is not None,
-            )
+            interval=found.interval(intervals, metric.range, self._resampled)
             if intervals
             else None,
             bounds=found.bounds(failed.total(), metric.range),
@@ -446,45 +433,9 @@ class GroupSums(Generic[S]):
             models=tuple(sorted(self.models)),
         )
 
-
-class RowSum(MetricSum):
-    """Running sums of one metric, row by row."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._values: list[float] = []
-        self._units: list[Hashable] = []
-        """The unit that the row of each value is resampled with."""
-        self._undefined: Counter[str] = Counter()
-
-    def add(self, ratio: Ratio, unit: Hashable) -> None:
-        """Add the ratio of one row."""
-        value = ratio.value
-        if value is None:
-            self._undefined[ratio.undefined or "undefined"] += 1
-        else:
-            self._values.append(value)
-            self._units.append(unit)
-            self._numerator += ratio.numerator or 0
-            self._denominator += ratio.denominator or 0
-            exact = ratio.exact
-            self._sum += fixed_point(exact.numerator, exact.denominator)
-
-    @property
-    def undefined(self) -> Mapping[str, int]:
-        """Rows without a value, by reason, in order of first appearance."""
-        return self._undefined
-
-    @property
-    def defined(self) -> int:
-        """Rows with a value."""
-        return len(self._values)
-
-    @property
-    def extremes(self) -> Range:
-        """The lowest and the highest value of a row; ``None`` without values."""
-        return (min(self._values), max(self._values)) if self._values else None
-
-    def interval(self, intervals: Intervals, range_: Range, *, grouped: bool) -> Interval | None:
-        """Return the interval of the mean."""
-        return intervals.of_mean(self._values, self._units if grouped else None, range_)
+    @cached_property
+    def _resampled(self) -> list[int | None] | None:
+        """The unit that each label is resampled with; ``None`` for single labels."""
+        if self.clusters is None and not self._units:
+            return None
+        return [unit or None for unit in self._units or self.questions]

@@ -12,6 +12,7 @@ from labeler.calculators.statistics.intervals import MARK_NOTE, Interval, Interv
 from labeler.calculators.summary import SummaryRow
 from labeler.catalog import unknown
 from labeler.errors import UnknownName, UsageError
+from labeler.labels.signature import selection_warnings
 from labeler.sentences.display import (
     NONE,
     Column,
@@ -101,6 +102,7 @@ class SummaryTable(Displayed, list[SummaryRow]):
         made_by = made_by if len(labels) > 1 else [f"by {one or 'no label'}" for one in labels]
         first = [row for row in self if row.label == labels[0]]
         notes = [*made_by, *summary_notes(first, self.intervals if len(labels) == 1 else None)]
+        notes += selection_warnings(labels[1:])
         return Display(f"{len(self)} summaries", grid, notes)
 
 
@@ -168,11 +170,12 @@ def _span(low: float, high: float) -> str:
 
 
 def summary_notes(rows: Sequence[SummaryRow], intervals: Intervals | None = None) -> Iterator[str]:
-    """Yield notes on the rows of one configuration: methods, marks, aliases, missing values."""
+    """Yield notes on one configuration: methods, judge, corrections, marks, missing values."""
     if intervals:
         yield _interval_methods(rows, intervals)
         yield from _clusters(rows, intervals)
     yield from floor_note(row.label for row in rows)
+    yield from selection_warnings(row.label for row in rows)
     yield from small_sample_note(row.interval for row in rows)
     yield from alias_note(row.metric for row in rows)
     yield from _notes(rows)

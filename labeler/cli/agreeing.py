@@ -106,7 +106,7 @@ def _against_people(labels: str, people: HumanOptions, sides: SideOptions) -> Pe
 def _human_labels(labels: str, human: str, people: HumanOptions, sides: SideOptions) -> HumanLabels:
     """Read human labels, from rows of their own or from corrections of the labels."""
     from labeler import api
-    from labeler.comparing.corrected_labels import RANDOM, human_labels
+    from labeler.comparing.corrected_labels import human_labels
     from labeler.comparing.human_labels import read_human_labels
     from labeler.comparing.pairs import Choice
     from labeler.data.corrections.file import is_corrections_file, read_corrections
@@ -127,7 +127,7 @@ def _human_labels(labels: str, human: str, people: HumanOptions, sides: SideOpti
         read.events,
         api.checked_outcomes(labels),
         choice=Choice(labels, sides.a_signature, sides.trial),
-        queue=RANDOM if people.random_sample else None,
+        random_sample=people.random_sample,
         blind_only=people.blind_only,
         name=human,
     )

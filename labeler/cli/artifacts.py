@@ -26,9 +26,7 @@ def schema(
 
 
 def prompt(
-    name: Annotated[
-        str | None, typer.Argument(help="Prompt name, such as trace/v1 or trace/v2-terse.")
-    ] = None,
+    name: Annotated[str | None, typer.Argument(help="Prompt name, such as trace/v1.")] = None,
     *,
     rows: Annotated[
         str | None, typer.Option(help="Print the messages for a row of this file instead.")
@@ -39,18 +37,11 @@ def prompt(
         str | None, options.parameter(ExampleOptions, "split_documents")
     ] = None,
     id: Annotated[str | None, typer.Option(help="Id of the row; by default the first row.")] = None,  # noqa: A002 - its name on the command line
-    splitter: Annotated[str | None, options.parameter(ExampleOptions, "splitter")] = None,
-    edition: Annotated[int | None, options.parameter(ExampleOptions, "edition")] = None,
+    splitter: Annotated[str, options.parameter(ExampleOptions, "splitter")] = "general",
 ) -> None:
     """Print a prompt, or the messages for one row."""
     if rows is None:
-        if name and "-" in name.rpartition("/")[2]:  # composed, of a file and its forms
-            from labeler.judges.prompting import load_prompt
-
-            worded = load_prompt(name)
-            sys.stdout.write(f"# System\n\n{worded.system}\n\n# User\n\n{worded.user}\n")
-        else:
-            _print("prompts", name, ".md")
+        _print("prompts", name, ".md")
         return
     from labeler.labeling.options import EstimateOptions
     from labeler.sentences.characters import visible
@@ -60,8 +51,7 @@ def prompt(
         preset=preset,
         split_documents=split_documents,
         splitter=splitter,
-        edition=edition,
-        prompt=name,
+        prompt=name or EstimateOptions.prompt,
     )
     opened = given.open(rows)
     messages = _messages(opened, id, given)
@@ -81,19 +71,17 @@ def _messages(
         UsageError: no row has that id, or it is unreadable.
     """
     from labeler.judges.prompting import is_retrieval_prompt, load_prompt
-    from labeler.labeling.editions import prompts_of, splitter_of
     from labeler.labels.profiles import DEFAULT_PROFILE
     from labeler.labels.record import LabelFailure, retrieval_example
-    from labeler.sentences.splitting import key_example
+    from labeler.sentences.splitting import SPLITTERS, key_example
 
-    splitter, prompt = splitter_of(given), prompts_of(given)
+    splitter, prompt = SPLITTERS[given.splitter], given.prompt
     worded = load_prompt(prompt if "/" in prompt else f"{DEFAULT_PROFILE}/{prompt}")
     for row in rows:
         if id is None or row.content.id == id:
             if isinstance(row.content, LabelFailure):
                 raise UsageError(row.content.message)
-            shows = worded.shows_conversation
-            keyed = key_example(row.content, splitter, shows_conversation=shows)
+            keyed = key_example(row.content, splitter, shows_conversation=True)
             shown = retrieval_example(keyed) if is_retrieval_prompt(worded.name) else keyed
             return worded.render(shown)
     raise UsageError(f"there is no row {id!r}")

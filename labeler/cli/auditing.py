@@ -186,8 +186,6 @@ def _print_checks(checks: Sequence[Check]) -> None:
 
 
 def _print_audit(found: Audit, by: str | None, top: int) -> None:
-    from labeler.audit.subject import UNEXPLAINED
-
     out = LineWriter()
     for label in dict.fromkeys(row.label for row in found.rows):
         made = [record for record in found.records if record.label == label]
@@ -195,8 +193,6 @@ def _print_audit(found: Audit, by: str | None, top: int) -> None:
         for same in found.same_documents:
             if same.label == label:
                 out.write(str(same))
-        if label in found.unexplained:
-            out.write(UNEXPLAINED)
         out.write(f"{len(made)} records by {label}|labeler:{__version__}\n")
     if not found.records:
         out.write(f"no label: all {sum(found.failed.values())} records failed")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +23,8 @@ from labeler.cli.terminal import notify, plural
 from labeler.errors import UsageError
 
 if TYPE_CHECKING:
+    from labeler.calculators import SummaryRow
+    from labeler.comparing.mean_changes import MeanChange
     from labeler.data.corrections.applying import Applied, Ignored
     from labeler.integrations.annotation.importing import Imported
     from labeler.integrations.annotation.tools import Tool
@@ -57,8 +60,10 @@ def apply(
     The judge's labels stay as they are. The signature of the corrected ones says that they are.
     """
     from labeler import api
+    from labeler.comparing.mean_changes import MeanChanges
     from labeler.data.corrections.applying import apply_corrections
     from labeler.data.corrections.file import corrections_path, read_corrections
+    from labeler.data.label_files import write_outcomes
 
     if labels == STDIO:
         raise UsageError("labels are read twice here, which standard input cannot be: name a file")
@@ -73,11 +78,12 @@ def apply(
         raise _not_corrected(labels, path)
     applied, outcomes = apply_corrections(lambda: api.read_labels(labels), read.events)
     _check_used(applied, labels, path)
-    written = api.write_labels(outcomes, output)
-    for line in _summary(applied):
+    means = MeanChanges(api.read_labels(labels), applied)
+    changes = means.of(write_outcomes(outcomes, output))
+    for line in chain(_summary(applied), _mean_lines(changes), _selection_lines(applied)):
         notify(line)
     where = "standard output" if output == STDIO else output
-    notify(f"{plural(written, 'row')} written to {where}")
+    notify(f"{plural(applied.rows, 'row')} written to {where}")
 
 
 def export(
@@ -245,6 +251,40 @@ def _summary(applied: Applied) -> Iterator[str]:
         by_reason.setdefault(ignored.why, []).append(ignored)
     for reason, group in by_reason.items():
         yield f"  {len(group)} {_REASONS[reason]}: {_list_ignored(group)}"
+
+
+def _mean_lines(changes: Sequence[MeanChange]) -> Iterator[str]:
+    """Yield each mean that changed, before and after, under its judge configuration."""
+    labels = dict.fromkeys(before.label for before, _ in changes)
+    for label in labels:
+        own = [change for change in changes if change.before.label == label]
+        yield f"means before → after, of {label}:" if len(labels) > 1 else "means before → after:"
+        for before, after in own:
+            yield f"  {before.metric.id} {_mean(before)} → {_mean(after)}"
+    if not changes:
+        yield "no mean changed"
+
+
+def _mean(row: SummaryRow) -> str:
+    """Return a mean and the number of labels that it is over."""
+    from labeler.sentences.display import number
+
+    return f"{number(row.mean)} (n {row.defined})"
+
+
+def _selection_lines(applied: Applied) -> Iterator[str]:
+    """Yield the selection of the judged labels, with its consequence for the means."""
+    for selection in applied.selections.values():
+        rest = selection.labels - selection.judged
+        if selection.is_biased:
+            yield f"warning: {selection.warning}"
+        elif rest:
+            yield (
+                f"judged by people: {selection}; the verdicts of the other {rest:,} are the "
+                "judge's; for all records: labeler agree LABELS --human CORRECTIONS --random-sample"
+            )
+        else:
+            yield f"judged by people: {selection}"
 
 
 def _list_ignored(ignored: list[Ignored]) -> str:

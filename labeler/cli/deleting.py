@@ -96,7 +96,6 @@ def _delete_traces(stores: Stores, selection: Selection, *, dry_run: bool) -> Co
 
     An interrupted deletion can thus be repeated.
     """
-    from labeler.calculators.index.store_index import drop_index
     from labeler.data.corrections.file import CorrectionsFile, corrections_path
     from labeler.integrations.batch.deleting import delete_requests
     from labeler.integrations.embeddings.vector_store import delete_vectors
@@ -124,7 +123,6 @@ def _delete_traces(stores: Stores, selection: Selection, *, dry_run: bool) -> Co
                 )
             )
         if not dry_run:
-            drop_index(folder)
             drop_witnesses(folder)
             drop_memo(folder)
     return +counts

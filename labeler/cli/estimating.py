@@ -42,7 +42,7 @@ def estimate(
     from labeler.errors import UsageError
     from labeler.labels.profiles import AUTO, PROFILES
 
-    if each_profile and given.prompt is not None:
+    if each_profile and "/" in given.prompt:
         raise UsageError("--each-profile takes each profile's own prompt: leave --prompt out")
     opened = given.open(rows)
     wanted = [*PROFILES, AUTO] if each_profile else [given.profile]
@@ -74,8 +74,6 @@ def print_profiles(found: Mapping[str, Estimate]) -> None:
         if reasons := ", ".join(f"{reason} {n}" for reason, n in one.rows.unusable.items()):
             out.print(Text(visible(f"cannot be labeled with --profile {name}: {reasons}")))
     one = next(iter(found.values()))
-    for note in _edition_notes(one):
-        out.print(Text(visible(note)))
     out.print(Text(visible(f"US dollars if the provider caches nothing; {_answer_basis(found)}")))
     out.print(Text(visible(_price_note(one))))
 
@@ -181,21 +179,7 @@ def _dollars(amount: Decimal | None) -> str:
     return "-" if amount is None else f"{amount:,.2f}" if amount >= 1 else f"{amount:.4f}"
 
 
-def _edition_notes(found: Estimate) -> Iterator[str]:
-    """Compare the editions between which a run has to choose."""
-    if found.other_edition is None:
-        return
-    yield f"stored labels are of edition {found.other_edition.edition}, so a run names its edition:"
-    for one in (found.other_edition, found):
-        cost = f"${_dollars(one.online.expected)}" if one.online else "unknown"
-        yield (
-            f"  edition {one.edition}: {one.rows.stored:,} stored, {one.rows.asked:,} requests, "
-            f"cost {cost}"
-        )
-
-
 def _notes(found: Estimate) -> Iterator[str]:
-    yield from _edition_notes(found)
     if not found.rows.asked:
         yield "nothing would be asked"
         return
@@ -227,12 +211,12 @@ def _cache_notes(found: Estimate) -> Iterator[str]:
     if found.prompt.same < SHORTEST_CACHED:
         yield (
             f"caching: none, the first {found.prompt.same:,} tokens are the same and providers "
-            f"cache {SHORTEST_CACHED:,} or more; the prompts of --prompt v2 are long enough"
+            f"cache {SHORTEST_CACHED:,} or more"
         )
     else:
         yield (
-            "caching: none; --keys-in-schema gives each prompt a start of its own, and "
-            "--prompt-cache key or off leaves it unmarked for models that charge for every write"
+            "caching: none; --prompt-cache key or off leaves the common start unmarked for models "
+            "that charge for every write"
         )
 
 

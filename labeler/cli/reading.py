@@ -12,19 +12,16 @@ import typer
 
 from labeler.catalog import unknown
 from labeler.cli.running import (
-    Engine,
-    EngineName,
     OtelEvents,
-    Workers,
     check_target,
     expand_remote,
     reject_overwrite,
     reject_repeats,
-    require_engine,
 )
 from labeler.cli.terminal import (
     notify,
     notify_repeated,
+    notify_selected,
     print_catalog,
     print_json,
     print_summary,
@@ -92,13 +89,8 @@ def metrics(
     level: Level = 0.95,
     seed: Seed = 0,
     group: Group = None,
-    index: Annotated[
-        bool, typer.Option(help="Compute from the index where that is faster; numbers are equal.")
-    ] = True,
     listing: Annotated[bool, typer.Option("--list", help="List the metrics.")] = False,
     otel_events: OtelEvents = None,
-    engine: EngineName = "local",
-    workers: Workers = None,
 ) -> None:
     """Compute metrics from stored labels."""
     from labeler.calculators import Intervals
@@ -110,7 +102,6 @@ def metrics(
         raise UsageError("--rows goes without --json and --by, --list without all three")
     rows = rows or otel_events is not None
     _check_group(group, alone=rows or listing or not intervals)
-    _check_engine(engine, workers, alone=rows or listing or not index)
     if details and output is None:
         raise UsageError("--details is for a table: name the file with -o FILE.csv or .parquet")
     if listing:
@@ -121,7 +112,8 @@ def metrics(
     if rows:
         models: dict[AnsweringModel, None] = {}
         measured = DistinctRows(request.rows())
-        noted = _note(measured, "answered", models)
+        signatures: dict[str, None] = {}
+        noted = _note(_note(measured, "answered", models), "label", signatures)
         if otel_events is None:
             _write_rows(noted, output, details=details)
         else:
@@ -130,12 +122,14 @@ def metrics(
             write_events(noted, otel_events)
         notify_repeated(measured.repeated)
         _notify_models(models)
+        notify_selected(signatures)
         return
-    summary, scored = request.summaries(drawn, Engine(engine, workers) if index else None)
+    summary, scored = request.summaries(drawn)
     notify_repeated(_repeated((*summary, *scored)))
     _notify_models(model for row in (*summary, *scored) for model in row.models)
     if as_json or output is not None:
         _write_summaries((*summary, *scored), output, details=details)
+        notify_selected(row.label for row in summary)
     else:
         _print_summaries(summary, scored, request, drawn)
 
@@ -195,41 +189,22 @@ class _Request:
         """Yield the metrics of each outcome."""
         return chain(self._measured(""), _score_rows(self.scores, self.ids))
 
-    def summaries(
-        self, intervals: Intervals | None, engine: Engine | None
-    ) -> tuple[list[SummaryRow], list[SummaryRow]]:
+    def summaries(self, intervals: Intervals | None) -> tuple[list[SummaryRow], list[SummaryRow]]:
         """Return summaries of metrics of labels and questions, and those of scores.
 
         Args:
             intervals: settings of the intervals of means.
-            engine: engine for columns; ``None`` reads record by record.
-
-        Raises:
-            UsageError: Ray cannot compute a metric, as of scores.
         """
         from labeler.calculators import summarize
 
-        column = (intervals.group if intervals else None) or ""
-        labeled, served = (*self.chosen, *self._questions), None
-        if self._unknown and engine and engine.name != "local":
-            raise UsageError(
-                f"{next(iter(self._unknown.values()))}; --engine {engine.name} counts metrics of "
-                "labels: leave it out for those of scores"
-            )
-        if engine and not self._unknown:
-            served = self._from_columns(intervals, engine)
-        if served is None:
-            measured = self._measured(column)
-            first = list(islice(measured, 1))
-            rows, count = chain(first, measured), len(first)
-            summary = summarize(rows, labeled, self.by, intervals=intervals) if first else []
-        else:
-            summary, count = served
+        labeled = (*self.chosen, *self._questions)
+        rows = self._measured((intervals.group if intervals else None) or "")
+        first = list(islice(rows, 1))
+        summary = summarize(chain(first, rows), labeled, self.by, intervals=intervals)
         of_scores = _of_scores(self.scores, self.ids)
         scored = self._scored(of_scores, intervals) if self.scores else []
-        if not count:
-            missing = not scored or _asks_for_labels(self.ids, labeled, of_scores)
-            summary = summarize((), labeled, self.by) if missing else []
+        if not first and scored and not _asks_for_labels(self.ids, labeled, of_scores):
+            return [], scored
         return summary, scored
 
     def _scored(self, metrics: Sequence[Metric], intervals: Intervals | None) -> list[SummaryRow]:
@@ -247,26 +222,6 @@ class _Request:
             _check_criteria(self._unknown, self.scores, ", ".join(self.sources))
         asked = None if self.ids is None else self.chosen
         return measure_outcomes(self._outcomes, asked, questions=self._questions, column=column)
-
-    def _from_columns(
-        self, intervals: Intervals | None, engine: Engine
-    ) -> tuple[list[SummaryRow], int] | None:
-        from labeler.data.label_files import is_worthwhile
-
-        if engine.name == "local" and not is_worthwhile(self.sources):
-            return None
-        from labeler.cli.indexing import summarize_columns
-
-        fitting = self.ids is None
-        return summarize_columns(
-            self.sources,
-            self.chosen,
-            self.by,
-            intervals,
-            engine,
-            fitting=fitting,
-            scores=self.scores,
-        )
 
 
 def _print_summaries(
@@ -322,13 +277,6 @@ def _sources(labels: list[str] | None, output: str | None, events: str | None) -
 def _check_group(group: str | None, *, alone: bool) -> None:
     if group and alone:
         raise UsageError("--group is for intervals: it goes without --rows, --list, --no-intervals")
-
-
-def _check_engine(engine: str, workers: int | None, *, alone: bool) -> None:
-    if engine == "local":
-        require_engine(engine, workers=workers)
-    elif alone:
-        raise UsageError("--engine ray counts columns: it goes without --rows, --list, --no-index")
 
 
 def _write_rows(rows: Iterable[MetricsRow], output: str | None, *, details: bool) -> None:
@@ -437,19 +385,6 @@ def _score_rows(scores: Sequence[ScoreOutcome], ids: str | None) -> Iterator[Met
     for row in chain(*measure_scores(_scores_for(scores, metrics)).values()):
         values = {name: value for name, value in row.metrics.items() if name in chosen}
         yield replace(row, metrics=values)
-
-
-def calibrate(
-    scored: Annotated[str, typer.Argument(help="Labels of the embedded judge.")],
-    truth: Annotated[str, typer.Argument(help="Trusted labels of the same records.")],
-) -> None:
-    """Fit the embedded judge's threshold to labels you trust."""
-    from labeler.calculators.outcomes import read_records
-    from labeler.judges.embedded.calibration import calibrate as fit
-    from labeler.judges.embedded.calibration import pairs_from_records
-
-    pairs = pairs_from_records(read_records(scored), read_records(truth))
-    print_json(fit(pairs).model_dump())
 
 
 def show(

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
@@ -247,13 +247,11 @@ def expand_remote(names: Sequence[str]) -> list[str]:
     if not any(map(is_remote, names)):
         return list(names)
 
-    from labeler.data.label_files import is_index
     from labeler.integrations.ray.parts import input_files
 
     found = []
     for name in names:
-        files = input_files(name) if is_remote(name) and not _is_lines(name) else [name]
-        found += [file for file in files if not is_index(file)]
+        found += input_files(name) if is_remote(name) and not _is_lines(name) else [name]
     return found
 
 
@@ -320,15 +318,3 @@ def require_engine(engine: str, **given: object) -> None:
             option = f"--{name.replace('_', '-')}"
             other = "ray" if engine == "local" else "local"
             raise UsageError(f"{option} goes with --engine {other}, not with {engine}")
-
-
-class Engine(NamedTuple):
-    """The engine that computes summaries from columns.
-
-    Attributes:
-        name: ``local`` or ``ray``.
-        workers: number of Ray workers; by default one per processor.
-    """
-
-    name: str
-    workers: int | None

@@ -202,6 +202,14 @@ def notify_repeated(records: int) -> None:
         notify(REPEATED.format(records))
 
 
+def notify_selected(labels: Iterable[str | None]) -> None:
+    """Warn of labels that people selected and corrected; tables have the warning as a note."""
+    from labeler.labels.signature import selection_warnings
+
+    for warning in selection_warnings(labels):
+        notify(warning)
+
+
 def plural(count: int, noun: str) -> str:
     """Return a count and its noun, such as ``1 part`` or ``2 parts``."""
     return f"{count} {noun}{'s' * (count != 1)}"

@@ -106,7 +106,7 @@ def compare(
             the column; or an option is out of its range.
 
     Example:
-        >>> stricter = labeler.label("examples/rows.jsonl", judge="embedded", support_threshold=0.9)
+        >>> stricter = labels.at(support=0.9)
         >>> row = labeler.compare(labels, stricter, "adherence").rows[0]
         >>> row.metric.id, row.pairs
         ('adherence', 14)

@@ -15,6 +15,7 @@ from labeler.calculators.summary_table import find_row
 from labeler.comparing.measured import Flip, JudgeInconsistency, Measured
 from labeler.comparing.missing import DEFAULT_ALLOWED
 from labeler.comparing.pairs import PairCounts, Side
+from labeler.labels.signature import selection_warnings
 from labeler.sentences.display import (
     NONE,
     Brief,
@@ -270,6 +271,7 @@ class Comparison(Displayed):
         ]
         if not self.same_judge:
             notes.append("different judges, prompts or thresholds: higher or lower, not better")
+        notes += selection_warnings((*self.a.signatures, *self.b.signatures))
         for letter, side in (("A", self.a), ("B", self.b)):
             notes.append(f"{letter}: {side.name}, {'; '.join(side.signatures)}")
         return Display(f"comparison of {counts.pairs:,} pairs", Grid(columns, cells), notes)

@@ -15,6 +15,7 @@ from labeler.comparing.comparison import (
     Moved,
     interval_cell,
 )
+from labeler.labels.signature import selection_warnings
 from labeler.sentences.display import NONE, Column, Grid, arrow, number, reason_counts
 from labeler.version import __version__
 
@@ -98,6 +99,7 @@ def _records(comparison: Comparison, b: str) -> Iterator[str]:
             f"A and {b} were labeled by different judges, prompts or thresholds: {b} is higher or "
             "lower, not better or worse; labeler diff shows where the labels differ"
         )
+    yield from selection_warnings((*comparison.a.signatures, *comparison.b.signatures))
     if comparison.same_sentences:
         yield (
             f"A and {b} label the same sentences: differences are between labels, and "

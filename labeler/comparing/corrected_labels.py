@@ -8,11 +8,10 @@ from typing import NamedTuple
 from labeler.comparing.human_labels import OVERALL, HumanLabel, HumanLabels
 from labeler.comparing.pairs import Choice
 from labeler.data.corrections.applying import usable
-from labeler.data.corrections.correction import Correction, Judgement, Queue, decided
+from labeler.data.corrections.correction import Correction, Judgement, decided
 from labeler.data.corrections.file import independent
+from labeler.data.corrections.selection import drawn_at_random
 from labeler.labels.record import AnyOutcome, LabelRecord, is_uncounted
-
-RANDOM: Queue = "random"
 
 
 class CorrectedLabels(NamedTuple):
@@ -48,7 +47,7 @@ def human_labels(
     records: Iterable[AnyOutcome],
     *,
     choice: Choice | None = None,
-    queue: Queue | None = None,
+    random_sample: bool = False,
     blind_only: bool = False,
     name: str = "corrections",
 ) -> CorrectedLabels:
@@ -61,14 +60,17 @@ def human_labels(
         corrections: all events, in the order of the file.
         records: the corrected labels, among other outcomes.
         choice: the labels that are meant; by default all.
-        queue: only corrections of records from this queue.
+        random_sample: only corrections of records that were drawn at random, whichever queue the
+            person judged them in.
         blind_only: only corrections by people who did not see the judge's verdicts.
         name: name of the corrections in errors.
     """
+    events = tuple(corrections)
+    drawn = drawn_at_random(events) if random_sample else None
     last: dict[str, list[Correction]] = {}
     order: dict[tuple[str, str], int] = {}
-    for place, each in enumerate(independent(corrections)):
-        if queue in {None, each.queue} and (each.blind or not blind_only):
+    for place, each in enumerate(independent(events)):
+        if (drawn is None or each.key in drawn) and (each.blind or not blind_only):
             last.setdefault(each.key, []).append(each)
             order[each.key, each.annotator] = place
     found: dict[tuple[str, str], _Counted] = {}

@@ -379,7 +379,7 @@ def diff_labels(
         UnknownName: there is no such metric.
 
     Example:
-        >>> stricter = labeler.label("examples/rows.jsonl", judge="embedded", support_threshold=0.9)
+        >>> stricter = labels.at(support=0.9)
         >>> row = labeler.diff_labels(labels, stricter, "adherence").metrics[0]
         >>> row.change == sum(row.parts.values())
         True

@@ -18,6 +18,7 @@ from labeler.comparing.gates import On, RecordValue, check_on, decimal_places
 from labeler.comparing.missing import DEFAULT_ALLOWED, IN_BASE, Allowed
 from labeler.errors import UsageError
 from labeler.labels.answering import joined, mixture
+from labeler.labels.signature import selection_warnings
 from labeler.sentences.display import Brief
 
 
@@ -274,13 +275,16 @@ def _verdict(
 
 
 def _notes(pairs: Sequence[_Pair]) -> Iterator[str]:
-    """Note that another model answered in the base, or several on one side."""
+    """Yield notes: other models answered in the base, several on a side, selected corrections."""
     new, base = (
         joined(row.answered.name for row in side if row and row.answered)
         for side in ((pair.new for pair in pairs), (pair.base for pair in pairs))
     )
     if new and base and (new != base or mixture([new])):
         yield f"answered by {new}, in the base by {base}"
+    yield from selection_warnings(
+        row.label for pair in pairs for row in (pair.new, pair.base) if row
+    )
 
 
 def _interval(

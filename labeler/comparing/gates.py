@@ -34,6 +34,7 @@ from labeler.labels.answering import mixture
 from labeler.labels.record import AnyOutcome
 from labeler.labels.rubrics import CRITERIA
 from labeler.labels.score_record import ScoreOutcome
+from labeler.labels.signature import selection_warnings
 from labeler.sentences.display import Brief, Column, Display, Displayed, Grid
 
 On = Literal["point", "interval"]
@@ -403,10 +404,10 @@ def _verdicts(gate: Gate, summaries: Sequence[SummaryRow], on: On) -> Iterator[V
         if row.label in unasked and row.group in checked:
             continue
         # With the first verdict of the group.
-        several = mixture(model.name for model in row.models)
-        remarks = (*notes.pop(row.group, ()), *([several] if several else ()))
+        remarks = [mixture(model.name for model in row.models), *selection_warnings([row.label])]
+        noted = (*notes.pop(row.group, ()), *filter(None, remarks))
         value, missing = _checked_value(gate, row, on)
-        yield Verdict(gate, row, on, value, missing, ways[row.label], remarks)
+        yield Verdict(gate, row, on, value, missing, ways[row.label], noted)
 
 
 def _ways(rows: Sequence[SummaryRow]) -> dict[str | None, str | None]:

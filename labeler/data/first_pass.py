@@ -23,17 +23,13 @@ class RowCounts(NamedTuple):
     """Rows that repeat an earlier one in every field, and are skipped."""
 
 
-def count_rows(
-    rows: Rows | RecalledRows, needed: Collection[str] = (), *, hides_conversation: bool = False
-) -> RowCounts:
+def count_rows(rows: Rows | RecalledRows, needed: Collection[str] = ()) -> RowCounts:
     """Read and check all rows once, before any spend.
 
     Args:
         rows: the rows.
         needed: optional fields of an example, such as ``reference``, that nothing can be asked
             without.
-        hides_conversation: True if earlier turns and tool outputs are shown to no judge; the
-            rows' notices then say so where a row has some.
 
     Raises:
         BadRows: every readable row lacks the same field.
@@ -42,25 +38,10 @@ def count_rows(
     read = itertools.count()
     lacking = _Lacking(frozenset(needed))
     watched = (lacking.watch(row) for row, _ in zip(rows, read, strict=False))
-    if hides_conversation:
-        watched = (_noticed(row, rows.notices) for row in watched)
     kept = sum(1 for _ in distinct(watched))
     if not isinstance(rows, RowPart):  # other parts may have the field
         lacking.check()
     return RowCounts(kept, next(read) - kept)
-
-
-def _noticed(row: Row | KnownRow, notices: dict[str, str]) -> Row | KnownRow:
-    """Note the first row with earlier turns or tool outputs, which no judge is shown."""
-    example = None if isinstance(row, KnownRow) else row.content
-    if isinstance(example, Example) and (example.history or example.tool_outputs):
-        field = "history" if example.history else "tool_outputs"
-        text = (
-            f"{row.where} has {field!r}, which these prompts do not show to the judge: it stays "
-            "metadata; the prompts of labels of edition 2 show it"
-        )
-        notices.setdefault("conversation", text)
-    return row
 
 
 class _Lacking:

@@ -7,7 +7,7 @@ import glob
 import gzip
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Final, TextIO, TypeVar
@@ -34,19 +34,7 @@ _WRITTEN = 1 << 16
 
 STORE_FILE = "cache.db"
 """The file, named by diskcache, that makes a folder a label store."""
-INDEX_SUFFIX = ".index"
-"""Suffix of a label file's index, after the name of the file. An index holds no labels."""
-OLD_INDEX_SUFFIX = ".index.parquet"
-"""The same by earlier versions."""
-INDEX_FOLDER = "index"
-"""Folder of a store's index, inside the store."""
-PARTS_INDEX_FOLDER = "_index"
-"""Folder of the indexes of a folder's label files; data set readers ignore a leading underscore."""
-SMALL_FILE = 1 << 18
-"""Bytes of labels up to which reading them is faster than importing the column readers."""
 _PATTERN = re.compile(r"[*?\[]")
-_CONSTANT = re.compile(rb"NaN|Infinity")
-"""Constants that pydantic accepts as numbers in metadata and JSON does not have."""
 
 
 def read_outcomes(path: str | Path) -> Iterator[AnyOutcome]:
@@ -85,85 +73,25 @@ def parts_of(name: str) -> list[str] | None:
     """
     path = Path(name)
     if path.is_dir():
-        found = sorted(str(part) for part in path.rglob("*.parquet") if _is_part(part))
+        found = sorted(str(part) for part in path.rglob("*.parquet") if part.is_file())
         return found or None
     if path.exists() or not _PATTERN.search(name):
         return None
-    found = sorted(part for part in glob.glob(name, recursive=True) if _is_part(Path(part)))  # noqa: PTH207 - the pattern may be of any folder
+    found = sorted(part for part in glob.glob(name, recursive=True) if Path(part).is_file())  # noqa: PTH207 - the pattern may be of any folder
     if not found:
         raise UsageError(f"no file is like {name}: check the pattern")
     return found
 
 
-def _is_part(path: Path) -> bool:
-    return path.is_file() and not is_index(path.name)
-
-
-def is_index(name: str) -> bool:
-    """Return True if a file name is that of a label file's index."""
-    return name.endswith((INDEX_SUFFIX, OLD_INDEX_SUFFIX))
-
-
-def sidecar_of(labels: Path) -> Path:
-    """Return the path of a label file's index."""
-    return labels.with_name(labels.name + INDEX_SUFFIX)
-
-
-def index_in_folder(labels: Path) -> Path:
-    """Return the path of a label file's index if it was built with those of its folder."""
-    return labels.parent / PARTS_INDEX_FOLDER / f"{labels.name}{INDEX_SUFFIX}"
-
-
-def old_sidecar_of(labels: Path) -> Path:
-    """Return the path at which earlier versions kept a label file's index, as Parquet."""
-    return labels.with_name(labels.name + OLD_INDEX_SUFFIX)
-
-
-def indexes_of(labels: Path) -> list[Path]:
-    """Return the paths at which a label file may have an index, from the preferred one on."""
-    return [sidecar_of(labels), index_in_folder(labels), old_sidecar_of(labels)]
-
-
-def has_index(labels: Path) -> bool:
-    """Return True if a label file has an index, valid or not."""
-    return any(path.exists() for path in indexes_of(labels))
-
-
-def files_of(names: Sequence[str]) -> list[str]:
-    """Return the label files that names stand for; none if one is a store or has no file.
-
-    Args:
-        names: files, folders of Parquet files, patterns, and addresses of files.
-    """
-    found: list[str] = []
-    for name in names:
-        parts = [name] if is_remote(name) else _local_files(name)
-        if not parts:
-            return []
-        found += parts
-    return found
-
-
-def _local_files(name: str) -> list[str]:
-    if name == STDIO or is_store(Path(name)):
+def local_files(name: str) -> list[Path]:
+    """Return the local label files that a name stands for; none for a store or a missing file."""
+    if name == STDIO or is_remote(name) or is_store(Path(name)):
         return []
     try:
         parts = parts_of(name)
     except UsageError:
         return []  # The reader reports the missing file.
-    return (parts or [name]) if parts or Path(name).is_file() else []
-
-
-def is_worthwhile(labels: str | Sequence[str]) -> bool:
-    """Return True if a store or files hold enough labels to count them by columns."""
-    names = [labels] if isinstance(labels, str) else labels
-    if len(names) == 1 and is_store(path := Path(names[0])):
-        return (path / STORE_FILE).stat().st_size >= SMALL_FILE or (path / INDEX_FOLDER).exists()
-    files = files_of(names)
-    if not files or any(map(is_remote, files)):
-        return bool(files)
-    paths = [Path(file) for file in files]
-    return any(map(has_index, paths)) or sum(path.stat().st_size for path in paths) >= SMALL_FILE
+    return [part for part in map(Path, parts or [name]) if part.is_file()]
 
 
 def lines_of(name: str) -> Iterator[Line]:
@@ -222,7 +150,8 @@ def outcome_of(line: Line) -> AnyOutcome:
         return LabelFailure(id=line.where, reason=error.reason, message=str(error))
     try:
         outcome = parse_outcome(line.content)
-        if _CONSTANT.search(line.content):
+        # Constants that pydantic accepts as numbers in metadata and JSON does not have.
+        if b"NaN" in line.content or b"Infinity" in line.content:
             parse_object(line)
     except BadRow as error:
         raise UsageError(str(error)) from error

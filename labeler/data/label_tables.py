@@ -24,7 +24,7 @@ from labeler.labels.record import AnyOutcome, LabelFailure
 
 T = TypeVar("T", bound=AnyOutcome)
 
-_TEXTS = ("kind", "key", "method", "reason", "message", "extends")
+_TEXTS = ("kind", "key", "method", "reason", "message")
 _COUNTS = ("version", "samples", "attempts", "reasks")
 _FLAGS = ("lasting",)
 _NESTED = (

@@ -233,15 +233,4 @@ def _parsed(pairs: Sequence[str] | None) -> dict[str, str]:
 class ExampleOptions(RowsOptions):
     """How rows are read and split into sentences."""
 
-    splitter: Annotated[
-        str | None,
-        Option("general, general/2, ragbench, given; by default that of the edition."),
-    ] = None
-    edition: Annotated[
-        int | None,
-        Option(
-            "Defaults of splitter and prompts; by default those of the newest edition.",
-            min=1,
-            panel=JUDGE,
-        ),
-    ] = None
+    splitter: Annotated[str, Option("Sentence splitter: general, ragbench or given.")] = "general"

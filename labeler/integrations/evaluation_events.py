@@ -15,7 +15,8 @@ from contextlib import AbstractContextManager, ExitStack, closing
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar
 
-from labeler.calculators import MetricsRow, measure
+from labeler.calculators import MetricsRow
+from labeler.calculators.metrics_row import Measurer
 from labeler.calculators.ratio import Ratio
 from labeler.data.label_files import replaced
 from labeler.data.lines import STDIO
@@ -71,8 +72,9 @@ def with_events(outcomes: Generator[T], path: str) -> Iterator[T]:
     with ExitStack() as stack:
         stack.enter_context(closing(outcomes))
         file = stack.enter_context(_opened(path))
+        measurer = Measurer()
         for outcome in outcomes:
-            file.write(_line(measure(outcome)) + "\n")
+            file.write(_line(measurer.row(outcome)) + "\n")
             yield outcome
 
 

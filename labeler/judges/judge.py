@@ -67,13 +67,10 @@ class JudgeSpec(BaseModel):
             trial: 0 for the first judgment; repeats count up.
             asked: request parameters of the task that can change an answer.
         """
-        sampling = {**self.asked_for(schema).sampling(), **asked}
-        if not schema.has_decisions:
-            sampling.pop("keys_in_schema", None)  # it has no keys to list
         return Signature(
             judge=self.judge,
             model=self.model,
-            sampling=sampling,
+            sampling={**self.asked_for(schema).sampling(), **asked},
             prompt=prompt.artifact,
             response_schema=schema.artifact,
             splitter=splitter,
@@ -177,9 +174,6 @@ def require_answers(judge: Judge, kind: TaskKind[Any]) -> None:
     if answers is not None and kind.name not in answers:
         raise UsageError(kind.unsupported(judge.spec.judge))
 
-
-FREE_JUDGES = frozenset({"embedded", "replay"})
-"""Kinds of judges whose labels cost nothing but time."""
 
 JUDGES: Catalog[type] = Catalog("judge")
 JUDGES.add("anthropic", "labeler.judges.anthropic:AnthropicJudge")

@@ -116,7 +116,7 @@ def parts_of(asked: Request) -> tuple[str, list[tuple[str, str]], Mapping[str, A
         if one["role"] != "system"
     ]
     is_tool = mode_of(asked.task.signature) == "tools"
-    return system, others, dict(asked.task.sent_schema.json_schema) if is_tool else None
+    return system, others, dict(asked.task.schema.json_schema) if is_tool else None
 
 
 def completion_of(

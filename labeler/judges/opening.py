@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from labeler.data.options import given
 from labeler.errors import UnknownName, UsageError
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from labeler.judges.options import JudgeLike
     from labeler.judges.pricing import Price
 
-_OWNERS = {"recorded": "replay", "support_threshold": "embedded"}
+_OWNERS = {"recorded": "replay"}
 """Judges that heed an option; every other option is for hosted models."""
 _OF_ONE = {one.name for one in fields(ServerOptions)} - {"allow_http", "ca_file", "proxy"}
 """Options of a server that hold for one provider only; the others carry no secret."""
@@ -72,15 +72,14 @@ def open_judge(
         if not options.recorded:
             raise UsageError("the replay judge needs --recorded LABELS to answer from")
         return ReplayJudge.from_file(options.recorded)
-    if named is None and options.support_threshold is None:
+    if named is None:
         if notice is None:
             raise UsageError("name a judge, such as judge='embedded', or a model")
         notice(
             "no key in OPENAI_API_KEY and no --model: labeling with the embedded judge, which "
             "compares words; --judge embedded says so on purpose"
         )
-    threshold = options.support_threshold
-    return _named_judge(chosen, {} if threshold is None else {"support_threshold": threshold})
+    return _named_judge(chosen)
 
 
 def open_judges(
@@ -124,7 +123,7 @@ def open_judges(
 def _one_of(owners: Sequence[str], name: str, options: JudgeOptions, also: Iterable[str]) -> Judge:
     """Make one of several judges, of the options that apply to it."""
     # Options that no judge takes go to the first judge, which rejects them.
-    own = {_owner(split_name(name)[0]), *({"replay", "embedded", "openai"} - set(owners))}
+    own = {_owner(split_name(name)[0]), *({"replay", "openai"} - set(owners))}
     applied = {
         option: value
         for option, value in given(options, JudgeOptions).items()
@@ -183,25 +182,22 @@ def price_of_run(judges: Sequence[Judge]) -> Price | None:
 
 def _require_applicable(chosen: str, names: Iterable[str]) -> None:
     """Reject options that the judge would ignore: their user expects an effect."""
-    for owner in ("openai", "replay", "embedded"):
+    for owner in ("openai", "replay"):
         ignored = sorted(name for name in names if _OWNERS.get(name, "openai") == owner)
         if owner != _owner(chosen) and ignored:
             only = "only a hosted model does" if owner == "openai" else f"only {owner} does"
             raise UsageError(f"judge {chosen} takes no {_listed(ignored)}; {only}")
 
 
-def _named_judge(name: str, settings: dict[str, Any]) -> Judge:
+def _named_judge(name: str) -> Judge:
     from labeler.judges.judge import JUDGES  # noqa: PLC0415 - loads pydantic
 
-    first, _, version = name.partition(":")
-    if first == "embedded" and version:
-        name, settings = first, {"model": version, **settings}
     try:
         kind: Callable[..., Judge] = JUDGES[name]
     except UnknownName as error:
         raise UnknownName(f"{error}{_provider_hint(name)}") from error
     try:
-        return kind(**settings)
+        return kind()
     except TypeError as error:
         raise UsageError(f"judge {name!r} needs settings: {error}; make one and pass it") from error
 

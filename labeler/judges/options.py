@@ -136,13 +136,6 @@ class ModelOptions(ServerOptions):
         InKey,
     ] = "auto"
     """``auto`` is what the server accepts and the store has; see :mod:`labeler.labeling.modes`."""
-    keys_in_schema: Annotated[
-        bool,
-        Option("List each record's own keys in its schema, for servers that compile fast."),
-        InKey,
-    ] = False
-    """For vLLM or llama.cpp, with version 2 schemas: a schema of its own takes a record out of a
-    provider's cache, and OpenAI's strict mode allows 1,000 listed values."""
     extra_body: Annotated[
         JsonFile | None, Option("JSON file of additional request parameters."), InKey
     ] = None
@@ -189,9 +182,6 @@ class JudgeOptions(ModelOptions):
     ] = None
     recorded: Annotated[
         str | None, Option("Label file that the replay judge takes its answers from.")
-    ] = None
-    support_threshold: Annotated[
-        float | None, Option("Lowest score of a supported sentence, for the embedded judge.")
     ] = None
     price: Annotated[
         PriceLike | None,

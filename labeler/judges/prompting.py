@@ -9,46 +9,37 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import count
 from json.encoder import encode_basestring
 from typing import Any, Literal, TypedDict
 
-from labeler.catalog import unknown
-from labeler.errors import UnknownName, UsageError
+from labeler.errors import UsageError
 from labeler.labels import resources
-from labeler.labels.profiles import FORMS, base_and_forms
 from labeler.labels.signature import Artifact, digest, texts_digest
 from labeler.sentences.characters import inert_json
 from labeler.sentences.example import KeyedExample, KeyedTurn, Sentence
 
 DEFAULT_PROMPT = "trace/v1"
 
-RENDERING, SHARED_RENDERING = 2, 3
-"""Versions of the layout of a record's data; a prompt's version enters its digest.
+RENDERING = 1
+"""Version of the layout of a record's data; it enters the digests of prompts.
 
-2 fences blocks by a marker of 16 digits that depends on all content. 3 puts the response last and
-derives a marker of 8 digits from question and documents, so that requests about several responses
-to the same question start alike. A prompt names its layout by its variables.
+The response stands last, and the marker of 8 digits depends on question and documents, so that
+requests about several responses to the same question start alike.
 """
 
 _BLOCKS = ("documents", "tool_outputs", "history", "question", "reference", "response")
 _OPTIONAL = frozenset({"tool_outputs", "history"})
 """Blocks that are left out when empty."""
-_REFERENCE = "reference"
-"""Block of prompts that show the reference answer."""
-_VARIABLES = {
-    RENDERING: frozenset({"marker", "question", "documents", "response"}),
-    SHARED_RENDERING: frozenset({"fence", *(f"{name}_block" for name in _BLOCKS)})
-    - {f"{_REFERENCE}_block"},
-}
-_NOT_OF_RETRIEVALS = frozenset({"response", "response_block", "tool_outputs_block"})
+_REFERENCE = "reference_block"
+"""Variable of prompts that show the reference answer."""
+_VARIABLES = frozenset({"fence", *(f"{name}_block" for name in _BLOCKS)}) - {_REFERENCE}
+_NOT_OF_RETRIEVALS = frozenset({"response_block", "tool_outputs_block"})
 """Variables that prompts about relevance alone do without."""
 _VARIABLE = re.compile(r"\{\{([a-z_]+)\}\}")
 """A variable of a prompt, such as ``{{documents}}``."""
-_FIELD = re.compile("- ([a-z_]+) ")
-"""Start of a form's line about a field."""
 
 
 class Message(TypedDict):
@@ -72,32 +63,20 @@ class Prompt:
         return frozenset(_VARIABLE.findall(self.user))
 
     @cached_property
-    def rendering(self) -> int:
-        """Version of the layout of the data."""
-        return SHARED_RENDERING if "fence" in self.variables else RENDERING
-
-    @cached_property
     def artifact(self) -> Artifact:
         """Name and digest, as in a label's key."""
-        content = {"system": self.system, "user": self.user, "rendering": self.rendering}
+        content = {"system": self.system, "user": self.user, "rendering": RENDERING}
         return Artifact(name=self.name, digest=digest(content))
 
     @cached_property
     def shows_reference(self) -> bool:
         """True if the data include the reference answer."""
-        return not self.variables.isdisjoint({_REFERENCE, f"{_REFERENCE}_block"})
-
-    @property
-    def shows_conversation(self) -> bool:
-        """True if the data include earlier turns, and tool outputs next to a response."""
-        return self.rendering == SHARED_RENDERING
+        return _REFERENCE in self.variables
 
     def render(self, example: KeyedExample) -> tuple[Message, ...]:
         """Render the messages for one record: static text first, data last."""
         data = data_lines(example)
         fence = self.fence(example, data)
-        if self.rendering == RENDERING:
-            return chat(self.system, fill(self.user, {**data, "marker": fence}))
         values = {f"{name}_block": _block(name, text, fence) for name, text in data.items()}
         values["fence"] = fence
         paragraphs = (fill(part, values) for part in self.user.split("\n\n"))
@@ -110,8 +89,6 @@ class Prompt:
             example: the record.
             data: the lines of each block, as :func:`data_lines` renders them.
         """
-        if self.rendering == RENDERING:
-            return marker(example, reference=self.shows_reference)
         shown = "\n".join(
             text for name, text in data.items() if f"{name}_block" in self.variables
         ).lower()
@@ -148,21 +125,15 @@ def parse_prompt(name: str, text: str) -> Prompt:
     """
     system, user = prompt_parts(name, text)
     prompt = Prompt(name, system, user)
-    reference = "reference_block" if prompt.rendering == SHARED_RENDERING else _REFERENCE
-    found, needed = prompt.variables - {reference}, _needed(prompt)
+    hidden = _NOT_OF_RETRIEVALS if is_retrieval_prompt(name) else frozenset[str]()
+    found, needed = prompt.variables - {_REFERENCE}, _VARIABLES - hidden
     if found != needed:
         missing, unknown = sorted(needed - found), sorted(found - needed)
         raise UsageError(
             f"prompt {name!r}: its '# User' part must use each of {sorted(needed)}; "
-            f"and may use {reference!r}; missing {missing}, unknown {unknown}"
+            f"and may use {_REFERENCE!r}; missing {missing}, unknown {unknown}"
         )
     return prompt
-
-
-def _needed(prompt: Prompt) -> frozenset[str]:
-    """Return the variables that a prompt must use."""
-    hidden = _NOT_OF_RETRIEVALS if is_retrieval_prompt(prompt.name) else frozenset[str]()
-    return _VARIABLES[prompt.rendering] - hidden
 
 
 def is_retrieval_prompt(name: str) -> bool:
@@ -186,37 +157,8 @@ def prompt_parts(name: str, text: str) -> tuple[str, str]:
 
 @lru_cache
 def load_prompt(name: str = DEFAULT_PROMPT) -> Prompt:
-    """Load a prompt of the package, such as ``trace/v1``, or ``trace/v2-terse`` with a form.
-
-    Each form adds a block to the instructions; the block's line about a field of the answer is left
-    out of prompts without that field.
-    """
-    base, forms = base_and_forms(name)
-    prompt = parse_prompt(name, resources.read("prompts", base, ".md"))
-    added = (form_block(form, base, prompt.system) for form in forms)
-    return replace(prompt, system="\n\n".join((prompt.system, *added)))
-
-
-def form_block(form: str, base: str, system: str) -> str:
-    """Return the block that a form adds to the instructions of a prompt.
-
-    Raises:
-        UnknownName: there is no such form.
-    """
-    if form not in FORMS:
-        raise UnknownName(unknown("form of answers", form, FORMS))
-    text = resources.read("prompts", f"{form}/{base.rpartition('/')[2]}", ".txt")
-    fields = ((line, _FIELD.match(line)) for line in text.strip().split("\n"))
-    return "\n".join(line for line, field in fields if field is None or field[1] in system)
-
-
-def marker(example: KeyedExample, *, reference: bool = False) -> str:
-    """Return a record's fence marker: 16 hexadecimal digits that depend on all shown content."""
-    texts: list[Any] = [[s.text for s in document] for document in example.documents]
-    content: list[Any] = [example.question, texts, [s.text for s in example.response]]
-    if reference:
-        content.append([s.text for s in example.reference or ()])
-    return texts_digest({"fence": content})[:16]
+    """Load a prompt of the package, such as ``trace/v1``."""
+    return parse_prompt(name, resources.read("prompts", name, ".md"))
 
 
 def _markers(example: KeyedExample) -> Iterator[str]:

@@ -65,7 +65,11 @@ class ReplayJudge:
                 reason="not_recorded",
                 attempts=0,
             )
-        facts = ReplyFacts(served_model=record.reply.served_model, attempts=0)
+        facts = ReplyFacts(
+            served_model=record.reply.served_model,
+            attempts=0,
+            thresholds=record.reply.thresholds,
+        )
         answer = lowered(_recorded_answer(record), task.answer_type)
         return JudgeReply(answer, facts, record.scores, not_measured=record.not_measured)
 
@@ -75,7 +79,7 @@ class ReplayJudge:
         if used in known or not known:
             return ""
         listed = ", ".join(f"{name:.40}" for name in islice(known, 3))
-        return f"; {used} splits these rows and {listed} the recorded ones: see --edition"
+        return f"; {used} splits these rows and {listed} the recorded ones: see --splitter"
 
     async def aclose(self) -> None:
         """Nothing to release."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, ClassVar, Generic, NamedTuple
 
 from typing_extensions import TypeVar
@@ -22,13 +22,8 @@ from labeler.labels.contract import Violation, check_label
 from labeler.labels.logprobs import Token
 from labeler.labels.non_answers import overrule
 from labeler.labels.profiles import (
-    BRIEF,
-    FORMS,
     PROFILES,
-    SUPPORT,
-    TERSE,
     Profile,
-    base_and_forms,
     family_of,
     lacks_relevance,
     profile_of,
@@ -48,29 +43,8 @@ from labeler.sentences.example import Frozen, KeyedExample
 MODE_FACTS = frozenset({"output_mode", "schema_frame"})
 """Sampling parameters that say how the schema is sent."""
 
-FORM_SHARES: Mapping[str, Mapping[tuple[str, ...], float]] = {
-    "trace": {(TERSE,): 0.84, (BRIEF,): 0.62, FORMS: 0.46},
-    "claims": {(TERSE,): 0.77, (BRIEF,): 0.76, FORMS: 0.53},
-    "reference": {(TERSE,): 0.78, (BRIEF,): 0.82, FORMS: 0.61},
-}
-"""Length of answers in other forms, as a share of the long form, by profile. Measured on published
-labels in ``o200k_base``; docs/judges.md has the command. Where fewer sentences are supported,
-explanations of the others alone are longer."""
-
 AnswerT = TypeVar("AnswerT", bound=Frozen, default=GPTLabelingOutput)
 Answer_co = TypeVar("Answer_co", bound=Frozen, default=GPTLabelingOutput, covariant=True)
-
-
-@cache
-def form_share(prompt: str) -> float:
-    """Return the expected length of an answer in the forms of a prompt, by that of the long form.
-
-    Args:
-        prompt: name of the prompt, such as ``claims/v2-terse``.
-    """
-    base, forms = base_and_forms(prompt)
-    profile = family_of(base).removesuffix(SUPPORT)
-    return FORM_SHARES.get(profile, {}).get(forms, 1.0)
 
 
 class CheckedAnswer(NamedTuple, Generic[AnswerT]):
@@ -189,15 +163,6 @@ class Task(Generic[AnswerT]):
         """The chat messages, rendered on first use."""
         return self.kind.messages(self.prompt, self.example)
 
-    @cached_property
-    def sent_schema(self) -> ResponseSchema:
-        """The schema that is sent: the published one, or with the record's own keys in it."""
-        if "keys_in_schema" not in self.signature.sampling:
-            return self.schema
-        from labeler.judges.record_schema import with_own_keys  # noqa: PLC0415 - an option only
-
-        return with_own_keys(self.schema, self.example)
-
     @property
     def answer_type(self) -> type[AnswerT]:
         """Class of the answer."""
@@ -216,7 +181,7 @@ class Task(Generic[AnswerT]):
     @property
     def expected_tokens(self) -> int:
         """Estimated length of an answer, without reasoning."""
-        return round(self.kind.expected_tokens(self.example) * form_share(self.prompt.name))
+        return self.kind.expected_tokens(self.example)
 
     def under(self, signature: Signature) -> Task[AnswerT]:
         """Return the same task with another signature, and so with another key."""

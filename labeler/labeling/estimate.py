@@ -15,7 +15,7 @@ from labeler.judges.judge import JudgeSpec
 from labeler.judges.openai.request import request_parts
 from labeler.judges.openai.spec import OpenAISpec
 from labeler.judges.pricing import Price
-from labeler.judges.task import JudgeReply, Task, form_share, label_kind
+from labeler.judges.task import JudgeReply, Task, label_kind
 from labeler.judges.tokens import (
     MESSAGE_FRAME,
     TokenCounter,
@@ -26,7 +26,6 @@ from labeler.judges.tokens import (
 )
 from labeler.labeling.bills import Bill, Cost
 from labeler.labeling.cache_rules import cache_rules
-from labeler.labeling.editions import edition_of
 from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.options import EstimateOptions
 from labeler.labeling.tasks import LabelTasks, PromptTasks, RetrievalTasks
@@ -145,10 +144,6 @@ class Estimate:
     """Seconds in all, unless the provider's limits slow the run."""
     max_input_tokens: int | None
     """Most tokens of a prompt; ``None`` if unknown."""
-    edition: int
-    """The edition whose defaults are used."""
-    other_edition: Estimate | None = None
-    """The same run in the edition of the stored labels, if a run has to name one of the two."""
 
     def as_json(self) -> dict[str, Any]:
         """Return a JSON value; dollars are exact texts."""
@@ -240,8 +235,7 @@ def _sort_task(
     before = tally.asked
     for part in windowed.parts:
         _sort_request(part, store, tally, retry_failed)
-    if windowed.is_long:
-        tally.note_windows(request, tally.asked - before)
+    tally.note_windows(request, tally.asked - before)
     return windowed.parts
 
 
@@ -301,8 +295,7 @@ def _past(store: LabelStore, how: LabelTasks) -> _Past:
 def _expected(record: LabelRecord) -> float:
     """Return the expected tokens of the answer that a label was read from."""
     kind = label_kind(record.signature.response_schema.name)
-    prompt = record.signature.prompt
-    return kind.expected_tokens(record.example) * form_share(prompt.name if prompt else "")
+    return kind.expected_tokens(record.example)
 
 
 def _alike(store: LabelStore, how: LabelTasks) -> Iterator[LabelRecord]:
@@ -380,9 +373,8 @@ class _Tally:
 
     def ask(self, request: Task[Any]) -> None:
         """Add one request."""
-        asked, schema = request_parts(request)
+        asked, _ = request_parts(request)
         own = "".join(m["content"] for m in asked if m["role"] != "system")
-        own += "" if request.sent_schema is request.schema else schema
         kind = self._kind(request)
         prompt = kind.same + self._counter.count(own) + MESSAGE_FRAME
         answer = self._past.factor * request.expected_tokens
@@ -408,16 +400,13 @@ class _Tally:
         name = request.kind.name
         if name not in self._kinds:
             _, schema = request_parts(request)
-            is_common = not schema or request.sent_schema is request.schema
-            common = schema if is_common else ""
             system = [{"content": request.prompt.system}]
-            same = request_tokens(self._counter, system, common)
+            same = request_tokens(self._counter, system, schema)
             self._kinds[name] = _Kind(
                 same,
-                request_tokens_at_most(self._counter, system, common),
-                # A schema stands before the instructions, so one of a record's own spoils them.
-                self._rules.cacheable(same) if is_common else 0,
-                self._rules.first_written(same) if is_common else 0,
+                request_tokens_at_most(self._counter, system, schema),
+                self._rules.cacheable(same),
+                self._rules.first_written(same),
             )
         return self._kinds[name]
 
@@ -470,5 +459,4 @@ class _Tally:
             latency=latency,
             seconds=None if latency is None else rounds * latency,
             max_input_tokens=self._how.context_budget.window if self._how.context_budget else None,
-            edition=edition_of(options),
         )

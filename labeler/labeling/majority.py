@@ -16,7 +16,6 @@ from labeler.labels.record import (
     ReplyFacts,
     RetrievalBasis,
     SentenceScores,
-    extended_key,
     label_key,
     retrieval_key,
     shown,
@@ -115,14 +114,12 @@ class RetrievalVotes:
     def basis(self, majority: LabelRecord) -> RetrievalBasis:
         """Return the retrieval label that the relevance of a majority label stands for."""
         label, scores = majority.label, majority.scores
-        extends = " + ".join(sorted({one.extends for one in self.bases if one.extends})) or None
         return RetrievalBasis(
-            key=extended_key(retrieval_key(majority.example, self.signature), extends),
+            key=retrieval_key(majority.example, self.signature),
             signature=self.signature,
             relevance_explanation=label.relevance_explanation,
             all_relevant_sentence_keys=label.all_relevant_sentence_keys,
             scores=scores.relevance if scores else {},
-            extends=extends,
         )
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from labeler.labeling.tasks import TaskFactory
 
 ROWS, LABELS_READ = 20, 200
-"""Rows of a run and labels of a store at most from which a mode or an edition is read."""
+"""Rows of a run and labels of a store at most from which a mode is read."""
 
 
 @runtime_checkable

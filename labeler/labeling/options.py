@@ -53,8 +53,6 @@ SHORT_WAIT = 120.0
 
 WITH_RESPONSE, BLIND = RELEVANCE = ("with-response", "blind")
 """Ways to judge relevance."""
-ALL, UNSUPPORTED = EXPLANATIONS = ("all", "unsupported")
-"""Response sentences whose verdicts are explained."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,10 +64,7 @@ class TaskOptions:
     profile: Annotated[str, Option("What the call asks for: trace, claims, reference or auto.")] = (
         "trace"
     )
-    prompt: Annotated[
-        str | None,
-        Option("Prompt version, such as v1, or name; by default that of the edition."),
-    ] = None
+    prompt: Annotated[str, Option("Prompt version, or name such as trace/v1.")] = "v1"
     relevance: Annotated[
         str,
         Option(
@@ -77,20 +72,6 @@ class TaskOptions:
             "call that shows no response."
         ),
     ] = WITH_RESPONSE
-    extend_retrieval: Annotated[
-        bool,
-        Option(
-            "With --relevance blind: where only one document is new to a stored retrieval label, "
-            "judge that one alone."
-        ),
-    ] = False
-    terse: Annotated[
-        bool,
-        Option("Have the judge write short names and joined keys: fewer output tokens."),
-    ] = False
-    explanations: Annotated[
-        str, Option("all, or unsupported: explain no verdict on a supported sentence.")
-    ] = ALL
     trial: Annotated[
         int, Option("Trial number; a new number asks the judge again.", min=0, panel=REPEATS)
     ] = 0

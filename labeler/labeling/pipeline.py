@@ -24,7 +24,6 @@ from labeler.labeling.tasks import (
     LabelTasks,
     MissingField,
     TaskFactory,
-    hides_conversation,
     needs_of,
 )
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
@@ -96,11 +95,7 @@ def run_tasks(
     recalling = None
     if elsewhere is None:
         recalling = _recalling(run, rows, factories, canaries, as_lines=as_lines)
-    total = run.count(
-        recalling.first_pass if recalling else rows,
-        needs_of(factories),
-        hides_conversation=hides_conversation(factories),
-    )
+    total = run.count(recalling.first_pass if recalling else rows, needs_of(factories))
     if run.listener:
         run.listener.on_start(total.distinct * len(factories), total.repeated)
     retrievals = None

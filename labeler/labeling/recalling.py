@@ -59,8 +59,6 @@ class Recalling:
     _spec: JudgeSpec = field(init=False)
     _signatures: list[Signature] = field(init=False)
     _context: Any = field(init=False)
-    _hides_conversation: bool = field(init=False)
-    """True if no judge is shown earlier turns and tool outputs; a notice names rows with some."""
 
     def __post_init__(self) -> None:
         self._spec = self.factory.judge.spec
@@ -69,9 +67,6 @@ class Recalling:
         facts: list[object] = [_CODE, formats, self.rows.id_from, str(GIVEN), splitter]
         self._signatures = self._made()
         facts += [signature.facts() for signature in self._signatures]
-        self._hides_conversation = not any(
-            prompt.shows_conversation for prompt, _ in self.factory.asked
-        )
         self._context = hashlib.sha256(canonical_json(facts))
 
     @property
@@ -97,8 +92,6 @@ class Recalling:
         """
         example = row.content
         if row.line is None or row.digests is None or not isinstance(example, Example):
-            return None
-        if self._hides_conversation and (example.history or example.tool_outputs):  # see its notice
             return None
         if not self._is_current():  # the name is of another output mode than the label
             return None

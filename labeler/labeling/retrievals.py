@@ -14,7 +14,6 @@ from labeler.labeling.canaries import Canaries
 from labeler.labeling.failures import repeated
 from labeler.labeling.run import Pending, Run
 from labeler.labeling.tasks import LabelTasks, RetrievalTasks, TaskFactory
-from labeler.labeling.windows import Windowed
 from labeler.labels.record import AnyOutcome, LabelFailure, RetrievalBasis
 from labeler.labels.retrieval_record import RetrievalRecord, basis_of
 from labeler.sentences.example import Example
@@ -32,10 +31,6 @@ class Retrievals:
     """Failures by key; the records are in the store."""
     _seen: set[bytes] = field(default_factory=set, init=False)
     """Keys of those that were submitted, in 32 bytes each."""
-    _bought: set[bytes] = field(default_factory=set, init=False)
-    """Keys that were unknown before, if labels may be extended."""
-    _extended: dict[str, str] = field(default_factory=dict, init=False)
-    """Keys of all documents together, by those of extended labels of this run."""
 
     def judge(
         self,
@@ -61,12 +56,10 @@ class Retrievals:
         pass_ = _FirstPass(self, blind, canaries)
         for outcome, *_ in self.run.in_order(rows, pass_.submit, expected=expected):
             if isinstance(outcome, LabelFailure):
-                key = outcome.key or ""
-                self.failed[self._extended.get(key, key)] = outcome
-        made = f", {len(self._extended):,} extend a stored one by a document"
+                self.failed[outcome.key or ""] = outcome
         self.run.notice(
             f"relevance: {len(self._seen):,} retrieval labels for {expected:,} rows, "
-            f"{len(self.failed):,} failed{made * bool(self._extended)}"
+            f"{len(self.failed):,} failed"
         )
 
     def rest(self, factory: TaskFactory, task: Task[Any]) -> Task[Any] | LabelFailure:
@@ -89,21 +82,11 @@ class Retrievals:
         known = store.get(whole.key) or self.failed.get(whole.key) or relevance.answered(whole)
         if known is not None:
             return known
-        windowed = self.windows_of(relevance, whole)
+        windowed = relevance.windows_of(whole, self.run.cache.is_known)
         asked: Task[Any] = windowed.task if windowed else whole
         known = store.get(asked.key) or self.failed.get(asked.key) or self.run.cache.find(asked)
         parts = (asked, *windowed.parts) if windowed else (asked,)
         return known or next(filter(None, (store.failure(one.key) for one in parts)), None)
-
-    def windows_of(self, relevance: RetrievalTasks, whole: Task[Any]) -> Windowed | None:
-        """Return the parts in which a retrieval is judged; ``None`` if it is judged as a whole.
-
-        A label that this run buys is not extended: it would depend on the pace of the answers.
-        """
-        return relevance.windows_of(whole, self._was_known)
-
-    def _was_known(self, key: str) -> bool:
-        return self.run.cache.is_known(key) and bytes.fromhex(key) not in self._bought
 
     def submit(self, relevance: RetrievalTasks, whole: Task[Any]) -> Iterator[Pending]:
         """Submit a retrieval that was not submitted before."""
@@ -111,14 +94,7 @@ class Retrievals:
         if key in self._seen or relevance.answered(whole):
             return
         self._seen.add(key)
-        windowed = self.windows_of(relevance, whole)
-        if relevance.extends:
-            asked = windowed.parts if windowed else (whole,)
-            self._bought |= {
-                bytes.fromhex(one.key) for one in asked if not self.run.cache.is_known(one.key)
-            }
-            if windowed and not windowed.is_long:
-                self._extended[windowed.task.key] = whole.key
+        windowed = relevance.windows_of(whole, self.run.cache.is_known)
         yield self.run.submit(relevance.judge, whole, windowed)
 
 

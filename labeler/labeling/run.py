@@ -251,19 +251,13 @@ class Run:
     def __enter__(self) -> Self:
         return self
 
-    def count(
-        self,
-        rows: Rows | RecalledRows,
-        needed: Collection[str],
-        *,
-        hides_conversation: bool = False,
-    ) -> RowCounts:
+    def count(self, rows: Rows | RecalledRows, needed: Collection[str]) -> RowCounts:
         """Count the rows before any spend, and report how they are read.
 
         Raises:
             UsageError: as for :func:`labeler.data.first_pass.count_rows`.
         """
-        counts = count_rows(rows, needed, hides_conversation=hides_conversation)
+        counts = count_rows(rows, needed)
         for text in rows.notices.values():
             self.notice(text)
         return counts

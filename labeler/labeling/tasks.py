@@ -13,7 +13,6 @@ from labeler.judges.judge import Judge, JudgeSpec, require_answers
 from labeler.judges.pricing import Price, price_of
 from labeler.judges.prompting import Prompt, is_retrieval_prompt, load_prompt
 from labeler.judges.task import TASK_KINDS, Task, label_task
-from labeler.labeling.editions import prompts_of, splitter_of, version_of
 from labeler.labeling.options import BLIND, RELEVANCE, BatchOptions, EstimateOptions, LabelOptions
 from labeler.labeling.windows import ContextBudget, Windowed, context_budget_in, cut
 from labeler.labels.answers import RetrievalLabel
@@ -22,15 +21,14 @@ from labeler.labels.profiles import (
     PROFILES,
     SUPPORT,
     Profile,
-    base_and_forms,
     family_of,
-    with_forms,
+    version_of,
 )
 from labeler.labels.record import label_key, retrieval_example, retrieval_key
 from labeler.labels.schemas import ResponseSchema, load_schema
 from labeler.labels.signature import Artifact, Signature
 from labeler.sentences.example import Example, KeyedExample
-from labeler.sentences.splitting import Splitter, key_example
+from labeler.sentences.splitting import SPLITTERS, Splitter, key_example
 
 if TYPE_CHECKING:
     from labeler.labels.retrieval_record import RetrievalRecord
@@ -61,12 +59,6 @@ class TaskFactory(Protocol):
 def needs_of(factories: Iterable[TaskFactory]) -> frozenset[str]:
     """Return the optional fields of an example that all factories need."""
     return frozenset.intersection(*(factory.needs for factory in factories))
-
-
-def hides_conversation(factories: Iterable[TaskFactory]) -> bool:
-    """Return True if no factory shows earlier turns and tool outputs."""
-    prompts = (getattr(factory, "prompt", None) for factory in factories)
-    return not any(prompt and prompt.shows_conversation for prompt in prompts)
 
 
 class MissingField(BadRow):
@@ -135,18 +127,6 @@ class PromptTasks:
 class RetrievalTasks(PromptTasks):
     """Builds tasks about the relevance of documents, judged without a response."""
 
-    extends: bool = False
-    """Whether only the added document is judged where the others have a stored label."""
-
-    def windows_of(self, task: Task[Any], is_known: Callable[[str], bool]) -> Windowed | None:
-        """Cut a task into windows, or into an added document and those of a stored label."""
-        windowed = super().windows_of(task, is_known)
-        if windowed or not self.extends or task.signature.canary or is_known(task.key):
-            return windowed
-        from labeler.labeling.extending import extension_of  # noqa: PLC0415 - an option only
-
-        return extension_of(task, is_known)
-
     def task(self, row: Task[Any]) -> Task[RetrievalLabel]:
         """Build the task that a row's label rests on; rows of one retrieval have the same."""
         example = retrieval_example(row.example)
@@ -191,8 +171,7 @@ class LabelTasks(PromptTasks):
         Raises:
             BadRow: a required part is empty, or given sentences do not fit the text.
         """
-        shown = self.prompt.shows_conversation
-        keyed = key_example(example, self.splitter, shows_conversation=shown)
+        keyed = key_example(example, self.splitter, shows_conversation=True)
         _require_content(keyed)
         if self.prompt.shows_reference:
             _require_reference(keyed)
@@ -229,27 +208,24 @@ def label_tasks(
     Raises:
         UnknownName: there is no such splitter, profile or prompt.
         UsageError: the prompt shows a reference answer and the profile does not ask about one, or
-            the other way round; ``auto``, which has two prompts, names one in full; splitter or
-            prompt are of another edition; or no prompt has as few tokens as allowed.
+            the other way round; ``auto``, which has two prompts, names one in full; or no prompt
+            has as few tokens as allowed.
     """
     budget = context_budget(judge, options.max_input_tokens, price)
     is_blind = _is_blind(judge, options)
-    prompt, profile = prompts_of(options), options.profile
-    _require_text(judge.spec, prompt)
+    prompt, profile = options.prompt, options.profile
     common: dict[str, Any] = {
         "judge": judge,
-        "splitter": splitter_of(options),
+        "splitter": SPLITTERS[options.splitter],
         "trial": options.trial + extra,
         "context_budget": budget,
     }
     if is_blind:
         name = f"retrieval/{version_of(prompt)}"
         asked: dict[str, Any] = {"prompt": load_prompt(name), "schema": load_schema(name)}
-        asked["extends"] = options.extend_retrieval
         common["relevance"] = RetrievalTasks(**asked, **common)
     if profile != AUTO:
         worded, schema = _asked(PROFILES[profile], prompt, is_blind)
-        _require_patterns(judge.spec, schema)
         return LabelTasks(prompt=worded, schema=schema, **common)
     if "/" in prompt:
         raise UsageError(
@@ -259,7 +235,6 @@ def label_tasks(
     (worded, schema), referenced = (
         _asked(PROFILES[name], prompt, is_blind) for name in ("claims", "reference")
     )
-    _require_patterns(judge.spec, schema)
     return LabelTasks(prompt=worded, schema=schema, where_referenced=referenced, **common)
 
 
@@ -272,10 +247,6 @@ def _is_blind(judge: Judge, options: LabelOptions | BatchOptions | EstimateOptio
     if options.relevance not in RELEVANCE:
         raise UnknownName(unknown("relevance", options.relevance, RELEVANCE))
     is_blind = options.relevance == BLIND
-    if options.extend_retrieval and not is_blind:
-        raise UsageError(
-            "--extend-retrieval extends labels that judge a retrieval alone: add --relevance blind"
-        )
     if is_blind:
         require_answers(judge, TASK_KINDS["retrieval"]())
     return is_blind
@@ -289,8 +260,7 @@ def _asked(profile: Profile, prompt: str, is_blind: bool) -> tuple[Prompt, Respo
         UsageError: the prompt asks for relevance and another one does so already, or the other way
             round; or likewise with the reference answer.
     """
-    forms = base_and_forms(prompt)[1]
-    own = with_forms(f"{profile.name}{SUPPORT * is_blind}/{version_of(prompt)}", forms)
+    own = f"{profile.name}{SUPPORT * is_blind}/{version_of(prompt)}"
     name = prompt if "/" in prompt else own
     if is_blind != family_of(name).endswith(SUPPORT) or is_retrieval_prompt(name):
         raise UsageError(
@@ -305,24 +275,6 @@ def _asked(profile: Profile, prompt: str, is_blind: bool) -> tuple[Prompt, Respo
             f"{profile.name!r}; its own prompt is {own!r}"
         )
     return worded, load_schema(profile.schema_of(worded.name))
-
-
-def _require_text(spec: JudgeSpec, prompt: str) -> None:
-    """Reject a form of the answer for a judge whose answer has none on its way here."""
-    if base_and_forms(prompt)[1] and not hasattr(spec, "output_mode"):
-        raise UsageError(
-            "--terse and --explanations change what a hosted model writes; "
-            f"judge {spec.judge} writes no text: leave them out"
-        )
-
-
-def _require_patterns(spec: JudgeSpec, schema: ResponseSchema) -> None:
-    """Reject lists of keys in a schema that has no places for them."""
-    if getattr(spec, "keys_in_schema", None) and not schema.has_decisions:
-        raise UsageError(
-            f"--keys-in-schema needs a schema of version 2, and {schema.name} is asked for: name "
-            "its prompts with --prompt v2"
-        )
 
 
 def context_budget(

@@ -22,7 +22,7 @@ from labeler.labeling.majority import RetrievalVotes, electorate, majority
 from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.retrievals import Retrievals
 from labeler.labeling.run import Pending, Run, joined, settled
-from labeler.labeling.tasks import LabelTasks, hides_conversation, needs_of
+from labeler.labeling.tasks import LabelTasks, needs_of
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.labels.retrieval_record import RetrievalRecord, basis_of
@@ -77,7 +77,7 @@ def vote_rows(
         choose_mode(voter.judge, first_tasks(voter, rows), run.cache.store, run.cache.is_known)
     _require_voters(rows, voters)
     require_bounds([voter.judge for voter in voters], run.limits)
-    total = run.count(rows, needs_of(voters), hides_conversation=hides_conversation(voters))
+    total = run.count(rows, needs_of(voters))
     if run.listener:
         run.listener.on_start(total.distinct, total.repeated)
     for number, voter in enumerate(voters, start=1):

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from labeler.errors import BadRow
 from labeler.judges.prompting import data_lines, sentence_line
@@ -87,9 +87,6 @@ class Windowed:
         parts: a task for each window, in reading order.
     """
 
-    is_long: ClassVar[bool] = True
-    """False if the parts are no windows."""
-
     task: Task
     parts: tuple[Task, ...]
 
@@ -133,7 +130,7 @@ def cut(task: Task, budget: ContextBudget, counter: TokenCounter = COUNTER) -> W
     Raises:
         BadRow: a sentence, or the rest of every window, exceeds the budget (``too_long``).
     """
-    schema = task.sent_schema.compact
+    schema = task.schema.compact
     texts = [{"content": message["content"]} for message in task.messages]
     if request_tokens_at_most(counter, texts, schema) <= budget.whole:
         return None  # without counting
@@ -231,6 +228,7 @@ def _facts(replies: Sequence[ReplyFacts]) -> ReplyFacts:
         seconds=sum(seconds) if seconds else None,
         created_at=max((r.created_at for r in replies if r.created_at), default=None),
         labeler_version=_common(reply.labeler_version for reply in replies),
+        thresholds=replies[0].thresholds,
     )
 
 

@@ -34,8 +34,6 @@ from labeler.sentences.splitting import GIVEN
 
 T = TypeVar("T")
 
-MODEL = "lexical-2"
-"""Version of the embedded judge."""
 MANY = 10_000
 """Missing witnesses above which the time that they take is reported."""
 _TIMED = 50
@@ -76,7 +74,7 @@ class Witnesses:
     def __init__(self, labels: str, notice: Callable[[str], object] = lambda _: None) -> None:
         self._labels, self._notice = labels, notice
         self._path = witness_path(labels)
-        self._judge = EmbeddedJudge(model=MODEL)
+        self._judge = EmbeddedJudge()
         prompt, profile = load_prompt(f"{DEFAULT_PROFILE}/v1"), PROFILES[DEFAULT_PROFILE]
         schema = load_schema(profile.schema_of(prompt.name))
         self._tasks = LabelTasks(judge=self._judge, splitter=GIVEN, prompt=prompt, schema=schema)

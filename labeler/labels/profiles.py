@@ -7,7 +7,6 @@ every lower profile. A larger request can change the judge's decisions on the sh
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from labeler.catalog import Catalog
@@ -27,26 +26,9 @@ def family_of(name: str) -> str:
     return name.partition("/")[0]
 
 
-FORMS = TERSE, BRIEF = ("terse", "brief")
-"""Forms of an answer, each a block of a prompt: short names, and explanations only where a sentence
-is not supported. A prompt's name lists its forms after the version, such as ``v2-terse-brief``."""
-
-
-def base_and_forms(name: str) -> tuple[str, tuple[str, ...]]:
-    """Return the name of a prompt or schema without its forms, and these."""
-    family, slash, version = name.rpartition("/")
-    base, *forms = version.split("-")
-    return f"{family}{slash}{base}", tuple(forms)
-
-
-def with_forms(name: str, forms: Iterable[str]) -> str:
-    """Return the name of a prompt or schema with its own forms and others, in their order.
-
-    Unknown ones come last, and are in no catalog.
-    """
-    base, own = base_and_forms(name)
-    known = (form for form in FORMS if form in {*own, *forms})
-    return "-".join((base, *known, *(form for form in own if form not in FORMS)))
+def version_of(name: str) -> str:
+    """Return the version of a prompt or schema, such as ``v1`` of ``trace/v1``."""
+    return name.rpartition("/")[2]
 
 
 @dataclass(frozen=True)
@@ -57,14 +39,12 @@ class Profile:
         name: such as ``claims``.
         output: class of its labels.
         schema: name of its published schema.
-        prompt: name of its default prompt.
         shows_reference: whether the judge sees the reference answer.
     """
 
     name: str
     output: type[GPTLabelingOutput]
     schema: str
-    prompt: str
     shows_reference: bool = False
 
     @property
@@ -73,28 +53,26 @@ class Profile:
         return family_of(self.schema), family_of(self.schema) + SUPPORT
 
     def schema_of(self, prompt: str) -> str:
-        """Return the schema that a prompt such as ``trace/v2`` asks for: that of its version.
-
-        Explanations have the same place in a brief answer.
-        """
-        family, _, version = prompt.removesuffix(f"-{BRIEF}").rpartition("/")
-        return f"{self.families[family.endswith(SUPPORT)]}/{version}"
+        """Return the schema that a prompt such as ``trace/v1`` asks for: that of its version."""
+        family = self.families[family_of(prompt).endswith(SUPPORT)]
+        return f"{family}/{version_of(prompt)}"
 
 
 PROFILES: Catalog[Profile] = Catalog("profile", extra=("auto",))
 for _profile in (
-    Profile("trace", GPTLabelingOutput, "label-trace/v1", "trace/v1"),
-    Profile("claims", ClaimsLabelingOutput, "label-claims/v1", "claims/v1"),
+    Profile("trace", GPTLabelingOutput, "label-trace/v1"),
+    Profile("claims", ClaimsLabelingOutput, "label-claims/v1"),
     Profile(
         "reference",
         ReferenceLabelingOutput,
         "label-reference/v1",
-        "reference/v1",
         shows_reference=True,
     ),
 ):
     PROFILES.add(_profile.name, _profile)
 
+BY_OUTPUT = {profile.output: profile for profile in PROFILES.values()}
+"""Profiles by the classes of their labels."""
 BY_FAMILY = {family: profile for profile in PROFILES.values() for family in profile.families}
 """Profiles by the names of their schemas without the version."""
 

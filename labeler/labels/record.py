@@ -75,6 +75,9 @@ class ReplyFacts(Frozen):
     created_at: str | None = None
     """When the answer came, ISO 8601 in UTC."""
     labeler_version: str | None = None
+    thresholds: dict[str, float] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    """Lowest probabilities of positive verdicts, by kind of verdict; see
+    :mod:`labeler.labels.thresholds`. Absent if the judge gave no probabilities."""
 
 
 class SentenceScores(Frozen):
@@ -100,14 +103,9 @@ class RetrievalBasis(Frozen):
     """In the numbering of the label's own documents."""
     scores: dict[str, FiniteFloat] = Field(default_factory=dict, exclude_if=lambda value: not value)
     """A scoring judge's numbers behind the relevance, by sentence key in that numbering."""
-    extends: str | None = Field(default=None, exclude_if=lambda value: value is None)
-    """Key of the retrieval label that it extends by one document, judged without the others; of a
-    majority, those of its votes with `` + `` between."""
 
     def __str__(self) -> str:
-        extends = f", which extends {self.extends[:12]} by one document" if self.extends else ""
-        name = f"retrieval label {self.key[:12]}{extends}"
-        return f"judged without the response: {name}, {self.signature}"
+        return f"judged without the response: retrieval label {self.key[:12]}, {self.signature}"
 
 
 class Record(Frozen, Generic[AnswerT]):
@@ -180,8 +178,7 @@ class LabelRecord(Displayed, Record[Label]):
     not_measured: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
     """Metrics that the judge's answers say nothing about; calculators leave them undefined."""
     retrieval: RetrievalBasis | None = Field(default=None, exclude_if=lambda value: value is None)
-    """Source of the relevance, if it was judged without the response; absent otherwise, as in
-    records of ``record/v2``."""
+    """Source of the relevance, if it was judged without the response; absent otherwise."""
 
     @property
     def id(self) -> str:
@@ -447,19 +444,6 @@ def retrieval_key(example: KeyedExample, signature: Signature) -> str:
     return digest({"retrieval": seen, "signature": signature.facts()})
 
 
-def extended_key(key: str, extends: str | None) -> str:
-    """Compute the key of a retrieval label that extends another one by a document.
-
-    Args:
-        key: by :func:`retrieval_key`.
-        extends: key of the label that is extended; ``None`` if all documents were judged together.
-
-    Returns:
-        64 hexadecimal digits.
-    """
-    return digest({"retrieval": key, "extends": extends}) if extends else key
-
-
 def retrieval_example(example: KeyedExample) -> KeyedExample:
     """Return what a retrieval label is about: question, earlier turns and distinct documents."""
     return KeyedExample(
@@ -504,7 +488,7 @@ def retrieval_fault(
         if signature.part is None and lacks_relevance(signature.response_schema.name):
             return "its relevance was not asked for, and it names no retrieval label"
         return None
-    if basis.key != extended_key(retrieval_key(example, basis.signature), basis.extends):
+    if basis.key != retrieval_key(example, basis.signature):
         return "the key of its retrieval label is not that of its question and documents"
     if tuple(relevant) != basis.all_relevant_sentence_keys:
         return "its relevant sentences are not those of its retrieval label"
@@ -522,26 +506,25 @@ _SHOWS_REFERENCE = tuple(f"{name}/" for name, p in BY_FAMILY.items() if p.shows_
 def shown(example: KeyedExample, *, reference: bool = False) -> dict[str, Any]:
     """Return the parts of an example that a judge sees, as a JSON value.
 
+    Absent parts are omitted, so that parts added later do not change present keys.
+
     Args:
         example: the keyed sentences.
         reference: whether to include the reference answer.
     """
-    value: dict[str, Any] = {
+    parts: dict[str, Any] = {
         "question": example.question,
-        "documents": [[[s.key, s.text] for s in document] for document in example.documents],
-        "response": [[s.key, s.text] for s in example.response],
+        "documents": [_texts(document) for document in example.documents],
+        "response": _texts(example.response),
+        "reference": _texts(example.reference or ()) if reference else [],
+        "history": [[turn.role, _texts(turn.sentences)] for turn in example.history],
+        "tool_outputs": [_texts(output.sentences) for output in example.tool_outputs],
     }
-    if reference:
-        value["reference"] = [[s.key, s.text] for s in example.reference or ()]
-    if example.history:
-        value["history"] = [
-            [turn.role, [[s.key, s.text] for s in turn.sentences]] for turn in example.history
-        ]
-    if example.tool_outputs:
-        value["tool_outputs"] = [
-            [[s.key, s.text] for s in output.sentences] for output in example.tool_outputs
-        ]
-    return value
+    return {name: part for name, part in parts.items() if part}
+
+
+def _texts(sentences: Iterable[Sentence]) -> list[list[str]]:
+    return [[s.key, s.text] for s in sentences]
 
 
 def is_uncounted(outcome: AnyOutcome) -> bool:

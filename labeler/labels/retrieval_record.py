@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from labeler.labels.answering import joined
 from labeler.labels.answers import RetrievalLabel, in_order
 from labeler.labels.contract import check_retrieval
 from labeler.labels.record import (
@@ -18,7 +16,6 @@ from labeler.labels.record import (
     RetrievalBasis,
     SentenceScores,
     distinct_documents,
-    extended_key,
     retrieval_example,
     retrieval_key,
 )
@@ -46,9 +43,6 @@ class RetrievalRecord(Record[RetrievalLabel]):
     scores: SentenceScores | None = None
     not_measured: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
     """Metrics that the judge's answers say nothing about."""
-    extends: str | None = Field(default=None, exclude_if=lambda value: value is None)
-    """Key of the retrieval label that this one extends by a document, judged without the others;
-    ``None`` if all documents were judged together."""
 
     @property
     def id(self) -> str:
@@ -62,7 +56,7 @@ class RetrievalRecord(Record[RetrievalLabel]):
 
     def compute_key(self) -> str:
         """Compute the key from question, documents and signature."""
-        return extended_key(retrieval_key(self.example, self.signature), self.extends)
+        return retrieval_key(self.example, self.signature)
 
     def _content_fault(self) -> str | None:
         if self.signature.part is None and retrieval_example(self.example) != self.example:
@@ -88,7 +82,6 @@ def basis_of(record: RetrievalRecord, example: KeyedExample) -> RetrievalBasis:
         relevance_explanation=record.label.relevance_explanation,
         all_relevant_sentence_keys=in_order(key for one in judged for key in own[one]),
         scores={key: score for one, score in scores.items() for key in own[one]},
-        extends=record.extends,
     )
 
 
@@ -103,68 +96,6 @@ def without_documents(key: str, example: KeyedExample, signature: Signature) -> 
         signature=signature,
         reply=ReplyFacts(attempts=0),
     )
-
-
-def of_documents(example: KeyedExample, places: Iterable[int]) -> KeyedExample:
-    """Return what a retrieval label about some of the documents of another is about."""
-    documents = tuple(example.documents[place] for place in places)
-    return retrieval_example(example.model_copy(update={"documents": documents}))
-
-
-def extended(
-    base: RetrievalRecord, added: RetrievalRecord, example: KeyedExample, place: int
-) -> RetrievalRecord:
-    """Join two retrieval labels into that of all their documents.
-
-    Args:
-        base: label of all documents but one.
-        added: label of that document alone.
-        example: what the joined label is about; see :func:`retrieval_example`.
-        place: number of the added document.
-    """
-    others = [number for number in range(len(example.documents)) if number != place]
-    parts = [(base, _renaming(example, others)), (added, _renaming(example, [place]))]
-    keys = (own[key] for one, own in parts for key in one.label.all_relevant_sentence_keys)
-    scores = {
-        own[key]: score
-        for one, own in parts
-        for key, score in (one.scores.relevance if one.scores else {}).items()
-    }
-    first, last = example.documents[place][0].key, example.documents[place][-1].key
-    before, after = (_renamed(one.label.relevance_explanation, own) for one, own in parts)
-    return RetrievalRecord(
-        key=extended_key(retrieval_key(example, added.signature), base.key),
-        example=example,
-        label=RetrievalLabel(
-            relevance_explanation=(
-                f"[judged before] {before}\n[{first} to {last}, added and judged alone] {after}"
-            ),
-            all_relevant_sentence_keys=in_order(keys),
-        ),
-        signature=added.signature,
-        reply=ReplyFacts(
-            served_model=joined(one.reply.served_model for one in (base, added)),
-            attempts=0,
-            labeler_version=added.reply.labeler_version,
-        ),
-        scores=SentenceScores(relevance=scores) if scores else None,
-        not_measured=added.not_measured,  # both have one judge
-        extends=base.key,
-    )
-
-
-def retrieval_keys(record: LabelRecord) -> set[str]:
-    """Return the keys of the retrieval label that a label rests on and of its added document."""
-    basis = record.retrieval
-    if basis is None:
-        return set()
-    example, found = retrieval_example(record.example), {basis.key}
-    places = range(len(example.documents)) if basis.extends else ()
-    for added in places:
-        others = of_documents(example, (place for place in places if place != added))
-        if retrieval_key(others, basis.signature) == basis.extends:
-            found.add(retrieval_key(of_documents(example, [added]), basis.signature))
-    return found
 
 
 def retrieval_of(record: LabelRecord) -> RetrievalRecord | None:
@@ -193,7 +124,6 @@ def retrieval_of(record: LabelRecord) -> RetrievalRecord | None:
         signature=basis.signature,
         reply=ReplyFacts(attempts=0, labeler_version=record.reply.labeler_version),
         scores=SentenceScores(relevance=scores) if scores else None,
-        extends=basis.extends,
     )
 
 
@@ -202,7 +132,7 @@ def relevance_of(basis: RetrievalBasis | None, example: KeyedExample) -> dict[st
     if basis is None:
         return {"relevance_explanation": "", "all_relevant_sentence_keys": ()}
     return {
-        "relevance_explanation": renumbered(basis, example),
+        "relevance_explanation": _renumbered(basis, example),
         "all_relevant_sentence_keys": basis.all_relevant_sentence_keys,
     }
 
@@ -221,24 +151,14 @@ def resting_on(record: LabelRecord, basis: RetrievalBasis) -> LabelRecord:
     )
 
 
-def renumbered(basis: RetrievalBasis, example: KeyedExample) -> str:
+def _renumbered(basis: RetrievalBasis, example: KeyedExample) -> str:
     """Return the explanation of a retrieval label with the sentence keys of a row's documents."""
-    first = [numbers[0] for numbers in distinct_documents(example)]
-    return _renamed(basis.relevance_explanation, _renaming(example, first))
-
-
-def _renaming(example: KeyedExample, places: Iterable[int]) -> dict[str, str]:
-    """Return the keys of some documents of an example, by their keys in a label of these alone."""
-    return {
-        document_key(number, n): document_key(place, n)
-        for number, place in enumerate(places)
-        for n in range(len(example.documents[place]))
+    own = {
+        document_key(place, n): document_key(numbers[0], n)
+        for place, numbers in enumerate(distinct_documents(example))
+        for n in range(len(example.documents[numbers[0]]))
     }
-
-
-def _renamed(explanation: str, own: Mapping[str, str]) -> str:
-    """Return an explanation with other sentence keys."""
-    return _MENTION.sub(lambda found: own.get(found[0], found[0]), explanation)
+    return _MENTION.sub(lambda found: own.get(found[0], found[0]), basis.relevance_explanation)
 
 
 _MENTION = re.compile(r"(?<![\w.,$\u20ac\u00a3-])\d{1,4}[a-z]{1,3}(?![\w%])")

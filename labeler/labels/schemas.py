@@ -9,7 +9,6 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from labeler.labels import resources
-from labeler.labels.profiles import TERSE, base_and_forms
 from labeler.labels.signature import Artifact, digest
 
 DEFAULT_SCHEMA = "label-trace/v1"
@@ -32,19 +31,6 @@ class ResponseSchema:
     def compact(self) -> str:
         """The schema as it is sent: the same JSON without spaces."""
         return json.dumps(self.json_schema, separators=(",", ":"), ensure_ascii=False)
-
-    @cached_property
-    def has_decisions(self) -> bool:
-        """True if verdicts and the keys that they need stand together in a ``decision``.
-
-        So it is from version 2 of the label schemas on, which also say what a key looks like.
-        """
-        return '"decision"' in self.text or (self.is_terse and '"by"' in self.text)
-
-    @cached_property
-    def is_terse(self) -> bool:
-        """True if answers have short names and joined keys; see ``labeler/judges/terse.py``."""
-        return TERSE in base_and_forms(self.name)[1]
 
     @cached_property
     def artifact(self) -> Artifact:

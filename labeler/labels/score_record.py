@@ -29,8 +29,7 @@ class ScoreRecord(Record[ScoreAnswer]):
     samples: int = Field(default=1, ge=1)
     """Trials that the run combined into one score."""
     normalised: dict[str, int] = Field(default_factory=dict, exclude_if=lambda value: not value)
-    """Repairs by kind that were needed to read the answer; absent where there are none, as in
-    records of ``score-record/v1``."""
+    """Repairs by kind that were needed to read the answer; absent without any."""
     signature: Signature
     reply: ReplyFacts = ReplyFacts()
 

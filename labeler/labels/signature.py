@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sys
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
@@ -111,6 +113,10 @@ class Signature(BaseModel):
     """Set if the label was merged from labels of windows. Their number is not printed, because it
     would split numbers that belong together."""
 
+    thresholds: dict[str, float] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    """Thresholds that were moved after the judgment, by kind of verdict; the verdicts follow from
+    stored probabilities (:mod:`labeler.labels.thresholds`)."""
+
     @property
     def counts(self) -> bool:
         """True unless the label is of a perturbed copy or a window, which enter no number."""
@@ -124,7 +130,7 @@ class Signature(BaseModel):
         return self.model_dump(mode="json", exclude_defaults=True)
 
     def __str__(self) -> str:
-        """Return the printed form, for people only; it is never parsed.
+        """Return the printed form, for people; only :class:`ReviewCounts` are read back from it.
 
         Equal signatures share one text: many records are held with theirs.
         """
@@ -135,6 +141,7 @@ class Signature(BaseModel):
             f"splitter:{escaped(self.splitter)}",
         ]
         parts += [f"{name}:{escaped(str(value))}" for name, value in sorted(self.sampling.items())]
+        parts += [f"threshold:{name}={value}" for name, value in sorted(self.thresholds.items())]
         if self.trial:
             parts.append(f"trial:{self.trial}")
         if self.canary:
@@ -149,3 +156,55 @@ class Signature(BaseModel):
 def escaped(text: str) -> str:
     """Escape the separators of a printed signature."""
     return text.replace("|", "%7C").replace("\n", "%0A")
+
+
+JUDGED = "judged"
+"""The sampling fact with the selection in a signature."""
+_PRINTED = re.compile(rf"\|{JUDGED}:(\d+) of (\d+), (\d+) at random(?:\||$)", re.ASCII)
+
+
+class ReviewCounts(NamedTuple):
+    """How many labels of one judge configuration people judged, and how these were selected.
+
+    People who judge only labels of one kind, such as those that the judge called unsupported,
+    correct errors in one direction. Means can then be further from the truth than the judge's own.
+
+    Attributes:
+        judged: labels that people judged.
+        labels: all labels.
+        random: judged labels that were drawn at random.
+    """
+
+    judged: int
+    labels: int
+    random: int
+
+    @classmethod
+    def printed_in(cls, label: str | None) -> ReviewCounts | None:
+        """Return the selection in a printed signature; ``None`` if people judged no label."""
+        found = _PRINTED.search(label or "")
+        return cls(*map(int, found.groups())) if found else None
+
+    def __str__(self) -> str:
+        return f"{self.judged} of {self.labels}, {self.random} at random"
+
+    @property
+    def is_biased(self) -> bool:
+        """True if people judged some labels only, and not all of these were drawn at random."""
+        return self.random < self.judged < self.labels
+
+    @property
+    def warning(self) -> str:
+        """The consequence of a biased selection, and the remedy."""
+        sample = "" if self.random else "labeler review LABELS --queue random --sample 100, then "
+        return (
+            f"people judged {self.judged:,} of these {self.labels:,} labels, {self.random:,} of "
+            "them drawn at random, so means and intervals are biased; for all records: "
+            f"{sample}labeler agree LABELS --human CORRECTIONS --random-sample"
+        )
+
+
+def selection_warnings(labels: Iterable[str | None]) -> Iterator[str]:
+    """Yield each warning of printed signatures once."""
+    found = dict.fromkeys(map(ReviewCounts.printed_in, labels))
+    yield from (one.warning for one in found if one and one.is_biased)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -13,8 +12,8 @@ from labeler.calculators.outcomes import as_outcomes, metrics, summary
 from labeler.catalog import Positions, position_of, positions_of
 from labeler.data.label_files import write_outcomes
 from labeler.errors import UsageError
-from labeler.labels.metering import UNKNOWN_TOKENS, unmetered_requests
-from labeler.labels.record import AnyOutcome, LabelFailure, Outcome, Usage
+from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
+from labeler.report.facts import LabelFacts, RunCost
 from labeler.sentences.display import Column, Display, Displayed, Grid, reason_counts
 
 if TYPE_CHECKING:
@@ -29,39 +28,6 @@ if TYPE_CHECKING:
 
 _LEFT_OUT = ("v", "pooled")
 """Columns of summaries that the short table does without."""
-
-
-@dataclass(frozen=True)
-class RunCost:
-    """What labels cost.
-
-    Attributes:
-        requests: number of requests sent.
-        usage: tokens of all answers.
-        dollars: US dollars that they cost; ``None`` if the price or the tokens are unknown.
-        source: origin of the price.
-        unmetered: requests whose tokens the server did not report.
-    """
-
-    requests: int
-    usage: Usage
-    dollars: float | None = None
-    source: str = ""
-    unmetered: int = 0
-
-    def __str__(self) -> str:
-        if not (self.usage.prompt_tokens or self.dollars or self.unmetered):
-            return "no token was paid for"
-        price = f"${self.dollars:.4f} by {self.source}; " if self.dollars is not None else ""
-        unknown = f", {self.unmetered:,} of unknown usage" if self.unmetered else ""
-        usage = self.usage
-        tokens = (
-            f"{usage.prompt_tokens:,} prompt tokens ({usage.cached_tokens:,} cached), "
-            f"{usage.completion_tokens:,} completion tokens"
-        )
-        if not usage.prompt_tokens and self.unmetered:
-            unknown, tokens = "", UNKNOWN_TOKENS
-        return f"{price}{self.requests:,} requests{unknown}, {tokens}"
 
 
 class Labels(Displayed, Sequence[Outcome]):
@@ -160,6 +126,45 @@ class Labels(Displayed, Sequence[Outcome]):
             no token was paid for
         """
         return self._cost or self._facts.cost
+
+    def at(
+        self,
+        *,
+        support: float | None = None,
+        relevance: float | None = None,
+        utilization: float | None = None,
+    ) -> Labels:
+        """Return the labels with the verdicts of other thresholds; no judge is asked.
+
+        A probability at or above its threshold makes a positive verdict. Only verdicts whose
+        threshold is given change. A sentence that becomes unsupported loses its keys; one that
+        becomes supported names ``supported_without_sentence``. Signatures name moved thresholds.
+
+        Args:
+            support: least probability of a supported response sentence.
+            relevance: least probability of a relevant document sentence.
+            utilization: least probability of a utilized document sentence.
+
+        Returns:
+            New labels; failures stay.
+
+        Raises:
+            UsageError: no threshold is given, one is outside 0 to 1, or a label has no
+                probabilities, such as those of a judge that writes text.
+
+        Example:
+            >>> labels.at(support=0.95).check(adherence=0.6).passed
+            False
+        """
+        from labeler.labels.thresholds import at_thresholds, read_thresholds
+
+        given = {"support": support, "relevance": relevance, "utilization": utilization}
+        moved = read_thresholds(given)
+        outcomes = [
+            at_thresholds(one, moved) if isinstance(one, LabelRecord) else one for one in self
+        ]
+        named = ", ".join(f"{name} {value:g}" for name, value in moved.items())
+        return Labels(outcomes, name=f"{self.name} at {named}", cost=self._cost)
 
     def metrics(self, ids: str | Iterable[str] | None = None) -> MetricsTable:
         """Compute metrics of each row, as :func:`labeler.metrics` does.
@@ -423,8 +428,8 @@ class Labels(Displayed, Sequence[Outcome]):
         return Path(path)
 
     @cached_property
-    def _facts(self) -> _Facts:
-        return _Facts(self._glances())
+    def _facts(self) -> LabelFacts:
+        return LabelFacts(self._glances())
 
     @cached_property
     def _table(self) -> SummaryTable:
@@ -437,6 +442,7 @@ class Labels(Displayed, Sequence[Outcome]):
             summary_cells,
             summary_notes,
         )
+        from labeler.labels.signature import selection_warnings
 
         facts, table = self._facts, self._table
         by = next(iter(facts.judges)) if len(facts.judges) == 1 else f"{len(facts.judges)} judges"
@@ -452,14 +458,14 @@ class Labels(Displayed, Sequence[Outcome]):
         grid = Grid(list(cells), [[cell(row) for cell in cells.values()] for row in shown])
         notes = [f"failed: {reason_counts(facts.failed)}"] if facts.failed else []
         notes.append(f"cost: {self.cost}")
-        warning = next(floor_note(facts.judges), "")
+        selected = selection_warnings(row.label for row in table)
+        warnings = [*selected, *floor_note(facts.judges)]
         if several:
             notes.append("several judge configurations, each with rows of its own: .summary()")
         else:
-            notes += [
-                one for one in summary_notes(table, table.intervals) if one not in {*notes, warning}
-            ]
-        return Display(title, grid, notes, warning)
+            known = {*notes, *warnings}
+            notes += [one for one in summary_notes(table, table.intervals) if one not in known]
+        return Display(title, grid, notes, "; ".join(warnings))
 
 
 def _failures(title: str, outcomes: Iterable[Outcome]) -> Display:
@@ -469,30 +475,3 @@ def _failures(title: str, outcomes: Iterable[Outcome]) -> Display:
     columns = (Column("id", words=True), Column("reason", words=True))
     grid = Grid(columns, [(one.id, one.reason) for one in failed]) if failed else None
     return Display(title, grid, [*first.values()])
-
-
-class _Facts:
-    """Counts of outcomes: judges, failures by reason, requests and tokens."""
-
-    def __init__(self, outcomes: Iterable[Outcome | Glance]) -> None:
-        self.failed: Counter[str] = Counter()
-        self.judges: dict[str, None] = {}
-        requests, unmetered, usage = 0, 0, Counter[str]()
-        paid = set[str]()
-        for outcome in outcomes:
-            signature = outcome.signature
-            if outcome.kind == "failure":
-                self.failed[outcome.reason] += 1
-                asked, spent = outcome.attempts, outcome.usage
-            else:
-                asked, spent = outcome.reply.attempts, outcome.reply.usage
-                if signature is not None:
-                    self.judges[f"{signature.judge}/{signature.model}"] = None
-                if outcome.key in paid:  # rows of equal texts share one request
-                    continue
-                paid.add(outcome.key)
-            requests += asked
-            unmetered += unmetered_requests(outcome)
-            for name in Usage.model_fields if spent else ():
-                usage[name] += getattr(spent, name)
-        self.cost = RunCost(requests, Usage(**usage), unmetered=unmetered)

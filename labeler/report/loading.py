@@ -14,7 +14,8 @@ from labeler.data.label_view import LabelView
 from labeler.data.lines import STDIO, is_gzipped, is_remote
 from labeler.errors import UsageError
 from labeler.labels.record import Outcome, records_of
-from labeler.report.labels import Labels, RunCost
+from labeler.report.facts import RunCost
+from labeler.report.labels import Labels
 
 
 class _Streamed(Sequence[Outcome]):

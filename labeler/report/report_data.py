@@ -17,11 +17,10 @@ from labeler.calculators import (
     MetricsRow,
     Ratio,
     SummaryRow,
-    measure,
     select_metrics,
     summarize,
 )
-from labeler.calculators.metrics_row import QUESTION, Identities, group_name
+from labeler.calculators.metrics_row import QUESTION, Identities, Measurer, group_name
 from labeler.calculators.outcomes import checked
 from labeler.calculators.summary import check_column, check_unit
 from labeler.labels.answering import ANSWERED, AnsweringModels, configuration
@@ -127,9 +126,10 @@ class ReportData:
         self.by, self.intervals = by, intervals
         self.entries: list[Entry] = []
         self.made: tuple[str, str] | None = None
-        self._file, self._metrics = file, metrics
-        self._pattern_metrics = select_metrics(PATTERN_METRICS)
-        default = dict.fromkeys((*select_metrics(), *self._pattern_metrics))
+        self._file, self._measurer = file, Measurer(metrics)
+        of_patterns = select_metrics(PATTERN_METRICS)
+        self._patterns = Measurer(of_patterns)
+        default = dict.fromkeys((*select_metrics(), *of_patterns))
         self._shown = list(default) if metrics is None else metrics
         self._rows: list[MetricsRow] = []
         self._known = Identities()
@@ -208,9 +208,8 @@ class ReportData:
 
     def _add(self, outcome: Outcome) -> None:
         """Add an outcome; of a copy, only the row, which summaries count as one."""
-        row = measure(outcome, self._metrics)
-        missing = [metric for metric in self._pattern_metrics if metric.id not in row.metrics]
-        metrics = row.metrics | measure(outcome, missing).metrics
+        row = self._measurer.row(outcome)
+        metrics = self._patterns.row(outcome).metrics | row.metrics
         shown = {one.id: metrics[one.id] for one in self._shown if one.id in metrics}
         row = replace(row, metrics=shown)
         if isinstance(outcome, LabelRecord):

@@ -14,6 +14,7 @@ from labeler.audit import Check
 from labeler.calculators import Intervals, Metric, SummaryRow
 from labeler.calculators.statistics.intervals import MARK_NOTE
 from labeler.calculators.summary_table import floor_note, measured_rows
+from labeler.labels.signature import selection_warnings
 from labeler.report import charts
 from labeler.report.charts import filter_text
 from labeler.report.patterns import COMPLETENESS, PATTERNS, RELEVANCE, UTILIZATION, Pattern
@@ -201,7 +202,7 @@ class ConfigurationSummary:
         facts: name and value of each part of the signature.
         labeled: number of labels.
         failed: number of failed rows by reason.
-        warning: what the judge's labels are not worth, if it is the embedded judge.
+        warnings: limits of the embedded judge's labels, and of selected corrections.
         lines: the metrics over all records.
         methods: sentences on the intervals.
         symbols: sentence on the symbols of the metrics' formulas.
@@ -221,7 +222,7 @@ class ConfigurationSummary:
         self.facts = [(name, value) for name, _, value in parts]
         self.labeled = len(self._entries)
         self.failed = self._rows[0].failed if self._rows else {}
-        self.warning = next(floor_note([self._signature]), "")
+        self.warnings = [*selection_warnings([self._signature]), *floor_note([self._signature])]
         self.lines = [SummaryLine(row, _interval_plot(row, (0.0, 1.0))) for row in self._rows]
         self.methods = _interval_methods(self._rows, data.intervals)
         if any(line.mark for line in self.lines):

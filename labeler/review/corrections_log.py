@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from labeler.data.corrections.correction import Correction
 from labeler.data.corrections.file import CorrectionsFile, current
+from labeler.data.corrections.selection import drawn_at_random
 
 KeyAndAnnotator = tuple[str, str]
 """A label key and an annotator."""
@@ -22,12 +23,14 @@ class Snapshot:
         events: all corrections, in order.
         current: the latest correction of each annotator on each label, without withdrawn ones.
         seen: annotators who ever answered a label, and so may have seen the judge's verdicts.
+        drawn: keys of the labels that were ever drawn at random.
     """
 
     version: int
     events: Sequence[Correction]
     current: Mapping[KeyAndAnnotator, Correction]
     seen: frozenset[KeyAndAnnotator]
+    drawn: frozenset[str]
 
     @classmethod
     def of(cls, version: int, events: Sequence[Correction]) -> Snapshot:
@@ -37,6 +40,7 @@ class Snapshot:
             events=events,
             current={(event.key, event.annotator): event for event in current(events)},
             seen=frozenset((event.key, event.annotator) for event in events),
+            drawn=drawn_at_random(events),
         )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from labeler.calculators import Metric, measure
-from labeler.calculators.metrics_row import DistinctRows, Identity, MetricsRow
+from labeler.calculators.metrics_row import DistinctRows, Identity, Measurer, MetricsRow
 from labeler.comparing.human_labels import OVERALL
 from labeler.data.corrections.applying import corrected_signature
 from labeler.errors import UsageError
@@ -51,7 +51,7 @@ class LabelSet:
         doubt: Callable[[LabelRecord], float] | None = None,
         name: str = "labels",
     ) -> None:
-        self._metrics, self._doubt, self._name = metrics, doubt, name
+        self._measurer, self._doubt, self._name = Measurer(metrics), doubt, name
         self.places: dict[str, int] = {}
         """The place of each label by key."""
         self.rows: list[int] = []
@@ -84,7 +84,7 @@ class LabelSet:
         """Add the labels, and yield every row."""
         for outcome in outcomes:
             if not is_uncounted(outcome):
-                row = measure(outcome, self._metrics)
+                row = self._measurer.row(outcome)
                 place = -1 if isinstance(outcome, LabelFailure) else self._add(outcome, row)
                 yield _Row(row.id, row.label, row.failed, row.identity, place, row.question)
 

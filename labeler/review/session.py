@@ -178,7 +178,7 @@ class ReviewSession:
                     judgement=judgement,
                     comment=answer.comment,
                     blind=hidden,
-                    queue=self._queue(snapshot.current.get(key)),
+                    queue="random" if record.key in snapshot.drawn else self.settings.queue,
                 )
             )
         return self._view(position, answer.annotator, record)
@@ -208,10 +208,6 @@ class ReviewSession:
     def _hides(self, snapshot: Snapshot, key: KeyAndAnnotator) -> bool:
         """Return whether verdicts are hidden; once seen, they stay visible."""
         return self.settings.blind and key not in snapshot.seen
-
-    def _queue(self, latest: Correction | None) -> Queue:
-        """Return the queue of a correction; a record once drawn at random stays so."""
-        return latest.queue if latest and latest.queue == "random" else self.settings.queue
 
     def _is_done(self, correction: Correction) -> bool:
         """Return whether a correction answers a record in this queue.

@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 
 from labeler.calculators.rater_agreement import UNITS, is_yes_or_no
 from labeler.calculators.statistics.bias_correction import Corrected
-from labeler.comparing.corrected_labels import RANDOM, human_labels
+from labeler.comparing.corrected_labels import human_labels
 from labeler.comparing.human_agreement import Estimates, compare_with_people, estimate
 from labeler.comparing.human_labels import OVERALL, HumanLabels
 from labeler.comparing.human_matching import Judged, People, combine, record_fields
@@ -27,6 +27,7 @@ from labeler.data.corrections.correction import Correction
 from labeler.data.corrections.file import independent
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.record import LabelRecord
+from labeler.labels.signature import ReviewCounts
 from labeler.review.label_set import metric_values
 from labeler.review.session import ReviewSession
 from labeler.sentences.characters import visible
@@ -77,7 +78,7 @@ class ReviewStatistics:
 
     def __init__(self, session: ReviewSession) -> None:
         self._session, self._labels = session, session.labels
-        self._drawn = session.keys if session.settings.queue == RANDOM else ()
+        self._drawn = session.keys if session.settings.queue == "random" else ()
         # People do not correct claims.
         self._correctable = [
             metric for metric in session.metrics if metric.profile.output is GPTLabelingOutput
@@ -100,30 +101,32 @@ class ReviewStatistics:
                 hidden = self._session.hidden_keys(snapshot)
                 latest = [one for one in snapshot.current.values() if one.key not in hidden]
                 unaided = [one for one in independent(snapshot.events) if one.key not in hidden]
-                view = self._view(latest, unaided, is_blind=bool(hidden))
+                view = self._view(latest, unaided, snapshot.drawn, is_blind=bool(hidden))
                 self._latest = snapshot.version, view
             return self._latest[1]
 
     def _view(
-        self, latest: Sequence[Correction], unaided: Sequence[Correction], *, is_blind: bool
+        self,
+        latest: Sequence[Correction],
+        unaided: Sequence[Correction],
+        random: frozenset[str],
+        *,
+        is_blind: bool,
     ) -> StatisticsView:
         """Compute the statistics.
 
         Args:
             latest: each person's latest answer, which corrects the labels.
             unaided: each person's answer without knowing the verdicts, compared with the judge.
+            random: keys of the labels that were drawn at random.
             is_blind: whether means must not be shown yet.
         """
         corrections, compared = self._by_key(latest), self._by_key(unaided)
-        drawn = {
-            key: [one for one in some if one.queue == RANDOM]
-            for key, some in compared.items()
-            if any(one.queue == RANDOM for one in some)
-        }
+        drawn = {key: some for key, some in compared.items() if key in random}
         records = [self._record(key) for key in compared]
         agreement = compare_with_people(records, self._human(compared)) if records else None
         estimates = {} if is_blind else self._estimates(drawn)
-        notes = [_BLIND] if is_blind else _notes(len(corrections), estimates)
+        notes = [_BLIND] if is_blind else self._notes(corrections, drawn, estimates)
         return {
             "judged": len(corrections),
             "drawn": len(drawn),
@@ -157,6 +160,22 @@ class ReviewStatistics:
                 f"these labels were made in {signatures} ways, and every figure is over "
                 "all of them together: review a file of one way for figures of that way"
             )
+
+    def _notes(
+        self, judged: ByKey, drawn: ByKey, estimates: Mapping[str, Corrected]
+    ) -> Iterator[str]:
+        """Yield the warnings of the means, each once, with the metrics that it concerns."""
+        keys = [self._labels.keys[place] for place in self._labels.rows]
+        own = [key for key in keys if key in judged]
+        selection = ReviewCounts(len(own), len(keys), sum(key in drawn for key in own))
+        if selection.is_biased:
+            yield selection.warning
+        concerned: dict[str, list[str]] = defaultdict(list)
+        for name, one in estimates.items():
+            for warning in one.warnings:
+                concerned[warning].append(name)
+        for warning, names in concerned.items():
+            yield f"{', '.join(names)}: {warning}"
 
     def _skipped(self, judged: ByKey) -> Iterator[str]:
         """Note that drawn records were skipped, so the judged ones are not a random sample."""
@@ -298,24 +317,7 @@ def _annotators(corrections: Sequence[Correction]) -> list[dict[str, str | int]]
     ]
 
 
-def _notes(judged_labels: int, estimates: Mapping[str, Corrected]) -> list[str]:
-    """Return each warning of the estimates once, with the metrics that it concerns."""
-    if not judged_labels:
-        return []
-    if not estimates:
-        return [_NOT_DRAWN]
-    concerned: dict[str, list[str]] = defaultdict(list)
-    for name, one in estimates.items():
-        for warning in one.warnings:
-            concerned[warning].append(name)
-    return [f"{', '.join(names)}: {warning}" for warning, names in concerned.items()]
-
-
 _BLIND = (
     "Means follow when you have judged every record of this queue: verdicts in them "
     "are still hidden."
-)
-_NOT_DRAWN = (
-    "What people judged here was not drawn at random, so it cannot set the judge's means right for "
-    "the records that nobody judged: use --queue random for that."
 )

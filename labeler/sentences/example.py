@@ -138,7 +138,7 @@ class KeyedExample(Frozen):
     """Name and version of the splitter, such as ``general/1``."""
     metadata: dict[str, Any] = Field(default_factory=dict)
     history: tuple[KeyedTurn, ...] = Field(default=(), exclude_if=lambda value: not value)
-    """Earlier turns that the judge is shown; absent without any, as in records of ``record/v3``."""
+    """Earlier turns that the judge is shown; absent without any."""
     tool_outputs: tuple[KeyedToolOutput, ...] = Field(
         default=(), exclude_if=lambda value: not value
     )

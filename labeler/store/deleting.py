@@ -17,7 +17,6 @@ from typing import Any
 from labeler.data.lines import replacing
 from labeler.errors import StoreError
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
-from labeler.labels.retrieval_record import retrieval_keys
 from labeler.store.disk import flush_directory, inspect_rows
 from labeler.store.reader import FILE, Database, is_locked, open_connection, translated_errors
 
@@ -137,7 +136,7 @@ class ExclusiveFile(Database):
                 failures[str(outcome.key)] = rowid
             matches = selection.matches(outcome)
             if isinstance(outcome, LabelRecord) and outcome.retrieval:
-                (rested if matches else kept).update(retrieval_keys(outcome))
+                (rested if matches else kept).add(outcome.retrieval.key)
             if matches and outcome.kind != "retrieval":
                 found.add(rowid, outcome)
         self._add_retrievals(found, selection, rested, kept)

@@ -269,14 +269,6 @@ class Database:
             self._require_plain(row)
         return rows
 
-    def counts_after(self, rowid: int) -> tuple[int, int]:
-        """Count all rows and the rows with higher numbers, in one transaction."""
-        ((every, after),) = self._all(
-            "SELECT (SELECT COUNT(*) FROM Cache), (SELECT COUNT(*) FROM Cache WHERE rowid > ?)",
-            rowid,
-        )
-        return int(every), int(after)
-
     def extent(self) -> tuple[int, int]:
         """Count all rows, and return the number of the last."""
         ((every, last),) = self._all("SELECT COUNT(*), MAX(rowid) FROM Cache")

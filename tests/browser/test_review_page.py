@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -132,6 +132,75 @@ def test_marks_are_turned_by_click_and_by_key(open_page: Opener) -> None:
         "support": {"a": ("0a",)},
         "overall_supported": False,
     }
+
+
+def test_keys_change_the_marked_sentence_at_once(open_page: Opener) -> None:
+    """It has the focus: nothing is clicked before, on the first record or on the next."""
+    page = open_page()
+    for number in (1, 2):
+        place(page, number)
+        expect(page.locator("[aria-current]")).to_have_attribute("data-key", "a")
+        expect(sentence(page, "a")).to_be_focused()
+        for key in ("ArrowDown", "s", "ArrowLeft", "r", "d"):
+            page.keyboard.press(key)
+    place(page, 3)
+    for event in open_page.stored():
+        assert event.judgement is not None
+        assert (event.judgement.relevant, event.judgement.support) == ((), {"a": ("0a",)})
+
+
+ELSEWHERE = {
+    "the background": lambda page: page.locator(".question").click(),
+    "a button of the bar": lambda page: page.locator("#figures-open").click(),
+    "a button that is disabled then": lambda page: (
+        page.keyboard.press("s"),
+        page.locator("#reset").click(),
+    ),
+    "a sentence under the pointer": lambda page: sentence(page, "0b").hover(),
+    "help": lambda page: (page.locator("#help-open").click(), page.keyboard.press("Escape")),
+    "the comment": lambda page: (page.locator("#comment").click(), page.keyboard.press("Escape")),
+}
+
+
+@pytest.mark.parametrize("go", ELSEWHERE.values(), ids=ELSEWHERE.keys())
+def test_keys_change_the_marked_sentence_wherever_the_mouse_was(
+    open_page: Opener, go: Callable[[Page], object]
+) -> None:
+    """The mark stays where it is, and gets the keys."""
+    page = open_page()
+    sentence(page, "b").click()
+    go(page)
+    marked = page.locator("[aria-current]").get_attribute("data-key")
+    page.keyboard.press("s")
+    page.keyboard.press("d")
+    expect(page.locator("#counts")).to_contain_text("1 disagree")
+    judgement = open_page.stored()[-1].judgement
+    assert judgement is not None
+    assert {"a", "b"} - judgement.support.keys() == {marked}
+
+
+def test_saving_without_a_look_asks_first(open_page: Opener) -> None:
+    """By key and by mouse; neither a key that is held down nor a double click confirms."""
+    page = open_page()
+    page.keyboard.down("d")
+    page.keyboard.down("d")
+    page.keyboard.up("d")
+    status(page, "You changed nothing. Press d again to agree")
+    page.keyboard.press("s")
+    status(page, "")
+    page.locator("#reset").click()
+    page.keyboard.press("j")
+    place(page, 2)
+    page.locator("#save").dblclick()
+    status(page, "You changed nothing")
+    assert open_page.stored() == ()
+    page.wait_for_timeout(600)  # so that the next click is no third one
+    page.locator("#save").click()
+    place(page, 3)
+    sentence(page, "b").locator(".mark.verdict").click()
+    page.locator("#save").click()
+    place(page, 4)
+    assert [event.opinion for event in open_page.stored()] == ["agree", "disagree"]
 
 
 def test_a_document_sentence_is_linked_to_the_chosen_one(open_page: Opener) -> None:
@@ -309,9 +378,15 @@ def test_the_response_is_seen_at_once(open_page: Opener) -> None:
 def test_agreement_needs_a_look_at_each_document(open_page: Opener) -> None:
     """The first press leads to a document out of sight, the second agrees."""
     page = open_page({"viewport": {"width": 1280, "height": 360}})
-    page.keyboard.press("a")
-    status(page, "Not seen yet: Document 1")
+    for key in "ad":  # to save the judge's own marks is to agree
+        page.keyboard.press(key)
+        status(page, "Not seen yet: Document 1")
+        page.keyboard.press("j")
+        place(page, 2)
+        page.keyboard.press("k")
+        place(page, 1)
     assert open_page.stored() == ()
+    page.keyboard.press("a")
     page.keyboard.press("a")
     place(page, 2)
 

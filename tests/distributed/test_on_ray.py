@@ -13,20 +13,14 @@ from decimal import Decimal
 from pathlib import Path
 from threading import Event
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import labeler
 from command import Command
-from distributed.ray_run import ON_RAY, SECONDS, Cluster, Gate, bucket, cluster, labeling, numbers
-from labeled import record
-from labeler.data.label_files import write_outcomes
-from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
+from distributed.ray_run import SECONDS, Cluster, Gate, bucket, cluster, labeling, numbers
+from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.store.disk import DiskStore
 from parquet_rows import outcomes_in, write_rows
-from records import sample_failure
-from scored import record as score_record
 from wire.provider import Provider, error
 
 ROWS = 60
@@ -228,62 +222,9 @@ def test_workers_judge_each_retrieval_once_and_without_a_response(
     assert [one.model_dump(exclude={"reply"}) for one in found if one.id != "r0"] == [
         one.model_dump(exclude={"reply"}) for one in expected if one.id != "r0"
     ]
-    of_one = numbers(tmp_path, "labels", "--json", "--no-index")
+    of_one = numbers(tmp_path, "labels", "--json")
     for place in ("s3://harbour/labels", "s3://harbour/labels/", "s3://harbour/labels/*.parquet"):
         assert numbers(tmp_path, place, "--json", **storage) == of_one
-    assert numbers(tmp_path, place, "--json", *ON_RAY, **variables)[:2] == of_one[:2]
-
-
-def write_mixed(path: Path, first: int, stop: int) -> None:
-    """Labels, scores and failures; which reason comes up first is another in each file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    outcomes: list[AnyOutcome] = [
-        record(
-            id=f"r{n}",
-            documents=(n % 4, 2),
-            relevant=["1a"] if n % 3 else [],
-            utilized=["1b"] if n % 5 else [],
-            metadata={"half": n % 2},
-        )
-        for n in range(first, stop)
-    ]
-    outcomes[first % len(outcomes)] = sample_failure(first)
-    outcomes.append(LabelFailure(id="f:1", reason=f"wrong_type_{first % 3}", message=""))
-    score = score_record()
-    example = score.example.model_copy(update={"metadata": {"half": 0}})
-    outcomes.append(score.model_copy(update={"example": example}))
-    list(write_outcomes(outcomes, path))
-
-
-def test_the_numbers_of_workers_are_those_of_one_machine(
-    tmp_path: Path, ray_cluster: Cluster
-) -> None:
-    """To the last digit, in the order of the files, failures and scores included."""
-    asked = ["--metrics", "all", "--by", "half", "--group", "question"]
-    for part, first in enumerate(range(0, 40, 8)):
-        write_mixed(tmp_path / "labels" / f"{part}.parquet", first, first + 8)
-    write_mixed(tmp_path / "labels" / "again.parquet", 3, 11)
-    found = numbers(tmp_path, "labels", "--json", *asked, *ON_RAY, **ray_cluster.variables)
-    expected = numbers(tmp_path, "labels", "--json", "--no-index", *asked)
-    assert found[:2] == expected[:2]
-    assert found[0] == 0
-
-
-def test_a_partition_that_was_edited_is_named_by_workers_too(
-    tmp_path: Path, ray_cluster: Cluster
-) -> None:
-    """In the words of one machine."""
-    write_mixed(tmp_path / "labels" / "a.parquet", 0, 4)
-    path = tmp_path / "labels" / "b.parquet"
-    write_mixed(path, 4, 8)
-    table = pq.read_table(path)
-    place = table.column_names.index("key")
-    first, _, *others = table.column("key").to_pylist()
-    keys = [first, "0" * 64, *others]
-    pq.write_table(table.set_column(place, "key", pa.array(keys)), path)
-    code, _, said = numbers(tmp_path, "labels", *ON_RAY, **ray_cluster.variables)
-    assert code == 2
-    assert "b.parquet:row 2: record 'r5' was damaged or edited" in " ".join(said.split())
 
 
 def test_ray_is_not_loaded_unless_it_is_asked_for() -> None:

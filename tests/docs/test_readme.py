@@ -83,30 +83,6 @@ def test_the_forms_of_the_metric_page_are_read(workplace: Path, labeler_command:
     assert (criterion.name, criterion.threshold) == ("tone", 4)
 
 
-def test_the_vectorized_metric_of_the_metric_page_is_one_function(
-    workplace: Path, labeler_command: Command
-) -> None:
-    """In batches it gives the numbers that it gives record by record."""
-    page = METRIC_PAGE.read_text(encoding="utf-8")
-    (workplace / "fast.py").write_text(block("test: vector", page), encoding="utf-8")
-    labeler_command("label", "examples/rows.jsonl", "--judge", "embedded", "-o", "labels.jsonl")
-    command = [sys.executable, "-m", "labeler", "metrics", "labels.jsonl", "--json"]
-    shown = []
-    for more in ((), ("--no-index",)):
-        done = subprocess.run(
-            [*command, "--metrics", "fast:citing", *more],
-            cwd=workplace,
-            env=environment() | {"PYTHONPATH": f"{ROOT}:{workplace}"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert (done.returncode, done.stderr) == (0, "")
-        shown.append(done.stdout)
-    assert shown[0] == shown[1]
-    assert '"metric": "citing"' in shown[0]
-
-
 def test_the_set_up_commands_are_one_line_each() -> None:
     """Two commands do all the set-up; .ci/run runs them as they stand."""
     for mark in ("ci: main-job", "ci: tests"):

@@ -60,7 +60,7 @@ CLEAN = keyed_example(question=QUESTION, documents=DOCUMENTS, response=RESPONSE)
 
 
 def by(prompt: str) -> Render:
-    """Render by a prompt that ships, such as ``trace/v2``."""
+    """Render by a prompt that ships, such as ``trace/v1``."""
     return load_prompt(prompt).render
 
 

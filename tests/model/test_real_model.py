@@ -261,7 +261,7 @@ def test_the_server_takes_the_published_schema(published: Run) -> None:
     assert len(calls) >= len(TINY)
     for call in calls:
         assert call.status == 200
-        assert call.body["response_format"] == response_format(load_schema("label-trace/v2"))
+        assert call.body["response_format"] == response_format(load_schema("label-trace/v1"))
         assert re.match(r'\s*\{\s*"relevance_explanation"\s*:\s*"', call.content)
 
 

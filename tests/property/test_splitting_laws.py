@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from labeler.errors import BadRow
 from labeler.sentences.example import Piece
-from labeler.sentences.splitting import SPLITTERS, general2
+from labeler.sentences.splitting import SPLITTERS
 from labeler.sentences.splitting.general import LONGEST
 from labeler.sentences.splitting.given import align
 from labeler.sentences.splitting.spans import flatten
@@ -87,7 +87,7 @@ _FRAGMENTS = (
 )
 _UNICODE = st.text(st.characters(exclude_categories=["Cs"]), max_size=300)
 _RAG_LIKE = st.lists(st.sampled_from(_FRAGMENTS), max_size=40).map("".join)
-# Longer than the window through which the engine is shown a block.
+# Longer than the longest sentence.
 _LONG = st.builds(str.__mul__, _RAG_LIKE, st.integers(2, 40))
 TEXTS = st.one_of(_UNICODE, _RAG_LIKE, _LONG)
 
@@ -102,10 +102,10 @@ NAMES = sorted(SPLITTERS.keys() - {"given"})
 def visible(text: str, splitter: str = "") -> str:
     """Leave out white space, which no splitter answers for.
 
-    Version 2 of the general splitter may also repeat what it takes for white space
-    (``test_version_2_repeats_invisible_characters_after_a_line_break``).
+    The general splitter may also repeat what it takes for white space
+    (``test_general_repeats_invisible_characters_after_a_line_break``).
     """
-    return "".join((flatten(text) if splitter == "general/2" else text).split())
+    return "".join((flatten(text) if splitter == "general" else text).split())
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -132,9 +132,9 @@ def test_no_visible_character_is_lost_or_doubled(name: str, text: str) -> None:
     assert visible("".join(text[p.start : p.end] for p in pieces), name) == everything
 
 
-def test_version_2_repeats_invisible_characters_after_a_line_break() -> None:
-    """They also end the sentence before. It stays so: a published version never changes."""
-    pieces = SPLITTERS["general/2"].split("It is done.\n\u200bNext one.")
+def test_general_repeats_invisible_characters_after_a_line_break() -> None:
+    """They also end the sentence before."""
+    pieces = SPLITTERS["general"].split("It is done.\n\u200bNext one.")
     assert [piece.text for piece in pieces] == ["It is done.\n\u200b", "\u200bNext one."]
 
 
@@ -154,16 +154,13 @@ def test_splitting_twice_is_the_same(name: str, text: str) -> None:
     assert SPLITTERS[name].split(text) == SPLITTERS[name].split(text)
 
 
-@pytest.mark.parametrize(
-    ("name", "longest"), [("general", LONGEST), ("general/2", general2.LONGEST)]
-)
 @unhurried
 @given(text=TEXTS)
-def test_a_general_piece_is_its_span(name: str, longest: int, text: str) -> None:
+def test_a_general_piece_is_its_span(text: str) -> None:
     """The general splitter shows the judge the source as it stands, without outer space."""
-    for piece in SPLITTERS[name].split(text):
+    for piece in SPLITTERS["general"].split(text):
         assert piece.text == text[piece.start : piece.end] == piece.text.strip()
-        assert len(piece.text) <= longest
+        assert len(piece.text) <= LONGEST
 
 
 @unhurried

@@ -53,17 +53,10 @@ def test_models_are_never_averaged() -> None:
     assert f"|answered:{OLD}|labeler:1" in measured[0].as_json("1")["signature"]
 
 
-@pytest.mark.parametrize("index", [True, False])
-def test_the_command_shows_who_answered(
-    index: bool,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """From columns and from records: a line on mixtures, other names and hosts; JSON and CSV."""
-    monkeypatch.setattr("labeler.data.label_files.SMALL_FILE", 0)
+def test_the_command_shows_who_answered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line on mixtures, other names and hosts; JSON and CSV."""
     path = written(tmp_path, answered(0, OLD), answered(1, "zebra", "b.test"), answered(2, None))
-    reading.metrics([path], as_json=True, ids="relevance", index=index)
+    reading.metrics([path], as_json=True, ids="relevance")
     shown = capsys.readouterr()
     found = [(row["answered"], row["hosts"], row["defined"]) for row in json.loads(shown.out)]
     assert found == [(None, ["a.test"], 1), (OLD, ["a.test"], 1), ("zebra", ["b.test"], 1)]
@@ -71,7 +64,7 @@ def test_the_command_shows_who_answered(
     assert "asked for 'test-1' (test): not a version of it answered: 'zebra'" in shown.err
     assert "asked for 'test-1' (test): 2 hosts answered: 'a.test', 'b.test'" in shown.err
     table = tmp_path / "summary.csv"
-    reading.metrics([path], output=str(table), ids="relevance", index=index)
+    reading.metrics([path], output=str(table), ids="relevance")
     with table.open(encoding="utf-8") as file:
         assert [row["answered"] for row in csv.DictReader(file)] == ["", OLD, "zebra"]
 

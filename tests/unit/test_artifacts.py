@@ -9,17 +9,15 @@ from typing import Any
 import jsonschema
 import pytest
 
-from export_schemas import LABELS_V2, SCHEMAS, rendered
+from export_schemas import LABELS, SCHEMAS, rendered
 from labeled import output, record
 from labeler.errors import UnknownName
 from labeler.judges.openai.request import response_format
-from labeler.judges.prompting import load_prompt
-from labeler.judges.terse import SHORT
 from labeler.labels import resources
-from labeler.labels.profiles import BRIEF, FORMS, PROFILES, TERSE, with_forms
+from labeler.labels.profiles import PROFILES
 from labeler.labels.schemas import load_schema
-from labeler.labels.signature import digest
 from lock_artifacts import LOCK, digests
+from wire.calls import decided
 from wire.strict_schema import format_problems
 
 Json = dict[str, Any]
@@ -35,7 +33,7 @@ def test_published_versions_are_never_edited() -> None:
     assert set(locked) == set(digests()), "name every file in tests/golden/digests.json"
 
 
-@pytest.mark.parametrize("name", [*SCHEMAS, *LABELS_V2])
+@pytest.mark.parametrize("name", [*SCHEMAS, *LABELS])
 def test_schemas_are_the_classes(name: str) -> None:
     """scripts/export_schemas.py writes what is in schemas/."""
     assert resources.read("schemas", name, ".json") == rendered(name)
@@ -45,39 +43,18 @@ def test_a_label_and_a_record_validate() -> None:
     """What we write is what the schemas say."""
     label, stored = (
         json.loads(resources.read("schemas", name, ".json"))
-        for name in ("label-trace/v1", "record/v4")
+        for name in ("label-trace/v1", "record/v1")
     )
-    jsonschema.validate(output().model_dump(mode="json"), label)
+    jsonschema.validate(decided(output().model_dump(mode="json")), label)
     jsonschema.validate(record(turns=1).model_dump(mode="json"), stored)
 
 
-def test_forms_of_prompts_never_change() -> None:
-    """Their text is composed, and its digest is part of label keys."""
-    made = (
-        load_prompt(with_forms(f"{name}{end}/v2", forms)).artifact.digest
-        for name in PROFILES
-        for end in ("", "-support")
-        for forms in ([TERSE], [BRIEF], FORMS)
-    )
-    assert digest(list(made))[:16] == "c453febf5f0aa264"
-
-
 WORDS = {
-    "v1": {"type", "properties", "items", "required", "additionalProperties", "enum"},
-    "v2": {
-        *("type", "properties", "items", "required", "additionalProperties", "enum"),
-        *("anyOf", "pattern", "minItems", "maxItems"),
-    },
-    "v2-terse": {
-        *("type", "properties", "items", "required", "additionalProperties", "enum"),
-        *("pattern", "minItems"),
-    },
+    *("type", "properties", "items", "required", "additionalProperties", "enum"),
+    *("anyOf", "pattern", "minItems", "maxItems"),
 }
-"""Those that OpenAI lists as supported in strict mode, as far as versions use them."""
-WITHOUT_ENUM = {"label-trace/v1", "label-trace/v2-terse", "label-claims/v2-terse"}
-each_label_schema = pytest.mark.parametrize(
-    "name", [f"label-{profile}/{version}" for profile in PROFILES for version in WORDS]
-)
+"""Those that OpenAI lists as supported in strict mode, as far as schemas use them."""
+each_label_schema = pytest.mark.parametrize("name", [f"label-{name}/v1" for name in PROFILES])
 
 
 @each_label_schema
@@ -90,12 +67,10 @@ def test_the_label_schemas_are_what_strict_mode_accepts(name: str) -> None:
 
 @each_label_schema
 def test_the_label_schemas_say_what_binds_and_nothing_else(name: str) -> None:
-    """They go with every record; what fields mean stands in the prompt, and in record/v4."""
+    """They go with every record; what fields mean stands in the prompt, and in record/v1."""
     schema = json.loads(resources.read("schemas", name, ".json"))
-    words = {word for part in parts(schema) for word in part}
-    used = WORDS[name.rpartition("/")[2]] - ({"enum"} if name in WITHOUT_ENUM else set())
-    assert words == used
-    record = json.loads(resources.read("schemas", "record/v4", ".json"))
+    assert {word for part in parts(schema) for word in part} == WORDS
+    record = json.loads(resources.read("schemas", "record/v1", ".json"))
     for field in record["$defs"]["ReferenceLabelingOutput"]["properties"].values():
         assert field["description"]
 
@@ -121,23 +96,14 @@ def depth(schema: Json) -> int:
 @each_label_schema
 def test_explanations_come_before_verdicts(name: str) -> None:
     """A model writes its reasons first: the order of fields is part of the method."""
-    long = {short: one for one, short in SHORT.items()}
-    schema = load_schema(name).json_schema["properties"]
-    fields = {long.get(field, field): schema[field] for field in schema}
+    fields = load_schema(name).json_schema["properties"]
     order = list(fields)
     assert order.index("relevance_explanation") < order.index("all_relevant_sentence_keys")
     assert order.index("overall_supported_explanation") < order.index("overall_supported")
-    sentence = fields["sentence_support_information"]["items"]["properties"]
-    parts = [long.get(part, part) for part in sentence]
-    verdict = {"v1": "fully_supported", "v2": "decision"}.get(name[-2:], "supporting_sentence_keys")
-    assert parts.index("explanation") < parts.index(verdict)
-
-
-def test_from_version_2_on_the_whole_is_judged_after_its_sentences() -> None:
-    """A verdict on all of them that comes first may contradict them."""
-    for profile in PROFILES:
-        fields = list(load_schema(f"label-{profile}/v2").json_schema["properties"])
-        assert fields.index("sentence_support_information") < fields.index("overall_supported")
+    parts = list(fields["sentence_support_information"]["items"]["properties"])
+    assert parts.index("explanation") < parts.index("decision")
+    # A verdict on the whole that comes first may contradict those on its sentences.
+    assert order.index("sentence_support_information") < order.index("overall_supported")
 
 
 SUPPORT = {"supporting_sentence_keys": ["0a"], "fully_supported": True}
@@ -185,16 +151,16 @@ FITS: list[tuple[str, Json, bool]] = [
 def test_a_decision_has_the_keys_that_its_verdict_needs(
     field: str, decision: Json, *, fits: bool
 ) -> None:
-    """In version 2, by the schema alone."""
-    schema = load_schema("label-claims/v2").json_schema["properties"][field]["items"]
+    """By the schema alone."""
+    schema = load_schema("label-claims/v1").json_schema["properties"][field]["items"]
     is_valid = jsonschema.Draft202012Validator(schema["properties"]["decision"]).is_valid
     assert is_valid(decision) == fits
 
 
 @pytest.mark.parametrize("profile", list(PROFILES))
-def test_keys_of_version_2_stand_where_they_belong(profile: str) -> None:
+def test_keys_stand_where_they_belong(profile: str) -> None:
     """Documents alone are relevant or used; each text's own keys name its sentences."""
-    fields = load_schema(f"label-{profile}/v2").json_schema["properties"]
+    fields = load_schema(f"label-{profile}/v1").json_schema["properties"]
     allowed = {
         "all_relevant_sentence_keys": "0a",
         "all_utilized_sentence_keys": "0a",

@@ -383,10 +383,12 @@ def test_a_score_next_to_the_threshold_is_found() -> None:
 
 
 def test_the_threshold_is_the_judges_own() -> None:
-    """Another one is named in its signature."""
+    """Its reply names another one, and the signature one that was moved afterwards."""
     made = scored(a=0.52, b=0.9)
-    own = made.signature.model_copy(update={"sampling": {"support_threshold": 0.9}})
-    assert found(made.model_copy(update={"signature": own}), "undecided_score") == [("b",)]
+    own = made.model_copy(update={"reply": ReplyFacts(thresholds={"support": 0.9})})
+    assert found(own, "undecided_score") == [("b",)]
+    moved = made.signature.model_copy(update={"thresholds": {"support": 0.5}})
+    assert found(own.model_copy(update={"signature": moved}), "undecided_score") == [("a",)]
 
 
 def test_documents_of_the_examples_are_read_as_they_stand() -> None:

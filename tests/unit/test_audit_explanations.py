@@ -5,12 +5,9 @@ from __future__ import annotations
 import pytest
 
 from audited import found, judged, unsupported_with
-from labeler.audit import audit_labels
 from labeler.audit.mentions import named_keys, unknown_keys
 from labeler.audit.stances import affirms, calls_wrong, denies
-from labeler.audit.subject import UNEXPLAINED
 from labeler.labels.record import LabelRecord
-from labeler.labels.signature import Artifact
 
 KEYS = frozenset(["0a", "0b", "0c", "0d", "1a", "1b", "2a", "4k", "12ab"])
 
@@ -324,21 +321,3 @@ def test_the_explanation_of_an_unsupported_sentence_is_held_against_no_list() ->
     """Nothing stands beside it."""
     made = unsupported_with(explained("Sentence 1a says so."), "a", [])
     assert found(made, "explanation_names_other_keys") == []
-
-
-def test_explanations_that_were_not_asked_for_are_not_missed() -> None:
-    """The audit says once what it cannot see; a verdict that had to be explained still is."""
-    made = judged({"Yes.": ["0a"], "No.": []}, explained={"a": "", "b": ""})
-    prompt = Artifact(name="trace/v2-terse-brief", digest="0" * 64)
-    brief = made.model_copy(
-        update={"signature": made.signature.model_copy(update={"prompt": prompt})}
-    )
-    assert found(made, "explanation_empty") == [("a", "b")]
-    assert found(brief, "explanation_empty") == [("b",)]
-    assert (
-        UNEXPLAINED in str(audit_labels([made])),
-        UNEXPLAINED in str(audit_labels([brief])),
-    ) == (
-        False,
-        True,
-    )

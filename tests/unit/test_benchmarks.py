@@ -295,7 +295,7 @@ def test_report_names_the_judge_and_says_what_was_left_out() -> None:
     truth = [label(published={**columns, **ratios})]
     judged = judged_labels(None, truth)
     text = "\n".join(report(join([*truth, label("y")], judged.outcomes), "test", 0.5))
-    assert "labeled by `judge:embedded/lexical-1|" in text.partition("\n")[0]
+    assert "labeled by `judge:embedded/lexical/1|" in text.partition("\n")[0]
     assert "Rows left out: 1: not judged (1)" in text
     assert "Speed: 2 records per CPU-second" in text
     assert "| `gpt35_utilization` | 0 | 1 | 0 | n/a | n/a | n/a | n/a |" in text

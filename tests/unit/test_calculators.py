@@ -14,12 +14,10 @@ import pytest
 import labeler
 from labeled import record, verbatim
 from labeler.calculators import METRICS, Metric, Ratio, measure, select_metrics, summarize, tally
-from labeler.calculators.index.decoding import label_row
 from labeler.calculators.scores import score_metrics
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, SentenceScores
 from labeler.sentences.keys import document_key
-from tallied import tallied_row
 
 
 def ratio(labeled: LabelRecord, metric: str) -> Ratio:
@@ -220,6 +218,7 @@ def probable(**scores: Any) -> LabelRecord:
 def test_probabilities_by_hand() -> None:
     """Four decimal places of each probability, over the document sentences."""
     assert ratio(probable(), "adherence_score") == Ratio(Fraction(5, 8), 1)
+    assert ratio(probable(adherence=1.0), "adherence_score") == Ratio(1, 1)
     assert ratio(probable(), "relevance:expected") == Ratio(Fraction(11234, 10000), 3)
     assert ratio(probable(), "utilization:expected") == Ratio(Fraction(1, 2), 3)
 
@@ -235,19 +234,17 @@ def test_probabilities_by_hand() -> None:
     ids=["no scores", "scores of another scale", "no probability", "a sentence without"],
 )
 def test_scores_that_are_no_probabilities(labeled: LabelRecord) -> None:
-    """Undefined in all three metrics, from records and from an index."""
+    """Undefined in all three metrics."""
     for name in ("adherence_score", "relevance:expected", "utilization:expected"):
         assert ratio(labeled, name).undefined == "no_probabilities"
-    assert label_row(labeled).numbers[6:11] == tallied_row(labeled).numbers[6:11]
 
 
 def test_what_a_judge_does_not_measure_is_undefined() -> None:
-    """In each definition, from records and from an index."""
+    """In each definition."""
     names = [one.id for one in METRICS.values() if one.name in {"completeness", "trace_mean"}]
     assert len(names) == 5  # four definitions, and the guide's mean of four metrics
     for name in names:
         assert ratio(probable(), name).undefined == "not_measured_by_judge"
-    assert label_row(probable()).numbers == tallied_row(probable()).numbers
 
 
 def test_a_general_sentence_that_is_unsupported_claims_something() -> None:

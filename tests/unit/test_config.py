@@ -16,15 +16,15 @@ from labeler.cli import app
 from labeler.cli.config import _COMMANDS, _key, _options
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
-EMBEDDED = '[judge]\njudge = "embedded"\nsupport_threshold = 0.61\n'
+EMBEDDED = '[judge]\njudge = "embedded"\nprofile = "claims"\n'
 
 
 def judged_by(labeler_command: Command, *options: object) -> tuple[str, str]:
-    """The threshold that labels were made with, and the messages."""
+    """The schema that labels were made with, and the messages."""
     code, out, err = labeler_command("label", EXAMPLES, *options)
     assert code == 0, err
     signature = json.loads(out.splitlines()[0])["signature"]
-    return str(signature["sampling"]["support_threshold"]), err
+    return str(signature["response_schema"]["name"]), err
 
 
 @pytest.mark.parametrize(
@@ -39,10 +39,10 @@ def test_a_file_gives_defaults(
 ) -> None:
     """The command line wins, and the file is named."""
     (tmp_path / name).write_text(text)
-    threshold, err = judged_by(labeler_command)
-    assert threshold == "0.61"
+    schema, err = judged_by(labeler_command)
+    assert schema == "label-claims/v1"
     assert shown in err
-    assert judged_by(labeler_command, "--support-threshold", 0.7)[0] == "0.7"
+    assert judged_by(labeler_command, "--profile", "trace")[0] == "label-trace/v1"
 
 
 def test_labeler_toml_comes_before_pyproject(
@@ -52,11 +52,11 @@ def test_labeler_toml_comes_before_pyproject(
     (tmp_path / "labeler.toml").write_text(EMBEDDED + '[run]\nstore = "ours"\n')
     (tmp_path / "pyproject.toml").write_text("[tool.labeler.nonsense]\n")
     monkeypatch.setenv("LABELER_STORE", "theirs")
-    assert judged_by(labeler_command)[0] == "0.61"
+    assert judged_by(labeler_command)[0] == "label-claims/v1"
     assert [(tmp_path / name).exists() for name in ("ours", "theirs")] == [False, True]
     (tmp_path / "below").mkdir()
     monkeypatch.chdir(tmp_path / "below")
-    assert labeler_command("label", "--show-config")[1].count("0.61") == 0
+    assert labeler_command("label", "--show-config")[1].count("claims") == 0
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 import labeler
-from fakes import CountingJudge, agreeable, peeking
+from fakes import CountingJudge, agreeable, peeking, scoring
 from labeled import record
-from labeler.calculators.index.decoding import decode_label
 from labeler.calculators.metrics_row import measure
 from labeler.data.rows import RowFile
 from labeler.judges.judge import Judge
@@ -22,9 +21,9 @@ from labeler.labels.answers import lowered
 from labeler.labels.contract import check_label
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.labels.retrieval_record import RetrievalRecord
+from labeler.labels.score_record import ScoreRecord
 from labeler.sentences.example import Example, Frozen
 from labeler.store.memory import MemoryStore
-from tallied import tallied_row
 
 TURNS = [
     {"role": "user", "text": "Tell me about the Aria lamp."},
@@ -62,7 +61,7 @@ class Asked(CountingJudge):
 
 def label(judge: Judge, *rows: dict[str, Any], **options: Any) -> Any:
     """The outcome of the last row."""
-    options = {"edition": 2, "store": MemoryStore(), **options}
+    options = {"store": MemoryStore(), **options}
     return list(labeler.label(list(rows or (ROW,)), judge=judge, **options))[-1]
 
 
@@ -93,23 +92,12 @@ def test_turns_and_tool_outputs_are_shown_kept_and_named_as_support() -> None:
     assert numbers["relevance"].denominator == 2
 
 
-def test_version_1_keeps_them_as_metadata_and_says_so(tmp_path: Path) -> None:
-    """As given, with the key of a row without them."""
-    judge, rows = Asked(), tmp_path / "rows.jsonl"
-    rows.write_text(json.dumps(ROW))
-    made = label(judge, edition=1)
-    plain = {name: ROW[name] for name in ("id", "question", "documents", "response")}
-    assert made.key == label(judge, plain, edition=1).key
-    assert made.example.metadata == {name: ROW[name] for name in ("history", "tool_outputs")}
-    assert made.example.history == made.example.tool_outputs == ()
-    assert measure(made).metrics["supported_by_history"].undefined == "no_history"
-    notices: list[str] = []
-    for edition in (1, 2):
-        opened = RowFile(rows)
-        list(labeler.label(opened, judge=judge, edition=edition, store=MemoryStore()))
-        notices += opened.notices.values()
-    assert len(notices) == 1
-    assert "'history', which these prompts do not show" in notices[0]
+def test_scores_keep_them_as_metadata() -> None:
+    """A criterion shows neither."""
+    asked: dict[str, Any] = {"criteria": "rubric_faithfulness", "store": MemoryStore()}
+    [score] = labeler.score([ROW], judge=CountingJudge(scoring()), **asked)
+    assert isinstance(score, ScoreRecord)
+    assert score.example.metadata == {name: ROW[name] for name in ("history", "tool_outputs")}
 
 
 @pytest.mark.parametrize(
@@ -154,19 +142,17 @@ def test_empty_history_is_no_history(empty: object) -> None:
 def test_history_of_another_form_fails_its_row_where_it_would_be_shown(
     history: object, said: str
 ) -> None:
-    """And stays metadata where it would not."""
+    """With the place and what a turn is."""
     row = {**ROW, "history": history}
     failed = label(Asked(), row)
     assert isinstance(failed, LabelFailure)
     assert said in failed.message
-    assert label(Asked(), row, edition=1).example.metadata["history"] == history
 
 
 def test_a_surrogate_in_a_turn_is_found_in_its_column() -> None:
-    """Before anything is sent, whatever the prompt shows."""
-    for edition in (1, 2):
-        row = {**ROW, "history": [{"role": "user", "text": "\ud800"}]}
-        assert "'history' has a lone surrogate" in label(Asked(), row, edition=edition).message
+    """Before anything is sent."""
+    row = {**ROW, "history": [{"role": "user", "text": "\ud800"}]}
+    assert "'history' has a lone surrogate" in label(Asked(), row).message
 
 
 def test_only_support_may_name_the_conversation() -> None:
@@ -196,7 +182,7 @@ def test_relevance_without_the_response_knows_the_turns_and_no_tool_outputs() ->
     judge, store = Asked(), MemoryStore()
     changes: list[dict[str, Any]] = [{}, {"tool_outputs": ["x"]}, {"history": TURNS[:1]}]
     rows = [{**ROW, "id": f"{n}", "response": f"{n}.", **more} for n, more in enumerate(changes)]
-    labels = list(labeler.label(rows, judge=judge, edition=2, store=store, relevance="blind"))
+    labels = list(labeler.label(rows, judge=judge, store=store, relevance="blind"))
     retrievals = [task for task in judge.tasks if task.kind.name == "retrieval"]
     assert len(retrievals) == 2
     assert all("h0a user" in task.messages[1]["content"] for task in retrievals)
@@ -222,20 +208,23 @@ def test_windows_show_the_whole_conversation() -> None:
     assert "its earlier turns, response and the instructions alone take" in failed.message
 
 
+def test_only_supported_sentences_rest_on_the_conversation() -> None:
+    """Neither one that documents alone support, nor an unsupported one that names a turn."""
+    made = record(turns=1, support={"a": ["h0a", "0a"], "b": ["0b"], "c": ["h0b"]})
+    judged = list(made.label.sentence_support_information)
+    judged[2] = judged[2].model_copy(update={"fully_supported": False})
+    label = made.label.model_copy(update={"sentence_support_information": tuple(judged)})
+    made = made.model_copy(update={"label": label})
+    found = measure(made).metrics["supported_by_history"]
+    assert (found.numerator, found.denominator) == (1, 3)
+
+
 def test_labels_with_a_conversation_are_read_back_as_written(tmp_path: Path) -> None:
-    """From a file, with the numbers of the fast decoder and an index."""
+    """From a file."""
     path = tmp_path / "labels.jsonl"
     made = [label(Asked("t0a", "0a")), record(id="r2", turns=1, support={"a": ["h0a"]})]
     labeler.write_labels(made, path)
     assert list(labeler.read_labels(path)) == made
-    for one in made:
-        row, expected = decode_label(one.model_dump_json().encode()), tallied_row(one)
-        assert row is not None
-        assert (row.key, row.response, row.numbers) == (
-            expected.key,
-            expected.response,
-            expected.numbers,
-        )
 
 
 def cells(form: Callable[[object], str]) -> dict[str, str]:
@@ -316,15 +305,13 @@ def test_a_list_of_messages_is_question_response_and_history(preset: str) -> Non
 
 
 def test_tool_outputs_alone_are_enough_to_judge_a_response() -> None:
-    """Nothing was retrieved, so nothing is measured of it; version 1 has nothing to show."""
+    """Nothing was retrieved, so nothing is measured of it."""
     turns = SHAPES["openai_messages"]["messages"]
     judge = Asked("t0a")
     made = label(judge, {"id": "r1", "messages": turns})
     numbers = measure(made).metrics
     assert numbers["adherence"].value == numbers["supported_by_history"].value == 1
     assert numbers["relevance"].undefined == "no_document_sentences"
-    failed = label(judge, {"id": "r1", "messages": turns}, edition=1)
-    assert failed.reason == "no_document_sentences"
     long = [*turns[:1], {**TURNS[0], "text": "lamp " * 9_000}, *turns[1:]]
     failed = label(judge, {"id": "r1", "messages": long}, max_input_tokens=4_000)
     assert failed.reason == "too_long"
@@ -377,8 +364,7 @@ def test_an_evaluation_file_has_a_row_for_each_answer(tmp_path: Path) -> None:
     ] * 2
 
 
-@pytest.mark.parametrize("model", ["lexical-1", "lexical-2"])
-def test_the_embedded_judge_finds_support_in_turns_and_tool_outputs(model: str) -> None:
+def test_the_embedded_judge_finds_support_in_turns_and_tool_outputs() -> None:
     """In documents, turns and tool outputs alike; relevance and utilization do not move."""
     row = {
         **ROW,
@@ -387,8 +373,7 @@ def test_the_embedded_judge_finds_support_in_turns_and_tool_outputs(model: str) 
     }
     plain = {name: row[name] for name in ("id", "question", "documents", "reference", "response")}
     found, alone = (
-        label(labeler.EmbeddedJudge(model=model), each, profile="reference")
-        for each in (row, plain)
+        label(labeler.EmbeddedJudge(), each, profile="reference") for each in (row, plain)
     )
     support = {
         entry.response_sentence_key: entry.supporting_sentence_keys
@@ -402,5 +387,5 @@ def test_the_embedded_judge_finds_support_in_turns_and_tool_outputs(model: str) 
         assert getattr(found.label, name) == getattr(alone.label, name)
     assert found.scores.utilization == alone.scores.utilization
     assert found.fault() is None
-    no_documents = label(labeler.EmbeddedJudge(model=model), {**row, "documents": []})
+    no_documents = label(labeler.EmbeddedJudge(), {**row, "documents": []})
     assert no_documents.fault() is None

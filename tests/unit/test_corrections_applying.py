@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from judged import LATE, correction, judgement
+from judged import correction, judgement
 from labeled import claims_output, record, says, verbatim
 from labeler.calculators import measure, select_metrics, summarize
 from labeler.data.corrections.applying import Applied, apply_corrections, corrected
@@ -14,7 +14,7 @@ from labeler.data.corrections.correction import Correction, Differences, differe
 from labeler.errors import UsageError
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.contract import check_label
-from labeler.labels.record import LabelFailure, LabelRecord, Outcome, SentenceScores
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome, SentenceScores, Usage
 
 RECORD = record()
 """The judge: 0a relevant and utilized, of 0a 0b 1a; a by 0a, b by 0b, all supported."""
@@ -296,10 +296,29 @@ def test_corrected_labels_are_not_corrected_again() -> None:
         applied([made])
 
 
-def test_nobody_was_asked_for_a_corrected_label() -> None:
-    """Its cost is the judge's record's."""
-    made = corrected(RECORD, [correction(RECORD, judgement(relevant=[]), at=LATE)])
-    assert (made.reply.attempts, made.reply.usage, made.scores) == (0, None, None)
+def test_labels_stay_one_population_whoever_answered() -> None:
+    """Changed, confirmed and unjudged labels keep the reply; each model has its own mean."""
+    records = [
+        answering(record(id=f"r{n}", documents=[2, n + 1]), "one" if n % 2 else "two")
+        for n in range(6)
+    ]
+    no = judgement(support={"a": ["0a"]}, overall=False)
+    said = [correction(records[0], no), correction(records[1], judgement(), opinion="agree")]
+    _, made = applied(records, *said)
+    replies = [each.reply for each in made if isinstance(each, LabelRecord)]
+    assert replies == [each.reply for each in records]
+    metrics = select_metrics("adherence")
+    rows = summarize([measure(outcome, metrics) for outcome in made], metrics)
+    assert [(row.answered, row.defined, row.mean) for row in rows] == [
+        ("one", 3, 1.0),
+        ("two", 3, pytest.approx(2 / 3)),
+    ]
+
+
+def answering(judged: LabelRecord, model: str) -> LabelRecord:
+    """A label that a model answered for, at a cost."""
+    facts = {"served_model": model, "host": "api.example", "usage": Usage(prompt_tokens=9)}
+    return judged.model_copy(update={"reply": judged.reply.model_copy(update=facts)})
 
 
 # -- confirmed labels -----------------------------------------------------------------------------

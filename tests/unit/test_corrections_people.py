@@ -15,7 +15,7 @@ from labeler.comparing.human_agreement import compare_with_people
 from labeler.comparing.human_labels import read_human_labels
 from labeler.comparing.pairs import Choice
 from labeler.data.corrections.applying import corrected
-from labeler.data.corrections.correction import judgement_of
+from labeler.data.corrections.correction import Correction, judgement_of
 from labeler.data.corrections.file import independent
 
 RECORDS = [record(id=f"r{n}", documents=[2, n + 1]) for n in range(4)]
@@ -53,9 +53,30 @@ def test_every_sentence_of_a_judgement_is_a_human_label() -> None:
 
 def test_only_what_was_drawn_at_random_or_judged_blind_can_be_asked_for() -> None:
     """Each alone."""
-    assert {(each[0], each[3]) for each in said(queue="random")} == {("r0", "ann"), ("r0", "bob")}
+    drawn = said(random_sample=True)
+    assert {(each[0], each[3]) for each in drawn} == {("r0", "ann"), ("r0", "bob")}
     assert {(each[0], each[3]) for each in said(blind_only=True)} == {("r0", "bob")}
     assert {each[0] for each in said()} == {"r0", "r1"}
+
+
+AGAIN = {
+    "saved again": [correction(RECORDS[0], judgement(), queue="doubtful")],
+    "taken back": [correction(RECORDS[0], withdrawn=True), correction(RECORDS[0], judgement())],
+    "by another person": [correction(RECORDS[0], judgement(), by="cyd", queue="order")],
+    "imported": [correction(RECORDS[0], judgement(), source="argilla")],
+}
+
+
+@pytest.mark.parametrize("again", AGAIN.values(), ids=AGAIN.keys())
+@pytest.mark.parametrize("first", [True, False])
+def test_a_record_once_drawn_at_random_stays_in_the_sample(
+    again: list[Correction], first: bool
+) -> None:
+    """Whichever queue it is judged from before or after, and by whom."""
+    drawn = [correction(RECORDS[0], judgement(), queue="random")]
+    events = [*drawn, *again] if first else [*again, *drawn]
+    assert human_labels(events, RECORDS, random_sample=True) == human_labels(events, RECORDS)
+    assert human_labels(again, RECORDS, random_sample=True).judgments == 0
 
 
 def test_a_blind_judgement_counts_before_one_after_the_reveal() -> None:

@@ -151,17 +151,6 @@ def test_what_was_withdrawn_stays_so(tool: str) -> None:
 
 
 @BOTH
-def test_what_was_drawn_at_random_before_stays_so(tool: str) -> None:
-    """A record that was thought over again is of the sample still; again adds nothing."""
-    done = answered(tool, task(tool))
-    name = imported(tool, done).added[0].annotator
-    before = correction(RECORD, judgement(relevant=[]), by=name, at=EARLY, queue="random")
-    (added,) = imported(tool, done, events=[before]).added
-    assert (added.queue, added.source) == ("random", tool)
-    assert imported(tool, done, events=[before, added]).added == []
-
-
-@BOTH
 def test_several_people_answer_one_task(tool: str) -> None:
     """Each under a name; these can be other ones here."""
     done, other = (

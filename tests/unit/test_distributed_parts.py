@@ -554,26 +554,6 @@ def test_rows_of_one_retrieval_in_several_parts_share_its_label(tmp_path: Path) 
     assert len(judge.asked) == 13
 
 
-@pytest.mark.parametrize("word", ["is added", "is refused"])
-def test_parts_find_extended_retrieval_labels(tmp_path: Path, word: str) -> None:
-    """Only the added document is judged, once; if it is refused, the rows of all parts fail."""
-
-    def refuses(task: Task[Any]) -> JudgeReply[Any]:
-        if task.kind.name == "retrieval" and "refused" in str(task.example.documents):
-            raise UnusableAnswer("refused", reason="refusal", attempts=1, lasting=True)
-        return peeking(task)
-
-    file, judge = parquet(tmp_path / "rows.parquet", 2), CountingJudge(refuses)
-    store, rows = tmp_path / "store", pq.read_table(file).to_pylist()
-    labeler.label(rows[:1], judge=judge, store=store, relevance="blind")
-    for one in rows:
-        one["documents"] += [f"A lamp {word}."] if one["question"] == rows[0]["question"] else []
-    pq.write_table(pa.Table.from_pylist(rows), file)
-    totals = label(file, work(tmp_path, judge, relevance="blind", extend_retrieval=True))
-    assert len(judge.asked) == 2 + 2 + 6 + 6 * (word == "is added")
-    assert totals.sum.reasons == ({} if word == "is added" else {"refusal": 6})
-
-
 def test_parts_do_not_judge_a_retrieval_that_was_refused(tmp_path: Path) -> None:
     """Its rows fail in all parts; the next run asks nothing, unless on request."""
 

@@ -44,13 +44,11 @@ def tower(response: Sequence[str], reference: Sequence[str] | None = None) -> Ke
     return example.model_copy(update={"reference": keyed})
 
 
-def judged(
-    example: KeyedExample, profile: str, judge: EmbeddedJudge | None = None
-) -> GPTLabelingOutput:
+def judged(example: KeyedExample, profile: str) -> GPTLabelingOutput:
     """The label of an example."""
     chosen = PROFILES[profile]
-    asked = request(example, prompt=chosen.prompt, schema=chosen.schema)
-    return asyncio.run((judge or EmbeddedJudge(model="lexical-1")).label(asked)).answer
+    asked = request(example, prompt=f"{profile}/v1", schema=chosen.schema)
+    return asyncio.run(EmbeddedJudge().label(asked)).answer
 
 
 def claims_of(*response: str) -> ClaimsLabelingOutput:
@@ -226,27 +224,20 @@ _TEXT = st.one_of(st.text(max_size=40), st.lists(_FRAGMENTS, max_size=8).map(" "
     documents=st.lists(st.lists(_TEXT, max_size=4), max_size=3),
     response=st.lists(_TEXT, max_size=4),
     reference=st.none() | st.lists(_TEXT, max_size=3),
-    threshold=st.sampled_from([-5.0, 0.0, 0.55, 1.0, 9.0]),
 )
 def test_any_text_keeps_the_contract(
     question: str,
     documents: list[list[str]],
     response: list[str],
     reference: list[str] | None,
-    threshold: float,
 ) -> None:
     """The label needs no repair, holds the very trace label, and stays sound when overruled."""
     example = keyed_example(question=question, documents=documents, response=response).model_copy(
         update={"reference": None if reference is None else key_reference(pieces(reference))}
     )
-    judge = EmbeddedJudge(
-        support_threshold=threshold,
-        relevance_threshold=threshold,
-        utilization_threshold=threshold,
-    )
-    trace = judged(example, "trace", judge).model_dump_json()
+    trace = judged(example, "trace").model_dump_json()
     for profile in ("claims", "reference"):
-        label = judged(example, profile, judge)
+        label = judged(example, profile)
         assert type(label) is PROFILES[profile].output
         assert check_label(label, example) == (label, {}, ())
         assert lowered(label, GPTLabelingOutput).model_dump_json() == trace

@@ -7,9 +7,9 @@ import subprocess
 import sys
 
 PROGRAM = """
-from unit import test_embedded_claims, test_judge_embedded, test_lexical2
-print(test_lexical2.probabilities(
-    test_lexical2.keyed(["The tall tower of Aldmoor costs 12 crowns.", "No."])
+from unit import test_embedded_claims, test_judge_embedded, test_embedded_probabilities
+print(test_embedded_probabilities.probabilities(
+    test_embedded_probabilities.keyed(["The tall tower of Aldmoor costs 12 crowns.", "No."])
 ))
 print(test_embedded_claims.compared(
     ["The tall tower of Aldmoor costs 12 crowns; ferries leave hourly."],
@@ -23,7 +23,7 @@ print(reply.answer.model_dump_json(), reply.scores.model_dump_json())
 
 
 def test_labels_do_not_depend_on_the_hash_seed() -> None:
-    """Of both versions, claims and probabilities included."""
+    """Claims and probabilities included."""
     outputs = {
         subprocess.run(
             [sys.executable, "-c", PROGRAM],

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import time
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from labeler.errors import UsageError
 from labeler.judges.embedded.explain import QUOTED_LETTERS, QUOTED_WORDS
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.judge import JUDGES, Judge
@@ -55,9 +51,9 @@ def keyed(
     )
 
 
-def judged(example: KeyedExample, judge: EmbeddedJudge | None = None) -> JudgeReply:
+def judged(example: KeyedExample) -> JudgeReply:
     """Label one example."""
-    judge = judge or EmbeddedJudge(model="lexical-1")
+    judge = EmbeddedJudge()
     signature = Signature(
         judge=judge.spec.judge,
         model=judge.spec.model,
@@ -114,12 +110,6 @@ def test_contradicting_number_is_not_supported(claim: str) -> None:
     entry = sentence([claim])
     assert not entry.fully_supported
     assert re.search("330|1913", entry.explanation)
-
-
-def test_number_with_another_unit_is_not_supported() -> None:
-    """The right number with the wrong unit counts as an unseen number."""
-    entry = sentence(["The tower is 300 feet tall and stands in the harbour of Aldmoor."])
-    assert not entry.fully_supported
 
 
 def test_number_of_a_list_item_is_no_claim() -> None:
@@ -286,9 +276,9 @@ def test_overall_needs_every_sentence() -> None:
 
 
 def test_explanation_says_what_matched_and_what_did_not() -> None:
-    """Key, matched words, unseen words, score and threshold all stand in the explanation."""
+    """Key, matched words, unseen words, probability and threshold stand in the explanation."""
     entry = sentence(["The tower is tall and has purple elevators."])
-    for part in ("0b", "tower, tall", "purple, elevators", "threshold 0.55"):
+    for part in ("0b", "tower, tall", "purple, elevators", "threshold 0.82"):
         assert part in entry.explanation
 
 
@@ -333,36 +323,14 @@ def test_hostile_repetition_is_judged_in_linear_time(unit: str) -> None:
     assert time.process_time() - started < 5
 
 
-def test_spec_puts_every_threshold_into_the_key() -> None:
-    """A threshold changes the label, so it is part of the sampling settings."""
-    judge = EmbeddedJudge(support_threshold=1, model="lexical-1")
-    assert judge.spec.sampling() == {
-        "support_threshold": 1.0,
-        "relevance_threshold": 1.05,
-        "utilization_threshold": 1.15,
-    }
-    assert (judge.spec.judge, judge.spec.model) == ("embedded", "lexical-1")
+def test_thresholds_are_no_part_of_the_key() -> None:
+    """They make verdicts of stored probabilities; the reply names them."""
+    judge = EmbeddedJudge()
+    assert (judge.spec.judge, judge.spec.model) == ("embedded", "lexical/1")
+    assert judge.spec.sampling() == {}
+    facts = judged(keyed(["The tower is tall."])).facts
+    assert facts.thresholds == {"support": 0.82, "relevance": 0.35, "utilization": 0.35}
     assert JUDGES.get("embedded") is EmbeddedJudge
-
-
-def test_threshold_moves_the_verdict() -> None:
-    """A score at the threshold is a yes, one below it a no."""
-    example = keyed(["The tower is tall and old."])
-    scores = judged(example).scores
-    assert scores is not None
-    score = scores.support["a"]
-    at = judged(example, EmbeddedJudge(support_threshold=score, model="lexical-1")).answer
-    above = judged(
-        example, EmbeddedJudge(support_threshold=score + 0.0001, model="lexical-1")
-    ).answer
-    assert at.overall_supported
-    assert not above.overall_supported
-
-
-def test_threshold_must_be_finite() -> None:
-    """NaN would make every comparison false without a word."""
-    with pytest.raises(UsageError, match="support_threshold"):
-        EmbeddedJudge(support_threshold=float("nan"))
 
 
 def test_reply_states_its_facts() -> None:
@@ -373,41 +341,3 @@ def test_reply_states_its_facts() -> None:
     assert reply.facts.usage is None
     assert reply.facts.host is None
     asyncio.run(judge.aclose())
-
-
-_FRAGMENTS = st.sampled_from(
-    ["tower", "not", "300", "metres", "the documents do not say", ":", "1.", "Solution", "塔", "%"]
-)
-_TEXT = st.one_of(st.text(max_size=40), st.lists(_FRAGMENTS, max_size=8).map(" ".join))
-
-
-@settings(max_examples=100)
-@given(
-    question=_TEXT,
-    documents=st.lists(st.lists(_TEXT, max_size=4), max_size=3),
-    response=st.lists(_TEXT, max_size=4),
-    threshold=st.sampled_from([-5.0, 0.0, 0.55, 1.0, 9.0]),
-)
-def test_any_text_keeps_the_contract(
-    question: str, documents: list[list[str]], response: list[str], threshold: float
-) -> None:
-    """Whatever the text and the thresholds, the label needs no repair and scores cover the keys."""
-    example = keyed(response, documents, question)
-    judge = EmbeddedJudge(
-        support_threshold=threshold,
-        relevance_threshold=threshold,
-        utilization_threshold=threshold,
-        model="lexical-1",
-    )
-    reply = judged(example, judge)
-    checked = check_label(reply.answer, example)
-    assert not checked.violations
-    assert not any(checked.normalised.values())
-    assert checked.label == reply.answer
-    assert reply.scores is not None
-    assert list(reply.scores.support) == example.response_keys()
-    assert list(reply.scores.relevance) == example.document_keys()
-    assert list(reply.scores.utilization) == example.document_keys()
-    for entry in reply.answer.sentence_support_information:
-        assert entry.fully_supported == bool(entry.supporting_sentence_keys)
-    json.loads(reply.answer.model_dump_json())

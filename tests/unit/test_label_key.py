@@ -11,17 +11,20 @@ from typing import Annotated, Any
 import pytest
 
 import labeler.judges
+from labeler.integrations.embeddings.records import questions_key
 from labeler.judges.judge import JudgeSpec
 from labeler.judges.options import InKey, NotInKey
 from labeler.judges.prompting import Prompt, load_prompt, parse_prompt
 from labeler.labeling.estimate import Unasked
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
-from labeler.labels.record import label_key
+from labeler.labels.criteria import Criterion
+from labeler.labels.record import label_key, retrieval_key, shown
 from labeler.labels.schemas import ResponseSchema, load_schema
-from labeler.labels.signature import Signature, canonical_json
-from labeler.sentences.example import KeyedExample
-from samples import keyed_example, signature
+from labeler.labels.score_record import score_key, steps_key
+from labeler.labels.signature import Artifact, Signature, canonical_json
+from labeler.sentences.example import KeyedExample, key_turn
+from samples import keyed_example, pieces, signature
 
 
 def specs() -> list[type[JudgeSpec]]:
@@ -83,9 +86,10 @@ CHANGED: dict[str, dict[str, Any]] = {
     "sampling": {"sampling": {"temperature": 0.0}},
     "prompt": {"prompt": {"name": "trace/v1", "digest": "0" * 64}},
     "response_schema": {"response_schema": {"name": "label-trace/v1", "digest": "0" * 64}},
-    "splitter": {"splitter": "general/2"},
+    "splitter": {"splitter": "general/1"},
     "source": {"source": "lamps_test/17/gen-1"},
     "trial": {"trial": 1},
+    "thresholds": {"thresholds": {"support": 0.9}},
     "canary": {"canary": "1"},
     "part": {"part": "1"},
     "windows": {"windows": {"number": 2, "limit": 4000, "version": "1"}},
@@ -165,12 +169,60 @@ def test_a_fact_that_is_added_later_changes_no_key() -> None:
     """A record of today stands under its own key for ever."""
 
     class Later(Signature):
-        """A later version's signature, with a new fact at its default."""
+        """A later version's signature, with new facts at their defaults."""
 
-        novelty: str | None = None
+        instructions: str | None = None
+        decisions: tuple[str, ...] = ()
 
     later = Later(**signature().model_dump())
     assert label_key(keyed_example(), later) == key()
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"reference": None},
+        {"reference": ()},
+        {"history": (), "tool_outputs": ()},
+    ],
+)
+def test_an_absent_part_is_not_in_the_key(parts: dict[str, Any]) -> None:
+    """Neither by name nor as an empty list, so that a part added later changes no key."""
+    example = keyed_example().model_copy(update=parts)
+    assert shown(example, reference=True) == shown(keyed_example())
+    assert list(shown(example, reference=True)) == ["question", "documents", "response"]
+    schema: dict[str, Any] = {"response_schema": {"name": "label-reference/v1", "digest": "0" * 64}}
+    assert key(example, **schema) == key(**schema)
+
+
+def test_keys_stay() -> None:
+    """Where this fails, stored answers would be bought again."""
+    how = {"name": "x/v1", "digest": "0" * 64}
+    by = Signature(
+        judge="openai",
+        model="m",
+        sampling={"temperature": 0.0},
+        prompt=Artifact(**how),
+        response_schema=Artifact(**how),
+        splitter="general/1",
+    )
+    example = keyed_example().model_copy(
+        update={"history": (key_turn(0, "user", pieces(["Hello."])),)}
+    )
+    criterion = Criterion(name="tone", criteria="Is it kind?", shows=("question", "response"))
+    assert {
+        "label": label_key(example, by)[:16],
+        "retrieval": retrieval_key(example, by)[:16],
+        "score": score_key(example, criterion, by)[:16],
+        "steps": steps_key(criterion, by)[:16],
+        "questions": questions_key(example, by)[:16],
+    } == {
+        "label": "412dd36f7c6617a4",
+        "retrieval": "4d6be73a24713232",
+        "score": "d957cbcc5c3854a1",
+        "steps": "4bc1e5d1b8866659",
+        "questions": "6e74514fd21fd3a0",
+    }
 
 
 def test_canonical_json_is_one_form() -> None:
@@ -190,8 +242,10 @@ def test_a_prompt_needs_its_parts_and_variables() -> None:
     """Errors name what is missing and what is unknown."""
     with pytest.raises(Exception, match="needs a line '# System'"):
         parse_prompt("mine", "Judge this.")
-    with pytest.raises(Exception, match=r"missing \['response'\], unknown \['answer'\]"):
-        parse_prompt("mine", "# System\nx\n# User\n{{marker}}{{question}}{{documents}}{{answer}}")
+    blocks = ("question_block", "documents_block", "history_block", "tool_outputs_block")
+    used = "".join(f"{{{{{name}}}}}" for name in ("fence", *blocks, "answer"))
+    with pytest.raises(Exception, match=r"missing \['response_block'\], unknown \['answer'\]"):
+        parse_prompt("mine", f"# System\nx\n# User\n{used}")
 
 
 def test_specs_are_frozen() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import threading
@@ -16,7 +15,7 @@ import pytest
 import labeler
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import LabelFailure, LabelRecord, Usage
-from labeler.report.labels import RunCost
+from labeler.report.facts import RunCost
 from labeler.sentences.characters import visible
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
@@ -84,7 +83,7 @@ def test_a_metric_is_found_by_its_name(labels: labeler.Labels) -> None:
     assert table["dome-timeout"]["adherence"].value == 1
     grouped = labels.summary("adherence", by="domain", intervals=False)
     assert grouped["adherence", "clinic"].mean == 0.75
-    compared = labels.compare(labeled(support_threshold=0.9))
+    compared = labels.compare(labels.at(support=0.9))
     assert compared["adherence"] in compared.rows
     assert compared["adherence"].mean_a == row.mean
     for wrong, says in (
@@ -105,8 +104,8 @@ def test_the_methods_are_the_functions(labels: labeler.Labels) -> None:
     assert labels.metrics("relevance") == labeler.metrics(list(labels), "relevance")
     assert labels.summary(intervals=None) == labeler.summary(list(labels))
     assert labels.audit() == labeler.audit_labels(list(labels))
-    other = labeled(support_threshold=0.9)
-    options: dict[str, Any] = {"names": ("labels", "other labels"), "metrics": "adherence"}
+    other = labels.at(support=0.9)
+    options: dict[str, Any] = {"names": ("labels", "labels at support 0.9"), "metrics": "adherence"}
     assert labels.compare(other, "adherence").rows == labeler.compare(labels, other, **options).rows
     assert labels.diff(other, "adherence") == labeler.diff_labels(labels, other, **options)
     assert labels.to_polars().equals(labeler.to_frame(labels.metrics()))
@@ -138,7 +137,7 @@ def test_the_table_says_what_labels_are_worth(labels: labeler.Labels) -> None:
     failures = [LabelFailure(id=f"f{n}", reason="refusal", message="no") for n in range(2)]
     shown = repr(labels + failures)
     lines = shown.splitlines()
-    assert lines[0] == "14 labels by embedded/lexical-2, 2 failed"
+    assert lines[0] == "14 labels by embedded/lexical/1, 2 failed"
     assert "compares words" in lines[1]
     assert len([line for line in lines if line.startswith("relevance ")]) == 1
     assert not [line for line in lines if line.startswith("context_relevancy ")]
@@ -177,7 +176,7 @@ def test_no_value_fills_a_screen_or_escapes_it() -> None:
     hostile = labeled(given)
     failure = LabelFailure(id=HOSTILE, reason=HOSTILE, message=HOSTILE)
     broken = hostile + labeler.Labels([failure])
-    diff = hostile.diff(labeled(given, support_threshold=9.0))
+    diff = hostile.diff(hostile.at(support=1))
     audit = broken.audit(by="group")
     shown: list[object] = [
         *(broken, hostile[0], failure, hostile[0].example, hostile[0].answer),  # type: ignore[union-attr]
@@ -269,7 +268,7 @@ def test_every_form_of_stored_labels_is_loaded(
     assert len(found[2:5]) == 3
     assert found["log-rotation"] == by_id["log-rotation"]
     assert [row.mean for row in found.summary()] == [row.mean for row in labels.summary()]
-    assert "14 labels by embedded/lexical-2" in repr(found)
+    assert "14 labels by embedded/lexical/1" in repr(found)
 
 
 @pytest.mark.parametrize("save", FORMS)
@@ -302,24 +301,11 @@ def test_a_file_of_mixed_outcomes_gives_its_labels(labels: labeler.Labels, tmp_p
         labeler.load(tmp_path / "nothing.jsonl")
 
 
-def test_large_files_are_summarized_by_columns(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """To the same figures as record by record."""
-    path = tmp_path / "labels.jsonl.gz"
-    labels = labeled(rows(40))
-    labels.save(path)
-    assert gzip.decompress(path.read_bytes()).count(b"\n") == len(labels)
-    by_row = labeler.load(path).summary()
-    monkeypatch.setattr("labeler.data.label_files.SMALL_FILE", 0)
-    assert labeler.load(path).summary() == by_row
-
-
 def test_labels_of_a_file_that_was_written_again_are_not_summarized(tmp_path: Path) -> None:
     """Neither by themselves nor by the path that they remember."""
     path = tmp_path / "labels.jsonl"
     labels = labeled(output=path)
-    labeled(support_threshold=0.95, output=path)
+    labeled(rows(3), output=path)
     with pytest.raises(UsageError, match="has changed since it was opened"):
         labels.summary()
 

@@ -48,7 +48,6 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "label rows.jsonl --judges embedded,gpt-4o": ("unknown judge 'gpt-4o'", "openai:gpt-4o"),
     MODEL: ("needs a key", "OPENAI_API_KEY"),
     f"{EMBEDDED} --model some-model": ("takes no --model", "only a hosted model does"),
-    f"{KEYED} --support-threshold 0.5": ("takes no --support-threshold", "only embedded does"),
     f"{EMBEDDED} --profile referense": ("did you mean 'reference'", "auto, claims"),
     f"{MODEL} --base-url http://example.com/v1": ("in the clear", "--allow-http example.com"),
     f"{MODEL} --base-url example.com/v1": ("must start with https://", "api.openai.com"),

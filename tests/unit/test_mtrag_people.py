@@ -123,8 +123,8 @@ def test_turns_before_the_question_may_support_its_answer(tmp_path: Path) -> Non
     }
     path = tmp_path / "e.json.gz"
     path.write_bytes(gzip.compress(json.dumps(data).encode()))
-    table = [row.split(" | ") for row in mtrag_history.report(path)][2:]
-    assert {row[1]: (row[3], row[5], row[8]) for row in table} == {
-        "hidden": ("2", "0.500", "n/a |"),
-        "shown": ("2", "1.000", "0.500 |"),
+    table = [row.strip("| ").split(" | ") for row in mtrag_history.report(path)][2:]
+    assert {row[0]: (row[2], row[4], row[7]) for row in table} == {
+        "hidden": ("2", "0.500", "n/a"),
+        "shown": ("2", "1.000", "0.500"),
     }

@@ -222,7 +222,6 @@ def test_the_command_line_makes_no_code_of_what_it_reads(tmp_path: Path) -> None
         ["label", "rows.jsonl", "--judge", "embedded", "-o", "labels.jsonl"],
         ["label", "rows.jsonl", "--judge", "replay", "--recorded", "labels.jsonl", "-o", "-"],
         *reading,
-        ["calibrate", "labels.jsonl", "labels.jsonl"],
         ["export", "-o", "all.jsonl"],
         ["import", "labels", "all.jsonl", "--store", "elsewhere"],
         ["prompt", "--rows", "rows.jsonl", "--id", HOSTILE[0]],

@@ -58,7 +58,7 @@ def told(*reference: str) -> KeyedExample:
 def key(example: KeyedExample, profile: str) -> str:
     """The key of its label."""
     chosen = PROFILES[profile]
-    return request(example, prompt=chosen.prompt, schema=chosen.schema).key
+    return request(example, prompt=f"{profile}/v1", schema=chosen.schema).key
 
 
 @pytest.mark.parametrize("profile", ["trace", "claims"])
@@ -150,12 +150,11 @@ def test_a_replay_asks_for_the_same_reference() -> None:
 
 
 def test_a_replay_names_the_splitter_of_its_labels() -> None:
-    """Rows of another edition are split elsewhere, so that none of its labels fits."""
-    rows = [
-        {**ROWS[1], "response": "It is old: 1. It was built in 1784. 2. It stands, e.g. today."}
-    ]
-    recorded = labeler.label(rows, judge="embedded", edition=1, store=labeler.MemoryStore())
+    """Other sentences than the recorded ones have no label."""
+    row = {"id": "r1", "question": "Why?", "documents": ["It is. It was."], "response": "So."}
+    given = {**row, "documents_sentences": [["It is. It was."]], "response_sentences": ["So."]}
+    recorded = labeler.label([given], judge="embedded", store=labeler.MemoryStore())
     judge = ReplayJudge(recorded, name="r")
-    (outcome,) = labeler.label(rows, judge=judge, edition=2, store=labeler.MemoryStore())
+    (outcome,) = labeler.label([row], judge=judge, store=labeler.MemoryStore())
     assert isinstance(outcome, LabelFailure)
-    assert "general/2 splits these rows and general/1 the recorded ones" in outcome.message
+    assert "general/1 splits these rows and given/1 the recorded ones" in outcome.message

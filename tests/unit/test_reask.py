@@ -61,8 +61,8 @@ def test_the_words_of_a_reask_belong_to_their_version() -> None:
                 "a text; missing_response_sentence in response_sentence_key: 'b'. "
                 "Document sentence keys are 0a-0b, 1a. Response sentence keys, each judged exactly "
                 "once, are a-b. Only supporting_sentence_keys may also hold "
-                "supported_without_sentence, general, well_known_fact, numerical_reasoning; it is "
-                "empty exactly when fully_supported is false. "
+                "supported_without_sentence, general, well_known_fact, numerical_reasoning; a "
+                "decision has it exactly when fully_supported is true. "
                 "Write the whole label again, as JSON alone."
             ),
             (
@@ -105,14 +105,3 @@ def test_a_reask_for_claims_names_the_rules_for_claims(
     last = "Write the whole label again, as JSON alone."
     assert REASK_VERSION == "reask/1"
     assert complaint(found, example, output) == plain.removesuffix(last) + rules + last
-
-
-def test_a_reask_of_version_2_speaks_of_its_decisions() -> None:
-    """Its answers leave out the lists that a verdict does not need."""
-    found = [Violation(kind="missing_response_sentence", field="f", keys=("b",))]
-    old, new = (complaint(found, samples.keyed_example(), decisions=d) for d in (False, True))
-    assert new == old.replace(
-        "it is empty exactly when fully_supported is false",
-        "a decision has it exactly when fully_supported is true",
-    )
-    assert new != old

@@ -23,7 +23,7 @@ def shown(
     told = key_reference(pieces(["Paris.", HOSTILE]))
     example = keyed_example().model_copy(update={"reference": told})
     chosen = PROFILES[profile]
-    asked = request(example, prompt=chosen.prompt, schema=chosen.schema)
+    asked = request(example, prompt=f"{profile}/v1", schema=chosen.schema)
     checked = check_label(label, example)
     made = LabelRecord(
         key=asked.key, example=example, label=checked.label, signature=asked.signature

@@ -56,9 +56,9 @@ def written(path: Path, outcomes: Sequence[AnyOutcome]) -> Path:
     return path
 
 
-@pytest.fixture(params=["records", "columns", "index", "files"])
+@pytest.fixture(params=["file", "files"])
 def summarized(request: pytest.FixtureRequest, labeler_command: Command, tmp_path: Path) -> Any:
-    """The summaries of outcomes: by each way to count, with what is said of them."""
+    """The summaries of outcomes in one file and in two, with what is said of them."""
 
     def summarize(outcomes: Sequence[Outcome], *options: str) -> tuple[Any, str]:
         names = [written(tmp_path / "labels.jsonl", outcomes)]
@@ -68,14 +68,9 @@ def summarized(request: pytest.FixtureRequest, labeler_command: Command, tmp_pat
                 written(tmp_path / "a.jsonl", outcomes[:half]),
                 written(tmp_path / "b.jsonl", outcomes[half:]),
             ]
-        if request.param != "records":
-            monkeypatch.setattr("labeler.data.label_files.SMALL_FILE", 0)
-        if request.param == "index":
-            assert labeler_command("index", names[0])[0] == 0
         code, out, err = labeler_command("metrics", *names, "--json", *options)
         return (json.loads(out) if code == 0 else code), err
 
-    monkeypatch: pytest.MonkeyPatch = request.getfixturevalue("monkeypatch")
     return summarize
 
 

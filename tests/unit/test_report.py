@@ -326,7 +326,7 @@ def test_the_embedded_judge_is_called_a_floor(path: Path) -> None:
     """Next to its own figures only."""
     good = record(id="r1")
     assert FLOOR not in _report([good], path).texts
-    by_words = _elsewhere(record(id="r2"), "lexical-2", judge="embedded")
+    by_words = _elsewhere(record(id="r2"), "lexical/1", judge="embedded")
     assert _report([good, by_words], path).texts.count(FLOOR) == 1
 
 

@@ -253,7 +253,13 @@ def test_what_was_judged_as_doubtful_is_judged_again_where_it_is_drawn(tmp_path:
     assert drawn.overview()["counts"]["next_open"] == 0
     assert drawn.save(0, said(drawn, 0))["counts"]["next_open"] == 1
     doubtful.save(0, said(doubtful, 0, judgement=own()))
-    assert [event.queue for event in stored(drawn)] == ["doubtful", "random", "random"]
+    doubtful.save(0, said(doubtful, 0, "bob"))
+    key = doubtful.labels.keys[0]
+    doubtful.withdraw(0, Withdrawal(key=key, annotator="ann"))
+    doubtful.save(0, said(doubtful, 0))
+    queues = [event.queue for event in stored(drawn)]
+    assert queues == ["doubtful", *["random"] * 5]
+    assert drawn.overview()["counts"]["next_open"] == 1
 
 
 def test_rows_with_the_same_sentences_are_judged_once() -> None:

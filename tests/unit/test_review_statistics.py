@@ -132,6 +132,21 @@ def test_what_was_not_drawn_at_random_sets_no_mean_right(tmp_path: Path) -> None
     assert means(view, "adherence")["estimate"] is None
     assert means(view, "adherence")["overlaid"] == pytest.approx(3 / 4)
     assert "--queue random" in view["notes"][0]
+    for place in range(1, 4):
+        session.save(place, said(session, place))
+    assert statistics_of(session)["notes"] == []  # people judged all
+
+
+def test_selected_corrections_next_to_a_random_sample_are_noted(drawn: ReviewSession) -> None:
+    """A record that is judged again from another queue stays in the sample."""
+    selected = a_session(drawn.log.file.path.parent, records=RECORDS, queue="doubtful")
+    selected.save(1, said(selected, 1, "bob"))
+    view = statistics_of(selected)
+    assert (view["drawn"], [note for note in view["notes"] if "biased" in note]) == (2, [])
+    selected.save(2, said(selected, 2))
+    [note] = [note for note in statistics_of(selected)["notes"] if "biased" in note]
+    assert "people judged 3 of these 4 labels, 2 of them drawn at random" in note
+    assert means(statistics_of(selected), "relevance")["estimate"] is not None
 
 
 def test_what_was_drawn_and_passed_over_is_told(drawn: ReviewSession) -> None:

@@ -112,7 +112,7 @@ def test_an_edited_line_is_refused(tmp_path: Path) -> None:
     ("name", "stored"),
     [
         ("score-record/v1", SCORE),
-        ("score-record/v2", SCORE.model_copy(update={"normalised": {"fence": 1}})),
+        ("score-record/v1", SCORE.model_copy(update={"normalised": {"fence": 1}})),
         ("steps-record/v1", steps_record()),
     ],
 )

@@ -20,7 +20,6 @@ import speed_reruns
 import speed_tasks
 from calls import Round, Took, table
 from labeler import cli
-from labeler.calculators.index.decoding import decode_label
 from labeler.data.label_files import outcome_of
 from labeler.data.lines import Line
 from labeler.labels.record import LabelRecord
@@ -39,13 +38,11 @@ def few_real_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_synthetic_labels_are_sound() -> None:
-    """Under their own keys, and read by the models and by the index alike."""
+    """Under their own keys."""
     for line in Labels(seed=1).lines(20):
         record = outcome_of(Line("f:1", line))
         assert isinstance(record, LabelRecord)
-        row = decode_label(line)
-        assert row is not None
-        assert row.key == record.key
+        assert record.fault() is None
 
 
 def test_the_same_seed_makes_the_same_labels() -> None:
@@ -60,10 +57,10 @@ def test_labels_have_the_shapes_that_are_drawn(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("speed_labels.ragbench_shapes", list)
     labels = Labels(seed=1)
     assert labels.shapes[0] == stated_shapes(random.Random(1))[0]  # noqa: S311 - no secret
-    row = decode_label(next(labels.lines(1)))
-    assert row is not None
+    record = outcome_of(Line("f:1", next(labels.lines(1))))
+    assert isinstance(record, LabelRecord)
     shapes = [(len(shape.documents), len(shape.response)) for shape in labels.shapes]
-    assert (len(row.documents), len(row.response)) in shapes
+    assert (len(record.example.documents), len(record.example.response)) in shapes
 
 
 def test_figures_are_medians() -> None:
@@ -81,12 +78,10 @@ def test_the_slope_is_that_of_the_last_two_points() -> None:
 
 @pytest.fixture
 def tasks_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No process for each task but reading bytes: what a task takes is of no interest here."""
-    start, split, timed = speed._process, speed._split, speed._timed
+    """No process for each task: what a task takes is of no interest here."""
+    split, timed = speed._split, speed._timed
 
     def called(command: Sequence[str]) -> str:
-        if "read_bytes" in command:
-            return start(command)
         monkeypatch.setattr(sys, "argv", command[1:])
         with redirect_stdout(io.StringIO()) as said:
             speed_tasks.main()
@@ -105,26 +100,36 @@ def tasks_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(speed, "_split", short)
     monkeypatch.setattr(speed, "_timed", commanded)
 
+
+@pytest.mark.usefixtures("tasks_in_this_process")
+def test_the_benchmark_runs_to_its_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A page with every goal and picture, and the parts of other benchmarks; no folder is left."""
+    page = tmp_path / "speed.md"
+    page.write_text(speed_reruns.written_into("", "as they were"), encoding="utf-8")
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    arguments = ["--rows", "200", "--rounds", "1", "--folder", str(folder), "--write", str(page)]
+    assert speed.main(arguments) == 0
+    text = page.read_text(encoding="utf-8")
+    assert text in capsys.readouterr().out
+    assert len(re.findall(r"\| (met|\*\*not met\*\*) \|", text)) == 13
+    assert speed_reruns.part_of(text, "reruns") == "as they were"
+    assert page.with_suffix(".svg").read_text(encoding="utf-8").startswith("<svg")
+    assert list(folder.iterdir()) == []
+
+
+def test_reruns_are_measured_to_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of its parts has its goals."""
+
     def spent(task: str, *arguments: object) -> speed_reruns.Spent:
         with redirect_stdout(io.StringIO()) as said:
             speed_reruns.TASKS[task](*map(str, arguments))
         return speed_reruns.Spent(1, 1, said.getvalue())
 
     monkeypatch.setattr(speed_reruns, "spent", spent)
-
-
-@pytest.mark.usefixtures("tasks_in_this_process")
-def test_the_benchmark_runs_to_its_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A page with every goal and a picture; the folder is removed."""
-    page = tmp_path / "speed.md"
-    folder = tmp_path / "scratch"
-    folder.mkdir()
-    arguments = ["--rows", "120", "--rounds", "1", "--folder", str(folder), "--write", str(page)]
-    assert speed.main([*arguments, "--ten"]) == 0
-    assert page.read_text(encoding="utf-8") in capsys.readouterr().out
-    assert len(re.findall(r"\| (met|\*\*not met\*\*) \|", page.read_text(encoding="utf-8"))) == 27
-    assert page.with_suffix(".svg").read_text(encoding="utf-8").startswith("<svg")
-    assert list(folder.iterdir()) == []
+    parts = speed_reruns.measure(tmp_path, 120, [120], [])
+    found = {name: len(re.findall(r"met\*?\*? \|", part)) for name, part in parts.items()}
+    assert found == {"reruns": 3, "first passes": 1}
 
 
 def test_a_call_is_compared_round_by_round() -> None:

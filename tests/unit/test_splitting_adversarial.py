@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import pytest
 
-from labeler.sentences.splitting import SPLITTERS, boundaries, general
-from labeler.sentences.splitting.general import GENERAL, LONGEST, WINDOW
+from labeler.sentences.splitting import SPLITTERS
+from labeler.sentences.splitting.general import GENERAL, LONGEST
 
 # A pattern that looks back or ahead from each of these would take the square of the length.
 UNITS = {
@@ -104,44 +104,18 @@ def visible(text: str) -> str:
     return "".join(text.split())
 
 
-@pytest.fixture
-def shown(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Record how many characters the engine is shown at each call."""
-    lengths: list[int] = []
-
-    def engine_cuts(window: str) -> list[int]:
-        lengths.append(len(window))
-        return boundaries.engine_cuts(window)
-
-    monkeypatch.setattr(general, "engine_cuts", engine_cuts)
-    return lengths
-
-
-@every_unit
-def test_general_reads_ten_windows_a_bounded_number_of_times(unit: str, shown: list[int]) -> None:
-    """Nothing is lost, and the engine sees each character four times at most, in windows."""
-    for tail in TAILS:
-        text = shape(unit, tail, 10 * WINDOW)
-        shown.clear()
-        pieces = GENERAL.split(text)
-        assert visible("".join(piece.text for piece in pieces)) == visible(text)
-        assert all(len(piece.text) <= LONGEST for piece in pieces)
-        assert max(shown, default=0) <= WINDOW
-        assert sum(shown) <= len(text) * WINDOW // (LONGEST // 2)
-
-
 @pytest.mark.parametrize("unit", ["a", "a ", ".", "“", "“Go. ", " ", "\n", "U.S. ", "Go on now. "])
-def test_general_reads_a_long_line(unit: str, shown: list[int]) -> None:
-    """Ten times the text is ten times the work, not a hundred times."""
+def test_general_reads_a_long_line(unit: str) -> None:
+    """Nothing is lost, and no sentence is too long."""
     text = shape(unit, "", 300_000)
     pieces = GENERAL.split(text)
     assert visible("".join(piece.text for piece in pieces)) == visible(text)
-    assert sum(shown) <= len(text) * WINDOW // (LONGEST // 2)
+    assert all(len(piece.text) <= LONGEST for piece in pieces)
 
 
-@pytest.mark.parametrize("name", ["general/2", "ragbench"])
+@pytest.mark.parametrize("name", ["general", "ragbench"])
 @every_unit
-def test_the_others_read_every_shape(unit: str, name: str) -> None:
+def test_every_shape_is_read(unit: str, name: str) -> None:
     """Nothing is lost, and no shape keeps a splitter busy for long."""
     for tail in TAILS:
         text = shape(unit, tail, 6_000)
@@ -149,8 +123,7 @@ def test_the_others_read_every_shape(unit: str, name: str) -> None:
         assert visible("".join(piece.text for piece in pieces)) == visible(text)
 
 
-def test_a_long_line_is_cut_where_its_sentences_are(shown: list[int]) -> None:
-    """The windows through which the engine sees a line leave no trace in its sentences."""
+def test_a_long_line_is_cut_where_its_sentences_are() -> None:
+    """Its length leaves no trace in its sentences."""
     sentences = [f"Sentence number {number} is here." for number in range(10_000)]
     assert [piece.text for piece in GENERAL.split(" ".join(sentences))] == sentences
-    assert len(shown) > 1

@@ -15,7 +15,6 @@ import pytest
 
 import labeler
 from command import Command
-from labeler.calculators.index.store_index import update_index
 from labeler.data.corrections.correction import Correction
 from labeler.data.corrections.file import CorrectionsFile
 from labeler.integrations.batch.folder import batches
@@ -71,8 +70,6 @@ def filled(folder: Path) -> Path:
         for record in (VICTIM, *KEPT):
             vectors.put(vector(record.example.question)).result(10)
     CorrectionsFile(folder / "corrections.jsonl").append(*map(correction, (VICTIM, *KEPT)))
-    index = update_index(folder, lambda _: None)
-    index.close()
     return folder
 
 

@@ -325,7 +325,7 @@ def test_the_command_votes_and_tells_how_far_they_agree(
         "label", given, "--judge", "embedded", "--repeat", 2, "-o", out, "--store", tmp_path / "s"
     )
     assert code == 0
-    assert "3 labeled by the majority of embedded/lexical-2, 2 times each" in err
+    assert "3 labeled by the majority of embedded/lexical/1, 2 times each" in err
     assert "supported" in err
     assert kinds(list(labeler.read_labels(out))) == ["label"] * 3
     code, _, err = labeler_command("label", given, "--judges", "embedded,embedded")

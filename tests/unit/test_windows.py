@@ -53,11 +53,11 @@ from wire.clients import comes_true
 from wire.provider import Call, Provider
 from wire.runs import KEY, Watch, labeling, process, row_file, running
 
-LIMIT = 1450
-"""Tokens in which edition 1 has about a dozen sentences of :func:`long_row` in a prompt."""
+LIMIT = 2050
+"""Tokens in which there are about a dozen sentences of :func:`long_row` in a prompt."""
 
 
-PINNED = ["0af", "1n", "1at", "1ax"]
+PINNED = ["0ai", "1t", "1ax"]
 """The last sentences of its windows."""
 
 
@@ -107,7 +107,7 @@ def label(
     **options: Any,
 ) -> list[Outcome]:
     """A run with windows."""
-    given: dict[str, Any] = {"max_input_tokens": LIMIT, "concurrency": 1, "edition": 1, **options}
+    given: dict[str, Any] = {"max_input_tokens": LIMIT, "concurrency": 1, **options}
     kept = MemoryStore() if store is None else store
     return list(iter_labels(rows, judge=judge, store=kept, **given))
 
@@ -252,9 +252,7 @@ def test_a_document_is_cut_between_sentences_and_keeps_its_index() -> None:
 
 def test_the_rules_of_cutting_are_those_of_their_version() -> None:
     """Whoever changes where records are cut counts the version up, or every window is paid anew."""
-    asked = label_tasks(CountingJudge(), LabelOptions(edition=1)).task(
-        to_example(long_row(), "here")
-    )
+    asked = label_tasks(CountingJudge(), LabelOptions()).task(to_example(long_row(), "here"))
     found = cut(asked, ContextBudget(LIMIT, LIMIT))
     assert found is not None
     ends = [part.example.document_keys()[-1] for part in found.parts]
@@ -374,7 +372,7 @@ def test_a_run_that_is_killed_between_windows_loses_none_that_was_stored(
     tmp_path: Path, labeler_command: Command
 ) -> None:
     """The next one buys the one that was on its way, and those after it."""
-    rows, more = row_file(tmp_path, [long_row()]), ("--max-input-tokens", LIMIT, "--edition", 1)
+    rows, more = row_file(tmp_path, [long_row()]), ("--max-input-tokens", LIMIT)
     with Provider(["ok", "ok", "hang"]) as provider:
         asking = process(labeling(provider, rows, *more, "--concurrency", "1"))
         with running(asking, tmp_path) as first:
@@ -422,7 +420,7 @@ def test_a_fatal_error_waits_for_a_label_that_is_being_merged() -> None:
 
     rows = [long_row(), short_row(1), short_row(2)]
     seen: list[Outcome] = []
-    options: dict[str, Any] = {"max_input_tokens": LIMIT, "concurrency": 1, "edition": 1}
+    options: dict[str, Any] = {"max_input_tokens": LIMIT, "concurrency": 1}
     with pytest.raises(FatalJudgeError, match="not valid"):
         seen.extend(iter_labels(rows, judge=CountingJudge(expiring), store=SlowMerges(), **options))
     assert [outcome.id for outcome in seen] == ["long-0", "short-1"]
@@ -579,7 +577,6 @@ def test_votes_may_be_windowed() -> None:
         votes=votes,
         store=MemoryStore(),
         max_input_tokens=LIMIT,
-        edition=1,
         concurrency=1,
     )
     found = list(run)
@@ -609,7 +606,6 @@ def test_batches_hold_windows_and_labeling_merges_them(tmp_path: Path) -> None:
             batches=service,
             store=tmp_path,
             max_input_tokens=LIMIT,
-            edition=1,
         )
         assert done.lines > 3
         waiting = label([long_row()], judge, tmp_path)
@@ -629,7 +625,6 @@ def test_batches_hold_windows_and_labeling_merges_them(tmp_path: Path) -> None:
             batches=OpenAIBatches(api_key=KEY, base_url=provider.url),
             store=tmp_path,
             max_input_tokens=LIMIT,
-            edition=1,
         )
         assert (again.batch, again.left_out) == (None, {"stored": 1})
 
@@ -654,8 +649,6 @@ def test_an_estimate_counts_what_a_run_then_sends(
             provider.url,
             "--max-input-tokens",
             LIMIT,
-            "--edition",
-            1,
         )
         code, out, _ = labeler_command("estimate", *options, "--json")
         counts = json.loads(out)["rows"]
@@ -675,9 +668,7 @@ def test_an_estimate_names_the_rows_that_go_in_windows(
 ) -> None:
     """And tells a row that windows do not help."""
     rows = row_file(tmp_path, [long_row(), long_row(1, response="It is so. " * 3000)])
-    _, out, _ = labeler_command(
-        "estimate", rows, "--model", "m", "--max-input-tokens", LIMIT, "--edition", 1
-    )
+    _, out, _ = labeler_command("estimate", rows, "--model", "m", "--max-input-tokens", LIMIT)
     assert "in windows" in out
     assert f"of at most {LIMIT:,} tokens, of too long rows: 'long-0'" in out
     assert "too_long 1" in out
@@ -687,11 +678,11 @@ def test_a_run_of_the_command_merges_windows(labeler_command: Command, tmp_path:
     """And says how many rows have a label, not how many windows."""
     rows = row_file(tmp_path, [long_row(), short_row()])
     code, out, err = labeler_command(
-        "label", rows, "--judge", "embedded", "--max-input-tokens", LIMIT, "--edition", 1
+        "label", rows, "--judge", "embedded", "--max-input-tokens", LIMIT
     )
     assert code == 0
     assert [json.loads(line)["kind"] for line in out.splitlines()] == ["label"] * 2
-    assert err.startswith("2 labeled by embedded/lexical-2")
+    assert err.startswith("2 labeled by embedded/lexical/1")
 
 
 # -- scale
@@ -720,7 +711,7 @@ def test_a_huge_document_passes_through_everything(
     """
     rows = row_file(tmp_path, [huge_row(sentences)])
     assert rows.stat().st_size > 500 * sentences
-    window = () if limit is None else ("--max-input-tokens", limit, "--edition", 1)
+    window = () if limit is None else ("--max-input-tokens", limit)
     labeled = labeler_command("label", rows, "--judge", "embedded", *window, "-o", "one.jsonl")
     assert labeled[0] == 0
     found = only_record(list(labeler.read_labels("one.jsonl")))

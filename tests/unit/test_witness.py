@@ -59,7 +59,7 @@ def test_a_witness_is_a_label_of_the_same_sentences_next_to_the_file(labels: Pat
     (kept,) = read_outcomes(path)
     assert isinstance(kept, LabelRecord)
     assert (kept.signature.judge, kept.signature.splitter) == ("embedded", "given/1")
-    assert kept.signature.model == "lexical-2"
+    assert kept.signature.model == "lexical/1"
     assert kept.example.response == ODD.example.response
     before = path.stat().st_mtime_ns, path.read_bytes()
     audited(labels)

@@ -107,7 +107,7 @@ def changes(change: Callable[[Json], object]) -> Behavior:
     """The server sends a good completion object, after ``change`` was done to it."""
 
     async def behave(call: Call, wire: Wire) -> None:
-        value = _completed(call, wire, json.dumps(label_for(call)))
+        value = _completed(call, wire, json.dumps(written(call, label_for(call))))
         change(value)
         await wire.complete(call, value)
 

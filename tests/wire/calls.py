@@ -11,18 +11,15 @@ from functools import cached_property
 from typing import Any, Final
 from urllib.parse import unquote
 
-from labeler.judges.terse import SHORT
-
 Json = dict[str, Any]
 
-_LONG = {short: name for name, short in SHORT.items()}
 COMPLETIONS: Final = "/v1/chat/completions"
 EMBEDDINGS: Final = "/v1/embeddings"
 
 _BLOCK = re.compile(r"^BEGIN (\w+) (\w+)\n(.*?)\n?^END \1 \2$", re.DOTALL | re.MULTILINE)
 _AFTER = {"HISTORY", "TOOL_OUTPUTS", "REFERENCE", "RESPONSE"}
 _SHORT = 8
-"""Digits of a marker of version 2."""
+"""Digits of the marker of a label's prompt."""
 _ITEM = re.compile(r"(/v1/(?:files|batches|models)/)([^/]+)(.*)")
 
 
@@ -96,8 +93,7 @@ class Call:
         """The properties of the schema that the answer must have, under their long names."""
         declared = self.body.get("response_format", {}).get("json_schema", {})
         schema = declared.get("schema") or json.loads(self.schema_text or "{}")
-        properties: Json = schema.get("properties", {})
-        return {_LONG.get(name, name): value for name, value in properties.items()}
+        return schema.get("properties", {})  # type: ignore[no-any-return]
 
     @cached_property
     def data(self) -> dict[str, list[Json]]:
@@ -115,8 +111,8 @@ class Call:
     def identity(self) -> str:
         """Whose record it is: the fence marker of its data, else a digest of the whole request.
 
-        A re-ask has the identity of the record that it is about. Markers of version 2 do not depend
-        on the response, so its digest follows.
+        A re-ask has the identity of the record that it is about. The marker of a label's prompt
+        does not depend on the response, so its digest follows.
         """
         if self._blocks:
             marker = self._blocks[0][1]
@@ -195,29 +191,7 @@ def label_for(call: Call) -> Json:
 
 def written(call: Call, label: Json) -> Json:
     """A label in the form that the schema of a call asks for."""
-    if '"by"' in call.schema_text:
-        short: Json = terse(label)
-        return short
     return decided(label) if '"decision"' in call.schema_text else label
-
-
-def terse(value: Any) -> Any:
-    """A label, or a part of one, with short names and joined keys, and without what they say."""
-    if isinstance(value, dict):
-        return {
-            SHORT.get(name, name): _joined(part) if _is_of_keys(name) else terse(part)
-            for name, part in value.items()
-            if name not in {"fully_supported", "verdict"}
-        }
-    return [terse(one) for one in value] if isinstance(value, list) else value
-
-
-def _is_of_keys(name: str) -> bool:
-    return name.endswith(("_keys", "_without_claims"))
-
-
-def _joined(keys: list[str]) -> str:
-    return " ".join(keys) or "none"
 
 
 def decided(label: Json) -> Json:

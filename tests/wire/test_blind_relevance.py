@@ -58,12 +58,11 @@ def require_blind(calls: list[Call], retrievals: int, responses: int) -> None:
     assert not any(b"RESPONSE" in call.raw for call in calls if asks_relevance(call))
 
 
-@pytest.mark.parametrize("prompt", ["v1", "v2"])
 @pytest.mark.parametrize("profile", ["trace", "claims", "reference"])
-def test_no_request_about_relevance_shows_a_response(profile: str, prompt: str) -> None:
+def test_no_request_about_relevance_shows_a_response(profile: str) -> None:
     """And none about a response asks for relevance."""
     with Provider() as provider:
-        found = records(judged(provider, rows(4), profile=profile, prompt=prompt))
+        found = records(judged(provider, rows(4), profile=profile))
     require_blind(provider.calls, 4, 12)
     assert len(found) == 12
     named = {(record.example.question, record.label.all_relevant_sentence_keys) for record in found}
@@ -147,39 +146,6 @@ def test_rows_of_a_refused_retrieval_wait_for_no_batch(tmp_path: Path, long: boo
     assert done.left_out == {"failed before": 3}
     failed = [one for one in found if isinstance(one, LabelFailure)]
     assert [one.message.count("only on request") for one in failed] == [1, 1, 1]
-
-
-@pytest.mark.parametrize("batch", [False, True])
-def test_a_request_shows_the_added_document_alone(tmp_path: Path, batch: bool) -> None:
-    """Online and in a batch, as often as the estimate says; then nothing is asked."""
-    before = rows(1)
-    given = [
-        {**one, "id": f"x{one['id']}", "documents": [*one["documents"], "ADDED is red."]}
-        for one in before
-    ]
-    with Provider() as provider:
-        options: dict[str, Any] = {"relevance": "blind", "store": tmp_path}
-        options["judge"] = labeler.OpenAIJudge("m", api_key=KEY, base_url=provider.url)
-        labeler.label(before, **options)
-        options["extend_retrieval"] = True
-        asked = labeler.estimate(
-            [*before, *given], **{**options, "judge": None}, model="m", base_url=provider.url
-        )
-        provider.calls.clear()
-        for _ in range(2 * batch):
-            service = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=brief)
-            labeler.submit_batch(given, batches=service, **options)
-            labeler.collect_batches(service, tmp_path, waiting=Waiting(sleep=brief))
-        found = labeler.label(given, **options)
-        calls = provider.batch_lines if batch else provider.calls
-        again = labeler.label(given, **options)
-    assert not (batch and provider.calls)
-    assert asked.profiles == {"retrieval": 1, "trace": ANSWERS}
-    require_blind(calls, 1, ANSWERS)
-    [one] = [call for call in calls if asks_relevance(call)]
-    assert [line["text"] for line in one.data["DOCUMENTS"]] == ["ADDED is red."]
-    assert all(one.retrieval and one.retrieval.extends for one in records(list(found)))
-    assert (list(again), again.cost.requests) == (list(found), 0)
 
 
 def test_a_killed_run_goes_on(tmp_path: Path) -> None:

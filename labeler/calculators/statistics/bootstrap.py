@@ -15,7 +15,6 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,9 +34,6 @@ from labeler.calculators.statistics.small_samples import (
     quantile_of,
     skewed_ends,
 )
-
-if TYPE_CHECKING:
-    from labeler.calculators.statistics.intervals import Groups
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -107,33 +103,10 @@ def units_of(
     top, bottom = (np.asarray(part, dtype=np.float64) for part in (numerators, denominators))
     if groups is not None:
         top, bottom = _pair_sums(top, bottom, group_numbers(groups))
-    return _counted(top, bottom)
-
-
-def counted_units(values: Floats, counts: NDArray[np.int64], groups: Groups | None) -> Units:
-    """Return the units of sorted distinct values with their counts, and of groups of records."""
-    ones = np.ones(len(values))
-    if groups is None:
-        return Units(values, ones, counts)
-    top, bottom = _pair_sums(groups.values, np.ones(len(groups.values)), groups.numbers)
-    units = _counted(top, bottom)
-    return _merged(
-        np.concatenate([values, units.numerators]),
-        np.concatenate([ones, units.denominators]),
-        np.concatenate([counts, units.counts]),
-    )
-
-
-def _counted(top: Floats, bottom: Floats) -> Units:
     there = bottom > 0
-    return _merged(top[there], bottom[there], np.ones(int(there.sum()), np.int64))
-
-
-def _merged(top: Floats, bottom: Floats, counts: NDArray[np.int64]) -> Units:
     # numpy sorts and compares complex numbers as pairs.
-    pairs, places = np.unique(top + 1j * bottom, return_inverse=True)
-    totals = np.bincount(places, counts, len(pairs)).astype(np.int64)
-    return Units(pairs.real.copy(), pairs.imag.copy(), totals)
+    pairs, counts = np.unique(top[there] + 1j * bottom[there], return_counts=True)
+    return Units(pairs.real.copy(), pairs.imag.copy(), counts)
 
 
 def group_numbers(groups: Sequence[Hashable]) -> NDArray[np.int64]:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from typing_extensions import TypedDict
 
@@ -27,10 +27,7 @@ from labeler.calculators.statistics.small_samples import (
 from labeler.errors import UsageError
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from labeler.calculators.statistics.bootstrap import Units
+    pass
 
 RESAMPLES = 10_000
 LEVEL = 0.95
@@ -52,18 +49,6 @@ class Undefined:
     """
 
     reason: str
-
-
-class Groups(NamedTuple):
-    """Records that are resampled in groups.
-
-    Attributes:
-        values: finite, one per record.
-        numbers: number of each record's group.
-    """
-
-    values: NDArray[np.float64]
-    numbers: NDArray[np.int64]
 
 
 class BootstrapOptions(TypedDict):
@@ -151,37 +136,6 @@ def mean_interval(
     )
 
 
-def counted_mean_interval(
-    values: NDArray[np.float64],
-    counts: NDArray[np.int64],
-    groups: Groups | None = None,
-    *,
-    resamples: int = RESAMPLES,
-    level: float = LEVEL,
-    seed: int = 0,
-    bounded: bool = True,
-) -> Interval | None:
-    """Return :func:`mean_interval` of distinct values with their counts.
-
-    Args:
-        values: finite and distinct, in ascending order.
-        counts: number of records with each value; those of groups do not count.
-        groups: records that are resampled in groups; ``None`` if none are.
-        resamples: as for :func:`bootstrap_mean`.
-        level: as for :func:`bootstrap_mean`.
-        seed: as for :func:`bootstrap_mean`.
-        bounded: as for :func:`bootstrap_mean`.
-    """
-    check_options(resamples=resamples, level=level, seed=seed)
-    if bounded and groups is None and all(value in (0, 1) for value in values[:3].tolist()):
-        return wilson(float((values * counts).sum()), int(counts.sum()), level)
-    from labeler.calculators.statistics import bootstrap  # noqa: PLC0415 - loads numpy
-
-    units = bootstrap.counted_units(values, counts, groups)
-    suffix = "" if groups is None else _GROUPED
-    return _drawn(units, suffix, resamples, level, seed, bounded=bounded)
-
-
 def bootstrap_mean(
     values: Sequence[float],
     *,
@@ -256,7 +210,10 @@ def bootstrap_ratio(
     from labeler.calculators.statistics import bootstrap  # noqa: PLC0415
 
     units = bootstrap.units_of(numerators, denominators, groups)
-    return _drawn(units, suffix, resamples, level, seed, bounded=bounded)
+    found = bootstrap.interval_of(
+        units, resamples=resamples, level=level, seed=seed, bounded=bounded
+    )
+    return found and _interval(found[0], level, f"{found[1]}{suffix}")
 
 
 def _group_sums(
@@ -277,21 +234,6 @@ _GROUPED = "_groups"
 """Suffix of the method if whole groups are resampled."""
 _PLAIN = 1_000
 """Records up to which the interval without numpy is tried first."""
-
-
-def _drawn(
-    units: Units, suffix: str, resamples: int, level: float, seed: int, *, bounded: bool
-) -> Interval | None:
-    """Return the bootstrap interval of units; the suffix completes the name of the method."""
-    from labeler.calculators.statistics import bootstrap  # noqa: PLC0415 - loads numpy
-
-    found = bootstrap.interval_of(
-        units, resamples=resamples, level=level, seed=seed, bounded=bounded
-    )
-    if found is None:
-        return None
-    ends, method = found
-    return _interval(ends, level, f"{method}{suffix}")
 
 
 def _interval(ends: Ends, level: float, method: str) -> Interval:
@@ -402,22 +344,6 @@ class Intervals:
         low, width = _scale(range_)
         shares = values if (low, width) == (0, 1) else [(value - low) / width for value in values]
         found = mean_interval(shares, groups=groups, bounded=range_ is not None, **self._options)
-        return _on_scale(found, low, width)
-
-    def of_counted(
-        self,
-        values: NDArray[np.float64],
-        counts: NDArray[np.int64],
-        range_: Range,
-        groups: Groups | None = None,
-    ) -> Interval | None:
-        """Return the interval of the mean; see :func:`counted_mean_interval`."""
-        low, width = _scale(range_)
-        if groups is not None:
-            groups = groups._replace(values=(groups.values - low) / width)
-        found = counted_mean_interval(
-            (values - low) / width, counts, groups, bounded=range_ is not None, **self._options
-        )
         return _on_scale(found, low, width)
 
 

@@ -16,6 +16,7 @@ from labeler.data.corrections.correction import (
 )
 from labeler.data.corrections.file import current
 from labeler.data.corrections.majority import Majority, quoted
+from labeler.data.corrections.selection import LabelCounts, drawn_at_random
 from labeler.errors import UsageError
 from labeler.labels.answers import GPTLabelingOutput, in_order, judged_sentences, lowered
 from labeler.labels.contract import check_label
@@ -25,11 +26,10 @@ from labeler.labels.record import (
     LabelFailure,
     LabelRecord,
     Outcome,
-    ReplyFacts,
     label_key,
 )
 from labeler.labels.schemas import load_schema
-from labeler.labels.signature import Artifact, Signature, digest
+from labeler.labels.signature import JUDGED, Artifact, ReviewCounts, Signature, digest
 
 FACT = "corrections"
 """The sampling fact that marks a corrected label in its signature."""
@@ -75,6 +75,9 @@ class Applied:
 
     Attributes:
         fact: digest of the corrections in the signatures of corrected labels.
+        selections: how people selected the labels that they judged, by the printed signature of
+            the judge's labels; without signatures of which people judged no label.
+        rows: number of labels and failures.
         records: number of labels.
         changed: the labels that people changed.
         confirmed: number of labels that people judged and left unchanged.
@@ -83,6 +86,8 @@ class Applied:
     """
 
     fact: str
+    selections: Mapping[str, ReviewCounts] = field(default_factory=dict)
+    rows: int = 0
     records: int = 0
     changed: list[Change] = field(default_factory=list)
     confirmed: int = 0
@@ -93,6 +98,10 @@ class Applied:
     def by_field(self) -> Counter[str]:
         """The number of changed decisions by field."""
         return sum((Counter(c.differences.counts()) for c in self.changed), Counter[str]())
+
+    def signed(self, signature: Signature) -> Signature:
+        """Return the signature of a corrected label, from the judge's."""
+        return corrected_signature(signature, self.fact, self.selections.get(str(signature)))
 
     @property
     def annotators(self) -> tuple[str, ...]:
@@ -122,12 +131,17 @@ def apply_corrections(
         >>> len(list(corrected)), len(applied.changed)
         (14, 0)
     """
-    last = current(corrections)
-    labels = labels_by_key(outcomes(), {correction.key for correction in last})
-    counted, ignored = _split(last, labels)
-    applied = Applied(corrections_digest(each for some in counted.values() for each in some))
-    applied.used = sum(map(len, counted.values()))
-    applied.ignored = ignored
+    events = tuple(corrections)
+    last = current(events)
+    keys = {correction.key for correction in last}
+    counts = LabelCounts(keys)
+    counted, ignored = _split(last, labels_by_key(counts.watch(outcomes()), keys))
+    applied = Applied(
+        corrections_digest(each for some in counted.values() for each in some),
+        selections=counts.selections(counted, drawn_at_random(events)),
+        used=sum(map(len, counted.values())),
+        ignored=ignored,
+    )
     return applied, _applied(outcomes(), counted, applied)
 
 
@@ -200,12 +214,13 @@ def _applied(
 ) -> Iterator[Outcome]:
     changed: set[str] = set()
     for outcome in outcomes:
+        applied.rows += 1
         if isinstance(outcome, LabelFailure):
-            yield _failure(outcome, applied.fact)
+            yield _failure(outcome, applied)
             continue
         applied.records += 1
         judged = counted.get(outcome.key, ())
-        made = corrected(outcome, judged, fact=applied.fact)
+        made = _corrected(outcome, usable(judged, outcome), applied.signed(outcome.signature))
         if judged and outcome.key not in changed:
             changed.add(outcome.key)
             _note(applied, outcome, made, judged)
@@ -228,36 +243,39 @@ def _note(
     applied.changed.append(Change(record.id, record.key, found, names, reasons))
 
 
-def _failure(failure: LabelFailure, fact: str) -> LabelFailure:
+def _failure(failure: LabelFailure, applied: Applied) -> LabelFailure:
     """Return a failure with the signature of corrected labels; it cannot be retried."""
     if failure.signature is None:
         return failure
-    signature = corrected_signature(failure.signature, fact)
+    signature = applied.signed(failure.signature)
     return failure.model_copy(update={"signature": signature, "key": None, "lasting": False})
 
 
-def corrected(
-    record: LabelRecord, corrections: Iterable[Correction], *, fact: str | None = None
-) -> LabelRecord:
+def corrected(record: LabelRecord, corrections: Iterable[Correction]) -> LabelRecord:
     """Return the label that most people agree on, decision by decision.
 
     A sentence is relevant, utilized or supported if more people say yes than no; on a tie the
     judge's verdict stays. The supporting keys are those that more than half of the people name who
     call the sentence supported and name keys; the judge decides ties. If nobody names keys, the
-    judge's stay. The label has the profile ``trace``, because claims are not corrected.
+    judge's stay. The label has the profile ``trace``, because claims are not corrected. It keeps
+    the facts of the judge's reply.
 
     Args:
         record: the judge's label.
         corrections: corrections of any labels; each person's latest on this label counts.
-        fact: digest of the corrections in the signature, equal for all labels of a file; by default
-            that of this record's corrections.
 
     Raises:
         UsageError: the label is corrected already.
     """
     judged = usable(corrections, record)
-    fact = corrections_digest(each for each, _ in judged) if fact is None else fact
-    signature = corrected_signature(record.signature, fact)
+    fact = corrections_digest(each for each, _ in judged)
+    return _corrected(record, judged, corrected_signature(record.signature, fact))
+
+
+def _corrected(
+    record: LabelRecord, judged: Sequence[tuple[Correction, Judgement]], signature: Signature
+) -> LabelRecord:
+    """Return the label that most people agree on, with its signature."""
     key = label_key(record.example, signature)
     if not judged:
         return _kept(record, key, signature)
@@ -271,7 +289,8 @@ def corrected(
         label=checked.label,
         violations=checked.violations,
         signature=signature,
-        reply=ReplyFacts(attempts=0, labeler_version=record.reply.labeler_version),
+        # The answering model is in it: without, corrected labels would be summarized apart.
+        reply=record.reply,
         not_measured=record.not_measured,
     )
 
@@ -309,8 +328,15 @@ def _reviewed(
     return kept.model_copy(update=facts)
 
 
-def corrected_signature(signature: Signature, fact: str) -> Signature:
+def corrected_signature(
+    signature: Signature, fact: str, selection: ReviewCounts | None = None
+) -> Signature:
     """Return the signature of a corrected label.
+
+    Args:
+        signature: the signature of the judge's label.
+        fact: digest of the corrections.
+        selection: how people selected the labels that they judged, in a file with such labels.
 
     Raises:
         UsageError: it is the signature of a corrected label already.
@@ -320,9 +346,10 @@ def corrected_signature(signature: Signature, fact: str) -> Signature:
             "the labels are corrected already (their signature says "
             f"{FACT}:{signature.sampling[FACT]!s:.40}); apply corrections to the judge's own labels"
         )
+    facts = {FACT: fact} if selection is None else {FACT: fact, JUDGED: str(selection)}
     return signature.model_copy(
         update={
-            "sampling": {**signature.sampling, FACT: fact},
+            "sampling": {**signature.sampling, **facts},
             "response_schema": _trace_schema(signature.response_schema),
         }
     )

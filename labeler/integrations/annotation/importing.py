@@ -115,8 +115,7 @@ def import_answers(
                 corrections.append(convert(answer, names=names or {}))
             except Unreadable as fault:
                 imported.ignored.append(f"{item.where}: {fault}")
-        for read, is_dated in sorted(corrections, key=lambda pair: _time(pair[0])):
-            correction = history.with_queue(read)
+        for correction, is_dated in sorted(corrections, key=lambda pair: _time(pair[0])):
             status = history.status(correction, is_dated=is_dated)
             if status == "new":
                 history.add(correction)
@@ -197,16 +196,6 @@ class _History:
         # A withdrawn answer is still known: the same answer again is nothing new.
         if event.source == self._source and not event.withdrawn:
             self._last_from_tool[person] = event
-
-    def with_queue(self, correction: Correction) -> Correction:
-        """Return a correction, in the random sample if the person's earlier one is.
-
-        Otherwise the sample would lose the records that people judged again.
-        """
-        last = self._last.get((correction.key, correction.annotator))
-        if last is None or last.queue != "random":
-            return correction
-        return correction.model_copy(update={"queue": "random"})
 
     def status(self, correction: Correction, *, is_dated: bool) -> Literal["new", "known", "older"]:
         """Compare a correction with the person's earlier ones."""

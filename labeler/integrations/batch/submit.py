@@ -127,8 +127,7 @@ async def _submit(
     *,
     notice: Callable[[str], object],
 ) -> Submission:
-    hidden = not selection.shows_conversation
-    repeated = count_rows(rows, selection.needs, hides_conversation=hidden).repeated
+    repeated = count_rows(rows, selection.needs).repeated
     for text in rows.notices.values():
         notice(text)
     with locked(store):
@@ -186,7 +185,6 @@ class _Selection:
         self.needs = how.needs
         self.modes = set[str]()
         """Output modes of the requests."""
-        self.shows_conversation = how.prompt.shows_conversation
         self._seen: set[str] = set()
         self._leases: list[Lease] = []
 

@@ -92,7 +92,7 @@ def questions_key(example: KeyedExample, signature: Signature) -> str:
     Returns:
         64 hexadecimal digits.
     """
-    seen = shown(example)["response"]
+    seen = shown(example).get("response", [])
     return digest({"questions_for": seen, "signature": signature.facts()})
 
 

@@ -1,4 +1,4 @@
-"""Parts labeled by actors of Ray Data, and files counted by tasks; the only module that uses Ray.
+"""Parts labeled by actors of Ray Data; the only module that uses Ray.
 
 If the variable ``RAY_ADDRESS`` names a cluster, its machines do the work. Otherwise Ray is started
 here, with one process for each worker and a new token, and stopped after the run. Ray's usage
@@ -12,15 +12,12 @@ import os
 import re
 import secrets
 import tempfile
-from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
-from labeler.calculators.column_summary import SummaryRequest
 from labeler.errors import FatalJudgeError, UsageError
-from labeler.integrations.ray.counting import CountReport, FileTask, count_report
 from labeler.integrations.ray.parts import InputPart
 from labeler.integrations.ray.quotas import Quotas, QuotaServer, Spending
 from labeler.integrations.ray.worker import PartReport, Work, Worker
@@ -44,16 +41,12 @@ except ImportError as missing:
         "machine, without --engine"
     ) from missing
 
-T = TypeVar("T")
-
 _DEAD_WORKERS = "dead"
 """The ending of a report on the spending of workers that died."""
 _ERROR_LINE = re.compile(r"^[\w.]*(?:Error|Exception|Exit)\b.*", re.MULTILINE)
 _MOST_BLOCKS = 2000
 _STDERR = 2
 _LOG_LEVEL_LINE = b"Set ray log level"
-_QUEUED_PER_WORKER = 4
-"""Files for each worker that are counted or queued before the oldest counts are awaited."""
 
 
 def label_on_ray(
@@ -92,25 +85,6 @@ def label_on_ray(
                 doubtful=final.doubtful - reported.doubtful,
                 ending=_DEAD_WORKERS,
             )
-
-
-def count_on_ray(
-    asked: SummaryRequest, files: Sequence[FileTask], workers: int
-) -> Generator[CountReport, None, None]:
-    """Count label files with Ray tasks; see :data:`~labeler.integrations.ray.counting.CountEngine`.
-
-    Raises:
-        FatalJudgeError: Ray failed.
-    """
-    with _cluster(workers), _translated_errors():
-        count, shared = ray.remote(num_cpus=1)(count_report), ray.put(asked)
-        queued: deque[Any] = deque()
-        for number, file in enumerate(files):
-            queued.append(count.remote(file, shared, number))
-            if len(queued) >= _QUEUED_PER_WORKER * workers:
-                yield ray.get(queued.popleft())
-        while queued:
-            yield ray.get(queued.popleft())
 
 
 def processor_count() -> int:

@@ -6,21 +6,17 @@ import json
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import cast
 
-from labeler.data.label_files import is_index
 from labeler.errors import UsageError
-from labeler.integrations.batch.folder import PendingKeys
 from labeler.integrations.ray.filesystem import Folder, open_folder, put_bytes
 from labeler.integrations.ray.parts import (
     PART_ROWS,
     InputPart,
     input_files,
     parts_of_file,
-    read_part,
 )
 from labeler.integrations.ray.quotas import BUDGET
-from labeler.integrations.ray.shards import find_overlapping, record_size, stores_of
+from labeler.integrations.ray.shards import find_overlapping, record_size
 from labeler.integrations.ray.worker import (
     FAILED,
     OPEN,
@@ -29,13 +25,9 @@ from labeler.integrations.ray.worker import (
     Work,
     count_existing,
     judge_retrievals,
-    rows_of,
 )
-from labeler.labeling.cache import LabelCache
-from labeler.labeling.options import BLIND, LabelOptions
-from labeler.labeling.stored_editions import require_edition
+from labeler.labeling.options import BLIND
 from labeler.labeling.tasks import LabelTasks, label_tasks
-from labeler.store.protocol import LabelStore
 
 MANIFEST = "_labeling.json"
 """The file next to the partitions that holds the configuration; Parquet readers ignore it."""
@@ -114,11 +106,7 @@ def plan(inputs: Iterable[str], work: Work, part_rows: int = PART_ROWS) -> Plan:
     parts = [part for file in files for part in parts_of_file(file, part_rows, work.columns)]
     _require_own_names(parts)
     judge = work.judge()
-
-    def tasks_of(options: LabelOptions) -> list[LabelTasks]:
-        return [label_tasks(judge, options)]
-
-    [tasks] = tasks_of(work.options)
+    tasks = label_tasks(judge, work.options)
     if work.limits.budget is not None:
         # Judges without this method have no costs to bound.
         getattr(judge, "require_bounds", lambda: None)()
@@ -127,12 +115,6 @@ def plan(inputs: Iterable[str], work: Work, part_rows: int = PART_ROWS) -> Plan:
     _require_planned(work.output, parts, found)
     done = {name: next(iter(ends)) for name, ends in found.items() if _is_done(ends, work)}
     left = [part for part in parts if part.name not in done]
-    if left:
-        rows = rows_of(read_part(left[0]), left[0], work)
-        with stores_of(work.store, left[0].name) as stored:
-            cache = LabelCache(cast("LabelStore", stored), batch_of=PendingKeys(work.store))
-            total = sum(part.rows for part in left)
-            require_edition(work.options, rows, tasks_of, cache, total=total)
     _require_same(folder, work.output, _configuration(work, tasks, part_rows), empty=not found)
     labeled, unread = find_overlapping(left, parts, work.store, part_rows)
     if left:
@@ -149,9 +131,7 @@ def _configuration(work: Work, tasks: LabelTasks, part_rows: int) -> dict[str, o
         prompts.append(tasks.where_referenced)
     if tasks.relevance:
         prompts.append((tasks.relevance.prompt, tasks.relevance.schema))
-    extends = {"extend_retrieval": True} if work.options.extend_retrieval else {}
     return {
-        **extends,
         "format": 1,
         "part_rows": part_rows,
         "judge": spec.judge,
@@ -199,7 +179,7 @@ def _partitions(names: Iterable[str]) -> dict[str, set[str]]:
     """Return the parts that have partitions, each with the suffixes of its partitions."""
     found: dict[str, set[str]] = {}
     for name in names:
-        if name.startswith(".") or is_index(name):
+        if name.startswith("."):
             continue
         for ending in (OPEN, FAILED, WHOLE):
             if name.endswith(ending):

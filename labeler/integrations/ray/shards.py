@@ -30,24 +30,34 @@ _MOST_OVERLAPPING = 64
 _LOCK_TIMEOUT = 2.0
 
 
-class StoresRead(Closing):
-    """Several label stores as one that is only read; folders without a store are left out.
+class ShardStore(Closing):
+    """Saves to the store of one part, and also reads the label store and stores of other parts.
+
+    The store of a part has the part's name: any worker that labels it, also after a crash, finds
+    the labels that were paid for.
 
     Args:
-        folders: the stores. If machines have their own disks, some may be on another one.
-        passed_over: errors of stores that are left out as well.
+        store: folder of the label store; it need not hold labels itself.
+        part: the part's name.
+        overlapping: names of other parts whose stores are read too.
+
+    Raises:
+        UsageError: the path cannot be a store's.
+        StoreError: a store cannot be read or written, or was tampered with.
     """
 
-    def __init__(
-        self, folders: Iterable[Path], *passed_over: type[Exception], lock_timeout: float = 30.0
-    ) -> None:
+    def __init__(self, store: Path, part: str, overlapping: Iterable[str] = ()) -> None:
+        create_private(store)
+        create_private(store / FOLDER)
+        folders = [store, *(store / FOLDER / name for name in overlapping)]
         with ExitStack() as opened:
-            self._read: list[DiskStore] = []
-            for one in folders:
-                if is_store(one):
-                    with suppress(*passed_over):
-                        store = DiskStore(one, create=False, lock_timeout=lock_timeout)
-                        self._read.append(opened.enter_context(store))
+            others = [
+                opened.enter_context(DiskStore(one, create=False))
+                for one in folders
+                if is_store(one)
+            ]
+            self._shard = opened.enter_context(DiskStore(store / FOLDER / part))
+            self._read = [self._shard, *others]
             self._opened = opened.pop_all()
 
     def get(self, key: str) -> AnyRecord | None:
@@ -73,34 +83,6 @@ class StoresRead(Closing):
     def close(self) -> None:
         """Make everything durable and release the files; calling it again has no effect."""
         self._opened.close()
-
-
-class ShardStore(StoresRead):
-    """Saves to the store of one part, and also reads the label store and stores of other parts.
-
-    The store of a part has the part's name: any worker that labels it, also after a crash, finds
-    the labels that were paid for.
-
-    Args:
-        store: folder of the label store; it need not hold labels itself.
-        part: the part's name.
-        overlapping: names of other parts whose stores are read too.
-
-    Raises:
-        UsageError: the path cannot be a store's.
-        StoreError: a store cannot be read or written, or was tampered with.
-    """
-
-    def __init__(self, store: Path, part: str, overlapping: Iterable[str] = ()) -> None:
-        create_private(store)
-        create_private(store / FOLDER)
-        super().__init__([store, *(store / FOLDER / name for name in overlapping)])
-        try:
-            self._shard = self._opened.enter_context(DiskStore(store / FOLDER / part))
-        except BaseException:
-            self.close()
-            raise
-        self._read.insert(0, self._shard)
 
     def put(self, record: AnyRecord) -> Future[bool]:
         """Save a record to the part's store."""
@@ -213,13 +195,6 @@ def labels_stored(store: Path, parts: Iterable[str]) -> int:
         ):
             count += len(one)
     return count
-
-
-def stores_of(store: Path, part: str) -> StoresRead:
-    """Open a label store, the store of a part, and those of some other parts for reading."""
-    others = sorted(part_stores(store) - {part})[:_MOST_OVERLAPPING]
-    folders = [store, *(store / FOLDER / name for name in (part, *others))]
-    return StoresRead(folders, LabelerError, lock_timeout=_LOCK_TIMEOUT)
 
 
 def part_stores(store: Path) -> set[str]:

@@ -11,14 +11,15 @@ another number. A claim that is neither supported nor contradicted is neutral.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from labeler.judges.embedded.index import DocumentIndex
-from labeler.judges.embedded.scoring import Scores
+from labeler.judges.embedded.plain_text import plain, plain_sentence
+from labeler.judges.embedded.probabilities import Scores
 from labeler.judges.embedded.support import SAME_STATEMENT, Evidence, compare
 from labeler.labels.answers import (
     ClaimsLabelingOutput,
@@ -41,9 +42,8 @@ from labeler.sentences.words import (
     surface_words,
 )
 
-Plain = Callable[[str], str]
-"""Returns a text as it is compared."""
-
+THRESHOLD = 0.55
+"""Lowest lexical score of an entailed claim."""
 MIN_WORDS = 3
 """Content words of a clause at least; a shorter one joins the previous clause."""
 MOST_CLAUSES = 8
@@ -57,9 +57,6 @@ def with_claims(
     output: type[GPTLabelingOutput],
     example: KeyedExample,
     scores: Scores,
-    threshold: float,
-    *,
-    plain: Plain = str,
 ) -> GPTLabelingOutput:
     """Return the label in the requested profile; its existing fields stay unchanged.
 
@@ -67,13 +64,11 @@ def with_claims(
         label: a label of the profile ``trace``.
         output: the class of the requested label.
         example: the record.
-        scores: the scores behind the label.
-        threshold: lowest lexical score of an entailed claim.
-        plain: text as it is compared; claims keep theirs.
+        scores: the probabilities behind the label.
     """
     if not issubclass(output, ClaimsLabelingOutput):
         return label
-    claims = _ClaimLabeler(label, example, scores, threshold, plain)
+    claims = _ClaimLabeler(label, example, scores)
     if not issubclass(output, ReferenceLabelingOutput):
         return ClaimsLabelingOutput(
             **vars(label),
@@ -106,7 +101,7 @@ class Clause(NamedTuple):
     claim: Claim
 
 
-def clauses(sentence: Sentence, plain: Plain = str) -> list[Clause]:
+def clauses(sentence: Sentence) -> list[Clause]:
     """Split a sentence into clauses, in order.
 
     Only punctuation splits: a semicolon, or a comma with a conjunction. Without a parser, "Paris,
@@ -118,24 +113,23 @@ def clauses(sentence: Sentence, plain: Plain = str) -> list[Clause]:
     spans: list[tuple[int, int]] = []
     words = 0
     for (_, start), (end, _) in pairwise(joints):
-        more = len(_part(sentence, start, end, plain).claim.words)
+        more = len(_part(sentence, start, end).claim.words)
         if spans and (min(words, more) < MIN_WORDS or len(spans) == MOST_CLAUSES):
             spans[-1] = (spans[-1][0], end)
             words += more
         else:
             spans.append((start, end))
             words = more
-    parts = [_part(sentence, start, end, plain) for start, end in spans]
-    return parts if all(part.claim.words for part in parts) else [_whole(sentence, plain)]
+    parts = [_part(sentence, start, end) for start, end in spans]
+    return parts if all(part.claim.words for part in parts) else [_whole(sentence)]
 
 
-def _whole(sentence: Sentence, plain: Plain) -> Clause:
-    compared = replace(sentence, text=plain(sentence.text))
-    return Clause(sentence.text.strip(), read_claim(compared))
+def _whole(sentence: Sentence) -> Clause:
+    return Clause(sentence.text.strip(), read_claim(plain_sentence(sentence)))
 
 
-def _part(sentence: Sentence, start: int, end: int, plain: Plain) -> Clause:
-    return _whole(replace(sentence, text=sentence.text[start:end]), plain)
+def _part(sentence: Sentence, start: int, end: int) -> Clause:
+    return _whole(replace(sentence, text=sentence.text[start:end]))
 
 
 class _ClaimVerdict(NamedTuple):
@@ -161,8 +155,6 @@ class _ClaimLabeler:
     label: GPTLabelingOutput
     example: KeyedExample
     scores: Scores
-    threshold: float
-    plain: Plain
 
     @cached_property
     def response_without_claims(self) -> tuple[str, ...]:
@@ -183,7 +175,7 @@ class _ClaimLabeler:
         """Compare the response's claims with the documents and with the reference answer."""
         index = self._index_of(self._reference_sentences)
         for clause, found in self._response_verdicts():
-            compared = _judge(clause.claim, index, self.threshold)
+            compared = _judge(clause.claim, index)
             yield ComparedClaim(**self._fields(clause, found), reference_verdict=compared.verdict)
 
     def reference_claims(self) -> Iterator[ReferenceClaim]:
@@ -192,9 +184,9 @@ class _ClaimLabeler:
         for parts in self._reference.values():
             for text, claim in parts:
                 # No document sentence states that the documents lack something.
-                found = _judge(claim, self._documents, self.threshold)
+                found = _judge(claim, self._documents)
                 supporting = () if claim.is_meta else found.supporting
-                answered = _judge(claim, response, self.threshold).verdict
+                answered = _judge(claim, response).verdict
                 yield ReferenceClaim(
                     reference_sentence_key=claim.key,
                     claim=text,
@@ -214,16 +206,16 @@ class _ClaimLabeler:
 
     def _parts(self, sentence: Sentence, evidence: Evidence) -> list[Clause]:
         whole = evidence.kind == "meta"
-        return [_whole(sentence, self.plain)] if whole else clauses(sentence, self.plain)
+        return [_whole(sentence)] if whole else clauses(sentence)
 
     @cached_property
     def _reference(self) -> dict[str, list[Clause]]:
         """The clauses of each reference sentence that makes a claim, by its key."""
-        read = [_whole(sentence, self.plain).claim for sentence in self._reference_sentences]
+        read = [_whole(sentence).claim for sentence in self._reference_sentences]
         if all(claim.words <= EMPTY_TALK for claim in read):
             return {}
         return {
-            sentence.key: clauses(sentence, self.plain)
+            sentence.key: clauses(sentence)
             for sentence, claim in zip(self._reference_sentences, read, strict=True)
             if claim.words
         }
@@ -243,7 +235,7 @@ class _ClaimLabeler:
 
     @cached_property
     def _documents(self) -> DocumentIndex:
-        return DocumentIndex(self.example, self._words, self.plain)
+        return DocumentIndex(self.example, self._words)
 
     @cached_property
     def _evidence(self) -> DocumentIndex:
@@ -251,16 +243,16 @@ class _ClaimLabeler:
         evidence = with_conversation(self.example)
         if evidence is self.example:
             return self._documents
-        return DocumentIndex(evidence, self._words, self.plain)
+        return DocumentIndex(evidence, self._words)
 
     def _index_of(self, text: tuple[Sentence, ...]) -> DocumentIndex:
         """Index a text of the record other than its documents."""
         alone = self.example.model_copy(update={"documents": (text,)})
-        return DocumentIndex(alone, self._words, self.plain)
+        return DocumentIndex(alone, self._words)
 
     @cached_property
     def _question(self) -> set[str]:
-        asked = set(stems(surface_words(self.plain(self.example.question))))
+        asked = set(stems(surface_words(plain(self.example.question))))
         return asked - STOP_WORDS - SCAFFOLD
 
     @cached_property
@@ -268,7 +260,7 @@ class _ClaimLabeler:
         return frozenset(self.label.all_relevant_sentence_keys)
 
     def _in_evidence(self, claim: Claim) -> _ClaimVerdict:
-        return _judge(claim, self._evidence, self.threshold)
+        return _judge(claim, self._evidence)
 
     def _response_verdicts(self) -> Iterator[tuple[Clause, _ClaimVerdict]]:
         """Yield every claim of the response with the verdict of the documents."""
@@ -311,10 +303,10 @@ class _ClaimLabeler:
         }
 
 
-def _judge(claim: Claim, index: DocumentIndex, threshold: float) -> _ClaimVerdict:
+def _judge(claim: Claim, index: DocumentIndex) -> _ClaimVerdict:
     """Compare a claim with the sentences of a text."""
     evidence = compare(claim, index)
-    if evidence.closest and evidence.support >= threshold:
+    if evidence.closest and evidence.support >= THRESHOLD:
         return _ClaimVerdict("entailment", supporting=evidence.closest, support=evidence.support)
     return _unsupported(claim, evidence, index)
 

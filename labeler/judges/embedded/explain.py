@@ -1,4 +1,4 @@
-"""Explanations of scores, in a sentence or two.
+"""Explanations of probabilities, in a sentence or two.
 
 Documents and responses are untrusted text. Explanations quote only a few single words, each
 truncated, so they cannot carry markup, an instruction or a whole sentence.
@@ -7,7 +7,6 @@ truncated, so they cannot carry markup, an instruction or a whole sentence.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from labeler.judges.embedded.support import Evidence
 
@@ -16,39 +15,8 @@ QUOTED_LETTERS = 24
 NAMED_KEYS = 3
 
 
-class Measure(NamedTuple):
-    """The words for the numbers of one version of the judge.
-
-    Attributes:
-        one: the number of one response sentence.
-        several: several of them.
-        reach: what relevant document sentences reach, with a place for the threshold.
-    """
-
-    one: str
-    several: str
-    reach: str
-
-    def of_question(self) -> Measure:
-        """Return the words for relevance that was judged without a response."""
-        return self._replace(reach=self.reach.replace(" and the response", ""))
-
-
-SCORE = Measure(
-    "Lexical score",
-    "lexical scores",
-    # Stored labels have this spelling.
-    "{:.2f} on words shared with the question and the response, counting their neighbours",
-)
-PROBABILITY = Measure(
-    "Probability of support",
-    "probabilities of support",
-    "probability {:.2f} by words shared with the question and the response",
-)
-
-
-def explain_support(evidence: Evidence, threshold: float, measure: Measure = SCORE) -> str:
-    """Explain the support score of one response sentence."""
+def explain_support(evidence: Evidence, threshold: float) -> str:
+    """Explain the probability of support of one response sentence."""
     if evidence.kind == "empty":
         return "Not supported: the response claims nothing that documents could support."
     if evidence.kind == "general":
@@ -62,14 +30,12 @@ def explain_support(evidence: Evidence, threshold: float, measure: Measure = SCO
         _listed("Names not in any document", evidence.names),
         _listed("Numbers without a match in the closest sentences", evidence.numbers),
         "The closest sentence says the same but for a negation." if evidence.flipped else "",
-        f"{measure.one} {evidence.support:.2f}, {relation} the threshold {threshold:.2f}.",
+        f"Probability of support {evidence.support:.2f}, {relation} the threshold {threshold:.2f}.",
     ]
     return " ".join(filter(None, parts))
 
 
-def explain_overall(
-    evidence: Mapping[str, Evidence], supported: Sequence[str], measure: Measure = SCORE
-) -> str:
+def explain_overall(evidence: Mapping[str, Evidence], supported: Sequence[str]) -> str:
     """Explain the overall verdict by the number of supported sentences and the weakest others."""
     if all(found.kind == "empty" for found in evidence.values()):
         return "The response claims nothing that documents could support."
@@ -78,22 +44,30 @@ def explain_overall(
     if not weak:
         return counted
     lowest = _ranked({key: -value for key, value in weak.items()}, -1)
-    return f"{counted} Lowest {measure.several}: {lowest}."
+    return f"{counted} Lowest probabilities of support: {lowest}."
 
 
 def explain_relevance(
     scores: Mapping[str, float],
     threshold: float,
     unseen_question: Sequence[str],
-    measure: Measure = SCORE,
+    *,
+    of_response: bool,
 ) -> str:
-    """Explain the choice of relevant document sentences."""
+    """Explain the choice of relevant document sentences.
+
+    Args:
+        scores: their probabilities by key.
+        threshold: lowest probability of a relevant sentence.
+        unseen_question: words of the question that no document contains.
+        of_response: True if the words of a response counted, too.
+    """
     chosen = sum(value >= threshold for value in scores.values())
     if not scores:
         return "There are no document sentences."
     found = (
-        f"{chosen} of {len(scores)} document sentences reach {measure.reach.format(threshold)}; "
-        f"highest: {_ranked(scores)}."
+        f"{chosen} of {len(scores)} document sentences reach probability {threshold:.2f} by words "
+        f"shared with the question{' and the response' * of_response}; highest: {_ranked(scores)}."
     )
     missing = _listed("Words of the question in no document", unseen_question)
     return f"{found} {missing}".rstrip()

@@ -1,4 +1,4 @@
-"""Numbers that describe the sentences of a record, from which lexical-2 predicts."""
+"""Numbers that describe the sentences of a record, from which the judge predicts."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def describe(example: KeyedExample) -> Features:
     question = set(asked_stems) - STOP_WORDS
     empty = all(claim.words <= EMPTY_TALK for claim in claims)
     targets = [question] if empty else [claim.content for claim in claims]
-    index = DocumentIndex(example, question.union(*targets), plain)
+    index = DocumentIndex(example, question.union(*targets))
     places = [number for number, length in enumerate(index.lengths) for _ in range(length)]
     asked_best = max(index.coverage(question), default=0.0)
     evidence = {claim.key: EMPTY if empty else weigh(claim, index) for claim in claims}

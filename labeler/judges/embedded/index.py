@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cached_property, lru_cache
 from itertools import chain, pairwise
 from typing import NamedTuple
 
+from labeler.judges.embedded.plain_text import plain
 from labeler.sentences.example import KeyedExample
 from labeler.sentences.words import STOP_WORDS, stems, surface_words
 
@@ -39,12 +40,9 @@ class DocumentIndex:
     Args:
         example: the record.
         wanted: the words that are searched for.
-        plain: returns a text as it is compared.
     """
 
-    def __init__(
-        self, example: KeyedExample, wanted: set[str], plain: Callable[[str], str] = str
-    ) -> None:
+    def __init__(self, example: KeyedExample, wanted: set[str]) -> None:
         self.keys = example.document_keys()
         self.lengths = [len(document) for document in example.documents]
         self.sequences = [stems(surface_words(plain(s.text))) for s in example.document_sentences()]

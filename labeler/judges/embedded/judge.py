@@ -6,38 +6,19 @@ deterministic, fast and free: a baseline for other judges, and a way to run ever
 without cost. Claims are clauses, see ``labeler.judges.embedded.claims``. Each earlier turn and each
 tool output counts as one more document that may support a response.
 
-Two versions label: ``lexical-1`` by a rule whose scores are no probabilities, and ``lexical-2`` by
-calibrated probabilities. ``python benchmarks/judges.py`` prints the quality of both.
-
-The thresholds of ``lexical-1`` come from the 2,032 development rows of RAGBench that
-``labeler.judges.embedded.scoring`` describes. At the support threshold, the F1 of unsupported
-sentences and the F1 of non-adherent records are both within .015 of their best. The relevance
-threshold gives the right mean share of relevant sentences, the utilization threshold the best
-sentence F1. Those of ``lexical-2`` stand in its weights. Neither suits every data set;
-``labeler.judges.embedded.calibration`` finds the support threshold for your own labels.
+Its verdicts follow from calibrated probabilities, which a label stores. The thresholds stand in the
+weights and do not suit every data set: ``Labels.at`` moves them afterwards.
+``python benchmarks/judges.py`` prints the judge's quality.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Annotated
 
-from labeler.catalog import Catalog
-from labeler.errors import UsageError
-from labeler.judges.embedded.claims import Plain, with_claims, with_conversation
-from labeler.judges.embedded.explain import (
-    PROBABILITY,
-    SCORE,
-    Measure,
-    explain_overall,
-    explain_relevance,
-    explain_support,
-)
-from labeler.judges.embedded.plain_text import plain
-from labeler.judges.embedded.probabilities import probabilities
-from labeler.judges.embedded.scoring import Scores, score
+from labeler.judges.embedded.claims import with_claims, with_conversation
+from labeler.judges.embedded.explain import explain_overall, explain_relevance, explain_support
+from labeler.judges.embedded.probabilities import Scores, probabilities
 from labeler.judges.embedded.support import Evidence
 from labeler.judges.embedded.weights import load_weights
 from labeler.judges.judge import JudgeSpec
@@ -47,52 +28,17 @@ from labeler.labels.answers import GPTLabelingOutput, SentenceSupport, lowered
 from labeler.labels.record import ReplyFacts, SentenceScores
 from labeler.sentences.example import KeyedExample
 
-SUPPORT_THRESHOLD = 0.55
-RELEVANCE_THRESHOLD = 1.05
-UTILIZATION_THRESHOLD = 1.15
-
-
-@dataclass(frozen=True)
-class Version:
-    """One version of the embedded judge.
-
-    Attributes:
-        score: scores a record.
-        thresholds: support, relevance and utilization from which a score is positive.
-        plain: text as it is compared.
-        measure: words for its numbers in explanations.
-        not_measured: metrics that its labels say nothing about.
-    """
-
-    score: Callable[[KeyedExample], Scores]
-    thresholds: Callable[[], Sequence[float]]
-    plain: Plain = str
-    measure: Measure = SCORE
-    not_measured: tuple[str, ...] = ()
-
-
-VERSIONS: Catalog[Version] = Catalog("version of the embedded judge")
-VERSIONS.add(
-    "lexical-1",
-    Version(score, lambda: (SUPPORT_THRESHOLD, RELEVANCE_THRESHOLD, UTILIZATION_THRESHOLD)),
-)
-VERSIONS.add(
-    "lexical-2",
-    Version(
-        probabilities, lambda: load_weights().thresholds, plain, PROBABILITY, ("completeness",)
-    ),
-)
-NEWEST = "lexical-2"
+MODEL = "lexical/1"
+"""Version of the judge: another one may label otherwise."""
+NOT_MEASURED = ("completeness",)
+"""Metrics that its labels say nothing about."""
 
 
 class EmbeddedSpec(JudgeSpec):
-    """Identity of the embedded judge; a score at or above its threshold is positive."""
+    """Identity of the embedded judge."""
 
     judge: Annotated[str, InKey] = "embedded"
-    model: Annotated[str, InKey] = NEWEST
-    support_threshold: Annotated[float, InKey]
-    relevance_threshold: Annotated[float, InKey]
-    utilization_threshold: Annotated[float, InKey]
+    model: Annotated[str, InKey] = MODEL
 
 
 class EmbeddedJudge:
@@ -100,120 +46,89 @@ class EmbeddedJudge:
 
     The module's docstring describes its limits.
 
-    Args:
-        support_threshold: score from which a response sentence counts as supported; by default that
-            of the version, as for the others.
-        relevance_threshold: score from which a document sentence counts as relevant.
-        utilization_threshold: score from which a document sentence counts as utilized.
-        model: version, ``lexical-1`` or ``lexical-2``.
-
     Example:
-        >>> strict = labeler.EmbeddedJudge(support_threshold=0.9)
-        >>> found = labeler.label("examples/rows.jsonl", judge=strict, store=labeler.MemoryStore())
-        >>> found.check(adherence=0.9).passed
-        False
+        >>> judge = labeler.EmbeddedJudge()
+        >>> found = labeler.label("examples/rows.jsonl", judge=judge, store=labeler.MemoryStore())
+        >>> found.check(adherence=0.6).passed
+        True
     """
 
     answers = LABEL_KINDS | {"retrieval"}
 
-    def __init__(
-        self,
-        *,
-        support_threshold: float | None = None,
-        relevance_threshold: float | None = None,
-        utilization_threshold: float | None = None,
-        model: str = NEWEST,
-    ) -> None:
-        self._version = VERSIONS[model]
-        names = ("support_threshold", "relevance_threshold", "utilization_threshold")
-        given = (support_threshold, relevance_threshold, utilization_threshold)
-        chosen = {
-            name: float(default if value is None else value)
-            for name, value, default in zip(names, given, self._version.thresholds(), strict=True)
-        }
-        for name, value in chosen.items():
-            if not math.isfinite(value):
-                raise UsageError(f"{name} must be a finite number, got {value}")
-        self.spec = EmbeddedSpec.model_validate({"model": model, **chosen})
+    def __init__(self) -> None:
+        self.spec = EmbeddedSpec()
 
     async def label(self, task: Task) -> JudgeReply:
         """Judge one record, without errors or waits."""
-        example, version = task.example, self._version
-        scores = scored(example, version.score)
-        measure = version.measure if example.response else version.measure.of_question()
-        label = decide(example, scores, self.spec, measure)
+        example, thresholds = task.example, load_weights().thresholds
+        scores = scored(example)
+        label = decide(example, scores, thresholds)
         if isinstance(task.kind, LabelKind):
-            threshold = (
-                SUPPORT_THRESHOLD if scores.adherence is not None else self.spec.support_threshold
-            )
-            output = task.kind.profile.output
-            label = with_claims(label, output, example, scores, threshold, plain=version.plain)
+            label = with_claims(label, task.kind.profile.output, example, scores)
         return JudgeReply(
             answer=lowered(label, task.answer_type),
-            facts=ReplyFacts(served_model=self.spec.model, attempts=1),
+            facts=ReplyFacts(served_model=MODEL, attempts=1, thresholds=thresholds),
             scores=SentenceScores(
                 support={key: found.support for key, found in scores.evidence.items()},
                 relevance=scores.relevance,
                 utilization=scores.utilization,
                 adherence=scores.adherence,
             ),
-            not_measured=version.not_measured,
+            not_measured=NOT_MEASURED,
         )
 
     async def aclose(self) -> None:
         """Nothing to release."""
 
 
-def scored(example: KeyedExample, score: Callable[[KeyedExample], Scores]) -> Scores:
+def scored(example: KeyedExample) -> Scores:
     """Score a record; earlier turns and tool outputs support a response as documents do.
 
     They change neither relevance nor utilization.
     """
-    alone = score(example)
+    alone = probabilities(example)
     evidence = with_conversation(example)
     if evidence is example or not example.response:
         return alone
-    found = score(evidence)
+    found = probabilities(evidence)
     return alone._replace(evidence=found.evidence, adherence=found.adherence)
 
 
 def decide(
-    example: KeyedExample,
-    scores: Scores,
-    spec: EmbeddedSpec,
-    measure: Measure,
+    example: KeyedExample, scores: Scores, thresholds: Mapping[str, float]
 ) -> GPTLabelingOutput:
-    """Turn scores into a label that meets the contract."""
-    support = {
-        key: _supporting_keys(found, spec.support_threshold)
-        for key, found in scores.evidence.items()
-    }
+    """Turn probabilities into a label that meets the contract."""
+    least = thresholds["support"]
+    support = {key: _supporting_keys(found, least) for key, found in scores.evidence.items()}
     supported = [key for key, keys in support.items() if keys]
     named = {key for keys in support.values() for key in keys}
     return GPTLabelingOutput(
         relevance_explanation=explain_relevance(
-            scores.relevance, spec.relevance_threshold, scores.unseen_question, measure
+            scores.relevance,
+            thresholds["relevance"],
+            scores.unseen_question,
+            of_response=bool(example.response),
         ),
         all_relevant_sentence_keys=tuple(
-            key for key, value in scores.relevance.items() if value >= spec.relevance_threshold
+            key for key, value in scores.relevance.items() if value >= thresholds["relevance"]
         ),
-        overall_supported_explanation=explain_overall(scores.evidence, supported, measure),
+        overall_supported_explanation=explain_overall(scores.evidence, supported),
         # A response without sentences makes no claim, so it is not supported.
         overall_supported=bool(supported) and len(supported) == len(example.response),
         sentence_support_information=tuple(
             SentenceSupport(
                 response_sentence_key=key,
-                explanation=explain_support(scores.evidence[key], spec.support_threshold, measure),
+                explanation=explain_support(scores.evidence[key], least),
                 supporting_sentence_keys=keys,
                 fully_supported=bool(keys),
             )
             for key, keys in support.items()
         ),
-        # A supporting sentence counts as utilized, whatever its own score.
+        # A supporting sentence counts as utilized, whatever its own probability.
         all_utilized_sentence_keys=tuple(
             key
             for key, value in scores.utilization.items()
-            if value >= spec.utilization_threshold or key in named
+            if value >= thresholds["utilization"] or key in named
         ),
     )
 

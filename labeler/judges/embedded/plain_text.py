@@ -1,4 +1,4 @@
-"""The text of a sentence as lexical-2 compares it: without citation markers, numbers as digits.
+"""The text of a sentence as the judge compares it: without citation markers, numbers as digits.
 
 Documents and responses are read the same way, so that "twelve [3]" equals "12", "12,500" equals
 "12500", and a verbatim copy of a sentence equals it whatever it cites.

@@ -7,15 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import fmean
+from typing import NamedTuple
 
 from labeler.judges.embedded.features import describe
-from labeler.judges.embedded.scoring import Scores
-from labeler.judges.embedded.support import EMPTY, NO_SUPPORT
+from labeler.judges.embedded.support import EMPTY, NO_SUPPORT, Evidence
 from labeler.judges.embedded.weights import DIGITS, Linear, load_weights, log_odds
 from labeler.sentences.example import KeyedExample
 
 WEAKEST = 0.4
 """Part of the weakest sentence in the number that a record is judged by; the mean has the rest."""
+
+
+class Scores(NamedTuple):
+    """All probabilities of a record.
+
+    Attributes:
+        evidence: by key of the response sentence, in reading order.
+        relevance: by key of the document sentence, in reading order.
+        utilization: by key of the document sentence, in reading order.
+        unseen_question: words of the question that no document contains, as written.
+        adherence: probability that every response sentence is supported.
+    """
+
+    evidence: dict[str, Evidence]
+    relevance: dict[str, float]
+    utilization: dict[str, float]
+    unseen_question: tuple[str, ...]
+    adherence: float
 
 
 def probabilities(example: KeyedExample) -> Scores:

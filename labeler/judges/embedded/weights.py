@@ -1,4 +1,4 @@
-"""The shipped weights of lexical-2: four logistic models.
+"""The shipped weights: four logistic models.
 
 ``scripts/train_embedded.py`` writes them. They are numbers in JSON: reading runs no code.
 """
@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).parent / "lexical-2.json"
+FILE = Path(__file__).parent / "lexical.json"
 DIGITS = 4
 """Decimal places of a stored probability."""
 
@@ -33,13 +33,13 @@ class Linear:
 
 @dataclass(frozen=True)
 class Weights:
-    """All weights of lexical-2, and the thresholds that make verdicts of its probabilities."""
+    """All weights, and the thresholds that make verdicts of probabilities."""
 
     support: Linear
     adherence: Linear
     relevance: Linear
     utilization: Linear
-    thresholds: tuple[float, ...]
+    thresholds: dict[str, float]
     """Of support, relevance and utilization."""
 
 
@@ -52,7 +52,7 @@ def load_weights() -> Weights:
         adherence=_linear(stored["adherence"]),
         relevance=_linear(stored["relevance"]),
         utilization=_linear(stored["utilization"]),
-        thresholds=tuple(map(float, stored["thresholds"].values())),
+        thresholds=stored["thresholds"],
     )
 
 

@@ -127,11 +127,8 @@ class AttemptLog:
         if self.rejected is not None:
             rejected, self.rejected = self.rejected, None
             raise rejected
-        schema = self.task.schema
         answer, self.has_duplicates = parse_object(text)
-        plain: str | bytes = text
-        if schema.has_decisions and answer is not None:
-            plain = flat(answer, terse=schema.is_terse)
+        plain = text if answer is None else flat(answer)
         return _reader_of(self.task.answer_type).validate_json(plain, strict=strict)
 
     def check(self, answer: Frozen) -> None:
@@ -157,9 +154,7 @@ class AttemptLog:
         if rules is not None:
             return rules_again(self.violations, rules) if self.violations else NO_ANSWER
         if self.violations:
-            task = self.task
-            how = {"decisions": task.schema.has_decisions, "terse": task.schema.is_terse}
-            return complaint(self.violations, task.example, task.answer_type, **how)
+            return complaint(self.violations, self.task.example, self.task.answer_type)
         return NOT_A_LABEL
 
     def rejection(self, error: ValidationError) -> tuple[ObservedError, str]:

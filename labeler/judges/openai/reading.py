@@ -14,8 +14,6 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from labeler.judges.terse import spelled_out
-
 _THOUGHTS = tuple(
     (f"{start}{name}{end}", f"{start}/{name}{end}")
     for start, name, end in (
@@ -78,15 +76,12 @@ def parse_object(text: str) -> tuple[dict[str, Any] | None, bool]:
     return answer if isinstance(answer, dict) else None, has_duplicates
 
 
-def flat(answer: dict[str, Any], *, terse: bool = False) -> str | bytes:
-    """Return the JSON of an answer of a version 2 schema with the fields of its class.
+def flat(answer: dict[str, Any]) -> str | bytes:
+    """Return the JSON of an answer with the fields of its class.
 
-    A terse answer is spelled out. Each entry's ``decision`` gives way to its fields, and those that
-    its verdict leaves out are empty. What is no such answer stays as it is, for the reader to
-    reject.
+    Each entry's ``decision`` gives way to its fields, and those that its verdict leaves out are
+    empty. Anything else stays as it is, for the reader to reject.
     """
-    if terse:
-        answer = spelled_out(answer)
     lists = (value for value in answer.values() if isinstance(value, list))
     for entry in (one for each in lists for one in each if isinstance(one, dict)):
         decision = entry.get("decision")

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from labeler.judges.terse import shortened
 from labeler.labels.answers import SPECIAL_SUPPORT, GPTLabelingOutput
 from labeler.labels.contract import Violation
 from labeler.sentences.example import KeyedExample
@@ -43,9 +42,6 @@ def complaint(
     violations: Sequence[Violation],
     example: KeyedExample,
     output: type[GPTLabelingOutput] = GPTLabelingOutput,
-    *,
-    decisions: bool = False,
-    terse: bool = False,
 ) -> str:
     """Name every broken rule with its keys, then the existing keys.
 
@@ -53,22 +49,18 @@ def complaint(
         violations: the broken rules.
         example: the record.
         output: the class of the requested label; one with claims adds rules about claims.
-        decisions: true for a schema whose answers hold only the lists that a verdict needs.
-        terse: true for one whose answers have short names; it has decisions too.
     """
-    support = _SUPPORT["terse" if terse else "decisions" if decisions else "lists"]
-    text = (
+    return (
         f"That label broke the rules: {brief(violations)}. "
         f"Document sentence keys are {key_ranges(example.document_keys()) or 'none'}. "
         f"{_conversation_keys(example)}"
         f"Response sentence keys, each judged exactly once, are "
         f"{key_ranges(example.response_keys())}. Only supporting_sentence_keys may also hold "
-        f"{', '.join(SPECIAL_SUPPORT)}; {support}. "
+        f"{', '.join(SPECIAL_SUPPORT)}; a decision has it exactly when fully_supported is true. "
         f"{_CLAIMS if 'response_claims' in output.model_fields else ''}"
         f"{_reference_rules(example) if 'reference_claims' in output.model_fields else ''}"
         "Write the whole label again, as JSON alone."
     )
-    return shortened(text) if terse else text
 
 
 def _conversation_keys(example: KeyedExample) -> str:
@@ -76,11 +68,6 @@ def _conversation_keys(example: KeyedExample) -> str:
     return f"Sentences that may be named as support only are {keys}. " if keys else ""
 
 
-_SUPPORT = {
-    "lists": "it is empty exactly when fully_supported is false",
-    "decisions": "a decision has it exactly when fully_supported is true",
-    "terse": "it is none exactly when the sentence is not fully supported",
-}
 _CLAIMS = (
     "Each response sentence has at least one entry in response_claims or stands in "
     "response_sentences_without_claims, never both. Among response_claims, entailment needs "

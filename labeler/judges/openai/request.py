@@ -67,7 +67,7 @@ def request_body(
         **spec.parameters(),
         **task.parameters,
         "messages": asked,
-        **_output_format(mode_of(task.signature), task.sent_schema),
+        **_output_format(mode_of(task.signature), task.schema),
     }
     if cap is not None:
         body[spec.cap_field] = cap
@@ -85,11 +85,11 @@ def request_parts(
     """Return the messages that are sent, and the schema's JSON if it is sent apart from them."""
     asked = list(task.messages if messages is None else messages)
     if mode_of(task.signature) not in FRAMED:
-        return asked, task.sent_schema.compact
+        return asked, task.schema.compact
     last = len(task.messages) - 1  # a re-ask follows the messages of the task
     asked[last] = {
         **asked[last],
-        "content": asked[last]["content"] + FRAME + task.sent_schema.compact,
+        "content": asked[last]["content"] + FRAME + task.schema.compact,
     }
     return asked, ""
 

@@ -15,14 +15,8 @@ from labeler.judges.openai.reask import REASK_VERSION, ReaskVersion
 from labeler.judges.openai.request import FrameVersion, mode_facts
 from labeler.judges.options import InKey, ModelOptions, NotInKey
 from labeler.judges.providers import PROVIDERS, Provider
-from labeler.judges.record_schema import KEYS_VERSION, KeysVersion
 from labeler.judges.task import MODE_FACTS
 from labeler.labels.schemas import ResponseSchema
-
-
-def _keys_version(given: object) -> object:
-    """Return the version for an option that is set; that of a stored signature stays."""
-    return (KEYS_VERSION if given else None) if isinstance(given, bool) else given
 
 
 class OpenAISpec(JudgeSpec, ModelOptions):  # type: ignore[misc]  # JudgeSpec is frozen too
@@ -41,8 +35,6 @@ class OpenAISpec(JudgeSpec, ModelOptions):  # type: ignore[misc]  # JudgeSpec is
     """Version of the words around the schema, in the modes that show it to the model."""
     schema_modes: Annotated[dict[str, str], NotInKey] = Field(default_factory=dict)
     """Output modes by schema, where known: a server may accept one for a small schema only."""
-    keys_in_schema: Annotated[KeysVersion | None, BeforeValidator(_keys_version), InKey] = None  # type: ignore[assignment]
-    """Version of the lists of a record's keys in its schema; ``None`` without lists."""
     base_url: Annotated[str, NotInKey] = OFFICIAL_URL
     """Address of the API; no environment variable changes it."""
     extra_body: Annotated[dict[str, Any] | None, BeforeValidator(read_extra_body), InKey] = None
@@ -103,7 +95,7 @@ class OpenAISpec(JudgeSpec, ModelOptions):  # type: ignore[misc]  # JudgeSpec is
         return self
 
 
-_NOT_SENT = MODE_FACTS | {"reask", "keys_in_schema"}
+_NOT_SENT = MODE_FACTS | {"reask"}
 """Settings in the key that are no parameters of a request."""
 _NOT_GIVEN = frozenset({"judge", "reask", "schema_frame", "schema_modes"})
 """Fields that no user sets."""

@@ -21,10 +21,13 @@ const SHORT_EXPLANATION = 240;
  *   toggleSupport: function(string, string): void}} [options.edit] a person's judgement, drawn in
  *   place of the label, and callbacks that change it; the caller then calls `update`.
  *   `judgement.judged` has the response sentences that the person decided;
- *   `judgement.overall_supported` is null until the overall verdict is decided.
+ *   `judgement.overall_supported` is null until the overall verdict is decided. While editing, only
+ *   the focus selects a sentence.
  * @param {boolean} [options.hidden] draw no verdict of the judge, and nothing derived from one.
  * @param {Object<string, {title: string, why: string}>} [options.checks] titles of the audit checks.
- * @returns {{node: HTMLElement, focus: function(string): boolean, update: function(object): void}}
+ * @returns {{node: HTMLElement, focus: function(string): boolean, focusSelected: function(): boolean,
+ *   press: function(KeyboardEvent): boolean, update: function(object): void}} `press` handles a key
+ *   press elsewhere in the page.
  */
 function drawRecord(view, options = {}) {
   const drawing = new RecordDrawing(view, options);
@@ -35,6 +38,8 @@ function drawRecord(view, options = {}) {
   return {
     node: drawing.node,
     focus: (key) => drawing.rows.focus(key),
+    focusSelected: () => drawing.selection.takeFocus(),
+    press: (event) => drawing.keys.onKeyElsewhere(event),
     update: (judgement) => drawing.update(judgement),
   };
 }
@@ -59,7 +64,6 @@ class RecordDrawing {
     this.keys = new SentenceKeys(this.subject, this.rows, this.selection, act);
     this.node = this.draw();
     this.listen();
-    new SentenceFollower(this.selection, this.node);
     this.paint();
     this.selection.update();
   }
@@ -200,12 +204,15 @@ class RecordDrawing {
 
   // The selection.
 
-  /** Listen to focus, clicks, keys and the pointer. */
+  /** Listen to focus, clicks and keys; unless editing, also to the pointer. */
   listen() {
     this.rows.makeFirstStops();
     this.node.addEventListener("focusin", (event) => this.onFocus(event));
     this.node.addEventListener("click", (event) => this.onClick(event));
     this.node.addEventListener("keydown", (event) => this.keys.onKey(event));
+    // While editing, the selected sentence is the one that keys change: only the focus moves it.
+    if (this.subject.edit) return;
+    new SentenceFollower(this.selection, this.node);
     this.body.addEventListener("mouseover", (event) => this.onPointer(event));
     this.body.addEventListener("mouseleave", () => this.selection.point(null));
   }

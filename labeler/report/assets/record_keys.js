@@ -24,10 +24,34 @@ class SentenceKeys {
   /** Handle a key press in the record. */
   onKey(event) {
     const row = event.target.closest(".sentence");
-    if (!row || event.ctrlKey || event.metaKey || event.altKey) return;
-    const onButton = event.target.closest("button") !== null;
-    if (onButton && isPress(event.key)) return;
-    if (this.move(event.key, row) || this.press(event.key, row)) event.preventDefault();
+    if (row) this.handle(event, row);
+  }
+
+  /**
+   * Handle a key press elsewhere in the page: it is for the selected sentence, unless its place
+   * uses the key itself.
+   * @returns {boolean} whether the key did something.
+   */
+  onKeyElsewhere(event) {
+    const { target, key } = event;
+    const isLetter = key.length === 1 && key !== " ";
+    const users = isPress(key) ? "a, button, summary, [tabindex='0']" : "[tabindex='0']";
+    if (isWriting(target) || (!isLetter && target.closest(users))) return false;
+    const row = this.rows.row(this.selection.key);
+    const done = row !== undefined && this.handle(event, row);
+    if (done) this.selection.takeFocus();
+    return done;
+  }
+
+  /** Handle a key press for a sentence; return whether the key did something. */
+  handle(event, row) {
+    const { target, key } = event;
+    if (event.ctrlKey || event.metaKey || event.altKey) return false;
+    if (isPress(key) && target.closest("button")) return false;
+    // A key that is held down would toggle its mark again and again.
+    const done = this.move(key, row) || (!event.repeat && this.press(key, row));
+    if (done) event.preventDefault();
+    return Boolean(done);
   }
 
   /** Go to another sentence of the same part, or to the other side with left and right. */

@@ -98,9 +98,19 @@ class RecordSelection {
     showInPane(rows, still ? "instant" : "smooth");
   }
 
+  /**
+   * Focus the selected sentence, without scrolling the page.
+   * @returns {boolean} whether there is one.
+   */
+  takeFocus() {
+    const row = this.key === null ? null : this.rows.row(this.key);
+    row?.focus({ preventScroll: true });
+    return Boolean(row);
+  }
+
   /** Scroll to the initial sentence, once the record is in the page. */
   showInitial() {
-    if (!this.isInitial || this.initial === null) return;
+    if (this.initial === null || this.key !== this.initial) return;
     const rows = [...this.highlighted].map((one) => this.rows.document.get(one)).filter(Boolean);
     showInPane([this.rows.response.get(this.initial)], "instant");
     showInPane(rows, "instant");

@@ -46,12 +46,13 @@ class RecordSubject {
   }
 
   /**
-   * Return the initially selected response sentence: the first unsupported one, else the first;
-   * null if the label is hidden.
+   * Return the initially selected response sentence: the first unsupported one, else the first
+   * undecided one while editing, else the first; null if the label is hidden and not edited.
    */
   initialKey() {
-    if (!this.judge) return null;
+    if (!this.judge && !this.edit) return null;
     const keys = this.view.response.map(({ key }) => key);
-    return keys.find((key) => this.facts.verdict(key) === "unsupported") ?? keys[0] ?? null;
+    const first = (verdict) => keys.find((key) => this.facts.verdict(key) === verdict);
+    return first("unsupported") ?? (this.edit && first("undecided")) ?? keys[0] ?? null;
   }
 }

@@ -37,10 +37,9 @@ async function visit(position) {
   sessionStorage.setItem(STORED_PLACE, String(position));
   show(item);
   scrollTo({ top: 0 });
-  $("#work").focus({ preventScroll: true });
 }
 
-/** Show a queue item; a draft takes precedence over the saved answer. */
+/** Show a queue item, and focus its selected sentence; a draft takes precedence over the saved answer. */
 function show(item) {
   review.item = item;
   const draft = readDraft(item);
@@ -50,10 +49,18 @@ function show(item) {
   review.drawing = drawRecord(item.record, { checks: review.overview.checks, hidden: item.hidden, edit: { judgement: review.judgement, toggle, toggleSupport } });
   $("#record").replaceChildren(review.drawing.node);
   review.unseen = new Set(review.drawing.node.querySelectorAll(".document, .record-response"));
+  review.looked = Boolean(draft || item.mine);
+  review.asked.clear();
   paint();
+  focusRecord();
 }
 
-/** Note which parts of the record are in sight: agreement needs one look at each. */
+/** Focus the selected sentence of the record: the one that keys change. */
+function focusRecord() {
+  if (!review.drawing?.focusSelected()) $("#work").focus({ preventScroll: true });
+}
+
+/** Note which parts of the record are in sight: an answer needs one look at each. */
 function look() {
   const bar = $(".review-buttons").getBoundingClientRect();
   for (const part of review.unseen) {
@@ -64,14 +71,26 @@ function look() {
   }
 }
 
-/** Scroll to a part that the person has not seen; return whether there was one. */
-function showUnseen() {
+/**
+ * Scroll to a part that the person has not seen.
+ * @param {string} again how to answer after a look.
+ * @returns {boolean} whether there was one.
+ */
+function showUnseen(again) {
   look();
   const [part] = review.unseen;
   if (!part) return false;
   part.scrollIntoView({ block: "start" });
-  showStatus(`Not seen yet: ${$("h3, h4", part).textContent}. Agree again after a look.`);
+  showStatus(`Not seen yet: ${$("h3, h4", part).textContent}. ${again} again after a look.`);
   return true;
+}
+
+/** Ask about an answer that may be a mistake; return whether it was asked before, and so is confirmed. */
+function isConfirmed(question) {
+  if (review.asked.has(question)) return true;
+  review.asked.add(question);
+  showStatus(question);
+  return false;
 }
 
 /** Save an answer to the record, and go on. */
@@ -90,7 +109,6 @@ function answer(kind) {
     if (item.hidden) return reveal(after);
     if (after.counts.next_open !== null) return visit(after.counts.next_open);
     show(after);
-    review.focusAfter = "#work";
     showStatus("All records are judged. See the statistics (f), or stop the app in its terminal with Ctrl-C.");
   });
 }
@@ -108,7 +126,6 @@ function mayAnswer(kind) {
     showStatus("Your marks differ from the judge's: save (d) or reset.");
     return false;
   }
-  if (kind === "agree" && showUnseen()) return false;
   if (kind === "judged" && open.length > 0) {
     showStatus(`Undecided response sentences: ${open.join(", ")}. Press s on each.`);
     review.drawing.focus(open[0]);
@@ -118,12 +135,12 @@ function mayAnswer(kind) {
     showStatus("The whole response is undecided. Press o.");
     return false;
   }
-  if (kind === "judged" && isUnmarked() && review.confirmedUnmarked !== review.item.key) {
-    review.confirmedUnmarked = review.item.key;
-    showStatus("No sentence is relevant (R) or utilized (U). Press d again to save.");
-    return false;
-  }
-  return true;
+  if (kind === "unsure") return true;
+  // To save the judge's own marks is to agree.
+  if (!isJudgementChanged() && showUnseen(kind === "agree" ? "Agree" : "Save")) return false;
+  if (kind === "agree") return true;
+  if (!review.looked && !isConfirmed("You changed nothing. Press d again to agree with the judge.")) return false;
+  return !isUnmarked() || isConfirmed("No sentence is relevant (R) or utilized (U). Press d again to save.");
 }
 
 /** Return whether a blind judgement marks no document sentence, which would count as "no" for each. */
@@ -182,6 +199,7 @@ function startOver() {
   review.judgement = judgeJudgement(review.item);
   review.ownOverall = false;
   changed();
+  focusRecord();
   showStatus(review.item.hidden ? "Marks removed." : "Reset to the judge's marks.");
 }
 
@@ -260,14 +278,20 @@ function begin(place = null) {
 }
 
 function onReviewKey(event) {
-  if (event.defaultPrevented || event.isComposing || $("dialog[open]")) return;
+  if (event.isComposing || $("dialog[open]")) return;
+  if (event.defaultPrevented || (keysAreOn() && review.drawing?.press(event))) {
+    review.looked = true;
+    return;
+  }
+  // A key that is held down must not confirm a question, or answer the next record.
+  if (event.repeat && !["j", "k"].includes(event.key)) return;
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
     event.preventDefault();
     void answer("judged");
     return;
   }
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.key === "Escape" && isWriting(event.target)) $("#work").focus({ preventScroll: true });
+  if (event.key === "Escape" && isWriting(event.target)) focusRecord();
   if (isWriting(event.target) || !keysAreOn()) return;
   const found = KEYS.find(([key]) => key === event.key);
   if (found) {
@@ -291,25 +315,31 @@ function goTo(event) {
 function startReview() {
   $("#previous").append(icon("previous"));
   $("#next").append(icon("next"));
+  // The second click of a double click must not do either.
+  const once = (kind) => (event) => event.detail < 2 && answer(kind);
   const clicks = {
     previous: () => step(-1),
     next: () => step(1),
-    agree: () => answer("agree"),
-    save: () => answer("judged"),
-    unsure: () => answer("unsure"),
+    agree: once("agree"),
+    save: once("judged"),
+    unsure: once("unsure"),
     later,
     undo,
     reset: startOver,
     "figures-open": toggleFigures,
     "help-open": () => $("#help").showModal(),
   };
-  for (const [id, act] of Object.entries(clicks)) $(`#${id}`).addEventListener("click", () => void act());
+  for (const [id, act] of Object.entries(clicks)) $(`#${id}`).addEventListener("click", (event) => void act(event));
   $("#comment").addEventListener("input", () => {
     if (review.item) writeDraft();
+    review.looked = true;
     paintBar();
   });
   $("#position").addEventListener("change", goTo);
   document.addEventListener("keydown", onReviewKey);
+  $("#record").addEventListener("pointerdown", () => {
+    review.looked = true;
+  });
   document.addEventListener("scroll", look, { capture: true, passive: true });
   addEventListener("beforeunload", (event) => {
     if (hasDrafts()) event.preventDefault();

@@ -45,7 +45,7 @@ function paintDifferences() {
   }
   const found = differencesOf(item.judge, review.judgement);
   if (found.length === 0) {
-    box.replaceChildren(item.mine?.judgement ? "No differences from the judge." : "No changes.");
+    box.replaceChildren(item.mine?.judgement ? "No differences from the judge." : "No changes: to save means to agree.");
     return;
   }
   const listed = found.slice(0, DIFFERENCES_AT_ONCE);

@@ -80,6 +80,9 @@ function deriveOverall() {
 
 /** Keep a changed judgement as a draft, and redraw it. */
 function changed() {
+  review.looked = true;
+  if (review.asked.size > 0) showStatus("");
+  review.asked.clear();
   writeDraft();
   review.drawing.update(review.judgement);
   paint();

@@ -20,8 +20,10 @@ const review = {
   busy: false,
   /** Selector of the element to focus after the running request. */
   focusAfter: null,
-  /** Key of the label whose missing marks the person was asked to confirm. */
-  confirmedUnmarked: null,
+  /** True once the person has done something with the record shown. */
+  looked: false,
+  /** @type {Set<string>} questions about the judgement shown that an answer now confirms. */
+  asked: new Set(),
   /** Incremented with every change of record, to recognize late responses. */
   visit: 0,
 };

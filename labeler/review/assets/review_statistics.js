@@ -58,15 +58,15 @@ function drawMeans(figures) {
   const rows = figures.metrics.map((metric) => [
     metric.metric,
     withInterval(metric.judge),
-    withInterval(metric.estimate),
     number(metric.overlaid),
+    withInterval(metric.estimate),
   ]);
   return el(
     "div",
     {},
     rows.length > 0 && drawTable(
       `Means over ${counted(figures.rows, "labeled row")}, 95 % intervals`,
-      ["metric", "judge", "corrected estimate (PPI++)", "judged records corrected"],
+      ["metric", "before: judge", "after: judged records corrected", "estimate for all records (PPI++)"],
       rows,
     ),
     rows.length > 0 && figures.drawn > 0 && el("p", { class: "small muted" }, `PPI++ corrects all rows by judgments of ${counted(figures.drawn, "random record")}.`),

@@ -3,8 +3,6 @@
 Pieces are in reading order and cover all text except white space exactly once. The name and version
 of a splitter enter every label's key, so a released version never changes its output.
 
-A plain name is its first version; later versions stand next to it as ``name/version``.
-
 To add a splitter, write a ``split`` function in a new module here and register a :class:`Splitter`
 in ``SPLITTERS``.
 """
@@ -60,7 +58,6 @@ rejects rows without given sentences."""
 
 SPLITTERS: Catalog[Splitter] = Catalog("splitter")
 SPLITTERS.add("general", "labeler.sentences.splitting.general:GENERAL")
-SPLITTERS.add("general/2", "labeler.sentences.splitting.general2:GENERAL_2")
 SPLITTERS.add("ragbench", "labeler.sentences.splitting.ragbench:RAGBENCH")
 SPLITTERS.add("given", GIVEN)
 
@@ -71,7 +68,7 @@ def key_example(
     """Split an example into keyed sentences: its given sentences, else those of the splitter.
 
     Rows give sentences in ``documents_sentences`` and ``response_sentences``. They give none for
-    other texts, which ``general/1`` splits then: a version of ``given`` never changes.
+    other texts, which ``general`` splits then.
 
     Args:
         example: the row.

@@ -1,9 +1,8 @@
 # ruff: noqa: RUF001  # bullets of all kinds are what this is about
-"""The block structure of a text. No sentence crosses a block.
+"""The kinds of a text's lines, from which :mod:`labeler.sentences.splitting.units` makes blocks.
 
 A line break inside a paragraph does not end a sentence; one before a bullet, a heading or a table
-row does. Every character except blank lines is in exactly one block, and every line is read a fixed
-number of times.
+row does. Every line is read a fixed number of times.
 """
 
 from __future__ import annotations
@@ -53,8 +52,6 @@ _STRUCTURE = re.compile(
     )""",
     re.VERBOSE,
 )
-# Kinds of lines that continue in the plain lines below them.
-_RUNNING = frozenset({"item", "field", "plain"})
 
 
 class Line(NamedTuple):
@@ -64,29 +61,6 @@ class Line(NamedTuple):
     start: int
     body: int
     end: int
-
-
-def blocks(text: str) -> Iterator[Block]:
-    """Yield the blocks of a text in reading order; a blank text has none."""
-    first = last = None
-    for line in lines(text):
-        if first and last and _continues(first.kind, line.kind):
-            last = line
-            continue
-        if first and last:
-            yield _block(first, last)
-        first = last = None if line.kind == "blank" else line
-    if first and last:
-        yield _block(first, last)
-
-
-def _block(first: Line, last: Line) -> Block:
-    return Block(first.start, first.body, last.end, first.kind in {"fence", "row"})
-
-
-def _continues(block: str, line: str) -> bool:
-    """Return True if a line of one kind continues a block that began with another kind."""
-    return line == "code" or (line == "plain" and block in _RUNNING)
 
 
 def lines(text: str) -> Iterator[Line]:

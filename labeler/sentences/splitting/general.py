@@ -1,20 +1,29 @@
-# ruff: noqa: RUF001  # punctuation of many scripts is what this is about
-"""The default splitter: any language, any layout, every offset kept.
+# ruff: noqa: RUF001, RUF003  # punctuation of many scripts
+"""The default splitter: own rules, no engine, the same for every language.
 
-Three layers propose offsets to cut at, so that no text is lost or repeated: the block structure of
-the text (:mod:`labeler.sentences.splitting.blocks`), a sentence engine inside each block
-(:mod:`labeler.sentences.splitting.boundaries`), and a few rules for cases that it gets wrong.
+The text is cut into units (:mod:`labeler.sentences.splitting.units`), and every stop inside a unit
+is asked whether it ends a sentence: by the words next to it
+(:mod:`labeler.sentences.splitting.abbreviations`), the quotation or parenthesis around it, and the
+citation behind it. Each rule looks at a bounded number of characters, so time is linear.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 
 from labeler.sentences.example import Piece
 from labeler.sentences.splitting import Splitter
-from labeler.sentences.splitting.blocks import Block, blocks
-from labeler.sentences.splitting.boundaries import engine_cuts
+from labeler.sentences.splitting.abbreviations import (
+    FINAL_BEFORE_CAPITAL,
+    FINAL_BEFORE_STARTER,
+    GERMAN_MONTHS,
+    GERMAN_ORDINAL,
+    NEVER_FINAL,
+    STARTERS,
+)
+from labeler.sentences.splitting.blocks import Block
 from labeler.sentences.splitting.spans import (
     EMOJI,
     MARKER,
@@ -23,106 +32,370 @@ from labeler.sentences.splitting.spans import (
     bounded,
     flatten,
     joined,
-    nice_cut,
     trimmed,
 )
+from labeler.sentences.splitting.units import units
 
-# Longest sentence in characters. The engine fails on longer ones, mostly at unbalanced quotes.
-LONGEST = 2000
-# The engine is not linear, so it reads a long block in windows that hold the longest sentence.
-WINDOW = 2 * LONGEST
+LONGEST = 1500
+"""Longest sentence in characters. A longer one is cut at line breaks, else stops, semicolons,
+commas, spaces."""
+_LONGEST_WORD = 60
+_LONGEST_MARKER = 30
+_SHORT = 3
 
-_LONGEST_WORD = 80
-# Citations that touch the stop belong to the sentence.
-_CITATION = re.compile(r"(?:\[\ ?\d[\d,;\ –-]{0,40}\])+\ *")
-_OPENING = re.compile(r"[“«‹(\[{¿¡]+")
-# Abbreviations before a number that the engine mistakes for a sentence's end.
-_BEFORE_A_NUMBER = frozenset(
-    ("Eq.", "Eqs.", "Vol.", "Vols.", "Chap.", "Tab.", "Ref.", "Refs.", "Approx.", "approx.")
+# Inline tags count as brackets. A superscript is a citation.
+_CLOSING_TAG, _OPENING_TAG = "\ue000", "\ue001"
+_TAG = re.compile(
+    r"<sup\b[^<>]{0,80}>[^<>]{0,20}</sup>|<(?P<closing>/)?[a-zA-Z][a-zA-Z0-9]{0,15}(?:\s[^<>]{0,300})?/?>"
 )
-# Only scripts with capitals, all below this character, put a space after every stop.
+
+_WIDE = "。！？｡．।॥؟۔։።፧။‼⁇⁈⁉"
+_CLOSERS = rf"""\"'”’)\]}}」』】）》〉*_`{_CLOSING_TAG}"""
+_CLOSING = rf"[{_CLOSERS}.!?…{_WIDE}]|(?:[«“]| ?[»›])(?=[\s,.;:!?)–—-]|\Z)"
+_OPENERS = rf"""\"'“«‹(\[{{「『【（《〈¿¡„”»‚*_`>#{_OPENING_TAG}"""
+_STOP = re.compile(
+    rf"(?P<stops>[.!?…{_WIDE};][.!?…{_WIDE}]*+)"
+    rf"(?P<closers>(?:{_CLOSING})*+)"
+)
+# Any stop; most are clear: a word of letters before, one space and a capital behind.
+_ANY_STOP = re.compile(rf"[.!?…{_WIDE};](?:(?<=[A-Za-z]{{4}}[.!?]) (?=[A-Z]))?")
+_GREEK_QUESTION = re.compile(r"[\u0370-\u03ff\u1f00-\u1fff]{2};(?=\s|\Z)")
+# Citations behind a stop: ¹, [12], (12) and a bare number that touches the stop.
+_NUMBERS = r"\d{1,3}(?:\s?[,;–-]\s?\d{1,3}){0,9}"
+_CITATION = re.compile(
+    rf"(?:[¹²³⁰-⁹][¹²³⁰-⁹,⁻–]{{0,15}}|(?:[-–,]?\[\s?{_NUMBERS}\s?\]|\[[a-z]\]){{1,9}}|{_CLOSING_TAG})++"
+)
+_SPACED_CITATION = re.compile(rf"\s(?:\[{_NUMBERS}\]\s?){{1,9}}(?=\s|\Z)")
+_BARE_CITATION = re.compile(rf"\s?{_NUMBERS}(?=\s(?P<next>[^\W\d_]+)|\s*\Z)")
+# A number with two spaces behind it is the number of an item.
+_ITEM_NUMBER = re.compile(r"\s\d{1,2}  (?=\S)")
+_PLAIN_WORD = re.compile(r"(?<![\w.])[^\W\d_]{3,40}[.?!][”\"')\]]*\Z")
+
+_NEXT = re.compile(
+    rf"\s*(?P<opener>[{_OPENERS}–—‒―-]*)\s*(?P<word>[^\W_]+(?:['’][^\W\d_]+)?)?(?P<after>.?)"
+)
+_LAST_TOKEN = re.compile(r"\S+\Z")
+_NO_WORD = re.compile(rf"[/–—{_OPENERS}{_CLOSERS}]")
+_ORDINAL = re.compile(r"(?<!\S)(\S{2,6}) \S{1,5}\Z")
+# Single letters with stops between them: U.S, z. B, т. д, J. K
+_LETTER_LAST = re.compile(r"(?:^|\W|\d)[^\W\d_]\Z")
+# A single letter after a number is a unit: 3.5 m, 7 h, 1897 г
+_ACRONYM = re.compile(
+    r"(?:(?P<number>\d ?)|(?<![\w.°’'])(?<!\w-))(?P<letters>[^\W\d_](?:\. ?[^\W\d_]){0,5})\Z"
+)
+_ROMAN = re.compile(r"[IVXLC]{2,}")
+_ABBREVIATIONS = NEVER_FINAL | FINAL_BEFORE_STARTER | FINAL_BEFORE_CAPITAL
+_WIDE_STOP = re.compile(f"[{_WIDE};]")
 _FIRST_WITHOUT_CASE = "\u0590"
-# Where to cut a long sentence, best first. Each cut is after the match.
+_QUOTE_MARKS = frozenset("\"'”’»›」』“«")
+_CLOSING_MARKS = _QUOTE_MARKS | frozenset(")]}】）")
+_STOPS = frozenset(".!?…")
+_DASHES = frozenset("–—‒―-")
+_GOES_ON = frozenset(",;)]}")
+# "5 in. (12 cm)"
+_MEASURE = re.compile(r"\d ?[a-z]{1,4}\Z")
+_ARTICLE = re.compile(r"\w{1,2}’")
+_VOWELS = "aeiouyáéíóúäöüàèìòùâêîôûаеёиоуыэюя"
+# Not the short and the dotted ones, which are abbreviations.
+_WORD_OR_NUMBER = re.compile(
+    rf"\d{{4,}}|\d+[.,]\d+|\D[^.]{{2,}}|\d+[^.\d]+|[{_VOWELS}][^\d.]|[^\d.][{_VOWELS}]",
+    re.IGNORECASE,
+)
+
+_QUOTES = re.compile(
+    r"""“[^“”]{1,200}”|„[^„“”"]{1,200}[“”"]|«[^«»]{1,200}»|»[^«»]{1,200}«|「[^「」]{1,200}」|『[^『』]{1,200}』"""
+    r"""|"(?<![^\s(\[]")(?=\S)[^"]{0,199}(?<=\S)"(?!\w)|\((?:[^()]|\([^()]{0,60}\)){1,300}\)|（[^（）]{1,200}）|\[[^\[\]]{1,200}\]"""
+)
+_SAYS_BEHIND = re.compile(
+    r"\s?(?:[^。！？，,“”「」\n]{0,10}?(?:说(?!明|法|服)|問|问(?!题)|答|喊|叫|道|説)[道着了，,。！]"
+    r"|と|って|라고|이라고|하고)"
+    r"|\s(?:[A-Z][\w.’-]{1,20}\s){1,3}(?:said|says|asked|asks|replied|replies|answered|added|wrote"
+    r"|whispered|shouted|cried|explained|noted|called|continued)\b"
+)
+_SPACE = re.compile(" *+")
+# "Section 3." begins a sentence like the number of a list.
+_MARKERS = (
+    MARKER,
+    re.compile(
+        r" *(?:section|sec\.|art\.|article|artikel|artículo|articolo|artigo|artykuł|статья|chapter"
+        r"|kapitel|step|schritt|§) ?\d{1,4}(?:er|bis|[a-z])?[.)] *",
+        re.IGNORECASE,
+    ),
+)
+_BULLET = re.compile("[•‣◦●■▪►▶]")
+_ITEM = re.compile(rf"(?P<number>\d{{1,2}})\.(?=\s+[^\s\d])|{_BULLET.pattern}(?=\s)")
+
 _NICE_IN_PROSE = (
+    re.compile(r"\n+"),
     re.compile(r"[.!?…][\"'”’)\]]*\s+|[。！？．।॥؟۔]+"),
-    re.compile(r"[,;:]\s+|[、，；،]"),
+    re.compile(r"[;；؛]\s*"),
+    re.compile(r"[,:]\s+|[、，：،]"),
     re.compile(r"\s+"),
 )
-_NICE_IN_CODE = (re.compile(r"\n+"), re.compile(r"\s+"))
+_NICE_IN_ROWS = (re.compile(r"\n+"), re.compile(r"\s+"))
 
 
 def split(text: str) -> list[Piece]:
     """Cut a text into sentences; each is exactly its span of the source, without outer space.
 
-    A blank text has no sentence. A piece with neither letter nor digit (a rule, a lone emoji, a
-    table's separator row) belongs to the piece before it, or to the next at the text's start.
+    A blank text has no sentence. A piece with neither letter nor digit outside HTML tags belongs to
+    the piece before it, or to the next at the text's start.
     """
     flat = flatten(text)
+    if "<" in flat:
+        flat = _TAG.sub(_bracketed, flat)
     spans: list[Span] = []
-    for block in blocks(text):
-        found = [(block.start, block.end)] if block.verbatim else _sentences(flat, block)
-        nice = _NICE_IN_CODE if block.verbatim else _NICE_IN_PROSE
+    for unit in units(text):
+        found = [(unit.start, unit.end)] if unit.verbatim else _sentences(flat, unit)
+        nice = _NICE_IN_ROWS if unit.verbatim else _NICE_IN_PROSE
         for start, end in found:
-            spans.extend(bounded(text, start, end, nice, LONGEST))
-    return [trimmed(text, start, end) for start, end in joined(text, spans, LONGEST)]
+            if end - start > LONGEST:
+                spans.extend(bounded(text, start, end, nice, LONGEST))
+            else:
+                spans.append((start, end))
+    return [trimmed(text, start, end) for start, end in joined(text, spans, LONGEST, flat)]
 
 
-def _sentences(flat: str, block: Block) -> Iterator[Span]:
-    """Yield the spans of a block's sentences; the first includes the block's marker."""
-    start, seen = block.start, block.body
-    while seen < block.end:
-        cuts = _cuts(flat, seen, min(block.end, seen + WINDOW))
-        if cuts[-1] < block.end:
-            cuts = _without_last_cut(flat, seen, cuts)
-        for seen in cuts:
-            if seen == block.end or not MARKER.fullmatch(flat, start, seen):
-                yield start, seen
-                start = seen
+def _bracketed(tag: re.Match[str]) -> str:
+    """Replace a tag by a bracket of the same length."""
+    is_closing = tag["closing"] or tag[0].endswith("</sup>")
+    return (_CLOSING_TAG if is_closing else _OPENING_TAG) * len(tag[0])
 
 
-def _without_last_cut(flat: str, start: int, cuts: list[int]) -> list[int]:
-    """Drop the cut at a window's end, where a sentence may continue; always keep some cut."""
-    *cuts, _ = cuts
-    begin = cuts[-1] if cuts else start
-    if begin < start + WINDOW - LONGEST:
-        cuts.append(nice_cut(flat, begin, _NICE_IN_PROSE, LONGEST))
-    return cuts
+def _sentences(flat: str, unit: Block) -> Iterator[Span]:
+    """Yield the spans of a unit's sentences; the first includes the unit's marker."""
+    start, end = unit.start, unit.end
+    first = _behind_space(flat, unit.body)
+    cuts = {first, end, *_stop_cuts(flat, unit), *_list_numbers(flat, unit)}
+    kept = [span for span in _quotes(flat, start, end) if not _stands_alone(flat, span, cuts)]
+    for cut in sorted(cuts):
+        is_short = cut - start < _LONGEST_MARKER
+        is_inner = cut <= first or (is_short and _is_marker(flat, start, cut))
+        if cut == end or not (is_inner or (kept and _is_inside(kept, cut))):
+            yield start, cut
+            start = cut
 
 
-def _cuts(flat: str, start: int, end: int) -> list[int]:
-    """Return where the sentences of a window end, ascending, the window's end last."""
-    adjusted = {_adjusted(flat, start + cut, end) for cut in engine_cuts(flat[start:end])}
-    return sorted(cut for cut in adjusted | {end} if cut > start)
+def _stop_cuts(flat: str, unit: Block) -> Iterator[int]:
+    """Yield the ends of sentences behind the stops of a unit."""
+    seen = unit.body
+    for found in _ANY_STOP.finditer(flat, unit.body, unit.end):
+        at, behind = found.span()
+        if behind - at > 1 and _is_word(flat[flat.rfind(" ", 0, at) + 1 : at]):
+            yield behind
+        elif at >= seen and (stop := _STOP.match(flat, at, unit.end)):
+            seen = stop.end()
+            if seen < unit.end and (cut := _cut(flat, stop, unit)):
+                yield _behind_space(flat, cut)
 
 
-def _adjusted(flat: str, cut: int, end: int) -> int:
-    """Adjust a cut of the engine; a cut at the window's end means none."""
-    if cut >= end:
-        return end
-    emoji = EMOJI.match(flat, cut, end)
+def _quotes(flat: str, start: int, end: int) -> list[Span]:
+    """Return the spans of quotations and parentheses."""
+    if flat.isascii() and '"' not in flat and "(" not in flat and "[" not in flat:
+        return []
+    return [quote.span() for quote in _QUOTES.finditer(flat, start, end)]
+
+
+def _is_marker(flat: str, start: int, end: int) -> bool:
+    """Return True if a short span is the number of a list item or a section."""
+    return any(marker.fullmatch(flat, start, end) for marker in _MARKERS)
+
+
+def _behind_space(flat: str, cut: int) -> int:
+    """Move a cut behind the space, which may hide characters of no width."""
+    if flat[cut : cut + 1] == " " != flat[cut + 1 : cut + 2]:  # most often one
+        return cut + 1
+    space = _SPACE.match(flat, cut)
+    return space.end() if space else cut
+
+
+def _list_numbers(flat: str, unit: Block) -> list[int]:
+    """Find where the items of a list inside a line begin: with 1., 2., … or a bullet."""
+    is_numbered = flat.find("1.", unit.start, unit.end) >= 0
+    if not is_numbered and (flat.isascii() or not _BULLET.search(flat, unit.start, unit.end)):
+        return []
+    numbers: list[int] = []
+    bullets: list[int] = []
+    for item in _ITEM.finditer(flat, unit.start, unit.end):
+        at = item.start()
+        if at > unit.start and not flat[at - 1].isspace():
+            continue
+        if not item["number"]:
+            bullets.append(at)
+        elif int(item["number"]) == len(numbers) + 1:
+            numbers.append(at)
+    before = [flat[max(unit.start, at - 20) : at].rstrip() for at in numbers]
+    # Two numbers may also end sentences, and "Section 1. … Section 2. …" is no list.
+    is_many = len(numbers) >= _SHORT or all(text[-1:] in ".:;!?)" for text in before)
+    words = {text.rsplit(" ", 1)[-1] for text in before}
+    is_list = len(numbers) > 1 and is_many and not (len(words) == 1 and words.pop().isalpha())
+    return bullets + numbers if is_list else bullets
+
+
+def _stands_alone(flat: str, span: Span, cuts: set[int]) -> bool:
+    """Return True if a quotation is no part of a longer sentence, so that its own may end."""
+    begin, end = span
+    return flat[begin] not in "([（" and begin in cuts and _behind_space(flat, end) in cuts
+
+
+def _is_inside(kept: list[Span], cut: int) -> bool:
+    """Return True if a cut is inside a quotation or parenthesis."""
+    at = bisect_right(kept, (cut,)) - 1
+    return at >= 0 and cut < kept[at][1]
+
+
+def _cut(flat: str, stop: re.Match[str], unit: Block) -> int | None:
+    """Return where the sentence of a stop ends, or None if it goes on."""
+    at, end = stop.end(), unit.end
+    if flat[stop.start()] == ";" and not _GREEK_QUESTION.match(flat, max(0, stop.start() - 2)):
+        return None
+    if _is_clear(flat, stop, end):
+        return at
+    if "a" <= flat[at : at + 1] <= "z":  # e.g, example.org
+        return None
+    emoji = EMOJI.match(flat, at + (flat[at : at + 1] == " "), end)
     if emoji:
         return emoji.end()
-    if " " in flat[cut - 1 : cut + 1]:
-        is_label = flat[cut].isdigit() and _word_before(flat, cut) in _BEFORE_A_NUMBER
-        return end if is_label else cut
-    return cut if flat[cut] >= _FIRST_WITHOUT_CASE else _adjusted_without_space(flat, cut, end)
+    for pattern in (_CITATION, _SPACED_CITATION):
+        citation = pattern.match(flat, at, end)
+        at = citation.end() if citation else at
+    if at >= end:
+        return None
+    return _bare_citation(flat, at, end) or (at if _ends(flat, stop, at, unit) else None)
 
 
-def _adjusted_without_space(flat: str, cut: int, end: int) -> int:
-    """Adjust a cut between adjacent characters."""
-    citation = _CITATION.match(flat, cut, end)
-    if citation:
-        return citation.end()
-    before = _word_before(flat, cut)
-    if _OPENING.fullmatch(before):
-        return cut - len(before)
-    after = flat[cut : min(end, cut + _LONGEST_WORD)].split(" ", 1)[0]
-    return cut if are_two_sentences(before, after) else end
+def _ends(flat: str, stop: re.Match[str], at: int, unit: Block) -> bool:
+    """Return True if a sentence ends at an offset, behind a stop and its citations."""
+    is_quoted = not _QUOTE_MARKS.isdisjoint(stop["closers"])
+    if is_quoted and _SAYS_BEHIND.match(flat, at, unit.end):
+        return False
+    if not flat[at].isspace():
+        return _ends_without_space(flat, stop, at, unit.end)
+    is_wide = _WIDE_STOP.search(flat, stop.start(), stop.end()) is not None
+    return is_wide or _ends_before_space(flat, stop, at, unit)
 
 
-def _word_before(flat: str, cut: int) -> str:
-    """Return the text between the last space before a cut and the cut."""
-    return flat[max(0, cut - _LONGEST_WORD) : cut].rstrip(" ").rsplit(" ", 1)[-1]
+def _is_clear(flat: str, stop: re.Match[str], end: int) -> bool:
+    """Return True for a long word, a stop, a space and a capital: most ends, found fast."""
+    begin, at = stop.span()
+    if flat[at : at + 1] != " " or not flat[at : min(at + 3, end)].lstrip()[:1].isupper():
+        return False
+    last = flat[max(0, begin - _LONGEST_WORD) : begin].rsplit(" ", 1)[-1]
+    return len(last) > _SHORT and _is_word(last)
+
+
+def _is_word(text: str) -> bool:
+    """Return True for letters that are no abbreviation."""
+    return text.isalpha() and text.lower() not in _ABBREVIATIONS
+
+
+def _bare_citation(flat: str, at: int, end: int) -> int | None:
+    """Return the end of a citation such as the 12 in ``text.12 Next`` and ``text. 12 The next``."""
+    bare = _BARE_CITATION.match(flat, at, end)
+    if not bare:
+        return None
+    following = bare["next"] or "A"
+    if flat[at] == " ":
+        is_item = _ITEM_NUMBER.search(flat, max(0, at - LONGEST), min(end, at + LONGEST))
+        is_citation = bare["next"] in STARTERS and bare[0] != " 1" and not is_item
+        return bare.end() if is_citation else None
+    before = _PLAIN_WORD.search(flat, max(0, at - _LONGEST_WORD), at)
+    is_text = before and before[0].rstrip(".?!”\"')]").lower() not in _ABBREVIATIONS
+    return bare.end() if is_text and not following[0].islower() else None
+
+
+def _ends_without_space(flat: str, stop: re.Match[str], at: int, end: int) -> bool:
+    """Return True if a stop that touches the next word ends a sentence."""
+    if flat[at] in ",;:，、；：)）":
+        return False
+    before, after = flat[stop.start() - 1 : stop.start()], flat[at]
+    if _WIDE_STOP.search(flat, stop.start(), stop.end()):
+        return not (before.isdigit() and after.isdigit())
+    if _FIRST_WITHOUT_CASE <= after < _CLOSING_TAG:
+        return before >= _FIRST_WITHOUT_CASE or stop["stops"] != "."
+    left = _LAST_TOKEN.search(flat, max(0, at - _LONGEST_WORD), at)
+    right = flat[at : min(end, at + _LONGEST_WORD)].split(" ", 1)[0]
+    return left is not None and are_two_sentences(left[0], right)
+
+
+def _ends_before_space(flat: str, stop: re.Match[str], at: int, unit: Block) -> bool:
+    """Return True if a stop before a space ends a sentence."""
+    following = _NEXT.match(flat, at, unit.end)
+    if following is None or (following["after"] in _GOES_ON and not following["word"]):
+        return False
+    # A symbol such as € and § is like a number.
+    word, stops = following["word"] or "0", stop["stops"]
+    last = _last_word(flat, unit.start, stop.start())
+    if word.islower():  # eBay and mRNA begin sentences
+        return _ends_before_lower_case(stop, last or flat[stop.start() - 1], following)
+    if stops in {"…", "..."}:
+        # " … " stands for words left out.
+        return last != "" or (len(word) > 1 and _is_starter(following))
+    if stops != "." or not _STOPS.isdisjoint(stop["closers"]):
+        return True
+    if last.isdigit() or _ROMAN.fullmatch(last):
+        return _is_starter(following) or not _is_ordinal(flat, stop.start(), word)
+    return _is_final(flat, stop.start(), last, following)
+
+
+def _ends_before_lower_case(stop: re.Match[str], last: str, following: re.Match[str]) -> bool:
+    """Return True if a stop ends a sentence in spite of the small letter behind it."""
+    is_abbreviated = len(following["word"]) == 1 and following["after"] == "."
+    is_dialogue = not _DASHES.isdisjoint(following["opener"])
+    if is_abbreviated or is_dialogue or not _CLOSING_MARKS.isdisjoint(stop["closers"]):
+        return False
+    # 3. and 12. may be ordinal numbers, 1984. and 0.5. are not.
+    is_word = last in _CLOSING_MARKS or _WORD_OR_NUMBER.fullmatch(last) is not None
+    is_short = _is_plural(last) or last.lower() in _ABBREVIATIONS or _ROMAN.fullmatch(last)
+    return "?" in stop["stops"] or (stop["stops"] == "." and is_word and not is_short)
+
+
+def _last_word(flat: str, start: int, at: int) -> str:
+    """Return the word that ends at an offset; empty behind a space or a bracket."""
+    token = flat[max(start, at - _LONGEST_WORD) : at].rsplit(" ", 1)[-1]
+    return _NO_WORD.split(token)[-1]
+
+
+def _is_plural(word: str) -> bool:
+    """Return True for a double letter, as in EE. UU."""
+    return word == word[:1].upper() * 2 != ""
+
+
+def _is_starter(following: re.Match[str]) -> bool:
+    """Return True if a word begins sentences, and is no initial."""
+    word = (following["word"] or "").replace("'", "’")
+    # L’aula, C’est, D’abord
+    is_article = _ARTICLE.match(word) is not None
+    return following["after"] != "." and (is_article or word.partition("’")[0] in STARTERS)
+
+
+def _is_ordinal(flat: str, at: int, word: str) -> bool:
+    """Return True if the number before a stop is a German ordinal."""
+    before = _ORDINAL.search(flat, max(0, at - _LONGEST_WORD), at)
+    return word in GERMAN_MONTHS or bool(before and before[1].lower() in GERMAN_ORDINAL)
+
+
+def _is_final(flat: str, at: int, last: str, following: re.Match[str]) -> bool:
+    """Return True if the word before a stop may end a sentence before another word."""
+    word, after = following["word"] or "0", following["after"]
+    is_starter, low = _is_starter(following), last.lower()
+    chain = _ACRONYM.search(flat, max(0, at - 20), at) if _LETTER_LAST.search(last) else None
+    is_measure = _MEASURE.search(flat, max(0, at - 8), at) is not None
+    if "(" in following["opener"] and (is_measure or low in _ABBREVIATIONS):
+        return False
+    if low in FINAL_BEFORE_CAPITAL:
+        return word.isalpha() and not _ROMAN.fullmatch(word) and (len(word) > 1 or after == " ")
+    if chain and chain["number"] and word.isalpha():
+        # 5 m and 30K end a sentence; the L of 39 L. Ed. does not.
+        return chain["letters"].islower() or not chain["number"].endswith(" ")
+    # MS is no Ms.
+    if low in NEVER_FINAL and (not last.isupper() or word.isupper()):
+        return False
+    if chain:
+        letters = chain["letters"].replace(" ", "")
+        is_open = len(letters) > 1 and letters[0].islower()
+        return is_starter and (not is_open or letters.lower() in FINAL_BEFORE_STARTER)
+    return is_starter or not (_is_plural(last) or low in FINAL_BEFORE_STARTER)
 
 
 GENERAL = Splitter("general", 1, split)

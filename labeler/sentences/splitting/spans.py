@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001, RUF003  # quotation marks and stops of many scripts
-"""Spans of a text and small rules, shared by the versions of the general splitter."""
+"""Spans of a text and small rules of the splitter ``general``."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from labeler.sentences.example import Piece
 
 Span = tuple[int, int]
 
-# All white space becomes a plain space: line breaks inside a block mean nothing, and the engine
-# of version 1 crashed on wide spaces. Control characters and zero-width spaces hide a stop from it,
-# and lone surrogates make it reject the text. Listed in full, because ``[^\S ]`` is much slower.
+# All white space becomes a plain space: line breaks inside a unit mean nothing. Control characters
+# and zero-width spaces hide a stop. Listed in full, because ``[^\S ]`` is much slower.
 _FOREIGN = re.compile(
     "[\x00-\x1f\x7f\x85\xa0\u1680\u2000-\u200b\u200e\u200f"
     "\u2028\u2029\u202f\u205f\u2060\u3000\ufeff\ud800-\udfff]"
@@ -39,8 +38,7 @@ _NAME_ENDING = re.compile(
 
 def flatten(text: str) -> str:
     """Replace characters that hide a stop; offsets stay the same."""
-    # An opening single quote is often an apostrophe (‘n Go, ‘90s). An engine would look for its
-    # partner and join all sentences up to there, so it gets the closing quote instead.
+    # An opening single quote is often an apostrophe (‘n Go, ‘90s).
     if text.isascii() and text.isprintable():
         return text
     return _FOREIGN.sub(" ", text).replace("‘", "’")

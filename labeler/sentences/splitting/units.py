@@ -1,8 +1,8 @@
 # ruff: noqa: RUF001, RUF003  # punctuation of many scripts
-"""The units of a text that no sentence crosses, for version 2 of the general splitter.
+"""The units of a text that no sentence crosses, for the splitter ``general``.
 
-Version 1's kinds of lines (:mod:`labeler.sentences.splitting.blocks`) are refined by the lines next
-to them: rows of CSV, TSV and other tables, log lines, transcript lines and reference entries are
+The kinds of lines (:mod:`labeler.sentences.splitting.blocks`) are refined by the lines next to
+them: rows of CSV, TSV and other tables, log lines, transcript lines and reference entries are
 units, and a line break is a wrap only if the next word had no place on the line. HTML block tags
 end units, too.
 """

@@ -1,0 +1,123 @@
+"""Sums of one metric over many rows, as counts of its distinct ratios."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from functools import cached_property
+from itertools import repeat
+
+from labeler.calculators.ratio import Ratio, fixed_point
+from labeler.calculators.statistics.intervals import Interval, Intervals, Range
+
+_SMALL = 0xFFFF
+"""The largest number of two bytes."""
+
+
+class MetricSum:
+    """The ratios of one metric over the rows of a group, two bytes a row.
+
+    Metrics have few distinct ratios. Sums are over these and their counts, exact and rounded once,
+    so the order of rows does not matter.
+    """
+
+    def __init__(self) -> None:
+        self._places: dict[Ratio | None, int] = {None: 0}
+        """The place of each distinct ratio, in order of first appearance."""
+        self._rows = array("H")
+        """The place of each row's ratio; 0 for rows that were not measured with the metric."""
+
+    def add(self, ratio: Ratio, row: int) -> None:
+        """Add the ratio of a row.
+
+        Args:
+            ratio: the ratio.
+            row: the number of earlier rows of the group.
+        """
+        if row > len(self._rows):
+            self._rows.extend(repeat(0, row - len(self._rows)))
+        place = self._places.setdefault(ratio, len(self._places))
+        if place > _SMALL and self._rows.typecode == "H":
+            self._rows = array("I", self._rows)
+        self._rows.append(place)
+
+    @cached_property
+    def undefined(self) -> dict[str, int]:
+        """Rows without a value, by reason, in order of first appearance."""
+        found = Counter[str]()
+        for ratio, count in self._counted:
+            if ratio.value is None:
+                found[ratio.undefined or "undefined"] += count
+        return dict(found)
+
+    @cached_property
+    def defined(self) -> int:
+        """Rows with a value."""
+        return sum(count for *_, count in self._defined)
+
+    @property
+    def mean(self) -> float | None:
+        """Mean of the exact values, rounded once; ``None`` without values."""
+        return self._mean() if self.defined else None
+
+    @property
+    def pooled(self) -> float | None:
+        """Sum of numerators over sum of denominators."""
+        numerator = sum((ratio.numerator or 0) * count for ratio, _, count in self._defined)
+        denominator = sum((ratio.denominator or 0) * count for ratio, _, count in self._defined)
+        return Ratio(numerator, denominator).value
+
+    def bounds(self, failed: int, range_: Range) -> tuple[float, float] | None:
+        """Return the means with the lowest, and the highest, value for every missing one.
+
+        Args:
+            failed: number of failed rows.
+            range_: the lowest and the highest value; ``None`` where unknown.
+        """
+        missing = failed + sum(self.undefined.values())
+        if range_ is None or not self.defined + missing:
+            return None
+        low, high = range_
+        if any(not low <= value <= high for _, value, _ in self._defined):
+            return None
+        return self._mean(missing, low), self._mean(missing, high)
+
+    def interval(
+        self, intervals: Intervals, range_: Range, units: Sequence[Hashable] | None
+    ) -> Interval | None:
+        """Return the interval of the mean.
+
+        Args:
+            intervals: its options.
+            range_: the lowest and the highest value; ``None`` where unknown.
+            units: the unit that each row is resampled with; ``None`` for single rows.
+        """
+        distinct = [None if ratio is None else ratio.value for ratio in self._places]
+        values = [distinct[place] for place in self._rows]
+        own = units and [u for u, value in zip(units, values, strict=False) if value is not None]
+        return intervals.of_mean([v for v in values if v is not None], own, range_)
+
+    @cached_property
+    def _counted(self) -> list[tuple[Ratio, int]]:
+        """The distinct ratios and their counts."""
+        counts = Counter(self._rows)
+        return [(ratio, counts[place]) for ratio, place in self._places.items() if ratio]
+
+    @cached_property
+    def _defined(self) -> list[tuple[Ratio, float, int]]:
+        """Those with a value, their values and counts."""
+        valued = ((ratio, ratio.value, count) for ratio, count in self._counted)
+        return [(ratio, value, count) for ratio, value, count in valued if value is not None]
+
+    @cached_property
+    def _total(self) -> int:
+        """Sum of the exact values, by :func:`fixed_point`."""
+        exact = ((ratio.exact, count) for ratio, _, count in self._defined)
+        return sum(fixed_point(one.numerator, one.denominator) * count for one, count in exact)
+
+    def _mean(self, missing: int = 0, value: float = 0) -> float:
+        """Return the mean of the values and of some missing ones that are set to a value."""
+        numerator, denominator = value.as_integer_ratio()
+        added = fixed_point(missing * numerator, denominator)
+        return (self._total + added) / fixed_point(self.defined + missing, 1)

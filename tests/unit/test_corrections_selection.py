@@ -1,0 +1,179 @@
+"""Selected corrections: who is warned, of what, and that a random sample is not."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+
+from command import Command
+from judged import correction, judgement
+from labeled import record
+from labeler.api import write_labels
+from labeler.calculators import measure, select_metrics
+from labeler.data.corrections.applying import apply_corrections
+from labeler.data.corrections.correction import Correction, Queue
+from labeler.data.corrections.file import CorrectionsFile
+from labeler.labels.record import LabelFailure, LabelRecord, label_key
+from labeler.labels.signature import ReviewCounts, selection_warnings
+from labeler.report.labels import Labels
+
+YES, NO = judgement(), judgement(support={"a": ["0a"]}, overall=False)
+RECORDS = [record(id=f"r{n}", documents=[2, n + 1]) for n in range(6)]
+
+
+def said(records: Iterable[LabelRecord], queue: Queue, by: str = "ann") -> list[Correction]:
+    """One person's agreement with labels."""
+    return [correction(one, YES, by=by, queue=queue, opinion="agree") for one in records]
+
+
+UNSURE = correction(RECORDS[5], None, opinion="unsure", queue="doubtful")
+CASES: dict[str, tuple[list[Correction], ReviewCounts | None, bool]] = {
+    "suspicious": (said(RECORDS[:2], "doubtful"), ReviewCounts(2, 6, 0), True),
+    "the first of the file": (said(RECORDS[:2], "order"), ReviewCounts(2, 6, 0), True),
+    "chosen": (said(RECORDS[:1], "chosen"), ReviewCounts(1, 6, 0), True),
+    "a sample": (said(RECORDS[:3], "random"), ReviewCounts(3, 6, 3), False),
+    "a sample and more": (
+        [*said(RECORDS[:3], "random"), *said(RECORDS[3:4], "doubtful")],
+        ReviewCounts(4, 6, 3),
+        True,
+    ),
+    "a sample, judged again by others": (
+        [*said(RECORDS[:3], "random"), *said(RECORDS[:2], "doubtful", by="bob")],
+        ReviewCounts(3, 6, 3),
+        False,
+    ),
+    "all": (said(RECORDS, "order"), ReviewCounts(6, 6, 0), False),
+    "none that counts": ([UNSURE], None, False),
+    "a sample, and one unsure": (
+        [*said(RECORDS[:3], "random"), UNSURE],
+        ReviewCounts(3, 6, 3),
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize(("events", "expected", "biased"), CASES.values(), ids=CASES.keys())
+def test_only_a_selection_of_some_labels_is_warned_of(
+    events: list[Correction], expected: ReviewCounts | None, biased: bool
+) -> None:
+    """It stands in the signature of every label and failure, and can be read from there."""
+    failed = LabelFailure(id="r9", reason="refusal", message="", signature=RECORDS[0].signature)
+    applied, outcomes = apply_corrections(lambda: [*RECORDS, failed], events)
+    signed = {str(outcome.signature) for outcome in outcomes}
+    assert {ReviewCounts.printed_in(label) for label in signed} == {expected}
+    assert (list(selection_warnings(signed)) != []) == biased
+    assert list(applied.selections.values()) == ([expected] if expected else [])
+
+
+def test_each_judge_configuration_has_a_selection_of_its_own() -> None:
+    """Labels of a trial that nobody judged are the judge's: nothing is selected there."""
+    other = RECORDS[0].signature.model_copy(update={"trial": 1})
+    again = [
+        one.model_copy(update={"signature": other, "key": label_key(one.example, other)})
+        for one in RECORDS
+    ]
+    _, outcomes = apply_corrections(lambda: [*RECORDS, *again], said(RECORDS[:2], "doubtful"))
+    signed = dict.fromkeys(str(outcome.signature) for outcome in outcomes)
+    assert [ReviewCounts.printed_in(label) for label in signed] == [ReviewCounts(2, 6, 0), None]
+
+
+def test_a_name_cannot_pass_for_a_selection() -> None:
+    """Names are untrusted, and their separators are escaped."""
+    signature = RECORDS[0].signature.model_copy(update={"model": "m|judged:1 of 9, 0 at random"})
+    assert ReviewCounts.printed_in(str(signature)) is None
+
+
+# -- the commands ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def labeler(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Command:
+    """The command line in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return Command(monkeypatch, capsys)
+
+
+def population(size: int) -> list[tuple[LabelRecord, bool]]:
+    """A judge's labels of responses of which 68 % are right, and which ones are.
+
+    It calls 30 % of the wrong ones supported, and 20 % of the right ones not.
+    """
+    rng = random.Random(5)  # noqa: S311 - a reproducible draw
+    found = []
+    for n in range(size):
+        right = n % 100 < 68
+        support = {"a": ["0a"], "b": ["0b"]}
+        if (rng.random() < 0.2) if right else (rng.random() > 0.3):
+            support["b"] = []
+        made = record(id=f"r{n}", documents=[[f"Fact {n}.", "More."], ["Other."]], support=support)
+        reply = made.reply.model_copy(update={"served_model": "test-1-2026-01-01"})
+        found.append((made.model_copy(update={"reply": reply}), right))
+    return found
+
+
+def judge_all(people: Iterable[tuple[LabelRecord, bool]], queue: Queue) -> None:
+    """Judge labels as is true."""
+    events = [correction(one, YES if right else NO, queue=queue) for one, right in people]
+    CorrectionsFile("labels.corrections.jsonl").append(*events)
+
+
+WARNED = "drawn at random, so means and intervals are biased"
+
+
+def test_corrections_of_unsupported_responses_alone_are_warned_of(labeler: Command) -> None:
+    """The mean is far above the truth, and each command that shows it says so."""
+    every = population(300)
+    adherence = select_metrics("adherence")
+    judged = [(measure(one, adherence).metrics["adherence"].value, right) for one, right in every]
+    write_labels([one for one, _ in every], "labels.jsonl")
+    judge_all([each for each, (value, _) in zip(every, judged, strict=True) if not value], "order")
+    _, _, err = labeler("corrections", "apply", "labels.jsonl", "-o", "corrected.jsonl")
+    before, after = fmean(value or 0 for value, _ in judged), fmean(v or r for v, r in judged)
+    assert f"adherence {before:.4f} (n 300) → {after:.4f} (n 300)" in err
+    assert after > 0.75  # the truth is 0.68
+    assert WARNED in err
+    gate = ("check", "corrected.jsonl", "--min", "adherence=0.75")
+    code, out, _ = labeler(*gate)
+    assert (code, out.count("\n"), WARNED in out) == (0, 1, True)
+    assert WARNED in json.loads(labeler(*gate, "--json")[1])[0]["finding"]
+    drop = ("--against", "labels.jsonl", "--max-drop", "adherence=0.1")
+    assert WARNED in labeler("check", "corrected.jsonl", *drop)[1]
+    compared = labeler("compare", "labels.jsonl", "corrected.jsonl", "--metrics", "adherence")[1]
+    assert compared.count(WARNED) == 1
+    _, out, err = labeler("metrics", "corrected.jsonl")
+    assert (out.count(WARNED), out.count("300 records by"), err) == (1, 1, "")
+    for form in (["--json"], ["--rows"], ["-o", "numbers.csv"]):
+        assert WARNED in labeler("metrics", "corrected.jsonl", *form)[2]
+    labeler("report", "corrected.jsonl", "-o", "report.html", "--no-witness")
+    page = Path("report.html").read_text(encoding="utf-8")
+    assert (page.count(WARNED), page.count("Judge configuration</summary>")) == (1, 1)
+    shown = Labels([*apply_corrections(lambda: [one for one, _ in every], _read())[1]])
+    assert (WARNED in repr(shown), WARNED in repr(shown.summary())) == (True, True)
+
+
+def test_corrections_of_a_random_sample_are_not_warned_of(labeler: Command) -> None:
+    """Nor after one of its records was saved again from another queue."""
+    every = population(60)
+    write_labels([one for one, _ in every], "labels.jsonl")
+    judge_all(every[::3], "random")
+    judge_all(every[3:4], "doubtful")
+    _, _, err = labeler("corrections", "apply", "labels.jsonl", "-o", "corrected.jsonl")
+    assert "judged by people: 20 of 60, 20 at random; the verdicts of the other 40 are" in err
+    shown = [labeler(*one) for one in (("metrics", "corrected.jsonl"), CHECK)]
+    assert "biased" not in "".join([err, *(out + err for _, out, err in shown)])
+    sample = ("--human", "labels.corrections.jsonl", "--random-sample")
+    assert "judgements of records that count: 20" in labeler("agree", "labels.jsonl", *sample)[2]
+
+
+CHECK = ("check", "corrected.jsonl", "--min", "adherence=0.1")
+
+
+def _read() -> tuple[Correction, ...]:
+    return CorrectionsFile("labels.corrections.jsonl").read().events

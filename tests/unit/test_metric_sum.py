@@ -1,0 +1,75 @@
+"""Sums of one metric over many rows."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from labeled import record
+from labeler.calculators import Ratio
+from labeler.calculators.metric_sum import MetricSum
+from labeler.calculators.outcomes import measure_outcomes
+from labeler.calculators.statistics.intervals import Intervals, mean_interval
+from labeler.catalog import Catalog
+
+
+def test_more_distinct_ratios_than_two_bytes_number() -> None:
+    """Each keeps its count, and the sum stays exact."""
+    found, size = MetricSum(), 70_000
+    for row in range(size):
+        found.add(Ratio(row, size), row)
+    found.add(Ratio(0, size), size)
+    assert found.defined == size + 1
+    total = sum(range(size))
+    assert found.mean == float(Fraction(total, size * (size + 1)))
+    assert found.pooled == float(Fraction(total, size * (size + 1)))
+
+
+def test_rows_without_the_metric_keep_the_others_with_their_units() -> None:
+    """Before, between and after the measured rows; undefined rows have no unit either."""
+    measured = {1: Ratio(1, 2), 3: Ratio(1, 3), 4: Ratio.missing("empty_response"), 6: Ratio(1, 4)}
+    found = MetricSum()
+    for row, ratio in measured.items():
+        found.add(ratio, row)
+    units = [None, 5, 6, 5, 6, 7, 7, None]
+    expected = mean_interval([1 / 2, 1 / 3, 1 / 4], groups=[5, 5, 7], resamples=200)
+    assert found.interval(Intervals(resamples=200), (0.0, 1.0), units) == expected
+    assert (found.defined, found.undefined) == (3, {"empty_response": 1})
+
+
+def test_missing_values_come_in_order_of_appearance() -> None:
+    """And rows without any value have bounds and no mean."""
+    found = MetricSum()
+    for row, reason in enumerate(("b", "a", "b")):
+        found.add(Ratio.missing(reason), row)
+    assert list(found.undefined.items()) == [("b", 2), ("a", 1)]
+    assert (found.mean, found.pooled, found.bounds(1, (0.0, 1.0))) == (None, None, (0.0, 1.0))
+
+
+def test_a_mean_is_rounded_once() -> None:
+    """Ten tenths are exactly one; a value that a definition prescribes counts."""
+    found = MetricSum()
+    for row in range(10):
+        found.add(Ratio(1, 10), row)
+    found.add(Ratio(0, 0, convention=1.0), 10)
+    assert found.mean == float(Fraction(2, 11))
+    assert found.bounds(0, (0.2, 1.0)) is None
+
+
+@pytest.mark.parametrize("size", [1, 20])
+def test_metrics_are_chosen_once(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many rows there are."""
+    read: list[str] = []
+    look_up = Catalog.__getitem__
+
+    def noting(catalog: Catalog[Any], name: str) -> Any:
+        read.append(name)
+        return look_up(catalog, name)
+
+    monkeypatch.setattr(Catalog, "__getitem__", noting)
+    labels = [record(id=f"r{n}") for n in range(size)]
+    rows = list(measure_outcomes(labels))
+    assert {len(row.metrics) for row in rows} == {17}
+    assert len(read) < 200

@@ -1,0 +1,155 @@
+"""The metrics command over label files, folders, patterns and stores."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import labeler
+from command import Command
+from labeled import claims_output, record, says
+from labeler import api
+from labeler.calculators.statistics.intervals import Intervals
+from labeler.labels.record import AnyOutcome, LabelFailure
+from labeler.version import __version__
+from records import sample_failure
+from samples import signature
+from scored import record as score_record
+
+
+def labels() -> list[AnyOutcome]:
+    """Labels of two profiles, and failures of all kinds."""
+    found: list[AnyOutcome] = [
+        record(
+            id=f"r{n}",
+            documents=(2, 1, n),
+            relevant=["0a"] if n % 3 else [],
+            metadata={"half": n % 2},
+        )
+        for n in range(9)
+    ]
+    found.append(LabelFailure(id="f:1", reason="invalid_json", message="", metadata={"half": 1}))
+    found.append(sample_failure().model_copy(update={"signature": signature()}))
+    found.append(record(id="c", answer=claims_output([says("a", ["0a"])])))
+    return found
+
+
+def written(path: Path, outcomes: Iterable[AnyOutcome]) -> Path:
+    """A label file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    api.write_labels(outcomes, path)
+    return path
+
+
+@pytest.fixture(params=["lines", "packed", "parquet", "folder", "pattern", "several", "store"])
+def sources(request: pytest.FixtureRequest, tmp_path: Path) -> list[Path]:
+    """The labels in every form that the command reads; a store keeps no failures."""
+    made = labels()
+    if request.param == "store":
+        kept = [one for one in made if not isinstance(one, LabelFailure)]
+        labeler.import_labels(kept, tmp_path / "store")
+        return [tmp_path / "store"]
+    if request.param in {"lines", "packed", "parquet"}:
+        name = {"lines": "l.jsonl", "packed": "l.jsonl.gz", "parquet": "l.parquet"}[request.param]
+        return [written(tmp_path / name, made)]
+    first = written(tmp_path / "in" / "day=1" / "a.parquet", made[:5])
+    second = written(tmp_path / "in" / "day=2" / "a.parquet", [*made[3:8]])
+    if request.param == "several":
+        return [first, second, written(tmp_path / "l.jsonl", made[8:])]
+    written(tmp_path / "in" / "day=2" / "b.parquet", made[8:])
+    written(tmp_path / "in" / "day=3" / "none.parquet", [])
+    return [tmp_path / "in"] if request.param == "folder" else [tmp_path / "in" / "*" / "*.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("options", "by", "group"),
+    [
+        ((), None, None),
+        (("--by", "half"), "half", None),
+        (("--metrics", "all", "--group", "half"), None, "half"),
+        (("--by", "half", "--group", "question"), "half", "question"),
+    ],
+    ids=lambda one: " ".join(one) if isinstance(one, tuple) else None,
+)
+def test_every_form_of_labels_has_the_numbers_of_the_records(
+    sources: list[Path],
+    options: Sequence[str],
+    by: str | None,
+    group: str | None,
+    labeler_command: Command,
+) -> None:
+    """Copies in several files count once; a store holds no failures."""
+    made = labels()
+    if sources[0].name == "store":
+        made = [one for one in made if not isinstance(one, LabelFailure)]
+    ids = "all" if "--metrics" in options else None
+    expected = labeler.summary(made, ids, by=by, intervals=Intervals(group=group))
+    code, out, _ = labeler_command("metrics", *sources, "--json", *options)
+    shown = [{**row.as_json(__version__), "duplicates": 0} for row in expected]
+    assert (code, [{**row, "duplicates": 0} for row in json.loads(out)]) == (
+        0,
+        json.loads(json.dumps(shown)),
+    )
+
+
+@pytest.mark.parametrize("option", ["--by", "--group"])
+def test_a_column_that_no_row_has_is_named(
+    labeler_command: Command, tmp_path: Path, option: str
+) -> None:
+    """With the existing columns."""
+    path = written(tmp_path / "l.jsonl", labels())
+    code, _, err = labeler_command("metrics", path, option, "nothing")
+    assert code == 2
+    assert "no row has a column 'nothing'" in err
+    assert "half" in err.partition("columns:")[2]
+
+
+@pytest.mark.parametrize("first", ["label", "score", "unread"])
+def test_scores_next_to_labels_are_printed_too(
+    labeler_command: Command, tmp_path: Path, first: str
+) -> None:
+    """An unreadable row counts as what the first readable one is."""
+    unread = LabelFailure(id="f:1", reason="invalid_json", message="")
+    signed = [one for one in labels() if one.signature]
+    outcomes = {
+        "label": [unread, *signed, score_record()],
+        "score": [score_record(), unread, *signed],
+        "unread": [unread, score_record(), *signed],
+    }[first]
+    path = written(tmp_path / "l.jsonl", outcomes)
+    found = json.loads(labeler_command("metrics", path, "--json")[1])
+    unreadable = {
+        row["metric"].partition(":")[0] for row in found if "invalid_json" in row["failed"]
+    }
+    assert ("tone" in unreadable, "relevance" in unreadable) == (first != "label", first == "label")
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [
+        ((), {"tone"}),
+        (("--metrics", "tone"), {"tone"}),
+        (("--metrics", "tone,relevance"), {"tone", "relevance"}),
+    ],
+    ids=lambda one: " ".join(sorted(one)),
+)
+def test_metrics_of_labels_are_printed_for_scores_where_they_are_named(
+    labeler_command: Command, tmp_path: Path, asked: tuple[str, ...], shown: set[str]
+) -> None:
+    """Scores alone have metrics of scores alone otherwise."""
+    path = written(tmp_path / "l.jsonl", [score_record()])
+    rows: list[Any] = json.loads(labeler_command("metrics", path, "--json", *asked)[1])
+    assert {row["metric"].partition(":")[0] for row in rows} == shown
+
+
+def test_labels_with_a_number_too_large_are_read(labeler_command: Command, tmp_path: Path) -> None:
+    """JSON holds it, and no float does."""
+    made = record(metadata={"half": "PLACE"})
+    path = written(tmp_path / "l.jsonl", [made, record(id="b", metadata={"half": 1})])
+    path.write_text(path.read_text().replace('"PLACE"', "1e999"))
+    code, out, _ = labeler_command("metrics", path, "--json", "--by", "half")
+    assert (code, {row["group"] for row in json.loads(out)}) == (0, {"1", "inf"})

@@ -1,0 +1,139 @@
+"""Answers on the wire: a verdict stands with the keys that it needs, in a decision."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import labeler
+from labeler.api import open_rows
+from labeler.integrations.batch.client import OpenAIBatches
+from labeler.integrations.batch.collect import Waiting
+from labeler.integrations.batch.submit import submit_batch
+from labeler.judges.openai.reading import flat, parse_object
+from labeler.judges.openai.request import MODES
+from labeler.labeling.options import LabelOptions
+from labeler.labeling.tasks import label_tasks
+from labeler.labels.profiles import PROFILES
+from labeler.labels.record import LabelRecord, Outcome
+from labeler.labels.schemas import load_schema
+from labeler.store.disk import DiskStore
+from wire.calls import Json, label_for, written
+from wire.provider import Provider, answers, completes
+from wire.runs import KEY, brief, judge_of
+
+ROW = {
+    "id": "r1",
+    "question": "What is item 1?",
+    "documents": ["Item 1 is a lamp. It is red.", "Chairs are made of wood."],
+    "response": "Item 1 is a lamp. It is blue.",
+    "reference": "A lamp.",
+}
+
+
+def label(provider: Provider, profile: str, **settings: Any) -> LabelRecord:
+    """The record of the row."""
+    outcomes: list[Outcome] = list(
+        labeler.label(
+            [ROW],
+            judge=judge_of(provider, sleep=brief, **settings),
+            store=labeler.MemoryStore(),
+            profile=profile,
+        )
+    )
+    assert isinstance(outcomes[0], LabelRecord), outcomes
+    return outcomes[0]
+
+
+@pytest.mark.parametrize("profile", list(PROFILES))
+def test_a_profile_has_its_prompt_and_its_schema(profile: str) -> None:
+    """The published one is sent, and an answer that fits it needs no repair."""
+    with Provider() as provider:
+        made = label(provider, profile)
+    assert (made.normalised, made.verbatim) == ({}, None)
+    assert str(made.signature.prompt).startswith(f"{profile}/v1@")
+    assert made.signature.response_schema.name == f"label-{profile}/v1"
+    (call,) = provider.calls
+    assert call.schema_text == load_schema(f"label-{profile}/v1").compact
+    jsonschema.validate(
+        written(call, label_for(call)), load_schema(f"label-{profile}/v1").json_schema
+    )
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_decisions_are_read_in_every_mode(mode: str) -> None:
+    """The schema is sent in the mode's way, and the answer is in its form."""
+    with Provider(modes=MODES) as provider:
+        record = label(provider, "claims", output_mode=mode)
+    assert provider.calls[0].mode == mode
+    assert record.label.sentence_support_information[0].supporting_sentence_keys == ("0a",)
+
+
+def _empty(answer: Json) -> None:
+    """Support a sentence with nothing."""
+    answer["sentence_support_information"][0]["supporting_sentence_keys"] = []
+
+
+def _unknown(answer: Json) -> None:
+    """Name a key that nobody showed."""
+    answer["all_relevant_sentence_keys"] = ["9z"]
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        (_empty, "supported_without_support"),
+        (_unknown, "unknown_key"),
+    ],
+)
+def test_what_breaks_a_rule_is_reasked_in_the_form_that_it_had(change: Any, kind: str) -> None:
+    """The model sees its own answer again, and the mended one counts."""
+    with Provider([answers(change)]) as provider:
+        record = label(provider, "claims")
+    assert record.reply.broken_contracts == {kind: 1}
+    _, again = provider.calls
+    assert '"decision"' in again.messages[2]["content"]
+
+
+def test_an_answer_without_decisions_is_read_as_well() -> None:
+    """Servers that enforce no schema may leave out a frame that says nothing by itself."""
+    answer = {"a": [{"fully_supported": False, "supporting_sentence_keys": []}], "b": "x"}
+    assert json.loads(flat(deepcopy(answer))) == answer
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no JSON",
+        "[1]",
+        "7",
+        '{"a": [{"decision": 3}], "b": [1]}',
+        r'{"a": "\ud800", "b": 1e999}',
+        '{"a": [{"claim": "x", "decision": {"claim": "y", "verdict": "neutral"}}]}',
+    ],
+)
+def test_what_is_no_answer_is_left_to_the_reader(text: str) -> None:
+    """Whatever a server sends, nothing is raised and nothing is made up."""
+    answer, _ = parse_object(text)
+    assert answer is None or json.loads(flat(answer)) == json.loads(text)
+
+
+def test_a_batch_brings_the_same_label_under_the_same_key(tmp_path: Path) -> None:
+    """The key does not say how a label was bought."""
+    with Provider(batches=completes()) as provider:
+        online = label(provider, "reference")
+        options = LabelOptions(profile="reference")
+        how = label_tasks(judge_of(provider), options)
+        service = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=brief)
+        submit_batch(open_rows([ROW]), how, service, tmp_path)
+        again = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=brief)
+        labeler.collect_batches(again, tmp_path, waiting=Waiting(sleep=brief))
+    with DiskStore(tmp_path, create=False) as store:
+        collected = store.get(online.key)
+    assert isinstance(collected, LabelRecord)
+    assert collected.label == online.label

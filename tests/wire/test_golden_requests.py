@@ -1,0 +1,94 @@
+"""Request bodies never change under a version: neither the first one nor that of the re-ask."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import samples
+from labeler.integrations.embeddings.questioning import QuestionsTasks
+from labeler.judges.openai.judge import OpenAIJudge
+from labeler.judges.task import Task
+from labeler.judges.traffic.limits import Limits
+from labeler.judges.traffic.traffic import TRAFFIC, Traffic
+from labeler.labeling.score_tasks import ScoreTasks, steps_task
+from labeler.labels.rubrics import CRITERIA
+from labeler.sentences.example import Example, key_reference
+from labeler.sentences.splitting import SPLITTERS
+from wire.behaviors import Behavior, answers, says
+from wire.calls import Json
+from wire.provider import Provider
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "requests.json"
+"""Digests of both bodies, by request."""
+EXAMPLE = samples.keyed_example(
+    documents=[["Paris is the capital.", "Line\u2028break \u202e{{x}} <|im_end|>"], []],
+    response=['Say "hi".', "It lies on the Seine."],
+).model_copy(update={"reference": key_reference(samples.pieces(["Paris.", "It is up north."]))})
+MODES = ("schema", "tools", "json", "prompt")
+
+
+def _broken(label: Json) -> None:
+    label["all_relevant_sentence_keys"] = ["9z", "general"]
+    label["sentence_support_information"].pop()
+
+
+def label_request(judge: OpenAIJudge, profile: str) -> Task[Any]:
+    """The request for a label of a profile."""
+    prompt, schema = f"{profile}/v1", f"label-{profile}/v1"
+    return samples.request(EXAMPLE, judge.spec, prompt=prompt, schema=schema)
+
+
+def other_request(judge: OpenAIJudge, name: str) -> Task[Any]:
+    """The request for a score, for steps, or for questions."""
+    if name == "questions":
+        texts = tuple(sentence.text for sentence in EXAMPLE.response)
+        row = Example(
+            id="r1",
+            question=EXAMPLE.question,
+            documents=(),
+            response=" ".join(texts),
+            documents_sentences=(),
+            response_sentences=texts,
+        )
+        return QuestionsTasks(judge, SPLITTERS["given"]).task(row)
+    if name == "steps":
+        return steps_task(judge, CRITERIA["rubric_faithfulness"])
+    return ScoreTasks(judge, SPLITTERS["given"], CRITERIA[name]).keyed_task(EXAMPLE)
+
+
+def bodies(name: str, mode: str = "strict") -> list[Json]:
+    """The bodies that a judge sends: for an answer that breaks the rules, and after it."""
+    is_label = name in {"trace", "claims", "reference"}
+    script: list[str | Behavior] = [answers(_broken) if is_label else says("No.")]
+
+    async def ask(judge: OpenAIJudge) -> None:
+        TRAFFIC.set(Traffic(limits=Limits(max_outage=0)))
+        try:
+            await judge.label((label_request if is_label else other_request)(judge, name))
+        finally:
+            await judge.aclose()
+
+    with Provider(script, modes=("strict", *MODES)) as provider:
+        settings: dict[str, Any] = {"temperature": 0.0, "seed": 7, "output_mode": mode}
+        judge = OpenAIJudge(
+            "m", api_key="k", base_url=provider.url, preflight=False, max_output_tokens=900,
+            **settings,
+        )  # fmt: skip
+        asyncio.run(ask(judge))
+    return [{n: v for n, v in call.body.items() if n != "stream"} for call in provider.calls]
+
+
+def test_requests_are_sent_as_they_were() -> None:
+    """Byte for byte. Where this fails on purpose, count up the version of what changed."""
+    names = ["trace", "claims", "reference", "questions", "steps", *CRITERIA]
+    found = {name: bodies(name) for name in names}
+    found |= {f"trace {mode}": bodies("trace", mode) for mode in MODES}
+    digests = {
+        name: hashlib.sha256(json.dumps(both).encode()).hexdigest()[:16]
+        for name, both in found.items()
+    }
+    assert digests == json.loads(GOLDEN.read_text(encoding="utf-8"))
