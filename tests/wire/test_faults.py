@@ -154,6 +154,10 @@ ANSWERS = {
     "choices twice": Row(raw_body(lambda body: body[:-1] + b', "choices": null}')),
     "choices out of order": Row(edited(out_of_order)),
     "a whole answer at the cap": Row(edited(at_the_cap)),
+    "bytes that are no text, after it": Row(raw_body(lambda body: body + b"\xff\xfe")),
+    "half of gzip": Row(
+        packed(lambda body: gzip.compress(body)[:60]), "transport", 2, "answer is damaged"
+    ),
     "a shorter length": Row(sent(stated(-5)), "transport", 2, "answer is damaged"),
     "a wrong checksum": Row(
         packed(lambda body: gzip.compress(body)[:-8] + b"\1" * 8), "transport", 2, "is damaged"
@@ -173,6 +177,8 @@ ANSWERS = {
     "blank": Row(says(" \n"), "malformed", 2, "the answer is empty"),
     "SAFETY": Row(ends("SAFETY"), "content_filter"),
     "RECITATION": Row(ends("RECITATION"), "content_filter"),
+    "IMAGE_SAFETY": Row(ends("IMAGE_SAFETY"), "content_filter"),
+    "LANGUAGE": Row(ends("LANGUAGE"), "content_filter"),
     "PROHIBITED_CONTENT": Row(ends("PROHIBITED_CONTENT"), "content_filter"),
     "MAX_TOKENS": Row(ends("MAX_TOKENS"), "truncated"),
     # A secret
@@ -225,6 +231,8 @@ REFUSALS = {
     "Gemini": error(400, None, "The schema produces a constraint that has too many states"),
     "outlines": error(422, None, "Unsupported keyword: pattern"),
     "SGLang": error(500, None, "Failed to compile the JSON schema"),
+    "Ollama": error(500, None, "failed to load model vocabulary required for format"),
+    "Anthropic": error(400, None, "output_format.schema: 'minItems' other than 0 or 1"),
     "another": error(400, None, "schema is too complex to be compiled"),
 }
 ROUTED = {

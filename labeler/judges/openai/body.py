@@ -26,7 +26,11 @@ def read_body(body: bytes) -> object:
         ValueError: there is none.
         RecursionError: it is nested too deeply.
     """
-    text = body.decode().lstrip(_BOM).strip()
+    try:
+        text = body.decode()
+    except UnicodeDecodeError as error:
+        text = body[: error.start].decode()
+    text = text.lstrip(_BOM).strip()
     return _streamed(text) if text.startswith(_EVENTS) else _DECODER.raw_decode(text)[0]
 
 

@@ -72,7 +72,8 @@ class Server:
     def key_hint(self, observed: ObservedError) -> str:
         """Return what is missing if a server rejects requests without a key; "" otherwise."""
         is_sent = not isinstance(self.key, SecretStr) or self.key.get_secret_value() != NO_KEY
-        refused = observed.kind == "status" and find_rule(observed).reason == "authentication"
+        reason = find_rule(observed).reason if observed.kind == "status" else ""
+        refused = reason in {"authentication", "permission"}
         if is_sent or self.headers or not refused or observed.status == _PROXY_ACCESS:
             return ""
         named = " or ".join(self.key_variables)

@@ -36,7 +36,8 @@ _UNFINISHED: dict[str, ErrorKind] = {
     **dict.fromkeys(
         (
             *("content_filter", "content_filtered", "guardrail_intervened"),
-            *("safety", "recitation", "blocklist", "prohibited_content", "spii", "sensitive"),
+            *("safety", "image_safety", "recitation", "blocklist", "prohibited_content"),
+            *("spii", "sensitive", "language"),
         ),
         "content_filter",
     ),

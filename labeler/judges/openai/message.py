@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,6 +12,8 @@ _THOUGHTS = frozenset({"thinking", "reasoning"})
 """Kinds of parts in which models think."""
 _TEXTS = frozenset({None, "text", "output_text"})
 """Kinds of parts that are text; some servers state none."""
+_LAYOUT = re.compile(r"\s+")
+"""In which equal calls may differ."""
 _THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking")
 
 Verbatim = Callable[..., str]
@@ -50,14 +53,15 @@ def _arguments(message: Mapping[str, Any], verbatim: Verbatim) -> str:
     functions: dict[tuple[str | int, ...], Any]
     functions = {("function_call",): message.get("function_call")}  # the form before tools
     for number, call in enumerate(calls if isinstance(calls, list) else ()):
-        functions["tool_calls", number, "function"] = object_of(call).get("function")
-    texts = set[str]()
+        functions["tool_calls", number, "function"] = object_of(call).get("function", call)
+    texts = dict[str, str]()
     for path, function in functions.items():
         arguments: object = object_of(function).get("arguments")
         is_object = isinstance(arguments, dict)
-        texts.add(verbatim(arguments, *path, "arguments") if is_object else text_of(arguments))
-    texts.discard("")
-    return texts.pop() if len(texts) == 1 else ""
+        text = verbatim(arguments, *path, "arguments") if is_object else text_of(arguments)
+        texts[_LAYOUT.sub("", text)] = text
+    texts.pop("", None)
+    return next(iter(texts.values())) if len(texts) == 1 else ""
 
 
 def _is_part(part: object) -> bool:
@@ -70,8 +74,8 @@ def _part(part: object) -> str:
 
 
 def _text_in(part: Mapping[str, Any]) -> str | None:
-    """Return the text of a part, which some servers put into an object."""
-    text: object = part.get("text")
+    """Return the text of a part, which some servers put into an object or another field."""
+    text: object = part.get("text", part.get("content"))
     text = text.get("value") if isinstance(text, dict) else text
     return text if isinstance(text, str) else None
 

@@ -196,6 +196,8 @@ async def _decoded(pieces: AsyncIterable[bytes], encoding: str) -> AsyncIterator
                 except zlib.error as error:
                     raise DecodingError(str(error)) from None
                 rest = member.unused_data
+    if member is not None and not member.eof:
+        raise DecodingError("the body ends before its encoding does")
 
 
 def _in_pieces(request: Request) -> Request:
