@@ -268,8 +268,6 @@ class Connection(Wire, asyncio.Protocol):
     async def end(self) -> None:
         """Drop the connection from the server's side, and wait until it is gone."""
         answering = self._answering
-        while not hasattr(self, "transport"):  # noqa: ASYNC110 - accepted, connected in a turn
-            await asyncio.sleep(0)
         self.transport.abort()
         await self.gone()
         if answering is not None:
