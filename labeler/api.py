@@ -360,6 +360,7 @@ def submit_batch(rows: RowSource, options: BatchOptions) -> Submission:
         options.batches,
         options.store,
         retry_failed=options.retry_failed,
+        same_host=options.same_host,
         limits=options.limits,
         notice=options.notice or (lambda _: None),
     )

@@ -76,6 +76,22 @@ def test_the_command_line_names_the_hosts_and_refuses(
         assert real.calls == []
 
 
+def test_a_batch_names_the_hosts_of_stored_labels_and_refuses(
+    labeler_command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before it is handed in."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    some, more = row_file(tmp_path, rows(2)), row_file(tmp_path, rows(5), "more.jsonl")
+    with Provider() as stub, Provider() as real:
+        assert labeler_command(*labeling(stub, some))[0] == 0
+        submit = ["batch", "submit", more, "--model", "m", "--base-url", real.url]
+        code, _, err = labeler_command(*submit, "--same-host")
+        assert (code, f"127.0.0.1:{stub.port} gave a stored label" in err) == (2, True), err
+        assert not real.batch_lines
+        code, _, err = labeler_command(*submit)
+        assert (code, err.count("another host were used: 2 from 127.0.0.1")) == (0, 1), err
+
+
 def answer(task: Task, said: str = "It is so.") -> Json:
     """The label of a judge that trusts everything."""
     keys = task.example.document_keys()
