@@ -118,6 +118,8 @@ def run_tasks(
         return
     there = elsewhere.in_order(run, rows, expected=total.distinct, retrievals=retrievals)
     for outcome, origin, _ in there:
+        if origin == "store" and len(factories) == 1:
+            run.served.check(factories[0].judge, outcome)
         if run.listener:
             run.listener.on_result(outcome, origin)
         yield outcome
@@ -247,7 +249,7 @@ class Submission:
         """Submit the tasks of a row, and yield each before the next one is submitted."""
         if isinstance(row, KnownRow):
             if self.recalling and row.label is not None:
-                yield settled(self.recalling.outcome(row.label), "store")
+                yield self.run.serve(self.factories[0].judge, self.recalling.outcome(row.label))
                 return
             row = row.parse()
         if isinstance(row.content, LabelFailure):
