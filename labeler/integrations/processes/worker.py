@@ -278,7 +278,7 @@ class _Worker:
         """Keep the votes on a row until its outcome is sent."""
         self._votes.append(votes)
 
-    def on_start(self, outcomes: int, repeated: int) -> None:
+    def on_start(self, outcomes: int) -> None:
         """Ignore the start, which the parent reports."""
 
     def on_result(self, outcome: AnyOutcome, origin: Origin) -> None:
