@@ -90,7 +90,8 @@ def diff_record(
         group=group,
         flips=tuple(decision_flips(a.example, (a.label, b.label), tallies)),
         changes=tuple(
-            MetricChange.of(metric.id, *map(metric.compute, tallies)) for metric in metrics
+            MetricChange.of(metric.id, *(metric.ratio(counted, a.id) for counted in tallies))
+            for metric in metrics
         ),
         decisions=_decisions(*tallies),
     )

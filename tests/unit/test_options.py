@@ -133,7 +133,7 @@ def test_labeling_and_measuring_load_what_they_use(tmp_path: Path) -> None:
         "done = labeler.label([row], judge='embedded', store=labeler.MemoryStore())\n"
         f"labeler.metrics(done); labeler.write_labels(done, {str(path)!r})"
     )
-    assert loaded_by(program) <= 113
+    assert loaded_by(program) <= 114
     rows = tmp_path / "rows.jsonl"
     rows.write_text(json.dumps(ROW))
     label = ["labeler", "label", str(rows), "--judge", "embedded", "--store", str(tmp_path / "s")]
