@@ -101,7 +101,7 @@ def iter_labels(rows: RowSource, options: LabelOptions) -> Generator[Outcome, No
         A label record or a failure for each row.
 
     Raises:
-        UsageError: the rows cannot be read, or two share an id and differ; nothing was sent.
+        UsageError: the rows cannot be read; nothing was sent.
         FatalJudgeError: no record can be labeled, for example with a wrong key.
         RunPaused: the server asks to wait longer than the options allow.
         StoreError: the store cannot be read or written.
@@ -163,8 +163,9 @@ def label(rows: RowSource, options: LabelFileOptions) -> Labels:
     run = _labels(rows, options, judges, counts, as_lines=as_lines)
     outcomes = list(run) if path is None else deque(write_outcomes(run, path), maxlen=0)
     price, spent = price_of_run(judges), counts.spent
-    dollars = float(spent.spent) if price and spent else None
-    cost = RunCost(counts.requests, counts.usage, dollars, price.source if price else "")
+    dollars = float(spent.spent) if price and spent and not counts.unmetered else None
+    source = price.source if price else ""
+    cost = RunCost(counts.requests, counts.usage, dollars, source, counts.unmetered)
     if path is None:
         return Labels(outcomes, cost=cost)
     from labeler.report.loading import open_labels
@@ -231,8 +232,8 @@ def iter_scores(rows: RowSource, options: ScoreOptions) -> Generator[ScoreOutcom
         A score record or a failure for each row, criterion and trial.
 
     Raises:
-        UsageError: a criterion is malformed, a judge is given twice or gives labels only, the rows
-            cannot be read, or two share an id and differ.
+        UsageError: a criterion is malformed, a judge is given twice or gives labels only, or the
+            rows cannot be read.
         FatalJudgeError: no row can be scored, or a criterion gets no steps.
         RunPaused: the server asks to wait longer than the options allow.
         StoreError: the store cannot be read or written.
@@ -297,7 +298,7 @@ def iter_similarity(
             embedder together.
 
     Raises:
-        UsageError: the rows cannot be read, or two share an id and differ; nothing was sent.
+        UsageError: the rows cannot be read; nothing was sent.
         FatalJudgeError: no question can be written, or no text embedded.
         RunPaused: a server asks to wait longer than the options allow.
         StoreError: the store cannot be read or written.
@@ -359,6 +360,7 @@ def submit_batch(rows: RowSource, options: BatchOptions) -> Submission:
         options.batches,
         options.store,
         retry_failed=options.retry_failed,
+        same_host=options.same_host,
         limits=options.limits,
         notice=options.notice or (lambda _: None),
     )
@@ -434,6 +436,7 @@ def _begin(
         concurrency=options.concurrency,
         limits=limits,
         retry_failed=options.retry_failed,
+        same_host=options.same_host,
         batch_of=_in_batch(store) if isinstance(options, LabelOptions) else lambda _: None,
         listener=listener,
         trace=_tracer(),

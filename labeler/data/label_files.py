@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import gzip
+import logging
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -24,10 +25,12 @@ from labeler.data.lines import (
     read_lines,
     replacing,
 )
-from labeler.errors import BadRow, UnknownName, UsageError, describe_faults
+from labeler.errors import BadRow, StoreError, UnknownName, UsageError, describe_faults
+from labeler.labels.checksum import with_checksum, without_checksum
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, parse_outcome
-from labeler.sentences.characters import plain_json
+from labeler.sentences.characters import plain_json, visible
 
+_LOG = logging.getLogger(__name__)
 T = TypeVar("T", bound=AnyOutcome)
 _WRITTEN = 1 << 16
 """Bytes written to a file at once: labels are as long as Python's default buffer."""
@@ -48,8 +51,18 @@ def read_outcomes(path: str | Path) -> Iterator[AnyOutcome]:
 
 
 def is_store(path: Path) -> bool:
-    """Return True if a path is the folder of a label store."""
-    return (path / STORE_FILE).is_file()
+    """Return True if a path is the folder of a label store.
+
+    Raises:
+        StoreError: the folder cannot be read.
+    """
+    try:
+        return (path / STORE_FILE).is_file()
+    except PermissionError as error:
+        raise StoreError(
+            f"{path} cannot be read: {error.strerror}; if it is the label store of another user, "
+            "ask for a copy, and put it into a folder of your own"
+        ) from None
 
 
 def parts_of(name: str) -> list[str] | None:
@@ -131,6 +144,9 @@ def check_label_file(path: str | Path) -> None:
 def outcome_of(line: Line) -> AnyOutcome:
     """Parse the record or failure in a line; a line over a limit is a failure itself.
 
+    A record whose checksum matches was checked when it was written. Any other is checked here, as
+    when labels are imported; the first one of a file whose checksum is wrong is reported.
+
     Raises:
         UsageError: the line holds neither, or a record that was damaged or edited.
     """
@@ -139,10 +155,11 @@ def outcome_of(line: Line) -> AnyOutcome:
     except BadRow as error:
         return LabelFailure(id=line.where, reason=error.reason, message=str(error))
     try:
-        outcome = parse_outcome(line.content)
+        content, is_intact = without_checksum(line.content)
+        outcome = parse_outcome(content)
         # Constants that pydantic accepts as numbers in metadata and JSON does not have.
         if b"NaN" in line.content or b"Infinity" in line.content:
-            parse_object(line)
+            parse_object(line, is_strict=True)
     except BadRow as error:
         raise UsageError(str(error)) from error
     except (ValidationError, UnknownName) as error:
@@ -155,13 +172,40 @@ def outcome_of(line: Line) -> AnyOutcome:
             f"{line.where}: not a label record: {faults}; rows are labeled first: label files are "
             "written by 'labeler label' and 'labeler import'"
         ) from error
+    if not is_intact:
+        _check_changed(line, outcome, is_signed=is_intact is not None)
+    return outcome
+
+
+def _check_changed(line: Line, outcome: AnyOutcome, *, is_signed: bool) -> None:
+    """Check a record that this program did not write as it is.
+
+    Raises:
+        UsageError: the record contradicts itself.
+    """
     fault = None if isinstance(outcome, LabelFailure) else outcome.fault()
     if fault:
         raise UsageError(
             f"{line.where}: record {outcome.id!r} was damaged or edited: {fault}; "
             "write it again from the store, or leave the line out"
         )
-    return outcome
+    if is_signed:
+        _report_changed(line.where)
+
+
+_REPORTED: set[str] = set()
+"""Files whose first changed line was reported."""
+
+
+def _report_changed(where: str) -> None:
+    name = where.rpartition(":")[0]
+    if name not in _REPORTED:
+        _REPORTED.add(name)
+        _LOG.warning(
+            "%s: this line was changed after labeler wrote it; it keeps the rules of labels, so "
+            "it counts as it stands; further changed lines of this file are not listed",
+            visible(where),
+        )
 
 
 def to_line(outcome: AnyOutcome) -> str:
@@ -171,6 +215,8 @@ def to_line(outcome: AnyOutcome) -> str:
 
 class _Reply(msgspec.Struct):
     served_model: str | None = None
+    system_fingerprint: str | None = None
+    host: str | None = None
 
 
 class _Kind(msgspec.Struct):
@@ -195,7 +241,7 @@ class LabelLine:
 
     Attributes:
         text: the line.
-        reply: the model that answered.
+        reply: the model and the host that answered.
         normalised: as of the record.
         violations: the same.
     """
@@ -232,7 +278,8 @@ def write_outcomes(outcomes: Iterable[T], path: str | Path) -> Iterator[T]:
     if str(path) == STDIO:
         for outcome in outcomes:
             # The reader may be a terminal; escaped text is the same JSON.
-            sys.stdout.write(plain_json(_line_of(outcome).decode()) + "\n")
+            line = with_checksum(plain_json(_line_of(outcome).decode()).encode())
+            sys.stdout.write(line.decode() + "\n")
             yield outcome
         sys.stdout.flush()
         return
@@ -243,7 +290,7 @@ def write_outcomes(outcomes: Iterable[T], path: str | Path) -> Iterator[T]:
         return
     with replaced(Path(path)) as file:
         for outcome in outcomes:
-            file.buffer.write(_line_of(outcome) + b"\n")
+            file.buffer.write(with_checksum(_line_of(outcome)) + b"\n")
             yield outcome
 
 

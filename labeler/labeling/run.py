@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
-from labeler.data.first_pass import RowCounts, count_rows
+from labeler.data.first_pass import count_rows
 from labeler.data.label_files import LabelLine, record_of
-from labeler.data.rows import RecalledRows, Rows, RowT, distinct
+from labeler.data.row_ids import RowT, identified
+from labeler.data.rows import RecalledRows, Rows
 from labeler.errors import FatalJudgeError, UnstorableRecord, UsageError
 from labeler.judges.judge import Judge, ModeRejected
 from labeler.judges.task import Task
@@ -21,8 +22,10 @@ from labeler.judges.traffic.traffic import Traffic
 from labeler.labeling.cache import CallTracer, LabelCache, Origin, Settled, no_tracing
 from labeler.labeling.engine import Engine, succeeded
 from labeler.labeling.failures import incomplete, repeated, unstorable
+from labeler.labeling.served import ServedLabels
 from labeler.labeling.tasks import PromptTasks
 from labeler.labeling.windows import Windowed
+from labeler.labels.metering import unmetered_requests
 from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, Usage
 from labeler.store.protocol import LabelStore
 
@@ -33,6 +36,8 @@ GRACE_SECONDS = 60.0
 _SHOWN_FAILURES = 3
 _BUFFERED = 64
 """Tasks in the reorder buffer for each request in flight: a slow answer delays few others."""
+_HEAVIEST, _HEAVY = 96 << 20, 512 << 10
+"""Bytes of rows in the reorder buffer at most; or so many for each request in flight, if more."""
 
 T = TypeVar("T")
 
@@ -40,12 +45,11 @@ T = TypeVar("T")
 class RunListener(Protocol):
     """Receives the events of a run, such as a progress bar."""
 
-    def on_start(self, outcomes: int, repeated: int) -> None:
+    def on_start(self, outcomes: int) -> None:
         """Called before any spend.
 
         Args:
             outcomes: number of outcomes to come.
-            repeated: rows that repeat an earlier row and are left out.
         """
 
     def on_result(self, outcome: AnyOutcome, origin: Origin) -> None:
@@ -77,6 +81,7 @@ class RunCounts:
         requests: requests sent for new outcomes.
         reasks: answers sent back to the judge.
         usage: tokens of new outcomes.
+        unmetered: requests of new outcomes whose tokens the server did not report.
         spent: cost of all requests; ``None`` before the end.
         failures: messages of the first few failures.
     """
@@ -86,7 +91,7 @@ class RunCounts:
         self.total: int | None = None
         self.origins, self.reasons = Counter[str](), Counter[str]()
         self.repairs, self.broken, self.models = Counter[str](), Counter[str](), Counter[str]()
-        self.requests = self.reasks = 0
+        self.requests = self.reasks = self.unmetered = 0
         self.usage = Usage()
         self.spent: Budget | None = None
         self.failures: list[str] = []
@@ -101,11 +106,11 @@ class RunCounts:
         """Rows with an outcome."""
         return self.origins.total() + self.failed
 
-    def on_start(self, outcomes: int, repeated: int) -> None:
+    def on_start(self, outcomes: int) -> None:
         """Set the number of outcomes."""
         self.total = outcomes
         if self.forward:
-            self.forward.on_start(outcomes, repeated)
+            self.forward.on_start(outcomes)
 
     def on_result(self, outcome: AnyOutcome | LabelLine, origin: Origin) -> None:
         """Count an outcome."""
@@ -140,6 +145,7 @@ class RunCounts:
             usage = reply.usage
         if usage:
             self.usage += usage
+        self.unmetered += unmetered_requests(outcome)
         if self.forward:
             self.forward.on_judged(outcome)
 
@@ -210,6 +216,7 @@ class Run:
         concurrency: requests in flight at most.
         limits: further limits on requests.
         retry_failed: whether to repeat tasks with a lasting failure in the store.
+        same_host: whether to refuse stored labels that another host gave.
         batch_of: returns the name of the batch that contains a key, if there is one.
         listener: receives the run's events.
         trace: traces each judge call.
@@ -225,6 +232,7 @@ class Run:
         concurrency: int = DEFAULT_CONCURRENCY,
         limits: Limits | None = None,
         retry_failed: bool = False,
+        same_host: bool = False,
         batch_of: Callable[[str], str | None] = lambda _: None,
         listener: RunListener | None = None,
         trace: CallTracer = no_tracing,
@@ -232,7 +240,8 @@ class Run:
         self.listener, self.limits = listener, limits
         self.closing = contextlib.ExitStack()
         self.notice = listener.on_notice if listener else lambda _: None
-        self.cache = LabelCache(store, retry_failed, batch_of, self.notice, trace)
+        self.served = ServedLabels(self.notice, same_host=same_host)
+        self.cache = LabelCache(store, retry_failed, batch_of, self.notice, trace, self.served)
         self._first = Traffic(concurrency, limits, notice=self.notice)
         self._traffic: dict[int, Traffic] = {}
         self._closables: list[Closable] = []
@@ -244,7 +253,7 @@ class Run:
     def __enter__(self) -> Self:
         return self
 
-    def count(self, rows: Rows | RecalledRows, needed: Collection[str]) -> RowCounts:
+    def count(self, rows: Rows | RecalledRows, needed: Collection[str]) -> int:
         """Count the rows before any spend, and report how they are read.
 
         Raises:
@@ -264,6 +273,7 @@ class Run:
         try:
             self._engine.stop()
         finally:  # also if an interrupt ends the grace
+            self.served.report()
             if self.listener:
                 self.listener.on_finish(self.budget)
 
@@ -310,10 +320,19 @@ class Run:
             return self._pending(asked, task, is_first=False)
         known = self.cache.glance(task)
         if known is not None:
-            return settled(_named(known, "store", task), "store")
+            return self.serve(judge, _named(known, "store", task))
         future = self._engine.submit(lambda: self._judge(judge, task), traffic)
         self._asked[task.key] = future
         return self._pending(future, task, is_first=True)
+
+    def serve(self, judge: Judge, outcome: AnyOutcome) -> Pending:
+        """Return a stored outcome that the judge need not be asked for.
+
+        Raises:
+            UsageError: another host gave it, and the run refuses that.
+        """
+        self.served.check(judge, outcome)
+        return settled(outcome, "store")
 
     async def _judge(self, judge: Judge, task: Task[Any]) -> Settled:
         """Ask the judge; again under another key if the server rejects the output mode."""
@@ -330,7 +349,7 @@ class Run:
         """Submit a record's windows, whose labels become one, unless that is stored."""
         merged = self.cache.store.get(windowed.task.key)
         if merged is not None:
-            return settled(windowed.task.renamed(merged), "store")
+            return self.serve(judge, windowed.task.renamed(merged))
         parts = [self.submit(judge, part) for part in windowed.parts]
         return joined(parts, lambda outcomes: self._merge(windowed, outcomes))
 
@@ -377,30 +396,34 @@ class Run:
         """Submit rows some way ahead of the outcomes, which come in the order of submission.
 
         Args:
-            rows: rows; repeated ones are left out.
+            rows: rows, which get ids of their own.
             submit: submits the tasks of a row.
-            expected: distinct rows of the first pass.
+            expected: rows of the first pass.
             width: tasks behind each pending outcome.
-            ahead: prepares distinct rows before they are submitted.
+            ahead: prepares rows before they are submitted.
 
         Raises:
             UsageError: the rows changed since the first pass.
         """
-        read = 0
+        read = held = 0
         most = self.most_ahead(width)
-        buffer: deque[Pending] = deque()
+        heaviest = max(_HEAVIEST, _HEAVY * self._first.concurrency)
+        buffer: deque[tuple[Pending, int]] = deque()
         try:
-            for row in ahead(distinct(rows)):
+            for row in ahead(identified(rows)):
                 read += 1
-                buffer.extend(submit(row))
-                while buffer and (buffer[0].succeeded or len(buffer) >= most):
-                    yield buffer.popleft().settle()
+                for pending in submit(row):
+                    buffer.append((pending, row.memory))
+                    held += row.memory
+                while buffer and (buffer[0][0].succeeded or len(buffer) >= most or held > heaviest):
+                    held -= buffer[0][1]
+                    yield buffer.popleft()[0].settle()
             while buffer:
-                yield buffer.popleft().settle()
+                yield buffer.popleft()[0].settle()
         except FatalJudgeError:
             # Earlier outcomes are paid for and passed on, whichever worker noticed the error first.
-            while buffer and buffer[0].succeeded:
-                yield buffer.popleft().settle()
+            while buffer and buffer[0][0].succeeded:
+                yield buffer.popleft()[0].settle()
             raise
         require_unchanged(read, expected)
 

@@ -79,13 +79,13 @@ def vote_rows(
     require_bounds([voter.judge for voter in voters], run.limits)
     total = run.count(rows, needs_of(voters))
     if run.listener:
-        run.listener.on_start(total.distinct, total.repeated)
+        run.listener.on_start(total)
     for number, voter in enumerate(voters, start=1):
         if len(voters) > 1:
             run.notice(f"vote {number} of {len(voters)}: {voter.judge.spec}")
     retrievals = Retrievals(run)
-    retrievals.judge(rows, voters, total.distinct)
-    also: Any = {"expected": total.distinct, "width": len(voters)}
+    retrievals.judge(rows, voters, total)
+    also: Any = {"expected": total, "width": len(voters)}
     if elsewhere is None:
         polled = run.in_order(rows, Poll(run, voters, votes, retrievals).submit, **also)
     else:

@@ -363,7 +363,7 @@ class Payer:
     def __init__(self) -> None:
         self.tokens: list[int] = []
 
-    def on_start(self, rows: int, repeated: int) -> None:
+    def on_start(self, rows: int) -> None:
         """Nothing to learn."""
 
     def on_result(self, outcome: AnyOutcome, origin: Origin) -> None:

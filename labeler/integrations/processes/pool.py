@@ -19,7 +19,8 @@ from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, cast
 
-from labeler.data.rows import Row, Rows, distinct
+from labeler.data.row_ids import identified
+from labeler.data.rows import Row, Rows
 from labeler.errors import FatalJudgeError, UsageError, error_of
 from labeler.integrations.processes.channel import (
     Answer,
@@ -109,7 +110,7 @@ class ProcessPool:
         read, most = 0, run.most_ahead(width)
         try:
             self._start(job, workers, run.notice)
-            for row in distinct(rows):
+            for row in identified(rows):
                 read += 1
                 worker = workers[_route(row) % len(workers)]
                 worker.channel.put(Asked.of(row))

@@ -189,11 +189,13 @@ class _Worker:
             concurrency=self._job.options.concurrency,
             limits=self._limits,
             retry_failed=self._job.options.retry_failed,
+            same_host=self._job.options.same_host,
             batch_of=PendingKeys(opened.directory),
             listener=self,
             trace=judge_call,
         )
         run.closing.callback(opened.close)
+        run.served.notice = lambda _: None  # the parent sees all outcomes
         return run
 
     def _settle_all(
@@ -276,7 +278,7 @@ class _Worker:
         """Keep the votes on a row until its outcome is sent."""
         self._votes.append(votes)
 
-    def on_start(self, outcomes: int, repeated: int) -> None:
+    def on_start(self, outcomes: int) -> None:
         """Ignore the start, which the parent reports."""
 
     def on_result(self, outcome: AnyOutcome, origin: Origin) -> None:

@@ -43,6 +43,7 @@ from labeler.labeling.pipeline import run_tasks
 from labeler.labeling.retrievals import Retrievals
 from labeler.labeling.run import Run
 from labeler.labeling.tasks import LabelTasks, label_tasks
+from labeler.labels.metering import unmetered_requests
 from labeler.labels.record import AnyOutcome, LabelFailure, Usage
 from labeler.sentences.example import Frozen
 from labeler.store.disk import DiskStore
@@ -108,6 +109,8 @@ class PartReport(Frozen, frozen=False):
     """Those among them that asked for a corrected answer."""
     usage: Usage = Usage()
     """Tokens of new answers."""
+    unmetered: int = 0
+    """Requests whose tokens the server did not report."""
     known: Decimal = Decimal(0)
     """Dollars that answers cost."""
     doubtful: Decimal = Decimal(0)
@@ -144,7 +147,7 @@ class _ReportListener:
     """True if there are failures that another run may resolve."""
     lasting: bool = False
 
-    def on_start(self, rows: int, repeated: int) -> None:
+    def on_start(self, rows: int) -> None:
         """Ignore the start."""
 
     def on_notice(self, text: str) -> None:
@@ -167,6 +170,7 @@ class _ReportListener:
         self.report.requests += spent.attempts
         self.report.reasks += spent.reasks
         self.report.usage += spent.usage or Usage()
+        self.report.unmetered += unmetered_requests(outcome)
 
     def on_finish(self, spent: Budget) -> None:
         """Record the cost."""
@@ -213,6 +217,7 @@ def rows_of(table: Any, part: InputPart, work: Work) -> RowPart:  # noqa: ANN401
         lambda: raw_rows(part.file, table.to_batches(BATCH), before=before),
         id_from=work.options.id_columns,
         columns=work.columns,
+        keep_thinking=work.options.keep_thinking,
     )
 
 
@@ -251,7 +256,7 @@ def judge_retrievals(work: Work, parts: Sequence[InputPart]) -> PartReport:
         for part in parts:
             rows = rows_of(read_part(part), part, work)
             choose_mode(tasks.judge, first_tasks(tasks, rows), store, run.cache.is_known)
-            retrievals.judge(rows, [tasks], run.count(rows, tasks.needs).distinct)
+            retrievals.judge(rows, [tasks], run.count(rows, tasks.needs))
     return report
 
 
