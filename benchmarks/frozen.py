@@ -57,7 +57,7 @@ RENAMED = {
 """Names of versions, which one rebuilding changes once, and the folder of a run."""
 DROPPED = {
     *("key", "version", "signature", "reply", "splitter", "answered", "hosts"),
-    *("prompt_cache_key", "labeler_version"),
+    *("prompt_cache_key", "labeler_version", "checksum"),
 }
 """Fields of JSON that name versions, keys and circumstances."""
 WITNESS = {"witness_disagrees", "general_makes_a_claim"}
