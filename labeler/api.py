@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from labeler.integrations.batch.submit import Submission
     from labeler.integrations.embeddings.records import QuestionsOutcome
     from labeler.judges.judge import Judge
-    from labeler.judges.traffic.limits import Limits
     from labeler.labeling.cache import CallTracer
     from labeler.labeling.canaries import Canaries
     from labeler.labeling.estimate import Estimate
@@ -184,9 +183,8 @@ def _labels(
     from labeler.labeling.pipeline import run_tasks
     from labeler.labeling.tasks import label_tasks
 
-    for name in ("repeat", "processes"):
-        if (count := getattr(options, name)) < 1:
-            raise UsageError(f"{name} must be 1 or more, got {count}")
+    if options.repeat < 1:
+        raise UsageError(f"repeat must be 1 or more, got {options.repeat}")
     opened, canaries, votes = options.open(rows), _canaries(options), options.votes
     if options.are_voting and canaries.share:
         raise UsageError("--canaries test one judge: they go without --repeat and --judges")
@@ -196,18 +194,13 @@ def _labels(
         for judge in judges
         for extra in range(options.repeat)
     ]
-    pool = None
-    if options.processes > 1:
-        from labeler.integrations.processes.pool import ProcessPool
-
-        pool = ProcessPool(options, canaries, votes)
-    with _begin(options, counts, pool.limits if pool else None) as run:
+    with _begin(options, counts) as run:
         if options.are_voting:
             from labeler.labeling.votes import Uncounted, vote_rows
 
-            yield from vote_rows(run, opened, tasks, votes or Uncounted(), pool)
+            yield from vote_rows(run, opened, tasks, votes or Uncounted())
         else:
-            labels = run_tasks(run, opened, tasks, canaries, as_lines=as_lines, elsewhere=pool)
+            labels = run_tasks(run, opened, tasks, canaries, as_lines=as_lines)
             yield from cast("Generator[Outcome, None, None]", labels)  # what a task of labels makes
 
 
@@ -409,22 +402,19 @@ def _judges(
     return [open_judge(replace(options, judge=options.judge or default))]
 
 
-def _begin(
-    options: RunOptions, counts: RunCounts | None = None, limits: Limits | None = None
-) -> Run:
+def _begin(options: RunOptions, counts: RunCounts | None = None) -> Run:
     """Begin a run that closes the store at its end if it opens it here.
 
     Args:
         options: of the run.
         counts: counts its events before they reach the options' listener.
-        limits: on its requests, if not those of the options alone.
     """
     from labeler.labeling.run import Run
 
-    store, listener, opened = options.store, _listener(options), None
+    limits, listener = options.limits(), _listener(options)
+    store, opened = options.store, None
     if counts is not None:
         counts.forward, listener = listener, counts
-    limits = limits or options.limits()
     if isinstance(store, str | Path):
         from labeler.store.disk import DiskStore
 

@@ -145,12 +145,8 @@ def _label_here(
 
 
 def _asked(given: LabelOptions, judges: list[Judge]) -> dict[str, Any]:
-    """Return the judges of a run as options; other processes make theirs from the given ones."""
-    if given.processes == 1:
-        asked = {"judges": judges} if given.are_voting else {"judge": judges[0]}
-        return vars(JudgeOptions()) | asked
-    embedded = given.judges is None and judges[0].spec.judge == "embedded"
-    return {"judge": given.judge or "embedded"} if embedded else {}
+    """Return the judges of a run as options, in place of those that opened them."""
+    return vars(JudgeOptions()) | ({"judges": judges} if given.are_voting else {"judge": judges[0]})
 
 
 def _ray_work(given: LabelOptions, inputs: list[str], output: str) -> Work:
@@ -164,7 +160,6 @@ def _ray_work(given: LabelOptions, inputs: list[str], output: str) -> Work:
         canaries=given.canaries,
         judges=given.judges,
         repeat=given.repeat > 1,
-        processes=given.processes > 1,
     )
     distributing.require_folder(output)
     if not inputs:

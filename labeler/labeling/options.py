@@ -180,12 +180,6 @@ class LabelOptions(ExampleOptions, JudgeOptions, TaskOptions, RunOptions):
         Option("Share of rows judged again with planted sentences, from 0 to 1.", min=0, max=1),
     ] = 0.0
     canary_seed: Annotated[int, Option("Random seed of the planted sentences.")] = 0
-    processes: Annotated[
-        int,
-        Option(
-            "Processes on this machine that share the work and the limits.", min=1, panel=LIMITS
-        ),
-    ] = 1
     repeat: Annotated[int, Option("Judgments per row; the label is their majority.", min=1)] = 1
     judges: Annotated[
         SeveralJudges | None,

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from labeler.data.rows import KnownRow, RecalledRows, Row, RowFile, Rows
 from labeler.errors import BadRow
@@ -40,24 +40,6 @@ _FIRST = 8
 """Rows that are split before the first request: as many as are asked before the first label."""
 
 
-class Elsewhere(Protocol):
-    """Has rows judged in other processes."""
-
-    def in_order(
-        self, run: Run, rows: Rows, *, expected: int, retrievals: Retrievals | None, width: int = 1
-    ) -> Generator[Settled, None, None]:
-        """Yield one outcome of each row, in the rows' order, as :meth:`Run.in_order` does.
-
-        Args:
-            run: the run here, which counts what it costs there.
-            rows: rows; repeated ones are left out.
-            expected: distinct rows of the first pass.
-            retrievals: the retrieval labels that labels rest on, judged before.
-            width: tasks behind each outcome.
-        """
-        ...
-
-
 def run_tasks(
     run: Run,
     rows: Rows,
@@ -66,7 +48,6 @@ def run_tasks(
     *,
     judges_retrievals: bool = True,
     as_lines: bool = False,
-    elsewhere: Elsewhere | None = None,
 ) -> Generator[AnyOutcome, None, None]:
     """Submit the tasks of several factories for each row; yield their outcomes in that order.
 
@@ -79,7 +60,6 @@ def run_tasks(
         canaries: records to judge once more with planted sentences; collects the results.
         judges_retrievals: False if the retrieval labels that labels rest on were judged before.
         as_lines: whether stored labels may come as :class:`labeler.data.label_files.LabelLine`.
-        elsewhere: judges the rows in other processes.
 
     Raises:
         FatalJudgeError: no record can be labeled; earlier labels are stored.
@@ -92,9 +72,7 @@ def run_tasks(
         run.traffic_for(factory.judge)  # closed at the end, even if nothing is asked
         first = () if run.cache.is_new else first_tasks(factory, rows)
         choose_mode(factory.judge, first, run.cache.store, run.cache.is_known)
-    recalling = None
-    if elsewhere is None:
-        recalling = _recalling(run, rows, factories, canaries, as_lines=as_lines)
+    recalling = _recalling(run, rows, factories, canaries, as_lines=as_lines)
     total = run.count(recalling.first_pass if recalling else rows, needs_of(factories))
     if run.listener:
         run.listener.on_start(total.distinct * len(factories), total.repeated)
@@ -105,22 +83,15 @@ def run_tasks(
         retrievals = Retrievals(run)
         if judges_retrievals:
             retrievals.judge(rows, factories, total.distinct, canaries)
-    if elsewhere is None:
-        yield from submit_rows(
-            run,
-            recalling.labeled if recalling else rows,
-            total.distinct,
-            factories,
-            canaries=canaries,
-            retrievals=retrievals,
-            recalling=recalling,
-        )
-        return
-    there = elsewhere.in_order(run, rows, expected=total.distinct, retrievals=retrievals)
-    for outcome, origin, _ in there:
-        if run.listener:
-            run.listener.on_result(outcome, origin)
-        yield outcome
+    yield from submit_rows(
+        run,
+        recalling.labeled if recalling else rows,
+        total.distinct,
+        factories,
+        canaries=canaries,
+        retrievals=retrievals,
+        recalling=recalling,
+    )
 
 
 def _recalling(

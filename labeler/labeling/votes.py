@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from labeler.data.rows import Row, Rows
 from labeler.errors import BadRow, UsageError
@@ -30,9 +30,6 @@ from labeler.labels.schemas import load_schema
 from labeler.labels.signature import Signature
 from labeler.sentences.example import Example
 
-if TYPE_CHECKING:
-    from labeler.labeling.pipeline import Elsewhere
-
 TOO_FEW_VOTES = "too_few_votes"
 """Reason of a failure: at most half of the voters gave a label."""
 
@@ -52,11 +49,7 @@ class Uncounted:
 
 
 def vote_rows(
-    run: Run,
-    rows: Rows,
-    voters: Sequence[LabelTasks],
-    votes: VoteCounter,
-    elsewhere: Elsewhere | None = None,
+    run: Run, rows: Rows, voters: Sequence[LabelTasks], votes: VoteCounter
 ) -> Generator[Outcome, None, None]:
     """Have every row judged by each voter and yield the majority labels in input order.
 
@@ -66,7 +59,6 @@ def vote_rows(
         rows: read twice: once before any spend, then some way ahead of the outcomes.
         voters: task factories that differ in judge or trial and share a splitter.
         votes: receives every vote.
-        elsewhere: judges the rows in other processes; then it passes on the votes.
 
     Raises:
         UsageError: there are no voters, or two of them are one, or one could not keep to the
@@ -85,12 +77,8 @@ def vote_rows(
             run.notice(f"vote {number} of {len(voters)}: {voter.judge.spec}")
     retrievals = Retrievals(run)
     retrievals.judge(rows, voters, total.distinct)
-    also: Any = {"expected": total.distinct, "width": len(voters)}
-    if elsewhere is None:
-        polled = run.in_order(rows, Poll(run, voters, votes, retrievals).submit, **also)
-    else:
-        polled = elsewhere.in_order(run, rows, retrievals=retrievals, **also)
-    for outcome, *_ in polled:
+    submit = Poll(run, voters, votes, retrievals).submit
+    for outcome, *_ in run.in_order(rows, submit, expected=total.distinct, width=len(voters)):
         if run.listener:
             run.listener.on_result(outcome, "judge")
         if isinstance(outcome, LabelRecord | LabelFailure):  # as majorities are
