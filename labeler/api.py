@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from labeler.integrations.embeddings.records import QuestionsOutcome
     from labeler.judges.judge import Judge
     from labeler.labeling.cache import CallTracer
-    from labeler.labeling.canaries import Canaries
     from labeler.labeling.estimate import Estimate
     from labeler.labeling.run import Run, RunCounts, RunListener
     from labeler.labels.score_record import ScoreOutcome
@@ -93,8 +92,7 @@ def iter_labels(rows: RowSource, options: LabelOptions) -> Generator[Outcome, No
         rows: as for :func:`open_rows`.
         options: ``judge`` is ``"embedded"``, ``"openai"`` with a ``model``, or a judge such as
             ``OpenAIJudge(model=…)``; ``store`` is a folder or a store (``MemoryStore()`` keeps
-            nothing); ``canaries`` is a share, or ``Canaries(share)``, which reports afterwards how
-            often the judge was fooled.
+            nothing).
 
     Yields:
         A label record or a failure for each row.
@@ -185,10 +183,7 @@ def _labels(
 
     if options.repeat < 1:
         raise UsageError(f"repeat must be 1 or more, got {options.repeat}")
-    opened, canaries, votes = options.open(rows), _canaries(options), options.votes
-    if options.are_voting and canaries.share:
-        raise UsageError("--canaries test one judge: they go without --repeat and --judges")
-
+    opened = options.open(rows)
     tasks = [
         label_tasks(judge, options, extra=extra)
         for judge in judges
@@ -198,9 +193,9 @@ def _labels(
         if options.are_voting:
             from labeler.labeling.votes import Uncounted, vote_rows
 
-            yield from vote_rows(run, opened, tasks, votes or Uncounted())
+            yield from vote_rows(run, opened, tasks, options.votes or Uncounted())
         else:
-            labels = run_tasks(run, opened, tasks, canaries, as_lines=as_lines)
+            labels = run_tasks(run, opened, tasks, as_lines=as_lines)
             yield from cast("Generator[Outcome, None, None]", labels)  # what a task of labels makes
 
 
@@ -465,13 +460,6 @@ def _in_batch(store: LabelStore) -> Callable[[str], str | None]:
     from labeler.integrations.batch.folder import PendingKeys
 
     return PendingKeys(folder)
-
-
-def _canaries(options: LabelOptions) -> Canaries:
-    from labeler.labeling.canaries import Canaries
-
-    given = options.canaries
-    return given if isinstance(given, Canaries) else Canaries(given, options.canary_seed)
 
 
 @contextmanager

@@ -347,8 +347,8 @@ def audit_labels(
     """Audit the labels among outcomes; no text is kept.
 
     Judge configurations, and models that answered in one, have separate rates. Copies and failures
-    count as in metrics, see :func:`labeler.calculators.summarize`. Canaries, windows of longer
-    records, and outcomes other than labels are skipped.
+    count as in metrics, see :func:`labeler.calculators.summarize`. Windows of longer records, and
+    outcomes other than labels are skipped.
 
     Args:
         outcomes: outcomes of any kind; consumed once.

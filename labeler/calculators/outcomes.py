@@ -57,7 +57,7 @@ class Located(NamedTuple):
 class CheckedOutcomes:
     """Outcomes in which no two records of an id and a key have different answers.
 
-    Equal ones are copies, of which every caller counts one. Canaries and windows are not checked.
+    Equal ones are copies, of which every caller counts one. Windows are not checked.
 
     Args:
         located: the outcomes; consumed once.

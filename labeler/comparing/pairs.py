@@ -1,7 +1,7 @@
 """Join two sets of labels by record id, for ``compare``, ``agree``, ``diff`` and human labels.
 
 A side is chosen in one way everywhere: by a part of the signature, by the trial, or by both.
-Canaries and records of other kinds are left out. A record may have one label on a side.
+Records of other kinds are left out. A record may have one label on a side.
 """
 
 from __future__ import annotations

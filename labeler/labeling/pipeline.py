@@ -5,7 +5,6 @@ A row that cannot be labeled becomes a failure in the same stream and never ends
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,7 +15,6 @@ from labeler.errors import BadRow
 from labeler.judges.judge import JudgeSpec
 from labeler.judges.task import Task
 from labeler.labeling.cache import Settled
-from labeler.labeling.canaries import Canaries
 from labeler.labeling.failures import bad_row
 from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.run import Pending, Run, RunCounts, settled
@@ -26,7 +24,7 @@ from labeler.labeling.tasks import (
     TaskFactory,
     needs_of,
 )
-from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
+from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.sentences.example import Example
 from labeler.store.memory import MemoryStore
 
@@ -44,7 +42,6 @@ def run_tasks(
     run: Run,
     rows: Rows,
     factories: Sequence[TaskFactory],
-    canaries: Canaries | None = None,
     *,
     judges_retrievals: bool = True,
     as_lines: bool = False,
@@ -57,7 +54,6 @@ def run_tasks(
         run: the run, which the caller ends.
         rows: read twice: once before any spend, then some way ahead of the outcomes.
         factories: build the tasks of each row.
-        canaries: records to judge once more with planted sentences; collects the results.
         judges_retrievals: False if the retrieval labels that labels rest on were judged before.
         as_lines: whether stored labels may come as :class:`labeler.data.label_files.LabelLine`.
 
@@ -72,7 +68,7 @@ def run_tasks(
         run.traffic_for(factory.judge)  # closed at the end, even if nothing is asked
         first = () if run.cache.is_new else first_tasks(factory, rows)
         choose_mode(factory.judge, first, run.cache.store, run.cache.is_known)
-    recalling = _recalling(run, rows, factories, canaries, as_lines=as_lines)
+    recalling = _recalling(run, rows, factories, as_lines=as_lines)
     total = run.count(recalling.first_pass if recalling else rows, needs_of(factories))
     if run.listener:
         run.listener.on_start(total.distinct * len(factories), total.repeated)
@@ -82,13 +78,12 @@ def run_tasks(
 
         retrievals = Retrievals(run)
         if judges_retrievals:
-            retrievals.judge(rows, factories, total.distinct, canaries)
+            retrievals.judge(rows, factories, total.distinct)
     yield from submit_rows(
         run,
         recalling.labeled if recalling else rows,
         total.distinct,
         factories,
-        canaries=canaries,
         retrievals=retrievals,
         recalling=recalling,
     )
@@ -98,7 +93,6 @@ def _recalling(
     run: Run,
     rows: Rows,
     factories: Sequence[TaskFactory],
-    canaries: Canaries | None,
     *,
     as_lines: bool,
 ) -> Recalling | None:
@@ -110,7 +104,6 @@ def _recalling(
         or isinstance(store, MemoryStore)
         or not rows.is_plain
         or len(factories) > 1
-        or (canaries and canaries.share)
     ):
         return None
     from labeler.labeling.recalling import recall_rows  # noqa: PLC0415 - for stores on disk
@@ -125,7 +118,6 @@ def submit_rows(
     expected: int,
     factories: Sequence[TaskFactory],
     *,
-    canaries: Canaries | None = None,
     retrievals: Retrievals | None = None,
     recalling: Recalling | None = None,
     with_unreadable: bool = True,
@@ -137,21 +129,16 @@ def submit_rows(
         rows: rows.
         expected: distinct rows of the first pass.
         factories: build the tasks of each row.
-        canaries: records to judge once more with planted sentences.
         retrievals: the retrieval labels that labels rest on, judged before.
         recalling: returns the labels of known rows, and remembers those of others.
         with_unreadable: whether to yield failures of rows that no judge can be asked about.
     """
-    submission = Submission(
-        run, factories, canaries or Canaries(0), retrievals, recalling, with_unreadable
-    )
+    submission = Submission(run, factories, retrievals, recalling, with_unreadable)
     submit, ahead = submission.submit, submission.ahead
     for outcome, origin, _ in run.in_order(rows, submit, expected=expected, ahead=ahead):
-        submission.collect_canaries(wait=False)
         if run.listener:
             run.listener.on_result(outcome, origin)
         yield outcome
-    submission.collect_canaries(wait=True)
 
 
 def _portions(rows: Iterable[Row | KnownRow]) -> Iterator[list[Row | KnownRow]]:
@@ -177,15 +164,13 @@ def _characters(row: Row | KnownRow) -> int:
 
 @dataclass
 class Submission:
-    """Submits the tasks of rows and of their canaries."""
+    """Submits the tasks of rows."""
 
     run: Run
     factories: Sequence[TaskFactory]
-    canaries: Canaries
     retrievals: Retrievals | None = None
     recalling: Recalling | None = None
     with_unreadable: bool = True
-    _planted: deque[Pending] = field(default_factory=deque, init=False)
     _built: dict[tuple[int, int], tuple[JudgeSpec, Task]] = field(default_factory=dict, init=False)
     """Tasks of the next rows with the judge's settings, by identities of example and factory."""
 
@@ -237,13 +222,6 @@ class Submission:
                 yield settled(bad_row(error, f"{row.where}: {error}", example), "row")
             return
         yield self._remembered(row, task, pending)
-        planted = self.canaries.perturbed(task)
-        if planted:
-            try:
-                self._planted.append(self._pending(factory, planted))
-            except BadRow as error:
-                failure = bad_row(error, str(error), planted.example)
-                self._planted.append(settled(failure, "row"))
 
     def _remembered(self, row: Row, task: Task, pending: Pending) -> Pending:
         """Return an outcome that is remembered with the row's line once it is settled."""
@@ -263,14 +241,3 @@ class Submission:
         if isinstance(rested, LabelFailure):
             return settled(rested, "store")
         return self.run.submit(factory.judge, rested, self.run.windows_of(factory, rested))
-
-    def collect_canaries(self, *, wait: bool) -> None:
-        """Collect the outcomes of canaries: all of them, or the first ones that succeeded.
-
-        The error of a canary that failed reaches the run through the wait for a row's outcome: only
-        there are the outcomes before it passed on.
-        """
-        while self._planted and (wait or self._planted[0].succeeded):
-            outcome = self._planted.popleft().settle().outcome
-            if isinstance(outcome, LabelRecord | LabelFailure):  # canaries are labels
-                self.canaries.add(outcome)

@@ -1,7 +1,7 @@
 """Rows that were labeled before, known by their lines: a rerun neither parses nor splits them.
 
 Only the plain path is recalled: lines of JSON without named columns, labels of one judge without
-canaries, windows or retrieval labels, in a store on disk. All else is looked up as in a first run.
+windows or retrieval labels, in a store on disk. All else is looked up as in a first run.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ from typing import Any
 from labeler.data.rows import Row, Rows
 from labeler.errors import BadRow
 from labeler.judges.task import SupportKind, Task
-from labeler.labeling.canaries import Canaries
 from labeler.labeling.failures import repeated
 from labeler.labeling.run import Pending, Run
 from labeler.labeling.tasks import LabelTasks, RetrievalTasks, TaskFactory
@@ -32,20 +31,13 @@ class Retrievals:
     _seen: set[bytes] = field(default_factory=set, init=False)
     """Keys of those that were submitted, in 32 bytes each."""
 
-    def judge(
-        self,
-        rows: Rows,
-        factories: Sequence[TaskFactory],
-        expected: int,
-        canaries: Canaries | None = None,
-    ) -> None:
+    def judge(self, rows: Rows, factories: Sequence[TaskFactory], expected: int) -> None:
         """Judge every retrieval of the rows once, before anything else is sent.
 
         Args:
             rows: rows, of which several lots may be given one after the other.
             factories: build the tasks of each row; those with a response are skipped.
             expected: distinct rows of the first pass.
-            canaries: the perturbed copies have retrievals of their own.
 
         Raises:
             FatalJudgeError: no retrieval can be judged; earlier ones are stored.
@@ -53,7 +45,7 @@ class Retrievals:
         blind = [one for one in factories if isinstance(one, LabelTasks) and one.relevance]
         if not blind:
             return
-        pass_ = _FirstPass(self, blind, canaries)
+        pass_ = _FirstPass(self, blind)
         for outcome, *_ in self.run.in_order(rows, pass_.submit, expected=expected):
             if isinstance(outcome, LabelFailure):
                 self.failed[outcome.key or ""] = outcome
@@ -109,7 +101,6 @@ class _FirstPass:
 
     retrievals: Retrievals
     factories: Sequence[LabelTasks]
-    canaries: Canaries | None
 
     def submit(self, row: Row) -> Iterator[Pending]:
         """Submit the retrievals of a row that no earlier row has."""
@@ -118,10 +109,8 @@ class _FirstPass:
         for factory in self.factories:
             with suppress(BadRow):  # reported with the row
                 task = factory.task(row.content)
-                planted = self.canaries.copy_of(task) if self.canaries else None
-                for one in (task, planted):
-                    if one is not None and (relevance := factory.relevance):
-                        yield from self.retrievals.submit(relevance, relevance.task(one))
+                if relevance := factory.relevance:
+                    yield from self.retrievals.submit(relevance, relevance.task(task))
 
 
 def _failure(task: Task[Any], found: AnyOutcome | None) -> LabelFailure:

@@ -52,7 +52,7 @@ class RunListener(Protocol):
         """Called for each outcome, in output order."""
 
     def on_judged(self, outcome: AnyOutcome) -> None:
-        """Called for each fresh judgment, including canaries, votes and steps."""
+        """Called for each fresh judgment, including votes and steps."""
 
     def on_finish(self, spent: Budget) -> None:
         """Called once at the end of a run, even of a failed one, with its cost."""

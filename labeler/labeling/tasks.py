@@ -131,8 +131,6 @@ class RetrievalTasks(PromptTasks):
         """Build the task that a row's label rests on; rows of one retrieval have the same."""
         example = retrieval_example(row.example)
         signature = self.signature(example.splitter, self.prompt, self.schema)
-        if row.signature.canary:
-            signature = signature.model_copy(update={"canary": row.signature.canary})
         key = retrieval_key(example, signature)
         return Task(key, example, signature, self.prompt, self.schema, TASK_KINDS["retrieval"]())
 

@@ -528,6 +528,6 @@ def _texts(sentences: Iterable[Sentence]) -> list[list[str]]:
 
 
 def is_uncounted(outcome: AnyOutcome) -> bool:
-    """Return whether an outcome belongs to a canary or to one window; neither enters a number."""
+    """Return whether an outcome belongs to one window, which enters no number."""
     signature = outcome.signature
     return signature is not None and not signature.counts

@@ -103,9 +103,6 @@ class Signature(BaseModel):
     """
     trial: int = 0
     """0 for the first judgment of a record; repeats count up and have keys of their own."""
-    canary: str | None = Field(default=None, exclude_if=lambda value: value is None)
-    """Version of the canary sentences in a perturbed copy of a record; such a label enters no
-    number. ``None`` for an original record."""
     part: str | None = Field(default=None, exclude_if=lambda value: value is None)
     """Version of the windows if the record is one window of a longer one; such a label enters no
     number. ``None`` for a whole record."""
@@ -119,8 +116,8 @@ class Signature(BaseModel):
 
     @property
     def counts(self) -> bool:
-        """True unless the label is of a perturbed copy or a window, which enter no number."""
-        return self.canary is None and self.part is None
+        """True unless the label is of a window, which enters no number."""
+        return self.part is None
 
     def facts(self) -> dict[str, Any]:
         """Return the facts that enter a key, as a JSON value.
@@ -144,8 +141,6 @@ class Signature(BaseModel):
         parts += [f"threshold:{name}={value}" for name, value in sorted(self.thresholds.items())]
         if self.trial:
             parts.append(f"trial:{self.trial}")
-        if self.canary:
-            parts.append(f"canary:{escaped(self.canary)}")
         if self.part:
             parts.append(f"part:{escaped(self.part)}")
         if self.windows:

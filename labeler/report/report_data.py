@@ -85,7 +85,7 @@ class ReportData:
     """The data of a report.
 
     Args:
-        outcomes: outcomes of any kind; only labels and their failures count, without canaries.
+        outcomes: outcomes of any kind; only labels and their failures count.
         file: empty temporary file that takes the texts of the records.
         by: name of the grouping column, a metadata column or ``question``.
         metrics: by default one per quantity that a row's label has the fields for, in its default

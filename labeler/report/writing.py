@@ -72,7 +72,7 @@ def write_report(
     all of them are complete. Outcomes are read once, and their texts are not kept in memory.
 
     Args:
-        outcomes: outcomes of any kind; only labels and their failures count, without canaries.
+        outcomes: outcomes of any kind; only labels and their failures count.
         path: a page if it ends in ``.html``, for at most 10,000 records; a folder if it exists as
             one, ends in ``/`` or has no suffix. Only a report is ever replaced in a folder.
         name: name of the labels, for readers.

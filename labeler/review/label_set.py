@@ -19,7 +19,7 @@ _LEVEL = 1
 
 
 class LabelSet:
-    """Distinct label records in the order of the file; canaries are skipped, failures counted.
+    """Distinct label records in the order of the file, and the number of failures.
 
     Args:
         outcomes: labels and failures, consumed once.

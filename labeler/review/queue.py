@@ -70,7 +70,7 @@ def choose(
     """Choose distinct labels in one pass: the most suspicious, a random sample, or all.
 
     Args:
-        outcomes: outcomes of any kind; canaries are skipped.
+        outcomes: outcomes of any kind.
         top: number of the most suspicious labels, highest score first; equal scores stay in order.
         sample: size of a random sample, in the order of the file.
         seed: seed of the sample: the same seed and file give the same sample.

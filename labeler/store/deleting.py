@@ -35,8 +35,8 @@ class Selection:
     where: Mapping[str, str] = field(default_factory=dict)
 
     def selects(self, id_: str, metadata: Mapping[str, Any]) -> bool:
-        """Return true if a row of this id and metadata, or a canary of it, is selected."""
-        if id_.removesuffix(" (canary)") in self.ids:
+        """Return true if a row of this id and metadata is selected."""
+        if id_ in self.ids:
             return True
         return bool(self.where) and all(
             name in metadata and _is(metadata[name], wanted) for name, wanted in self.where.items()

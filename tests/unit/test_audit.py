@@ -113,12 +113,9 @@ def test_windows_of_longer_records_are_left_out() -> None:
     assert audit_labels([SOUND, *windows]).records == audit_labels([SOUND]).records
 
 
-def test_failures_are_counted_and_canaries_left_out() -> None:
-    """A canary is no label of a row."""
-    canary = SOUND.model_copy(
-        update={"signature": SOUND.signature.model_copy(update={"canary": "1"})}
-    )
-    found_in = audit_labels([LabelFailure(id="x", reason="refusal", message="No."), canary])
+def test_failures_are_counted() -> None:
+    """A failure has no findings."""
+    found_in = audit_labels([LabelFailure(id="x", reason="refusal", message="No.")])
     assert (found_in.records, found_in.failed) == ((), {"refusal": 1})
 
 

@@ -257,14 +257,6 @@ def test_long_rows_have_windows_of_both_kinds() -> None:
     assert set(judge.kinds()) == {"trace"}
 
 
-def test_canaries_have_retrieval_labels_of_their_own() -> None:
-    """The planted document sentence is shown to the judge of relevance."""
-    judge, planted = Asked(), labeler.Canaries(1.0)
-    label(rows(*ANSWERS), judge, canaries=planted)
-    assert planted.ordered.judged + planted.plain.judged == 3
-    assert judge.kinds()["retrieval"] > 1
-
-
 def test_a_label_and_its_retrieval_label_must_fit() -> None:
     """Another relevance, another key, and a missing basis are damage."""
     [record] = label(rows(ANSWERS[0]), Asked())

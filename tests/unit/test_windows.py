@@ -27,7 +27,6 @@ from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.openai.spec import spec_of
 from labeler.judges.pricing import given_price, price_of
 from labeler.judges.task import JudgeReply, Task
-from labeler.labeling.canaries import Canaries
 from labeler.labeling.estimate import Unasked
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import context_budget, label_tasks
@@ -584,15 +583,6 @@ def test_votes_may_be_windowed() -> None:
     assert judge.asked.count("long-0") % 3 == 0
     assert judge.asked.count("long-0") > 3
     assert votes.fields["overall_supported"].total() == 2
-
-
-def test_canaries_may_be_windowed() -> None:
-    """Their windows enter no number either."""
-    canaries, store = Canaries(1.0), MemoryStore()
-    label([long_row()], CountingJudge(), store, canaries=canaries)
-    assert canaries.ordered.judged + canaries.plain.judged == 1
-    numbers = [each for each in store if not is_uncounted(each)]
-    assert [each.id for each in numbers] == ["long-0"]
 
 
 def test_batches_hold_windows_and_labeling_merges_them(tmp_path: Path) -> None:

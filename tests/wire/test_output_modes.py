@@ -405,13 +405,12 @@ def test_a_budget_does_not_pay_for_refusals() -> None:
     assert spent[0] == spent[1] > 0
 
 
-def test_votes_canaries_and_windows_follow_the_mode(tmp_path: Path) -> None:
+def test_votes_and_windows_follow_the_mode(tmp_path: Path) -> None:
     """A rerun of each finds all that a run bought whose mode changed under way."""
     long = [{**row, "documents": [f"Sentence {n} is here. " * 40 for n in range(30)]}
             for row in rows(3)]  # fmt: skip
     given: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
         "votes": (rows(6), {"repeat": 3}),
-        "canaries": (rows(6), {"canaries": 0.9}),
         "windows": (long, {"max_input_tokens": 4000}),
     }
     for name, (asked_rows, options) in given.items():
