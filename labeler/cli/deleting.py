@@ -98,7 +98,6 @@ def _delete_traces(stores: Stores, selection: Selection, *, dry_run: bool) -> Co
     from labeler.data.corrections.file import CorrectionsFile, corrections_path
     from labeler.integrations.batch.deleting import delete_requests
     from labeler.integrations.embeddings.vector_store import delete_vectors
-    from labeler.labeling.witness import drop_witnesses
     from labeler.store.deleting import rewrite_without
     from labeler.store.memo import drop_memo
 
@@ -122,6 +121,5 @@ def _delete_traces(stores: Stores, selection: Selection, *, dry_run: bool) -> Co
                 )
             )
         if not dry_run:
-            drop_witnesses(folder)
             drop_memo(folder)
     return +counts

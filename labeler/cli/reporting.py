@@ -7,9 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from labeler.cli.options import Witness
 from labeler.cli.reading import Group, Labels, Level, Resamples, Seed
-from labeler.cli.running import outcomes_at, reject_overwrite, watching, witnesses_of
+from labeler.cli.running import outcomes_at, reject_overwrite, watching
 from labeler.cli.terminal import notify, plural
 from labeler.errors import UsageError
 
@@ -42,7 +41,6 @@ def report(
     level: Level = 0.95,
     seed: Seed = 0,
     group: Group = None,
-    witness: Witness = True,
 ) -> None:
     """Write an HTML report: metrics, findings, records."""
     from labeler.calculators import Intervals
@@ -52,7 +50,7 @@ def report(
     if output == STDIO:
         raise UsageError("a report is a page or a folder: name it, such as -o report.html")
     reject_overwrite([labels], output)
-    with watching("reporting") as watched, witnesses_of(labels, wanted=witness) as second:
+    with watching("reporting") as watched:
         written = write_report(
             outcomes_at(labels).through(watched),
             output,
@@ -62,7 +60,6 @@ def report(
             intervals=Intervals(resamples, level, seed, group),
             title=title,
             order=sort,
-            witness=second,
         )
     page, *files = ((path, path.stat().st_size / 1e6) for path in written)
     more = f", and {plural(len(files), 'file')} of records, {sum(mb for _, mb in files):.1f} MB"

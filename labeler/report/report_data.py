@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import IO, Any, Literal
 
-from labeler.audit import WitnessSource, audit_labels
+from labeler.audit import audit_labels
 from labeler.calculators import (
     Intervals,
     Metric,
@@ -91,7 +91,6 @@ class ReportData:
         metrics: by default one per quantity that a row's label has the fields for, in its default
             definition, and the metrics of the patterns.
         intervals: settings of the confidence intervals; ``None`` for none.
-        witness: as of :func:`labeler.audit_labels`.
         check_size: called with the number of records when it grows; may raise an error.
 
     Attributes:
@@ -119,7 +118,6 @@ class ReportData:
         by: str | None = None,
         metrics: Sequence[Metric] | None = None,
         intervals: Intervals | None = None,
-        witness: WitnessSource | None = None,
         check_size: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._check_size = check_size
@@ -140,7 +138,7 @@ class ReportData:
         """Shared instances: there are few distinct ratios and many records."""
         self._columns: set[str] = set()
         added = checked(outcomes).through(self._added)
-        self.audit = audit_labels(added, by=by, witness=witness)
+        self.audit = audit_labels(added, by=by)
         self._check_columns()
         self._add_findings()
         self._sign_failed()

@@ -372,7 +372,7 @@ def test_rows_of_findings_are_lossless_in_json(tmp_path: Path) -> None:
     """Each with its record, judgement and doubt."""
     labels, out = tmp_path / "labels.jsonl", tmp_path / "found.jsonl"
     labels.write_text(named(ODD, "=r").model_dump_json() + "\n")
-    auditing.audit(str(labels), output=str(out), as_json=True, witness=False)
+    auditing.audit(str(labels), output=str(out), as_json=True)
     (row,) = [json.loads(line) for line in out.read_text().splitlines()]
     assert row == {
         "id": "=r",
@@ -425,7 +425,7 @@ def test_the_command_shows_rates_and_the_most_doubtful(
     assert "2 records: 1 with a contradiction, 0 suspicious, 0 with notes" in out
     assert "the 1 most suspicious of 1 (--top)" in out
     assert f"labeler report {labels} -o report.html" in out
-    assert re.search(r"0\.5\d  odd<U\+001B>\[31m", out)  # the witness adds a little
+    assert re.search(r"0\.5\d  odd<U\+001B>\[31m", out)
     assert "[b]" in out
     assert "\x1b" not in out
 
@@ -467,7 +467,7 @@ def test_a_record_takes_two_lines_of_the_list(
     file = tmp_path / "labels.jsonl"
     worst = judged({"It is 7 red.": ["1a"], "It is blue.": []}, overall=True, utilized=["0a"])
     file.write_text(f"{worst.model_dump_json()}\n")
-    auditing.audit(str(file), witness=False)
+    auditing.audit(str(file))
     listed = capsys.readouterr().out.partition("as in the file:\n")[2].splitlines()
     count = len(findings_of(worst))
     assert count > 1
