@@ -99,7 +99,7 @@ def suspicion_score(findings: Iterable[Finding], disagreement: float = 0.0) -> f
 
     Each check with a finding counts once, as independent evidence with the check's weight:
     1 - (1 - w1)(1 - w2)... The order of findings does not matter, and another finding never lowers
-    the score. A second opinion adds evidence without a finding too: the more it disagrees, the more.
+    the score. A second opinion that disagrees adds evidence without a finding too.
 
     Args:
         findings: the findings in the record.
