@@ -4,9 +4,9 @@
 
 Each record that allows it gets one error of a kind, drawn with a fixed seed; the audit examines the
 label before and after, without and with a second opinion. An error is found if a finding that the
-label did not have before names the response sentence. The AUROC is the probability that the suspicion
-score of a label with the error is above that of an untouched label of another record. Published
-labels have errors of their own, so neither figure can reach 1.
+label did not have before names the response sentence. The AUROC is the probability that the
+suspicion score of a label with the error is above that of an untouched label of another record.
+Published labels have errors of their own, so neither figure can reach 1.
 """
 
 from __future__ import annotations

@@ -30,7 +30,6 @@ from labeler.labels.record import (
     AnyOutcome,
     LabelRecord,
     Outcome,
-    is_uncounted,
     records_of,
 )
 from labeler.sentences.display import Brief, Column, Display, Displayed, Grid, number, reason_counts
@@ -347,8 +346,8 @@ def audit_labels(
     """Audit the labels among outcomes; no text is kept.
 
     Judge configurations, and models that answered in one, have separate rates. Copies and failures
-    count as in metrics, see :func:`labeler.calculators.summarize`. Windows of longer records, and
-    outcomes other than labels are skipped.
+    count as in metrics, see :func:`labeler.calculators.summarize`. Outcomes
+    other than labels are skipped.
 
     Args:
         outcomes: outcomes of any kind; consumed once.
@@ -375,7 +374,7 @@ def audit_labels(
         chosen = tuple(check for check in chosen if not check.needs_opinion)
     running = _RunningAudit(chosen, by, second_opinion)
     labels = records_of(checked(outcomes), "label")
-    distinct = DistinctRows(_Judged.of(one) for one in labels if not is_uncounted(one))
+    distinct = DistinctRows(_Judged.of(one) for one in labels)
     for judged in distinct:
         running.add(judged.outcome)
     return running.audit(distinct.repeated)

@@ -150,8 +150,6 @@ def _count_kinds(outcomes: Iterable[AnyOutcome], kinds: Counter[str]) -> Iterato
 
 def _no_labels(kinds: Counter[str]) -> str:
     """Return the reason why there is nothing to audit."""
-    if kinds["label"]:
-        return f"{kinds['label']} labels of windows and none of a row"
     if kinds["score"]:
         return (
             f"{kinds['score']} scores and no labels; name what labeler label wrote, not what "

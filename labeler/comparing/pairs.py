@@ -24,7 +24,6 @@ from labeler.labels.record import (
     AnyOutcome,
     LabelFailure,
     LabelRecord,
-    is_uncounted,
     records_of,
     shown,
 )
@@ -182,7 +181,7 @@ def read_side(
     repeated: Counter[str] = Counter()
     contents = _Contents(choice)
     for outcome in records_of(contents.count(outcomes), "label"):
-        if is_uncounted(outcome) or not choice.fits(outcome):
+        if not choice.fits(outcome):
             continue
         if isinstance(outcome, LabelFailure):
             made_by = None if outcome.signature is None else str(outcome.signature)
@@ -250,9 +249,8 @@ class _Contents:
 
     def _count(self, outcome: AnyOutcome) -> AnyOutcome:
         if isinstance(outcome, LabelRecord):
-            if not is_uncounted(outcome):
-                self._signatures[configuration(outcome)] += 1
-                self._trials.add(outcome.signature.trial)
+            self._signatures[configuration(outcome)] += 1
+            self._trials.add(outcome.signature.trial)
         elif not isinstance(outcome, LabelFailure):
             self._others[outcome.kind] += 1
         return outcome

@@ -75,7 +75,7 @@ class TaskOptions:
     max_input_tokens: Annotated[
         int | None,
         Option(
-            "Maximum prompt tokens; longer rows are split into windows. By default the model's.",
+            "Maximum prompt tokens; longer rows fail unasked. By default the model's.",
             min=1,
             panel=LIMITS,
         ),

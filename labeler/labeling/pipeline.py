@@ -240,4 +240,6 @@ class Submission:
         rested = self.retrievals.rest(factory, task) if self.retrievals else task
         if isinstance(rested, LabelFailure):
             return settled(rested, "store")
-        return self.run.submit(factory.judge, rested, self.run.windows_of(factory, rested))
+        if isinstance(factory, LabelTasks):
+            factory.require_fit(rested, self.run.cache.is_known)
+        return self.run.submit(factory.judge, rested)

@@ -1,7 +1,7 @@
 """Rows that were labeled before, known by their lines: a rerun neither parses nor splits them.
 
 Only the plain path is recalled: lines of JSON without named columns, labels of one judge without
-windows or retrieval labels, in a store on disk. All else is looked up as in a first run.
+retrieval labels, in a store on disk. All else is looked up as in a first run.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Recalling:
 
         def remember(found: Settled) -> AnyOutcome:
             outcome = found.outcome
-            # Windows and other output modes have other keys, and are looked up as in a first run.
+            # Other output modes have other keys, and are looked up as in a first run.
             if outcome.key != key or not isinstance(outcome, LabelRecord):
                 return outcome
             line = found.line or to_line(outcome).encode()

@@ -58,7 +58,7 @@ class Retrievals:
         """Return a label's task with its retrieval label, or the row's failure without one.
 
         Raises:
-            BadRow: the retrieval is too long even for windows.
+            BadRow: the retrieval is too long to ask.
         """
         relevance = factory.relevance if isinstance(factory, LabelTasks) else None
         if relevance is None or not isinstance(task.kind, SupportKind):
@@ -74,11 +74,8 @@ class Retrievals:
         known = store.get(whole.key) or self.failed.get(whole.key) or relevance.answered(whole)
         if known is not None:
             return known
-        windowed = relevance.windows_of(whole, self.run.cache.is_known)
-        asked: Task[Any] = windowed.task if windowed else whole
-        known = store.get(asked.key) or self.failed.get(asked.key) or self.run.cache.find(asked)
-        parts = (asked, *windowed.parts) if windowed else (asked,)
-        return known or next(filter(None, (store.failure(one.key) for one in parts)), None)
+        relevance.require_fit(whole, self.run.cache.is_known)
+        return self.run.cache.find(whole) or store.failure(whole.key)
 
     def submit(self, relevance: RetrievalTasks, whole: Task[Any]) -> Iterator[Pending]:
         """Submit a retrieval that was not submitted before."""
@@ -86,8 +83,8 @@ class Retrievals:
         if key in self._seen or relevance.answered(whole):
             return
         self._seen.add(key)
-        windowed = relevance.windows_of(whole, self.run.cache.is_known)
-        yield self.run.submit(relevance.judge, whole, windowed)
+        relevance.require_fit(whole, self.run.cache.is_known)
+        yield self.run.submit(relevance.judge, whole)
 
 
 def resting(task: Task[Any], basis: RetrievalBasis) -> Task[Any]:

@@ -13,17 +13,15 @@ from typing import Any, Protocol, Self, TypeVar
 from labeler.data.first_pass import RowCounts, count_rows
 from labeler.data.label_files import LabelLine, record_of
 from labeler.data.rows import RecalledRows, Rows, RowT, distinct
-from labeler.errors import FatalJudgeError, UnstorableRecord, UsageError
+from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.judge import Judge, ModeRejected
 from labeler.judges.task import Task
 from labeler.judges.traffic.limits import Budget, Limits
 from labeler.judges.traffic.traffic import Traffic
 from labeler.labeling.cache import CallTracer, LabelCache, Origin, Settled, no_tracing
 from labeler.labeling.engine import Engine, succeeded
-from labeler.labeling.failures import incomplete, repeated, unstorable
-from labeler.labeling.tasks import PromptTasks
-from labeler.labeling.windows import Windowed
-from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, Usage
+from labeler.labeling.failures import repeated
+from labeler.labels.record import AnyOutcome, LabelFailure, Usage
 from labeler.store.protocol import LabelStore
 
 DEFAULT_CONCURRENCY = 16
@@ -290,20 +288,8 @@ class Run:
             self._closables.append(user)
         return traffic
 
-    def windows_of(self, factory: object, task: Task[Any]) -> Windowed | None:
-        """Cut a task into windows; ``None`` if it is short, known, or asked as a whole already.
-
-        Raises:
-            BadRow: the record is too long even for windows.
-        """
-        if not isinstance(factory, PromptTasks) or self.is_asked(task):
-            return None
-        return factory.windows_of(task, self.cache.is_known)
-
-    def submit(self, judge: Judge, task: Task[Any], windowed: Windowed | None = None) -> Pending:
-        """Submit a task, or its windows; waits while very many requests are unfinished."""
-        if windowed is not None:
-            return self._submit_windows(judge, windowed)
+    def submit(self, judge: Judge, task: Task[Any]) -> Pending:
+        """Submit a task; waits while very many requests are unfinished."""
         traffic = self.traffic_for(judge)
         asked = self._asked.get(task.key)
         if asked is not None:  # by a row with the same sentences
@@ -325,14 +311,6 @@ class Run:
                 task = task.in_mode(rejected.facts)
                 if asked is not None:  # later rows with the same sentences find it
                     self._asked.setdefault(task.key, asked)
-
-    def _submit_windows(self, judge: Judge, windowed: Windowed) -> Pending:
-        """Submit a record's windows, whose labels become one, unless that is stored."""
-        merged = self.cache.store.get(windowed.task.key)
-        if merged is not None:
-            return settled(windowed.task.renamed(merged), "store")
-        parts = [self.submit(judge, part) for part in windowed.parts]
-        return joined(parts, lambda outcomes: self._merge(windowed, outcomes))
 
     def submit_job(
         self, job: Callable[[], Coroutine[Any, Any, T]], traffic: Traffic | None = None
@@ -437,23 +415,6 @@ class Run:
         while going_on and not self.cache.is_decided(outcome.key):
             going_on = self._engine.wait_for_any(self._asked.values())
         return self.cache.decided(outcome, stopped=self._engine.failed)
-
-    def _merge(self, windowed: Windowed, parts: list[Settled]) -> Settled:
-        """Merge and store the labels of a record's windows."""
-        outcomes = [part.outcome for part in parts]
-        records: list[Any] = [one for one in outcomes if not isinstance(one, LabelFailure)]
-        origin: Origin = "judge" if any(part.origin == "judge" for part in parts) else "store"
-        if len(records) < len(parts):
-            return Settled(incomplete(windowed, outcomes), origin)
-        record: AnyRecord = windowed.merged(records)
-        try:
-            # Not a job: a job's error does not keep the store from saving what is paid for.
-            new = self.cache.store.put(record).result()
-        except UnstorableRecord as error:
-            return Settled(unstorable(windowed.task, record, error), origin)
-        # Merged for another row, or by another run: the store keeps its first answer.
-        kept = None if new else self.cache.store.get(record.key)
-        return Settled(windowed.task.renamed(kept or record), origin)
 
     async def _close_all(self) -> None:
         for closable in self._closables:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from labeler.catalog import unknown
 from labeler.errors import BadRow, UnknownName, UsageError
 from labeler.judges.judge import Judge, JudgeSpec, require_answers
-from labeler.judges.pricing import Price, price_of
+from labeler.judges.pricing import Price
 from labeler.judges.prompting import Prompt, is_retrieval_prompt, load_prompt
 from labeler.judges.task import TASK_KINDS, Task, label_task
+from labeler.labeling.context_limit import ContextLimit, context_limit
 from labeler.labeling.options import BLIND, RELEVANCE, BatchOptions, EstimateOptions, LabelOptions
-from labeler.labeling.windows import ContextBudget, Windowed, context_budget_in, cut
 from labeler.labels.answers import RetrievalLabel
 from labeler.labels.profiles import (
     AUTO,
@@ -83,7 +83,7 @@ class PromptTasks:
         prompt: prompt of the tasks.
         schema: schema of the answers.
         trial: 0 for the first judgment; repeats count up.
-        context_budget: limits on the prompt length; ``None`` if unknown or unlimited.
+        limit: longest prompt; ``None`` if unknown or unlimited.
     """
 
     judge: Judge
@@ -91,7 +91,7 @@ class PromptTasks:
     prompt: Prompt
     schema: ResponseSchema
     trial: int = 0
-    context_budget: ContextBudget | None = None
+    limit: ContextLimit | None = None
 
     def signature(self, splitter: str, prompt: Prompt, schema: ResponseSchema) -> Signature:
         """Return the signature for a splitter, a prompt and a schema."""
@@ -107,20 +107,18 @@ class PromptTasks:
         """Signatures made so far, shared by all records."""
         return {}
 
-    def windows_of(self, task: Task[Any], is_known: Callable[[str], bool]) -> Windowed | None:
-        """Cut a task into windows; ``None`` if it fits into one prompt.
-
-        Args:
-            task: a task of this factory.
-            is_known: returns whether a key has a record or is in a batch; a record that was judged
-                as a whole is not judged again in windows.
+    def require_fit(self, task: Task[Any], is_known: Callable[[str], bool]) -> None:
+        """Reject a task that is too long to ask, unless its key has a record or is in a batch.
 
         Raises:
-            BadRow: the record is too long even for windows.
+            BadRow: its prompt is longer than the limit.
         """
-        if self.context_budget is None or is_known(task.key):
-            return None
-        return cut(task, self.context_budget)
+        if self.limit is not None:
+            try:
+                self.limit.require(task)
+            except BadRow:
+                if not is_known(task.key):
+                    raise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,8 +196,7 @@ def label_tasks(
         judge: judge to ask.
         options: their profile ``auto`` is ``reference`` for rows that have a reference answer and
             ``claims`` for the others. Without ``max_input_tokens``, a prompt has as many tokens as
-            the context window of the judge's model, if it is in the price table. Longer records
-            are judged in windows.
+            the judge's model takes, if it is in the price table. Longer records fail.
         extra: added to the trial.
         price: price of the model, if the judge does not know it.
 
@@ -209,14 +206,13 @@ def label_tasks(
             the other way round; ``auto``, which has two prompts, names one in full; or no prompt
             has as few tokens as allowed.
     """
-    budget = context_budget(judge, options.max_input_tokens, price)
     is_blind = _is_blind(judge, options)
     prompt, profile = options.prompt, options.profile
     common: dict[str, Any] = {
         "judge": judge,
         "splitter": SPLITTERS[options.splitter],
         "trial": options.trial + extra,
-        "context_budget": budget,
+        "limit": context_limit(judge, options.max_input_tokens, price),
     }
     if is_blind:
         name = f"retrieval/{version_of(prompt)}"
@@ -273,42 +269,6 @@ def _asked(profile: Profile, prompt: str, is_blind: bool) -> tuple[Prompt, Respo
             f"{profile.name!r}; its own prompt is {own!r}"
         )
     return worded, load_schema(profile.schema_of(worded.name))
-
-
-def context_budget(
-    judge: Judge, given: int | None, price: Price | None = None
-) -> ContextBudget | None:
-    """Return the limits on a judge's prompts.
-
-    Args:
-        judge: judge to ask.
-        given: most tokens of a prompt, if the user chose it.
-        price: price of the model, if the judge does not know it.
-
-    Raises:
-        UsageError: ``given`` is below 1.
-    """
-    if given is not None:
-        if given < 1:
-            raise UsageError(f"max_input_tokens must be 1 or more, got {given}")
-        return ContextBudget(given, given)
-    window = _context_window(judge, price or getattr(judge, "price", None))
-    return (
-        context_budget_in(window, getattr(judge.spec, "max_output_tokens", None))
-        if window
-        else None
-    )
-
-
-def _context_window(judge: Judge, price: Price | None) -> int | None:
-    """Return the context window of a hosted model, if the price table has it."""
-    if price is not None and price.context_window is not None:
-        return price.context_window
-    address = getattr(judge.spec, "base_url", None)
-    if address is None or (price is None and hasattr(judge, "price")):  # the judge has looked it up
-        return None
-    found = price_of(judge.spec.model, address)
-    return found.context_window if found else None
 
 
 def _require_reference(example: KeyedExample) -> None:

@@ -27,7 +27,6 @@ from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.labels.retrieval_record import RetrievalRecord, basis_of
 from labeler.labels.schemas import load_schema
-from labeler.labels.signature import Signature
 from labeler.sentences.example import Example
 
 TOO_FEW_VOTES = "too_few_votes"
@@ -126,8 +125,8 @@ class Poll:
         rested = self.retrievals.rest(voter, task)
         if isinstance(rested, LabelFailure):
             return _Vote(task, lambda: settled(rested, "store"))
-        cut = self.run.windows_of(voter, rested)
-        return _Vote(cut.task if cut else rested, lambda: self.run.submit(voter.judge, rested, cut))
+        voter.require_fit(rested, self.run.cache.is_known)
+        return _Vote(rested, lambda: self.run.submit(voter.judge, rested))
 
     def _majority(
         self, asked: Sequence[Task], tasks: Sequence[Task], outcomes: Sequence[Settled]
@@ -142,7 +141,7 @@ class Poll:
         unsettled = [failure for failure in missing if not failure.lasting]
         if 2 * len(given) > len(self.voters) and not unsettled:
             signatures = [
-                _voter(one.outcome.signature or task.signature)
+                one.outcome.signature or task.signature
                 for one, task in zip(outcomes, asked, strict=True)
             ]
             schema = load_schema(PROFILES["trace"].schema_of(self.voters[0].prompt.name))
@@ -162,7 +161,7 @@ class Poll:
             if isinstance(found, RetrievalRecord):
                 bases.append(basis_of(found, task.example))
             signature = found.signature if found else None
-            signatures.append(_voter(signature or voter.relevance.task(task).signature))
+            signatures.append(signature or voter.relevance.task(task).signature)
         return RetrievalVotes(bases, electorate(signatures, signatures[0].response_schema))
 
 
@@ -171,14 +170,6 @@ class _Vote(NamedTuple):
 
     task: Task
     submit: Callable[[], Pending]
-
-
-def _voter(signature: Signature) -> Signature:
-    """Return a voter's signature, whatever the number of windows."""
-    if signature.windows is None:
-        return signature
-    alike = signature.windows.model_copy(update={"number": 0})
-    return signature.model_copy(update={"windows": alike})
 
 
 def _undecided(

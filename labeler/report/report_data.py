@@ -29,7 +29,6 @@ from labeler.labels.record import (
     LabelFailure,
     LabelRecord,
     Outcome,
-    is_uncounted,
     records_of,
 )
 from labeler.report.page import CHUNK_SIZE
@@ -200,9 +199,8 @@ class ReportData:
     def _added(self, outcomes: Iterable[AnyOutcome]) -> Iterator[Outcome]:
         """Add each outcome, then pass it on."""
         for outcome in records_of(outcomes, "label"):
-            if not is_uncounted(outcome):
-                self._add(outcome)
-                yield outcome
+            self._add(outcome)
+            yield outcome
 
     def _add(self, outcome: Outcome) -> None:
         """Add an outcome; of a copy, only the row, which summaries count as one."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from labeler.audit import examine
 from labeler.data.corrections.correction import Queue
 from labeler.errors import UsageError
-from labeler.labels.record import AnyOutcome, LabelRecord, is_uncounted
+from labeler.labels.record import AnyOutcome, LabelRecord
 
 
 def queue_places(
@@ -90,11 +90,7 @@ def choose(
 def _distinct(outcomes: Iterable[AnyOutcome]) -> Iterator[LabelRecord]:
     seen: set[str] = set()
     for outcome in outcomes:
-        if (
-            isinstance(outcome, LabelRecord)
-            and not is_uncounted(outcome)
-            and outcome.key not in seen
-        ):
+        if isinstance(outcome, LabelRecord) and outcome.key not in seen:
             seen.add(outcome.key)
             yield outcome
 

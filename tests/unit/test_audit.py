@@ -105,14 +105,6 @@ def test_an_unknown_column_is_wrong_use() -> None:
         audit_labels([named(SOUND, "1", part="x")], by="subset")
 
 
-def test_windows_of_longer_records_are_left_out() -> None:
-    """A store holds them beside the label that was merged of them."""
-    windows = [
-        SOUND.model_copy(update={"signature": SOUND.signature.model_copy(update={"part": "1"})})
-    ]
-    assert audit_labels([SOUND, *windows]).records == audit_labels([SOUND]).records
-
-
 def test_failures_are_counted() -> None:
     """A failure has no findings."""
     found_in = audit_labels([LabelFailure(id="x", reason="refusal", message="No.")])

@@ -90,8 +90,6 @@ CHANGED: dict[str, dict[str, Any]] = {
     "source": {"source": "lamps_test/17/gen-1"},
     "trial": {"trial": 1},
     "thresholds": {"thresholds": {"support": 0.9}},
-    "part": {"part": "1"},
-    "windows": {"windows": {"number": 2, "limit": 4000, "version": "1"}},
 }
 
 

@@ -35,7 +35,7 @@ from labeler.judges.openai.spec import OpenAISpec
 from labeler.judges.task import Task
 from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.retrievals import resting
-from labeler.labeling.tasks import LabelTasks, PromptTasks, RetrievalTasks
+from labeler.labeling.tasks import LabelTasks, RetrievalTasks
 from labeler.labels.record import LabelFailure
 from labeler.labels.retrieval_record import RetrievalRecord, basis_of
 from labeler.sentences.example import Example
@@ -59,7 +59,7 @@ class Submission:
     left_out: dict[str, int] = field(default_factory=dict)
     """Rows that cost nothing now, by reason: ``repeated`` (identical in every field), ``alike``
     (asks the same as an earlier row with another id), ``stored``, ``failed before``, ``in a
-    batch``, …; each window of a record that is judged in windows counts."""
+    batch``, …"""
     waiting: int = 0
     """Rows whose responses can be asked about once retrieval labels are stored: submit again."""
     bad: tuple[LabelFailure, ...] = ()
@@ -204,17 +204,19 @@ class _Selection:
                     yield request
 
     def _requests(self, row: Row) -> Sequence[Task[Any]]:
-        """Return the request of a row, those of its windows or of its retrieval, or none."""
+        """Return the request of a row or of its retrieval, or none."""
         if not isinstance(row.content, Example):
             self.bad.append(row.content)
             return ()
         try:
             task = self.how.task(row.content)
             if self.how.relevance is None:
-                return self._windows(self.how, task)
+                self.how.require_fit(task, self.is_known)
+                return (task,)
             found = self._retrieval(self.how.relevance, task)
             if isinstance(found, RetrievalRecord):
-                return self._windows(self.how, resting(task, basis_of(found, task.example)))
+                self.how.require_fit(task, self.is_known)
+                return (resting(task, basis_of(found, task.example)),)
         except BadRow as error:
             self._reject(row.content.id, error.reason, f"{row.where}: {error}")
             return ()
@@ -232,32 +234,12 @@ class _Selection:
         known = self._stored(task.key) or how.answered(task)
         if known is not None:
             return known
-        windowed = how.windows_of(task, self.is_known)
-        if windowed is None:
-            return () if self._known(task.key) == "failed before" else (task,)
-        merged = self._stored(windowed.task.key)
-        if merged is not None:
-            return merged
-        if any(self._known(part.key) == "failed before" for part in windowed.parts):
-            return ()
-        parts = [self._stored(part.key) for part in windowed.parts]
-        records = [part for part in parts if part is not None]
-        if len(records) < len(parts):
-            return windowed.parts
-        made = windowed.merged(records)
-        self._store.put(made).result()
-        return made
+        how.require_fit(task, self.is_known)
+        return () if self._known(task.key) == "failed before" else (task,)
 
     def _stored(self, key: str) -> RetrievalRecord | None:
         found = self._store.get(key)
         return found if isinstance(found, RetrievalRecord) else None
-
-    def _windows(self, how: PromptTasks, task: Task[Any]) -> Sequence[Task[Any]]:
-        """Return a task or its windows; a merged label stands for all of its windows."""
-        windowed = how.windows_of(task, self.is_known)
-        if windowed is None:
-            return (task,)
-        return (windowed.task,) if self._known(windowed.task.key) else windowed.parts
 
     def is_known(self, key: str) -> bool:
         """Return whether a key has a record or is in a batch."""

@@ -141,7 +141,7 @@ def _configuration(work: Work, tasks: LabelTasks, part_rows: int) -> dict[str, o
         "schemas": [str(schema.artifact) for _, schema in prompts],
         "splitter": str(tasks.splitter),
         "trial": tasks.trial,
-        "max_input_tokens": str(tasks.context_budget),
+        "max_input_tokens": str(tasks.limit and tasks.limit.tokens),
         "columns": sorted(
             f"{field}={' or '.join(map(str, choices))}"
             for field, choices in (work.columns.choices.items() if work.columns else ())
