@@ -160,8 +160,9 @@ def label(rows: RowSource, options: LabelFileOptions) -> Labels:
     run = _labels(rows, options, judges, counts, as_lines=as_lines)
     outcomes = list(run) if path is None else deque(write_outcomes(run, path), maxlen=0)
     price, spent = price_of_run(judges), counts.spent
-    dollars = float(spent.spent) if price and spent else None
-    cost = RunCost(counts.requests, counts.usage, dollars, price.source if price else "")
+    dollars = float(spent.spent) if price and spent and not counts.unmetered else None
+    source = price.source if price else ""
+    cost = RunCost(counts.requests, counts.usage, dollars, source, counts.unmetered)
     if path is None:
         return Labels(outcomes, cost=cost)
     from labeler.report.loading import open_labels
@@ -347,6 +348,7 @@ def submit_batch(rows: RowSource, options: BatchOptions) -> Submission:
         options.batches,
         options.store,
         retry_failed=options.retry_failed,
+        same_host=options.same_host,
         limits=options.limits,
         notice=options.notice or (lambda _: None),
     )
@@ -419,6 +421,7 @@ def _begin(options: RunOptions, counts: RunCounts | None = None) -> Run:
         concurrency=options.concurrency,
         limits=limits,
         retry_failed=options.retry_failed,
+        same_host=options.same_host,
         batch_of=_in_batch(store) if isinstance(options, LabelOptions) else lambda _: None,
         listener=listener,
         trace=_tracer(),

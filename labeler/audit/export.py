@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from typing_extensions import TypedDict
 
 from labeler.audit.auditing import Audit
 from labeler.audit.registry import Severity
-from labeler.sentences.characters import visible
-
-_FORMULA = re.compile(r"[\s\x00\ufeff]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]")
-"""Start of a cell that a spreadsheet may read as a formula: some skip leading whitespace and treat
-full-width signs as plain ones."""
+from labeler.sentences.characters import escape_formula, visible
 
 
 class FindingRow(TypedDict):
@@ -65,11 +60,3 @@ def cells(row: FindingRow) -> list[str]:
     """
     texts = {**row, "keys": " ".join(row["keys"]), "group": row["group"] or ""}
     return [escape_formula(visible(str(texts[name]))) for name in FindingRow.__annotations__]
-
-
-def escape_formula(cell: str) -> str:
-    """Prefix a cell that a spreadsheet may read as a formula with an apostrophe.
-
-    :func:`labeler.comparing.human_labels.read_human_labels` removes it.
-    """
-    return f"'{cell}" if _FORMULA.match(cell) else cell

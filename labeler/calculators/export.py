@@ -22,7 +22,7 @@ from labeler.data.formats import require_pyarrow
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError
 from labeler.labels.signature import digest
-from labeler.sentences.characters import plain_json, visible
+from labeler.sentences.characters import escape_formula, plain_json, visible
 from labeler.version import __version__
 
 Record = dict[str, Any]
@@ -35,7 +35,6 @@ class Column(NamedTuple):
     kind: Literal["text", "number", "count", "flag"]
 
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _GROUP = 10_000
 """Rows per Parquet row group."""
 _CONFIGURATION, _SIGNATURE = Column("configuration", "text"), Column("signature", "text")
@@ -240,11 +239,6 @@ def _cell(value: object) -> object:
     if isinstance(value, str):
         return escape_formula(visible(value))
     return json.dumps(value) if isinstance(value, bool) else value
-
-
-def escape_formula(text: str) -> str:
-    """Return a text that no spreadsheet reads as a formula."""
-    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 @contextmanager

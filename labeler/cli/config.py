@@ -26,7 +26,9 @@ CONFIG_FILE, PROJECT_FILE = "labeler.toml", "pyproject.toml"
 TABLES = ("rows", "judge", "run", "gates")
 _COMMANDS = (("label",), ("estimate",), ("score",), ("similarity",), ("batch", "submit"))
 """The commands whose options stand in the first three tables; those of ``check`` are gates."""
-_COMMAND_LINE_ONLY = {"config", "show_config", "help", "output", "input", "junit"}
+_WRITTEN = {"output", "junit", "otel_events"}
+"""Options that name a file to write."""
+_COMMAND_LINE_ONLY = {"config", "show_config", "help", "input", *_WRITTEN}
 _EXPLICIT_ONLY = {
     "base_url",
     "allow_http",
@@ -38,8 +40,14 @@ _EXPLICIT_ONLY = {
     "api_key_command",
     "embedder_url",
 }
-_IMPORT = re.compile(r"\w+(\.\w+)*:\w")
-"""The beginning of ``package.module:name``."""
+_MODULE = re.compile(r"\w+(\.\w+)*")
+"""What stands before the colon of ``package.module:name``."""
+_FREE = {"model", "map", "id", "by", "group"}
+"""Options whose values are names of models and columns, and never imported."""
+_JUDGES = {"judge", "judges", "embedder"}
+_GATES = {"min", "max", "max_drop"}
+_OF_SCORES = {"score", "pass"}
+"""What follows the name of a criterion in a metric of its scores."""
 _MAX_BYTES = 1_000_000
 
 
@@ -178,12 +186,14 @@ def _check(name: str, tables: Mapping[str, Any], context: typer.Context, *, expl
             if key not in known[table]:
                 at = next((other for other in known if key in known[other]), "")
                 hint = f"; it belongs to [{at}]" if at else _known_as(key, known[table])
+                if key in _WRITTEN:
+                    hint = ": files to write are named on the command line alone"
                 raise UsageError(f"{name}: unknown key {key!r} in [{table}]{hint}")
-            if not explicit and (key in _EXPLICIT_ONLY or any(map(_imports, _texts(value)))):
+            if not explicit and (why := _danger(key, value)):
                 file = name.partition(" ")[0]
                 raise UsageError(
                     f"{name}: {key} = {json.dumps(value, default=str):.80} takes effect only with "
-                    f"--config {file}, because it sends documents elsewhere or runs code"
+                    f"--config {file}, because it {why}"
                 )
 
 
@@ -219,20 +229,39 @@ def _table(option: TyperOption) -> str:
     return heading if heading in TABLES else "run"
 
 
+def _danger(key: str, value: object) -> str:
+    """Return what a setting of a file that nobody named could do; "" if it is harmless."""
+    if key in _EXPLICIT_ONLY or any(_imports(key, text) for text in _texts(value)):
+        return "sends documents elsewhere or runs code"
+    if key == "store" and not Path(str(value)).resolve().is_relative_to(Path.cwd().resolve()):
+        return "writes outside this folder"
+    return ""
+
+
 def _texts(value: object) -> Iterator[str]:
-    for one in value if isinstance(value, list) else [value]:
-        yield from str(one).split(",")
+    """Yield all texts in a value, those of a list separated by commas one by one."""
+    if isinstance(value, list | dict):
+        for one in [*value, *value.values()] if isinstance(value, dict) else value:
+            yield from _texts(one)
+    else:
+        yield from map(str.strip, str(value).split(","))
 
 
-def _imports(text: str) -> bool:
-    """Return True if a value names something to import, and no provider or metric."""
-    if not _IMPORT.match(text.strip()):
+def _imports(key: str, text: str) -> bool:
+    """Return True if a value names something to import, and no provider's model or metric."""
+    name = text.partition("=")[0]
+    module, colon, rest = name.partition(":")
+    if not colon or key in _FREE or not _MODULE.fullmatch(module):
         return False
     from labeler.calculators import METRICS
     from labeler.judges.providers import PROVIDERS
+    from labeler.labels.rubrics import CRITERIA
 
-    name = text.strip().partition("=")[0]
-    return name.partition(":")[0] not in PROVIDERS and name not in METRICS
+    if key in _JUDGES:
+        return module not in PROVIDERS and (module != "embedded" or ":" in rest)
+    if key in _GATES:
+        return module not in METRICS and (module not in CRITERIA or rest not in _OF_SCORES)
+    return True
 
 
 def _known_as(name: str, names: Iterable[str]) -> str:

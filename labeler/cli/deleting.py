@@ -83,8 +83,9 @@ def _stores(store: Path) -> list[Path]:
     from labeler.data.label_files import is_store
     from labeler.integrations.ray.shards import FOLDER
 
-    inside = sorted((store / FOLDER).iterdir()) if (store / FOLDER).is_dir() else []
-    found = [folder for folder in (store, *inside) if is_store(folder)]
+    found = [store] if is_store(store) else []
+    if (store / FOLDER).is_dir():
+        found += filter(is_store, sorted((store / FOLDER).iterdir()))
     if not found:
         raise UsageError(f"there is no label store in {store}; name the folder of one")
     return found

@@ -130,7 +130,7 @@ def _print_totals(totals: Totals, price: Price | None, work: Work) -> None:
         f"{total.reasons.total()} failed{f' ({reasons})' if reasons else ''}",
     ]
     notify(", ".join(counts))
-    if total.usage.prompt_tokens or total.known or total.doubtful:
+    if total.usage.prompt_tokens or total.unmetered or total.known or total.doubtful:
         notify(_spending(totals, price))
     for message in total.failures[:_SHOWN]:
         notify(f"  {message}")
@@ -165,8 +165,10 @@ def _spending(totals: Totals, price: Price | None) -> str:
     reasked = f", {total.reasks} re-asked" if total.reasks else ""
     doubtful = f" and up to ${total.doubtful:.4f} without an answer" if total.doubtful else ""
     cost = f"${total.known:.4f}{doubtful} by {price.source}" if price else "price unknown"
+    unknown = f", {total.unmetered} of unknown usage" if total.unmetered else ""
     usage = total.usage
     return (
-        f"{plural(total.requests, 'request')}{reasked}; {usage.prompt_tokens} prompt tokens "
-        f"({usage.cached_tokens} cached); {usage.completion_tokens} completion tokens; {cost}"
+        f"{plural(total.requests, 'request')}{reasked}{unknown}; {usage.prompt_tokens} prompt "
+        f"tokens ({usage.cached_tokens} cached); {usage.completion_tokens} completion tokens; "
+        f"{cost}"
     )

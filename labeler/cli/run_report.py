@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from labeler.cli.terminal import counted, notify
 from labeler.labeling.progress import Progress
+from labeler.labels.metering import UNKNOWN_TOKENS
 
 if TYPE_CHECKING:
     from labeler.judges.pricing import Price
@@ -59,7 +60,7 @@ class RunReport(Progress):
         if self.repairs:
             parts.append(f"repaired or kept as stored{_by_frequency(self.repairs)}")
         notify(", ".join(parts))
-        if self.usage.prompt_tokens:
+        if self.usage.prompt_tokens or self.unmetered:
             notify(self._spending())
         if len(self.models) > 1:
             notify(self._served_models())
@@ -74,19 +75,23 @@ class RunReport(Progress):
         """Return requests, contract violations, tokens and cost."""
         usage, reasked = self.usage, f", {self.reasks} re-asked" if self.reasks else ""
         written = f", {usage.cache_write_tokens} written" if usage.cache_write_tokens else ""
-        parts = [
-            f"{self.requests} requests{reasked}{_by_frequency(self.broken)}",
-            f"{usage.prompt_tokens} prompt tokens ({usage.cached_tokens} cached{written})",
-            f"{usage.completion_tokens} completion tokens",
-            self._dollars(),
-        ]
-        return "; ".join(parts)
+        unknown = f", {self.unmetered} of unknown usage" if self.unmetered else ""
+        tokens = (
+            f"{usage.prompt_tokens} prompt tokens ({usage.cached_tokens} cached{written}); "
+            f"{usage.completion_tokens} completion tokens"
+        )
+        if self.unmetered and not usage.prompt_tokens:
+            unknown, tokens = "", UNKNOWN_TOKENS
+        asked = f"{self.requests} requests{reasked}{unknown}{_by_frequency(self.broken)}"
+        return f"{asked}; {tokens}; {self._dollars()}"
 
     def _dollars(self) -> str:
         if self._price is None or self.spent is None:
             return "price unknown"
         doubtful = self.spent.doubtful
-        more = f" and up to ${doubtful:.4f} for requests without an answer" if doubtful else ""
+        more = f" and up to ${doubtful:.4f} for requests of unknown cost" if doubtful else ""
+        if self.unmetered and not doubtful:
+            more = " and an unknown amount for requests of unknown usage"
         return f"${self.spent.known:.4f}{more} by {self._price.source}"
 
     def break_off(self, *counts: str, left: str = "") -> None:
@@ -104,7 +109,7 @@ class RunReport(Progress):
             self.close(
                 *counts, not_reached=f"{rest}, answers that came for them are stored{priced}"
             )
-        elif self.usage.prompt_tokens:
+        elif self.usage.prompt_tokens or self.unmetered:
             notify(self._spending())
         if not self.usage.prompt_tokens and self.spent is not None and self.spent.spent:
             notify(f"spent: {self._dollars()}")

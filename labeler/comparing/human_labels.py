@@ -15,7 +15,6 @@ of any metric. A verdict is yes or no; a metric's value is a number from 0 to 1.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +25,7 @@ from labeler.data.formats.csv_files import read_csv
 from labeler.data.lines import parse_object, read_lines
 from labeler.data.parsing import id_of, reject_surrogates
 from labeler.errors import BadRow
+from labeler.sentences.characters import unescape_formula
 from labeler.sentences.keys import position
 
 DOCUMENT_FIELDS = ("relevant", "utilized")
@@ -36,8 +36,6 @@ OVERALL = "overall_supported"
 _YES = frozenset({"1", "1.0", "true", "yes", "y"})
 _NO = frozenset({"0", "0.0", "false", "no", "n"})
 _FRAME = ("id", "sentence", "annotator", "field", "value")
-_GUARDED = re.compile(r"'[=+\-@\t\r]")
-"""Start of a cell protected from being read as a formula, as in CSV files written here."""
 _PLACES = ("document", "response", "reference", "tool output", "turn")
 
 
@@ -133,10 +131,7 @@ def _csv_rows(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
         stripped = {name: cell.strip() for name, cell in row.fields.items()}
         yield (
             row.where,
-            {
-                name: (cell[1:] if _GUARDED.match(cell) else cell) or None
-                for name, cell in stripped.items()
-            },
+            {name: unescape_formula(cell) or None for name, cell in stripped.items()},
         )
 
 

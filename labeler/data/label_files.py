@@ -24,7 +24,7 @@ from labeler.data.lines import (
     read_lines,
     replacing,
 )
-from labeler.errors import BadRow, UnknownName, UsageError, describe_faults
+from labeler.errors import BadRow, StoreError, UnknownName, UsageError, describe_faults
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, parse_outcome
 from labeler.sentences.characters import plain_json
 
@@ -48,8 +48,18 @@ def read_outcomes(path: str | Path) -> Iterator[AnyOutcome]:
 
 
 def is_store(path: Path) -> bool:
-    """Return True if a path is the folder of a label store."""
-    return (path / STORE_FILE).is_file()
+    """Return True if a path is the folder of a label store.
+
+    Raises:
+        StoreError: the folder cannot be read.
+    """
+    try:
+        return (path / STORE_FILE).is_file()
+    except PermissionError as error:
+        raise StoreError(
+            f"{path} cannot be read: {error.strerror}; if it is the label store of another user, "
+            "ask for a copy, and put it into a folder of your own"
+        ) from None
 
 
 def parts_of(name: str) -> list[str] | None:
@@ -171,6 +181,8 @@ def to_line(outcome: AnyOutcome) -> str:
 
 class _Reply(msgspec.Struct):
     served_model: str | None = None
+    system_fingerprint: str | None = None
+    host: str | None = None
 
 
 class _Kind(msgspec.Struct):
@@ -195,7 +207,7 @@ class LabelLine:
 
     Attributes:
         text: the line.
-        reply: the model that answered.
+        reply: the model and the host that answered.
         normalised: as of the record.
         violations: the same.
     """

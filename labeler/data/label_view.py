@@ -43,6 +43,7 @@ class _Tokens(msgspec.Struct):
 class _Asked(msgspec.Struct):
     attempts: int = 1
     usage: _Tokens | None = None
+    host: str | None = None
 
 
 class Glance(msgspec.Struct):

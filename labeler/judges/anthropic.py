@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -26,6 +26,7 @@ from labeler.judges.openai.access import Access
 from labeler.judges.openai.address import NO_KEY
 from labeler.judges.openai.client import Server, guard_logs
 from labeler.judges.openai.completion import Completion
+from labeler.judges.openai.headers import seconds_until
 from labeler.judges.openai.hosted import HostedJudge
 from labeler.judges.openai.preflight import Preflight
 from labeler.judges.openai.request import schema_name
@@ -137,16 +138,17 @@ def limits_of(headers: Mapping[str, str]) -> Mapping[str, str]:
     """Return the rate limits under the names that OpenAI gives them, resets in seconds."""
     found = ((_LIMIT.fullmatch(name), value) for name, value in headers.items())
     return {
-        f"x-ratelimit-{limit[2]}-{limit[1]}": _seconds(value) if limit[2] == "reset" else value
+        f"x-ratelimit-{limit[2]}-{limit[1]}": (
+            _seconds(value, headers) if limit[2] == "reset" else value
+        )
         for limit, value in found
         if limit
     }
 
 
-def _seconds(moment: str) -> str:
+def _seconds(moment: str, headers: Mapping[str, str]) -> str:
     """Return the seconds until a moment; "" if it is none."""
     try:
-        left = datetime.fromisoformat(moment) - datetime.now(UTC)
+        return f"{seconds_until(datetime.fromisoformat(moment), headers):.3f}"
     except (ValueError, TypeError):  # a date without a zone cannot be subtracted
         return ""
-    return f"{max(0.0, left.total_seconds()):.3f}"

@@ -5,6 +5,10 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
+from hashlib import sha256
+from io import StringIO
+from textwrap import dedent
+from tokenize import COMMENT, TokenError, generate_tokens
 from typing import Any
 
 from pydantic import ValidationError
@@ -25,6 +29,8 @@ class FunctionJudge:
 
     def __init__(self, function: Function, *, name: str, version: str) -> None:
         self.spec = JudgeSpec(judge="function", model=f"{name}/{version}")
+        self.source = _source_of(function)
+        """Digest of the function's source, kept with each label."""
         self._function = function
 
     async def label(self, task: Task) -> JudgeReply:
@@ -43,7 +49,8 @@ class FunctionJudge:
                 f"{task.schema.name}: {describe_faults(error, most=3, whole='answer')}",
                 reason="malformed",
             ) from None
-        return JudgeReply(checked, ReplyFacts(served_model=self.spec.model))
+        facts = ReplyFacts(served_model=self.spec.model, system_fingerprint=self.source)
+        return JudgeReply(checked, facts)
 
     def _call(self, task: Task) -> Any:  # noqa: ANN401 - checked by the schema
         try:
@@ -55,12 +62,31 @@ class FunctionJudge:
         """Nothing to release."""
 
 
+def _source_of(function: Any) -> str | None:  # noqa: ANN401 - any callable
+    """Return a digest of a function's source, or a callable's; ``None`` if it has none.
+
+    Decorators, comments and layout do not count, nor do functions that it calls.
+    """
+    code = inspect.unwrap(getattr(function, "func", function))  # func: of a partial
+    try:
+        is_object = not hasattr(code, "__name__")
+        lines = inspect.getsource(type(code).__call__ if is_object else code)
+        tokens = list(generate_tokens(StringIO(dedent(lines)).readline))
+    except (OSError, TypeError, TokenError, SyntaxError):  # a lambda in the middle of a line
+        return None
+    words = [token.string.strip() for token in tokens if token.type != COMMENT]
+    if words[0] == "@" and "def" in words:
+        words = words[words.index("def") :]
+    return f"source-{sha256(chr(0).join(filter(None, words)).encode()).hexdigest()[:16]}"
+
+
 def judge(name: str, *, version: str | int) -> Callable[[Function], FunctionJudge]:
     """Make a judge of the decorated function.
 
     Args:
         name: name of the judge, a part of each label's key.
-        version: another version asks again; change it whenever the function answers differently.
+        version: another version asks again; change it whenever the function answers differently. A
+            run that uses stored labels of a function whose source has changed reports it.
 
     Returns:
         A decorator. The function takes a :class:`~labeler.judges.task.Task`, with ``example`` (the

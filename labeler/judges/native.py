@@ -12,10 +12,10 @@ from collections.abc import Awaitable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, ClassVar
 
-import msgspec
 from httpx2 import AsyncClient, Auth, Response
 
 from labeler.errors import UsageError
+from labeler.judges.openai.body import verbatim
 from labeler.judges.openai.client import (
     WIRE_ERRORS,
     Server,
@@ -23,8 +23,9 @@ from labeler.judges.openai.client import (
     may_be_charged,
     observed_error,
 )
-from labeler.judges.openai.completion import Completion, read_completion, response_error, text_of
+from labeler.judges.openai.completion import Completion, read_completion, response_error
 from labeler.judges.openai.headers import retry_after
+from labeler.judges.openai.message import text_of
 from labeler.judges.openai.preflight import PATIENCE, Preflight, failed_lookup
 from labeler.judges.openai.request import mode_of, request_parts
 from labeler.judges.openai.wire import FailedRequest, Request
@@ -160,18 +161,6 @@ def completion_of(
             "error": at(values, "error"),
         }
     )
-
-
-def verbatim(body: bytes, *path: str | int) -> str:
-    """Return the JSON text at a path; "" if there is none."""
-    found: Any = body
-    try:
-        for step in path:
-            kind: Any = list[msgspec.Raw] if isinstance(step, int) else dict[str, msgspec.Raw]
-            found = msgspec.json.decode(found, type=kind)[step]
-        return bytes(found).decode()
-    except (LookupError, ValueError, msgspec.MsgspecError):
-        return ""
 
 
 def at(values: object, *path: str | int) -> Any:  # noqa: ANN401 - a JSON value

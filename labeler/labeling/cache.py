@@ -21,6 +21,7 @@ from labeler.labeling.failures import (
     unstorable,
     unusable,
 )
+from labeler.labeling.served import ServedLabels
 from labeler.labels.record import AnyOutcome, LabelFailure, ReplyFacts
 from labeler.store.protocol import LabelStore, Lease, Saving
 
@@ -60,6 +61,7 @@ class LabelCache:
         batch_of: returns the name of the batch that contains a key, if there is one.
         notice: receives messages for people.
         trace: traces each judge call.
+        served: compares stored outcomes with their judges.
     """
 
     store: LabelStore
@@ -67,6 +69,7 @@ class LabelCache:
     batch_of: Callable[[str], str | None] = lambda _: None
     notice: Callable[[str], object] = lambda _: None
     trace: CallTracer = no_tracing
+    served: ServedLabels = field(default_factory=ServedLabels)
     _waited: bool = field(default=False, init=False)
     _absent: set[str] = field(default_factory=set, init=False)
     _failed: set[str] = field(default_factory=set, init=False)
@@ -112,6 +115,7 @@ class LabelCache:
         async with self._leased(task.key) as saving:
             known = self.find(task)
             if known is not None:
+                self.served.check(judge, known)
                 return Settled(known, "store")
             # The slot is held until the outcome is saved: a crash then costs at most the requests
             # in flight, and nothing is bought while nothing can be saved.

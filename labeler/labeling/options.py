@@ -82,6 +82,11 @@ class TaskOptions:
     ] = None
 
 
+SameHost = Annotated[
+    bool, Option("Stop if a stored label comes from another host than the one asked.")
+]
+
+
 @dataclass(frozen=True, kw_only=True)
 class StoreOptions:
     """The store that answers first."""
@@ -98,6 +103,7 @@ class RunOptions(StoreOptions):
 
     PANEL: ClassVar = LIMITS
 
+    same_host: SameHost = False
     concurrency: Annotated[int, Option("Maximum requests in flight.", min=1)] = 16
     requests_per_minute: Annotated[
         float | None, Option("Maximum requests per minute; by default the server's limit.")
@@ -261,6 +267,7 @@ class SimilarityOptions(ExampleOptions, JudgeOptions, RunOptions):
 class BatchOptions(ExampleOptions, JudgeOptions, TaskOptions, StoreOptions):
     """Options of ``batch submit``."""
 
+    same_host: SameHost = False
     batches: Annotated[
         "OpenAIBatches | None",
         Option("The service, such as OpenAIBatches(api_key=…).", cli=False),

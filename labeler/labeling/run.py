@@ -21,6 +21,8 @@ from labeler.judges.traffic.traffic import Traffic
 from labeler.labeling.cache import CallTracer, LabelCache, Origin, Settled, no_tracing
 from labeler.labeling.engine import Engine, succeeded
 from labeler.labeling.failures import repeated
+from labeler.labeling.served import ServedLabels
+from labeler.labels.metering import unmetered_requests
 from labeler.labels.record import AnyOutcome, LabelFailure, Usage
 from labeler.store.protocol import LabelStore
 
@@ -75,6 +77,7 @@ class RunCounts:
         requests: requests sent for new outcomes.
         reasks: answers sent back to the judge.
         usage: tokens of new outcomes.
+        unmetered: requests of new outcomes whose tokens the server did not report.
         spent: cost of all requests; ``None`` before the end.
         failures: messages of the first few failures.
     """
@@ -84,7 +87,7 @@ class RunCounts:
         self.total: int | None = None
         self.origins, self.reasons = Counter[str](), Counter[str]()
         self.repairs, self.broken, self.models = Counter[str](), Counter[str](), Counter[str]()
-        self.requests = self.reasks = 0
+        self.requests = self.reasks = self.unmetered = 0
         self.usage = Usage()
         self.spent: Budget | None = None
         self.failures: list[str] = []
@@ -138,6 +141,7 @@ class RunCounts:
             usage = reply.usage
         if usage:
             self.usage += usage
+        self.unmetered += unmetered_requests(outcome)
         if self.forward:
             self.forward.on_judged(outcome)
 
@@ -208,6 +212,7 @@ class Run:
         concurrency: requests in flight at most.
         limits: further limits on requests.
         retry_failed: whether to repeat tasks with a lasting failure in the store.
+        same_host: whether to refuse stored labels that another host gave.
         batch_of: returns the name of the batch that contains a key, if there is one.
         listener: receives the run's events.
         trace: traces each judge call.
@@ -223,6 +228,7 @@ class Run:
         concurrency: int = DEFAULT_CONCURRENCY,
         limits: Limits | None = None,
         retry_failed: bool = False,
+        same_host: bool = False,
         batch_of: Callable[[str], str | None] = lambda _: None,
         listener: RunListener | None = None,
         trace: CallTracer = no_tracing,
@@ -230,7 +236,8 @@ class Run:
         self.listener, self.limits = listener, limits
         self.closing = contextlib.ExitStack()
         self.notice = listener.on_notice if listener else lambda _: None
-        self.cache = LabelCache(store, retry_failed, batch_of, self.notice, trace)
+        self.served = ServedLabels(self.notice, same_host=same_host)
+        self.cache = LabelCache(store, retry_failed, batch_of, self.notice, trace, self.served)
         self._first = Traffic(concurrency, limits, notice=self.notice)
         self._traffic: dict[int, Traffic] = {}
         self._closables: list[Closable] = []
@@ -262,6 +269,7 @@ class Run:
         try:
             self._engine.stop()
         finally:  # also if an interrupt ends the grace
+            self.served.report()
             if self.listener:
                 self.listener.on_finish(self.budget)
 
@@ -296,10 +304,19 @@ class Run:
             return self._pending(asked, task, is_first=False)
         known = self.cache.glance(task)
         if known is not None:
-            return settled(_named(known, "store", task), "store")
+            return self.serve(judge, _named(known, "store", task))
         future = self._engine.submit(lambda: self._judge(judge, task), traffic)
         self._asked[task.key] = future
         return self._pending(future, task, is_first=True)
+
+    def serve(self, judge: Judge, outcome: AnyOutcome) -> Pending:
+        """Return a stored outcome that the judge need not be asked for.
+
+        Raises:
+            UsageError: another host gave it, and the run refuses that.
+        """
+        self.served.check(judge, outcome)
+        return settled(outcome, "store")
 
     async def _judge(self, judge: Judge, task: Task[Any]) -> Settled:
         """Ask the judge; again under another key if the server rejects the output mode."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from labeler.labels.metering import UNKNOWN_TOKENS, unmetered_requests
 from labeler.labels.record import Outcome, Usage
 
 if TYPE_CHECKING:
@@ -20,24 +21,30 @@ class RunCost:
     Attributes:
         requests: number of requests sent.
         usage: tokens of all answers.
-        dollars: US dollars that they cost; ``None`` if the price is unknown.
+        dollars: US dollars that they cost; ``None`` if the price or the tokens are unknown.
         source: origin of the price.
+        unmetered: requests whose tokens the server did not report.
     """
 
     requests: int
     usage: Usage
     dollars: float | None = None
     source: str = ""
+    unmetered: int = 0
 
     def __str__(self) -> str:
-        if not self.usage.prompt_tokens and not self.dollars:
+        if not (self.usage.prompt_tokens or self.dollars or self.unmetered):
             return "no token was paid for"
         price = f"${self.dollars:.4f} by {self.source}; " if self.dollars is not None else ""
+        unknown = f", {self.unmetered:,} of unknown usage" if self.unmetered else ""
         usage = self.usage
-        return (
-            f"{price}{self.requests:,} requests, {usage.prompt_tokens:,} prompt tokens "
-            f"({usage.cached_tokens:,} cached), {usage.completion_tokens:,} completion tokens"
+        tokens = (
+            f"{usage.prompt_tokens:,} prompt tokens ({usage.cached_tokens:,} cached), "
+            f"{usage.completion_tokens:,} completion tokens"
         )
+        if not usage.prompt_tokens and self.unmetered:
+            unknown, tokens = "", UNKNOWN_TOKENS
+        return f"{price}{self.requests:,} requests{unknown}, {tokens}"
 
 
 class LabelFacts:
@@ -46,7 +53,7 @@ class LabelFacts:
     def __init__(self, outcomes: Iterable[Outcome | Glance]) -> None:
         self.failed: Counter[str] = Counter()
         self.judges: dict[str, None] = {}
-        requests, usage = 0, Counter[str]()
+        requests, unmetered, usage = 0, 0, Counter[str]()
         paid = set[str]()
         for outcome in outcomes:
             signature = outcome.signature
@@ -61,6 +68,7 @@ class LabelFacts:
                     continue
                 paid.add(outcome.key)
             requests += asked
+            unmetered += unmetered_requests(outcome)
             for name in Usage.model_fields if spent else ():
                 usage[name] += getattr(spent, name)
-        self.cost = RunCost(requests, Usage(**usage))
+        self.cost = RunCost(requests, Usage(**usage), unmetered=unmetered)

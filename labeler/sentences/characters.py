@@ -24,7 +24,9 @@ _FILLERS = (
 )
 _CONTROL_TOKEN = re.compile(
     r"<(?=[|\uff5c<\[]|/?[A-Za-z_][\w:.-]*[|\uff5c]?>)"
+    r"|<(?=0x[0-9A-Fa-f]{2}>)"
     r"|\[(?=\||/?[A-Za-z_]{2,}\]|e~\[|>\[)|\](?=~|<\]|!\w?~)"
+    r"|\[(?=(?:[A-Za-z_]*[A-Za-z]_|(?i:unused|pad))[0-9]+\])"
     f"|[{_FILLERS}]"
     "|[\u200c\u200d](?=[\u200c\u200d])|(?<=[\x21-\x7e])[\u200c\u200d]",
 )
@@ -60,6 +62,21 @@ def visible(text: str) -> str:
 def plain_json(text: str) -> str:
     r"""Escape unsafe characters in JSON, as ``\u202e``; its value stays the same."""
     return _UNSAFE.sub(_escape, text)
+
+
+_FORMULA = re.compile(r"[\s\x00\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
+"""Start of a cell that a spreadsheet may read as a formula: some skip leading whitespace and treat
+full-width signs as plain ones."""
+
+
+def escape_formula(cell: str) -> str:
+    """Prefix a cell that a spreadsheet may read as a formula with an apostrophe."""
+    return f"'{cell}" if _FORMULA.match(cell) else cell
+
+
+def unescape_formula(cell: str) -> str:
+    """Return a cell as it was before :func:`escape_formula`."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell, 1) else cell
 
 
 def inert_json(text: str) -> str:

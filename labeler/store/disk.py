@@ -18,11 +18,11 @@ import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple, TypeVar
 
+from labeler.data.label_files import is_store
 from labeler.data.lines import clear_leftovers, partial_suffix
 from labeler.errors import StoreError, UsageError
 from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure
@@ -105,8 +105,8 @@ class DiskFile(Closing):
         that forwards locks), in this process and others. Ends when it is released, when the store
         is closed, or when the process ends in any way.
 
-        The first call checks the stored keys, because a record whose key is damaged would seem to
-        be missing, and would be paid for again.
+        The first call checks that every stored record is found by its key, because one that is not
+        would seem to be missing, and would be paid for again.
 
         Raises:
             StoreError: the file system does not support locks, or keys are damaged.
@@ -115,6 +115,7 @@ class DiskFile(Closing):
         self._open_writer()
         if not self._keys_checked:
             self._database.require_possible_keys()
+            self._database.require_findable_rows()
             self._keys_checked = True
         return self._leases.acquire(key)
 
@@ -154,11 +155,15 @@ class DiskFile(Closing):
             raise self._database.damaged(row.name, str(error)) from error
 
 
+NOWHERE = -1
+"""Number of rows that a damaged file does not list."""
+
+
 class StoredRow(NamedTuple):
     """A stored row, sound or not.
 
     Attributes:
-        rowid: its number.
+        rowid: its number; :data:`NOWHERE` for rows that cannot be listed.
         value: its checksummed bytes; empty if they cannot be read.
         outcome: its record or failure, also if only its key is damaged; ``None`` if it is damaged.
         fault: what is damaged; ``None`` for a sound row.
@@ -284,7 +289,11 @@ class DiskStore(DiskFile):
         def read(row: Row) -> AnyRecord:
             return self._decoded(row, row.name, decode_record)
 
-        return self._each(read, self._database.rowids())
+        yield from self._each(read, self._database.rowids())
+        try:
+            self._database.require_findable_rows()
+        except StoreError as error:
+            yield error
 
     def inspect(self) -> Iterator[StoredRow]:
         """Yield every row, sound or damaged; see :func:`inspect_rows`."""
@@ -299,9 +308,7 @@ class DiskStore(DiskFile):
     ) -> Iterator[_Value | StoreError]:
         for rowid in rowids:
             try:
-                row = self._database.row(rowid)
-                if row is not None:
-                    yield read(row)
+                yield read(self._database.row(rowid))
             except StoreError as error:
                 yield error
 
@@ -309,15 +316,18 @@ class DiskStore(DiskFile):
 def inspect_rows(database: Database) -> Iterator[StoredRow]:
     """Yield every row, sound or damaged: records by key, then failures.
 
-    A record proves its own key, so a row whose key is damaged keeps its record.
+    A record proves its own key, so a row whose key is damaged, or does not find it, keeps its
+    record.
     """
-    for rowid in chain(database.rowids(), database.rowids(failures=True)):
+    numbers, faults = database.salvaged_rowids()
+    for rowid in numbers:
         try:
             row = database.row(rowid, any_key=True)
-            if row is not None:
-                yield StoredRow(rowid, row.value, *_inspected(database, row))
+            yield StoredRow(rowid, row.value, *_inspected(database, row))
         except StoreError as error:
             yield StoredRow(rowid, b"", None, error)
+    for fault in faults:
+        yield StoredRow(NOWHERE, b"", None, fault)
 
 
 def _inspected(database: Database, row: Row) -> tuple[AnyOutcome | None, StoreError | None]:
@@ -342,7 +352,7 @@ def _close(writer: Writer | None, leases: FileLeases, database: Database) -> Non
 
 
 def _require_file(directory: Path) -> None:
-    if not (directory / FILE).exists():
+    if not is_store(directory):
         raise UsageError(
             f"there is no label store in {directory}; give the directory that labels were saved to"
         )

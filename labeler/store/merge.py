@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from labeler.data.label_files import is_store
 from labeler.data.options import DEFAULT_STORE
 from labeler.errors import StoreError, UsageError
 from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, LabelRecord
 from labeler.store.disk import DiskStore, StoredRow
-from labeler.store.reader import FILE
 
 _QUEUED = 1000
 """Most records that are being saved at a time."""
@@ -49,10 +49,10 @@ def stores_in(path: str | Path) -> list[Path]:
         UsageError: there is none.
     """
     folder = Path(path)
-    if (folder / FILE).exists():
+    if is_store(folder):
         return [folder]
     inside = sorted(folder.iterdir()) if folder.is_dir() else []
-    found = [one for one in inside if (one / FILE).exists()]
+    found = [one for one in inside if is_store(one)]
     if not found:
         raise UsageError(f"there is no label store in {folder}, nor in the folders inside it")
     return found
@@ -137,7 +137,7 @@ class StoreCheck:
 def verify_store(store: str | Path) -> StoreCheck:
     """Read every row of a store, and compare each with its checksum and its own key.
 
-    Takes about 0.3 ms of a processor per record, and 8 bytes of memory.
+    Takes about 0.3 ms of a processor per record, and 100 bytes of memory.
 
     Raises:
         UsageError: there is no store.

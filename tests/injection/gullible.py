@@ -36,6 +36,7 @@ CONTROL_TOKENS = (
     *("<BOS_TOKEN>", "<EOS_TOKEN>", "<|START_OF_TURN_TOKEN|>", "[gMASK]", "<sop>", "<|user|>"),
     *("[|system|]", "[|assistant|]", "[|endofturn|]", "[BOS]", "]~!b[", "]~b]", "[e~["),
     *("<seed:bos>", "<seed:eos>", "<seed:think>", "<fim_prefix>", "<extra_id_0>", "[SEP]"),
+    *("[UNUSED_TOKEN_145]", "[control_8]", "<0x0A>", "[unused12]", "[PAD151645]"),
 )
 """Texts that a tokenizer of some common open model turns into one control token."""
 

@@ -33,13 +33,14 @@ from labeler.audit import (
     select_checks,
     suspicion_score,
 )
-from labeler.audit.export import cells, escape_formula, finding_rows
+from labeler.audit.export import cells, finding_rows
 from labeler.cli import auditing
 from labeler.comparing.human_labels import read_human_labels
 from labeler.data.corrections.file import CorrectionsFile
 from labeler.data.label_files import to_line
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, label_key
+from labeler.sentences.characters import escape_formula
 from records import sample_record
 from scored import record as score_record
 
@@ -319,6 +320,7 @@ def test_flips_raise_the_doubt_of_a_record() -> None:
         "\rx",
         " =1",
         "\n=1",
+        "\nx",
         "\x00=1",
         "\ufeff=1",
         "\uff1d1",

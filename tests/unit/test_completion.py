@@ -81,16 +81,24 @@ CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{
         ({"content": None, "tool_calls": [CALL]}, "{}"),
         ({"content": "text", "tool_calls": [CALL]}, "{}"),
         ({"content": [*TEXTS, {"type": "image_url"}]}, ""),
-        ({"content": ["a", "b"]}, ""),
-        ({"content": None, "tool_calls": [CALL, CALL]}, ""),
+        ({"content": [{"type": "text", "text": {"value": "a"}}, "b", {"text": "c"}]}, "abc"),
+        ({"content": {"type": "output_text", "text": "a"}}, "a"),
+        ({"content": {"a": 1}}, '{"a": 1}'),
+        ({"content": None, "tool_calls": [CALL, CALL]}, "{}"),
+        ({"content": None, "tool_calls": [CALL, {"function": {"arguments": '{"a": 1}'}}]}, ""),
+        ({"content": None, "tool_calls": [{"function": {"arguments": {"a": 1}}}]}, '{"a": 1}'),
+        ({"content": None, "tool_calls": [CALL, {"function": {"arguments": "{\n}"}}]}, "{\n}"),
+        ({"content": None, "tool_calls": [{"name": "f", "arguments": "{}"}]}, "{}"),
+        ({"content": [{"type": "text", "content": "a"}, {"content": "b"}]}, "ab"),
+        ({"content": None, "function_call": {"arguments": "{}"}}, "{}"),
+        ({"content": "", "reasoning_content": 'I think. {"a": 1}'}, '{"a": 1}'),
+        ({"content": None, "reasoning": 'Perhaps {"a": 1}, or {"a": 2}?'}, ""),
         ({"content": 7}, ""),
         ({}, ""),
     ],
 )
-def test_an_answer_is_text_or_text_parts_or_a_tool_call(
-    message: dict[str, Any], content: str
-) -> None:
-    """Text parts are joined; anything else is no answer."""
+def test_an_answer_is_found_where_servers_put_it(message: dict[str, Any], content: str) -> None:
+    """Parts are joined, equal calls are one; several answers are none."""
     read = read_completion({"choices": [{"message": message}]})
     assert read is not None
     assert (read.content, read.error) == (content, None)

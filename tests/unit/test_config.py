@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
 from command import Command
+from labeler.cli import app
+from labeler.cli.config import _COMMANDS, _key, _options
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
 EMBEDDED = '[judge]\njudge = "embedded"\nprofile = "claims"\n'
@@ -61,6 +66,8 @@ def test_labeler_toml_comes_before_pyproject(
         ("[judge]\nmodell = 'm'", "unknown key 'modell' in [judge]; did you mean 'model'?"),
         ("[judge]\nconcurrency = 4", "unknown key 'concurrency' in [judge]; it belongs to [run]"),
         ("[run]\noutput = 'x'", "unknown key 'output'"),
+        ("[run]\notel_events = 'rows.jsonl'", "files to write are named on the command line"),
+        ("[gates]\njunit = 'x'", "files to write are named on the command line"),
         ("judge = 'embedded'", "'judge' must be a table: write [judge]"),
         ("[judge", "cannot be read as TOML"),
         ("[run]\nconcurrency = 'many'", "Invalid value for '--concurrency'"),
@@ -90,19 +97,64 @@ def test_a_wrong_file_is_an_error(
         '[rows]\npreset = "theirs.module:preset"',
         '[gates]\nmin = ["theirs:metric=0.5"]',
         '[run]\njudges = "embedded,theirs:Judge"',
+        '[run]\nstore = "/tmp/elsewhere"',
+        '[run]\nstore = "../elsewhere"',
+        '[run]\ncriteria = "theirs:criterion"',
+        '[judge]\nprofile = "theirs:Profile.x"',
+        '[judge]\njudge = "embedded:theirs:Judge"',
+        '[judge]\nprompt = "theirs:prompt"',
+        # A provider's name, a metric's or nothing before or after the colon opens no door.
+        *(f'[rows]\nsplitter = "{name}"' for name in ("ollama:x", "theirs:", "adherence:x")),
+        *(f'[rows]\npreset = "{name}"' for name in ("openai:x", " theirs:x")),
+        *(f'[gates]\nmin = ["{name}=0.5"]' for name in ("ollama:x", "rubric_faithfulness:x")),
+        '[gates]\nmin = {"theirs:metric=0.5" = 1}',
+        '[gates]\nmax_drop = ["mistral:x=0.1"]',
     ],
 )
 def test_a_found_file_neither_redirects_nor_runs(
-    setting: str, labeler_command: Command, tmp_path: Path
+    setting: str, labeler_command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A cloned folder must not; the same file by --config may."""
     (tmp_path / "labeler.toml").write_text(setting)
-    (tmp_path / "theirs.py").write_text("import pathlib\npathlib.Path('ran').touch()\n")
-    code, _, err = labeler_command("label", EXAMPLES, "--judge", "embedded")
-    assert (code, "takes effect only with --config labeler.toml" in err) == (2, True), err
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("theirs", "ollama", "openai", "mistral", "adherence", "rubric_faithfulness"):
+        (tmp_path / f"{name}.py").write_text("import pathlib\npathlib.Path('ran').touch()\n")
+    for command in (["label", EXAMPLES, "--judge", "embedded"], ["check", EXAMPLES]):
+        code, _, err = labeler_command(*command)
+        assert (code, "takes effect only with --config labeler.toml" in err) == (2, True), err
     assert not (tmp_path / "ran").exists()
-    explicit = ("--show-config", "--config", "labeler.toml")
-    assert labeler_command("label", *explicit)[0] == 0
+    if "min = {" not in setting:  # a list is wanted
+        explicit = ("--show-config", "--config", "labeler.toml")
+        assert labeler_command("label", *explicit)[0] == 0
+
+
+def test_names_with_colons_that_import_nothing_stay_allowed(
+    labeler_command: Command, tmp_path: Path
+) -> None:
+    """Models, columns and definitions of metrics, and a store in the folder."""
+    (tmp_path / "labeler.toml").write_text(
+        '[judge]\nmodel = "qwen3:8b"\n[rows]\nmap = ["question=dc:title"]\nid = "dc:id"\n'
+        '[run]\nstore = "below/store"\njudges = "embedded,ollama:qwen3:8b"\n'
+        '[gates]\nmin = ["adherence:set=0.5", "rubric_faithfulness:pass=0.5"]\n'
+    )
+    code, _, err = labeler_command("label", "--show-config")
+    assert code == 0, err
+
+
+def test_every_option_that_writes_a_file_is_for_the_command_line() -> None:
+    """An option whose help speaks of a file either reads it, or no file can set it."""
+    reads = {"ca_file", "extra_body", "prices", "recorded", "criteria", "against", "max_megabytes"}
+    reads |= {"max_lines", "part_rows", "github"}  # of a file; github's is that of the runner
+    root: Any = get_command(app)
+    paths = [*_COMMANDS, ("check",)]
+    for path in paths:
+        command = root
+        for name in path:
+            command = command.commands[name]
+        about_files = {
+            _key(one) for one in _options(command) if re.search(r"\bfile\b", str(one.help).lower())
+        }
+        assert about_files <= reads
 
 
 def test_settings_of_hosted_models_are_idle_for_another_judge(

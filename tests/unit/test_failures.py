@@ -189,12 +189,20 @@ def test_what_does_not_look_like_a_code_is_not_shown(text: str) -> None:
         ({"retry-after": "Sun, 22 Nov 2026 00:00:30 GMT"}, 30.0),
         ({"retry-after": "Sun, 22 Nov 2026 00:00:30 -0000"}, 30.0),
         ({"retry-after": "Sat, 21 Nov 2026 23:00:00 GMT"}, 0.0),
-        ({"retry-after": "1e300"}, 30 * 86400.0),
+        (
+            {
+                "retry-after": "Sun, 22 Nov 2026 01:00:07 GMT",
+                "date": "Sun, 22 Nov 2026 01:00:00 GMT",
+            },
+            7.0,
+        ),
+        ({"retry-after": "Sun, 22 Nov 2026 00:00:30 GMT", "date": "now"}, 30.0),
+        ({"retry-after": "1e308"}, 86400.0),
         ({"retry-after": "9" * 400}, None),
-        ({"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}, 30 * 86400.0),
+        ({"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}, 86400.0),
         ({"retry-after": "Fri, 31 Dec 99999999999 23:59:59 GMT"}, None),
     ],
 )
 def test_retry_after_is_read_in_every_form(headers: dict[str, str], seconds: float | None) -> None:
-    """Milliseconds, seconds, or a date; nonsense asks for nothing."""
+    """Milliseconds, seconds, or a date of the server's clock; nonsense asks for nothing."""
     assert retry_after(headers, dt.datetime(2026, 11, 22, tzinfo=dt.UTC)) == seconds

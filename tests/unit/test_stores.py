@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import subprocess
@@ -17,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from command import Command
 from labeler.errors import StoreError, UsageError
 from labeler.labels.record import LabelRecord
 from labeler.store import reader as database
@@ -459,3 +461,27 @@ def test_no_flipped_bit_goes_unnoticed(data: st.DataObject, failed: bool) -> Non
     sealed[place // 8] ^= 1 << place % 8
     with pytest.raises(DamagedRecord):
         (decode_failure if failed else decode_record)(key, bytes(sealed))
+
+
+def test_another_users_private_store_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, labeler_command: Command
+) -> None:
+    """Commands that read it say what cannot be read, and nothing of an output."""
+    private = tmp_path / "private"
+    private.mkdir()
+    is_file = Path.is_file
+
+    def refused(path: Path) -> bool:
+        if path.parent == private:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return is_file(path)
+
+    monkeypatch.setattr(Path, "is_file", refused)
+    for command in (
+        ["metrics", private],
+        ["store", "verify", private],
+        ["store", "merge", private, "--into", tmp_path / "new"],
+        ["store", "delete", private, "--id", "x"],
+    ):
+        code, _, err = labeler_command(*command)
+        assert (code, f"{private} cannot be read: Permission denied" in err) == (2, True), err

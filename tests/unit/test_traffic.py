@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import pytest
 
 from labeler.errors import RunPaused, UsageError
+from labeler.judges.openai.headers import retry_after
 from labeler.judges.traffic.excess import RateLimitErrors
 from labeler.judges.traffic.limits import Bucket, Budget, Limits, Quota, Size
 from labeler.judges.traffic.slots import Slots
@@ -434,6 +435,19 @@ def test_a_named_pause_holds_everyone_back() -> None:
     assert moment == pytest.approx(10800)
     assert len(notices) == 1
     assert notices[0].startswith("the server asks to wait 10800 s: going on at 20")
+
+
+def test_a_wait_that_was_cut_to_a_day_is_said_to_be_longer() -> None:
+    """The run asks again after a day, whatever a broken clock says."""
+    seconds = retry_after({"retry-after": "1e308"})
+    assert seconds == 86400
+
+    async def work() -> list[str]:
+        notices: list[str] = []
+        Traffic(1, notice=notices.append, clock=now).pause(seconds)
+        return notices
+
+    assert served(work)[0].startswith("the server asks to wait 86400 s or longer: going on at 20")
 
 
 def test_a_wait_for_ones_own_limits_is_reported_once() -> None:

@@ -136,7 +136,7 @@ class Dialect:
 
 _KNOWN = frozenset({
     *("model", "messages", "response_format", "tools", "tool_choice"),
-    *("max_tokens", "temperature", "top_p", "seed"),
+    *("max_tokens", "temperature", "top_p", "seed", "stream"),
 })  # fmt: skip
 _SCHEMAS = ("strict", "schema")
 

@@ -288,9 +288,11 @@ class Provider:
         return connection
 
     async def _stop(self) -> None:
-        self._server.close()
+        for one in self._server.sockets:  # a closed server would lose those that it has accepted
+            self._loop.remove_reader(one.fileno())
         for _ in range(_ACCEPTING):
             await asyncio.sleep(0)
+        self._server.close()
         await asyncio.gather(*(connection.end() for connection in self._connections))
 
     # Answering

@@ -112,11 +112,22 @@ def file_lines(provider: Provider, number: int = 0) -> list[dict[str, Any]]:
     return [json.loads(line) for line in files[number].content.splitlines()]
 
 
+@pytest.mark.parametrize("name", ["batch.json", "part-0001.json", "part-0001.asked.jsonl"])
+def test_an_editors_byte_order_mark_does_no_harm(name: str, tmp_path: Path) -> None:
+    """In a file of the batch's state, or of its requests."""
+    with Provider(batches=completes()) as provider:
+        submit(provider, tmp_path / "store", rows(2))
+        (file,) = (tmp_path / "store").rglob(name)
+        file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+        collect(provider, tmp_path / "store")
+    assert len(stored(tmp_path / "store")[0]) == 2
+
+
 # What is handed in
 
 
 def test_a_batch_asks_what_the_online_judge_asks(tmp_path: Path) -> None:
-    """The body of each line is the online request's, but for caching, in the same order."""
+    """The body of each line is the online one's, but for caching and streams, in the same order."""
     settings: dict[str, Any] = {
         "temperature": 0.5,
         "seed": 7,
@@ -133,7 +144,10 @@ def test_a_batch_asks_what_the_online_judge_asks(tmp_path: Path) -> None:
         labeler.label(given, judge=online, store=tmp_path / "online")
         submit(provider, tmp_path / "batch", given, judge=settings)
         in_file = {line["custom_id"]: line["body"] for line in file_lines(provider)}
-        sent = {json.dumps(call.body, sort_keys=True): call.body for call in provider.calls}
+        sent = {}
+        for call in provider.calls:
+            assert call.body.pop("stream") is False
+            sent[json.dumps(call.body, sort_keys=True)] = call.body
     assert len(in_file) == len(sent) == 3
     for body in in_file.values():
         same = sent[json.dumps(body, sort_keys=True)]

@@ -79,7 +79,7 @@ def bodies(name: str, mode: str = "strict") -> list[Json]:
             **settings,
         )  # fmt: skip
         asyncio.run(ask(judge))
-    return [call.body for call in provider.calls]
+    return [{n: v for n, v in call.body.items() if n != "stream"} for call in provider.calls]
 
 
 def test_requests_are_sent_as_they_were() -> None:

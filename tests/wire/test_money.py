@@ -16,8 +16,19 @@ from labeler.api import MemoryStore
 from labeler.errors import UsageError
 from labeler.judges.pricing import given_price
 from labeler.labels.record import LabelFailure, Outcome
+from labeler.report.labels import Labels
+from wire.calls import Json
 from wire.connections import Sheet, Wire
-from wire.provider import Behavior, Call, Provider, Script, completion, faulty, label_for
+from wire.provider import (
+    Behavior,
+    Call,
+    Provider,
+    Script,
+    changes,
+    completion,
+    faulty,
+    label_for,
+)
 from wire.runs import judge_of, labeling, reasons, records, row_file, rows, run
 
 PRICE = "100,400"
@@ -143,6 +154,52 @@ def test_a_budget_below_one_answer_asks_for_nothing() -> None:
         outcomes = run(provider, rows(5), judge=BOUNDED, budget=0.001)
     assert reasons(outcomes) == ["budget"] * 5
     assert provider.calls == []
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        None,
+        "many",
+        {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
+        {"total_tokens": 900},
+        {"completion_tokens": 900},
+        {"prompt_tokens": 900, "completion_tokens": 0},
+    ],
+)
+@pytest.mark.parametrize("content", [None, "No."])
+def test_tokens_that_no_server_reports_are_unknown_and_not_none(
+    usage: object, content: str | None
+) -> None:
+    """Of labels, and of paid answers that are none."""
+
+    def change(value: Json) -> None:
+        value["usage"] = usage
+        if content is not None:
+            value["choices"][0]["message"]["content"] = content
+
+    with Provider(lambda _: changes(change)) as provider:
+        judge = judge_of(provider, price=given_price("1,2"))
+        labels = labeler.label(rows(2), judge=judge, store=MemoryStore())
+    requests = 2 if content is None else 4
+    unknown = f"{requests} requests, tokens unknown: the server reports none"
+    assert str(labels.cost) == str(Labels(list(labels)).cost) == unknown
+
+
+def test_usage_that_is_known_in_part_is_said_to_be_so(
+    tmp_path: Path, labeler_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A total makes the answer's tokens known; other requests are counted apart."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")
+    total = changes(lambda v: v.update(usage={"prompt_tokens": 800, "total_tokens": 900}))
+    none = changes(lambda v: v.update(usage=None))
+    with Provider([total, none]) as provider:
+        given = row_file(tmp_path, rows(2))
+        _, _, err = labeler_command(*labeling(provider, given, "--price", "1,2"))
+        assert "2 requests, 1 of unknown usage; 800 prompt tokens (0 cached); 100 compl" in err
+        assert "$0.0010 and an unknown amount for requests of unknown usage by --price" in err
+        _, _, err = labeler_command(*labeling(provider, given, "--price", "1,2"))
+        assert "unknown" not in err
 
 
 def test_a_judge_alone_needs_no_bounds() -> None:

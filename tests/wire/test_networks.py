@@ -14,15 +14,17 @@ import pytest
 
 import labeler
 import samples
+from command import Command
 from labeler.cli import run as run_command
 from labeler.errors import FatalJudgeError, UsageError
+from labeler.judges.openai import access
 from labeler.judges.openai.judge import OpenAIJudge
-from labeler.judges.openai.request import request_body
+from labeler.judges.openai.request import MODES, request_body
 from wire.behaviors import Behavior
 from wire.calls import Call
 from wire.provider import Provider, error
 from wire.relays import Authority, Proxy, Relay, authority
-from wire.runs import KEY, Watch, brief, rows
+from wire.runs import KEY, Watch, brief, row_file, rows
 
 HOST = "judge.test"
 SECRET = "gateway-SENTINEL-0123456789"  # noqa: S105 - of nothing
@@ -297,10 +299,17 @@ def test_a_key_that_never_worked_ends_the_run() -> None:
         (f"{sys.executable} -c \"import sys; sys.exit('log in first')\"", 'code 1: "log in first"'),
         (f"{sys.executable} -c pass", "the API key is empty"),
         (f"{sys.executable} -c \"print('x' * 100_000)\"", "printed more than"),
+        ("yes", "printed more than"),
+        ("sh -c 'yes >&2'", "printed more than"),
+        ("sleep 20", "did not end within 1 s"),
+        ("sh -c 'sleep 3 & sleep 20'", "did not end within 1 s"),
     ],
 )
-def test_a_command_without_a_key_ends_the_run(command: str, why: str) -> None:
-    """Its failure is shown, and nothing is sent."""
+def test_a_command_without_a_key_ends_the_run(
+    command: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its failure is shown, and nothing is sent, even if the program or its output never ends."""
+    monkeypatch.setattr(access, "_SECONDS", 1.0)
     with (
         Provider() as provider,
         pytest.raises(FatalJudgeError, match="after 0 requests: there is no API key") as caught,
@@ -308,6 +317,47 @@ def test_a_command_without_a_key_ends_the_run(command: str, why: str) -> None:
         label(provider.url, api_key=None, api_key_command=command)
     assert why in str(caught.value)
     assert provider.requests == []
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, StopIteration, ValueError])
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_key_function_that_raises_ends_the_run(
+    error: type[BaseException], *, is_async: bool
+) -> None:
+    """Also with what would end a thread or an event loop."""
+
+    def fails() -> str:
+        raise error
+
+    async def fails_later() -> str:
+        raise error
+
+    said = "raised (StopIteration|RuntimeError)" if error is StopIteration else error.__name__
+    with Provider() as provider, pytest.raises(FatalJudgeError, match=said):
+        label(provider.url, api_key=fails_later if is_async else fails)
+
+
+@pytest.mark.parametrize(
+    ("judge", "said"),
+    [
+        ("openai", "OPENAI_API_KEY is not set, so no key was sent: set it"),
+        ("mistral", "MISTRAL_API_KEY is not set"),
+        ("ollama", "no key was sent, or give --api-key-command"),
+    ],
+)
+def test_a_server_that_wants_a_key_where_none_is_set_names_the_variable(
+    judge: str, said: str, labeler_command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """With a key that is wrong, the variable is not the fault."""
+    for name in ("OPENAI_API_KEY", "MISTRAL_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    given = row_file(tmp_path, rows(2))
+    with Provider(lambda _: error(401, "no_key"), modes=MODES) as provider:
+        command = ["label", given, "--judge", f"{judge}:m", "--base-url", provider.url]
+        code, _, err = labeler_command(*command)
+        assert (code, said in err) == (2, True), err
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        assert "is not set" not in labeler_command(*command[:3], "openai:m", *command[4:])[2]
 
 
 # Prompt caching

@@ -73,7 +73,7 @@ def test_every_mode_sends_the_published_schema(mode: str) -> None:
     (call,) = provider.calls
     assert isinstance(outcome, LabelRecord)
     assert (call.mode, call.schema_text) == (mode, load_schema("label-trace/v1").compact)
-    extra = set(call.body) - {"model", "messages", "prompt_cache_key"}
+    extra = set(call.body) - {"model", "messages", "prompt_cache_key", "stream"}
     tools = {"tools", "tool_choice"}
     assert extra == {"tools": tools, "prompt": set()}.get(mode, {"response_format"})
     assert call.messages[0]["content"] == load_prompt("trace/v1").system

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,20 +14,21 @@ from labeler.integrations.batch.request_files import BatchRequest, History
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.address import host_of
 from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog
-from labeler.judges.openai.completion import Completion, read_completion, stated_error, text_of
+from labeler.judges.openai.body import read_body
+from labeler.judges.openai.completion import Completion, read_completion, stated_error
 from labeler.judges.openai.error_rules import (
     RETRIED,
     ObservedError,
     explain,
     find_rule,
 )
+from labeler.judges.openai.message import text_of
 from labeler.judges.task import JudgeReply
 from labeler.labels.record import Usage
 from labeler.sentences.example import Frozen
 
 OK = 200
 _LONGEST_LINE = 64 * 2**20
-_MOST_DIGITS = 20
 
 
 class AnswerLine(NamedTuple):
@@ -188,7 +188,7 @@ class _Reader:
 
 def _parse_line(content: bytes) -> AnswerLine | None:
     try:
-        line: object = json.loads(content, parse_int=_whole)
+        line = read_body(content)
         if b"\\ud" in content.lower():
             line = _without_surrogates(line)
     except (ValueError, RecursionError):
@@ -203,14 +203,6 @@ def _parse_line(content: bytes) -> AnswerLine | None:
     if isinstance(error, dict):
         return AnswerLine(line["custom_id"], 0, None, text_of(error.get("code")) or "none")
     return None
-
-
-def _whole(digits: str) -> int | None:
-    """Parse an integer; ``None`` if it is so long that it is meaningless.
-
-    Python rejects the longest integers: a paid answer would be lost with its line.
-    """
-    return int(digits) if len(digits) <= _MOST_DIGITS else None
 
 
 def _without_surrogates(value: object) -> object:

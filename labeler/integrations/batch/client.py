@@ -22,7 +22,6 @@ from labeler.integrations.batch.folder import RemoteBatch, RemoteStatus
 from labeler.integrations.batch.request_files import BatchRequest
 from labeler.judges.openai.access import KeySource
 from labeler.judges.openai.client import WIRE_ERRORS, observed_error, read_server, server_of
-from labeler.judges.openai.completion import text_of
 from labeler.judges.openai.error_rules import (
     RETRIED,
     AttemptFailed,
@@ -32,6 +31,7 @@ from labeler.judges.openai.error_rules import (
     plain_code,
 )
 from labeler.judges.openai.masking import MaskedBytes
+from labeler.judges.openai.message import text_of
 from labeler.judges.openai.request import request_body
 from labeler.judges.openai.retries import BACK_OFF, error_of, is_retried
 from labeler.judges.openai.spec import spec_of
@@ -319,7 +319,8 @@ class OpenAIBatches:
         where = f"could not {doing} at {self._server.host}"
         if observed.status == _NOT_FOUND and doing in _OF_ONE_BATCH:
             return JudgeError(f"{where}: {_UNKNOWN_BATCH}", reason="not_found")
-        message = f"{where}: {explain(observed, timeout=self.timeout)}"
+        hint = self._server.key_hint(observed)
+        message = f"{where}: {explain(observed, timeout=self.timeout, detail=hint)}"
         if rule.policy in RETRIED:
             return JudgeError(message, reason=rule.reason)
         return FatalJudgeError(message, reason=rule.reason)

@@ -407,8 +407,7 @@ class _PartCollector:
     def _meter(self, request: BatchRequest, line: AnswerLine, result: AnswerResult) -> None:
         self.results.answered += 1
         self._completed += line.status == OK
-        # Every answer has a prompt: a count of 0 tokens is invalid.
-        if result.usage is not None and result.usage.prompt_tokens:
+        if result.usage is not None:
             self.results.usage += result.usage
             if self.price is not None and self.results.cost is not None:
                 self.results.cost += self.price.cost(result.usage)

@@ -32,6 +32,7 @@ from typing import Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
+from labeler.data.lines import BOM
 from labeler.data.options import given
 from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError, describe_faults
 from labeler.judges.openai.address import OFFICIAL_URL
@@ -482,7 +483,7 @@ def _read(path: Path, model: type[_Model]) -> _Model:
 
 def _content(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return path.read_bytes().removeprefix(BOM)  # an editor may have added it
     except OSError as error:
         raise _unreadable(path, error.strerror or str(error)) from error
 

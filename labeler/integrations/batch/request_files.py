@@ -11,6 +11,7 @@ from typing import IO, Any, Self
 
 from pydantic import Field, ValidationError
 
+from labeler.data.lines import BOM
 from labeler.errors import LabelerError, StoreError, validation_faults
 from labeler.integrations.batch.folder import BatchFolder, BatchPart, write_durably
 from labeler.judges.options import CapField
@@ -256,7 +257,8 @@ class RequestFile:
         """
         self._file.seek(self._offsets[key])
         try:
-            saved = SavedRequest.model_validate_json(self._file.readline())
+            line = self._file.readline().removeprefix(BOM)
+            saved = SavedRequest.model_validate_json(line)
         except ValidationError as error:
             fault = validation_faults(error)[0]["msg"]
             raise StoreError(f"{self._path}: request {key}: {fault}") from error

@@ -35,6 +35,7 @@ from labeler.judges.openai.spec import OpenAISpec
 from labeler.judges.task import Task
 from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.retrievals import resting
+from labeler.labeling.served import ServedLabels
 from labeler.labeling.tasks import LabelTasks, RetrievalTasks
 from labeler.labels.record import LabelFailure
 from labeler.labels.retrieval_record import RetrievalRecord, basis_of
@@ -75,6 +76,7 @@ def submit_batch(
     store: str | Path,
     *,
     retry_failed: bool = False,
+    same_host: bool = False,
     limits: FileLimits | None = None,
     notice: Callable[[str], object] = lambda _: None,
 ) -> Submission:
@@ -89,12 +91,15 @@ def submit_batch(
         client: of the Batch API, with the judge's address.
         store: folder; labels and failures in it are not bought again, and it keeps the batch.
         retry_failed: ask again for lasting failures.
+        same_host: reject stored labels that another host gave.
         limits: of one file.
-        notice: called, before anything is sent, with the preset of the rows and the output mode.
+        notice: called with the preset of the rows, the output mode, and other hosts of stored
+            labels.
 
     Raises:
         UsageError: the judge cannot be asked in batches or not at the client's address, the rows
-            cannot be read, or two rows share an id and differ; nothing was sent.
+            cannot be read, two rows share an id and differ, or another host gave a stored label
+            and ``same_host`` rejects it; nothing was sent.
         FatalJudgeError: the provider rejects it; prepared parts stay.
         JudgeError: the provider is out of reach; run it again to continue.
         StoreError: the store or a batch cannot be read or written.
@@ -111,11 +116,15 @@ def submit_batch(
             f"{client.base_url}: make both with the same base_url"
         )
     with DiskStore(store) as opened:
-        selection = _Selection(how, opened, limits or FileLimits(), retry_failed=retry_failed)
+        served = ServedLabels(notice, same_host=same_host)
+        limits = limits or FileLimits()
+        selection = _Selection(how, opened, limits, served, retry_failed=retry_failed)
         selection.pending = pending_keys(opened.directory)
         choose_mode(how.judge, first_tasks(how, rows), opened, selection.is_known)
         work = _submit(rows, selection, spec, client, opened.directory, notice=notice)
-        return run(work, client, store)
+        submission = run(work, client, store)
+        served.report()
+        return submission
 
 
 async def _submit(
@@ -174,7 +183,13 @@ class _Selection:
     """Selects the requests that have to be bought."""
 
     def __init__(
-        self, how: LabelTasks, store: DiskStore, limits: FileLimits, *, retry_failed: bool
+        self,
+        how: LabelTasks,
+        store: DiskStore,
+        limits: FileLimits,
+        served: ServedLabels,
+        *,
+        retry_failed: bool,
     ) -> None:
         self.limits = limits
         self.left_out: Counter[str] = Counter()
@@ -182,6 +197,7 @@ class _Selection:
         self.bad: list[LabelFailure] = []
         self.pending: dict[str, str] = {}
         self.how, self._store, self._retry_failed = how, store, retry_failed
+        self._served = served
         self.needs = how.needs
         self.modes = set[str]()
         """Output modes of the requests."""
@@ -254,6 +270,9 @@ class _Selection:
         if lease is None:
             return "being labeled by another run"
         why = self._known(key)
+        record = self._store.get(key)
+        if record is not None:
+            self._served.check(self.how.judge, record)
         if why:
             lease.release()
         else:

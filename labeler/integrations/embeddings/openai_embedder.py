@@ -248,10 +248,11 @@ class OpenAIEmbedder:
     def _failure(self, failed: AttemptFailed, sent: int) -> JudgeError:
         """Build the error for texts without vectors."""
         rule = failed.rule
+        detail = self._server.key_hint(failed.observed) or failed.detail
         message = (
             f"embedder {self.spec} at {self._server.host}, after {sent} "
             f"request{'s' * (sent != 1)}: "
-            f"{explain(failed.observed, timeout=self._timeout, detail=failed.detail)}"
+            f"{explain(failed.observed, timeout=self._timeout, detail=detail)}"
         )
         if failed.stops:
             return FatalJudgeError(message, reason=rule.reason, attempts=sent)

@@ -84,7 +84,7 @@ class Totals:
         total.origins += report.origins
         total.reasons += report.reasons
         total.failures = (*total.failures, *report.failures)[:_SHOWN_FAILURES]
-        for name in ("rows", "requests", "reasks", "usage", "known", "doubtful"):
+        for name in ("rows", "requests", "reasks", "usage", "unmetered", "known", "doubtful"):
             setattr(total, name, getattr(total, name) + getattr(report, name))
 
 

@@ -13,6 +13,7 @@ from contextlib import ExitStack, suppress
 from itertools import chain
 from pathlib import Path
 
+from labeler.data.label_files import is_store
 from labeler.errors import LabelerError, StoreError, UsageError
 from labeler.integrations.ray.parts import InputPart, parse_part_name
 from labeler.labels.record import AnyRecord, LabelFailure
@@ -53,7 +54,7 @@ class ShardStore(Closing):
             others = [
                 opened.enter_context(DiskStore(one, create=False))
                 for one in folders
-                if (one / FILE).exists()
+                if is_store(one)
             ]
             self._shard = opened.enter_context(DiskStore(store / FOLDER / part))
             self._read = [self._shard, *others]

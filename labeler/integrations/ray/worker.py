@@ -43,6 +43,7 @@ from labeler.labeling.pipeline import run_tasks
 from labeler.labeling.retrievals import Retrievals
 from labeler.labeling.run import Run
 from labeler.labeling.tasks import LabelTasks, label_tasks
+from labeler.labels.metering import unmetered_requests
 from labeler.labels.record import AnyOutcome, LabelFailure, Usage
 from labeler.sentences.example import Frozen
 from labeler.store.disk import DiskStore
@@ -108,6 +109,8 @@ class PartReport(Frozen, frozen=False):
     """Those among them that asked for a corrected answer."""
     usage: Usage = Usage()
     """Tokens of new answers."""
+    unmetered: int = 0
+    """Requests whose tokens the server did not report."""
     known: Decimal = Decimal(0)
     """Dollars that answers cost."""
     doubtful: Decimal = Decimal(0)
@@ -167,6 +170,7 @@ class _ReportListener:
         self.report.requests += spent.attempts
         self.report.reasks += spent.reasks
         self.report.usage += spent.usage or Usage()
+        self.report.unmetered += unmetered_requests(outcome)
 
     def on_finish(self, spent: Budget) -> None:
         """Record the cost."""

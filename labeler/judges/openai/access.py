@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from asyncio.subprocess import DEVNULL, PIPE
+from asyncio.subprocess import DEVNULL
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Protocol, TypeAlias, TypeVar
 
@@ -27,6 +27,8 @@ _SECONDS = 30.0
 """Seconds that a program may take to print a key."""
 _LARGEST = 1 << 16
 """Bytes of a program's output that are read."""
+_REST = 0.1
+"""Seconds that the rest of an ended program's output may take."""
 
 
 class Answered(Protocol):
@@ -77,38 +79,60 @@ class KeyCommand:
             NoKey: the program cannot be started, fails, takes too long or prints too much.
         """
         name = f"--api-key-command: {self._words[0]}"
+        loop = asyncio.get_running_loop()
         try:
-            program = await asyncio.create_subprocess_exec(
-                *self._words, stdin=DEVNULL, stdout=PIPE, stderr=PIPE
-            )
+            transport, program = await loop.subprocess_exec(_Program, *self._words, stdin=DEVNULL)
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or type(error).__name__
             raise NoKey(f"{name} cannot be started: {why}") from None
         try:
             async with asyncio.timeout(_SECONDS):
-                output, errors = await asyncio.gather(_read(program.stdout), _read(program.stderr))
-                code = await program.wait()
+                await program.ended.wait()
+            code = transport.get_returncode()
         except TimeoutError:
             raise NoKey(f"{name} did not end within {_SECONDS:g} s") from None
         finally:
-            if program.returncode is None:
-                program.kill()
-                await program.wait()
-        if code:
-            words = quote(masked(errors.decode(errors="replace")))
-            raise NoKey(f"{name} ended with code {code}" + (f': "{words}"' if words else ""))
-        if len(output) > _LARGEST:
+            transport.close()  # ends the program; its children may keep the pipes open for ever
+            await program.exited.wait()
+        if program.is_full:
             raise NoKey(f"{name} printed more than {_LARGEST} bytes, which is no key")
-        return output.decode(errors="replace").strip()
+        if code:
+            words = quote(masked(program.text(2)))
+            raise NoKey(f"{name} ended with code {code}" + (f': "{words}"' if words else ""))
+        return program.text(1).strip()
 
 
-async def _read(stream: asyncio.StreamReader | None) -> bytes:
-    """Read a stream to its end; keep little more than the largest output."""
-    kept = b""
-    while stream is not None and (piece := await stream.read(_LARGEST)):
-        if len(kept) <= _LARGEST:
-            kept += piece
-    return kept
+class _Program(asyncio.SubprocessProtocol):
+    """What a program prints, up to a limit, until it ends."""
+
+    def __init__(self) -> None:
+        self.ended, self.exited = asyncio.Event(), asyncio.Event()
+        self._printed = {1: b"", 2: b""}
+
+    @property
+    def is_full(self) -> bool:
+        """True if it printed more than is read."""
+        return max(map(len, self._printed.values())) > _LARGEST
+
+    def text(self, descriptor: int) -> str:
+        """Return what it printed to a descriptor."""
+        return self._printed[descriptor].decode(errors="replace")
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Keep it."""
+        self._printed[fd] += data
+        if self.is_full:
+            self.ended.set()
+
+    def process_exited(self) -> None:
+        """Wait a moment for the rest of what it printed."""
+        self.exited.set()
+        asyncio.get_running_loop().call_later(_REST, self.ended.set)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Note that all was read."""
+        del exc
+        self.ended.set()
 
 
 class Access(Auth):
@@ -229,13 +253,23 @@ async def _rejects_key(response: Answered) -> bool:
 async def _call(source: KeySource) -> str:
     """Return the key of a source, which may block."""
     try:
-        made = await asyncio.to_thread(source)
-        key = made if isinstance(made, str) else await made
-        return usable_key(key)
-    except NoKey:
-        raise
+        made = await asyncio.to_thread(_guarded, source)
+        return usable_key(made if isinstance(made, str) else await made)
     except UsageError as error:
         raise NoKey(str(error)) from None
-    except Exception as error:  # noqa: BLE001 - of the user's own function
-        words = quote(masked(str(error)))
-        raise NoKey(f"api_key() raised {type(error).__name__}: {words}") from None
+    except (NoKey, asyncio.CancelledError):
+        raise
+    except BaseException as error:  # noqa: BLE001 - of the user's own function
+        raise NoKey(_fault(error)) from None
+
+
+def _guarded(source: KeySource) -> str | Awaitable[str]:
+    """Call a source; KeyboardInterrupt and such would end the event loop that waits for it."""
+    try:
+        return source()
+    except BaseException as error:  # noqa: BLE001 - as above
+        raise NoKey(_fault(error)) from None
+
+
+def _fault(error: BaseException) -> str:
+    return f"api_key() raised {type(error).__name__}: {quote(masked(str(error)))}"

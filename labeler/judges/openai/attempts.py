@@ -13,8 +13,9 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from labeler.errors import validation_faults
-from labeler.judges.openai.completion import TOOL_CALL, Completion
+from labeler.judges.openai.completion import Completion
 from labeler.judges.openai.error_rules import ObservedError
+from labeler.judges.openai.message import TOOL_CALL
 from labeler.judges.openai.reading import flat, parse_object
 from labeler.judges.openai.reask import NO_ANSWER, NOT_A_LABEL, brief, complaint, rules_again
 from labeler.judges.openai.request import mode_of
@@ -54,6 +55,8 @@ class AttemptLog:
     """Why the first answer was rejected, until instructor takes it up."""
     content: str = ""
     """The latest answer: its JSON object, else all of it."""
+    thought: str = ""
+    """Field with the thoughts of the latest answer, if that is empty."""
     has_duplicates: bool = False
     """True if an object of the latest answer has a duplicate name."""
     repairs: dict[str, int] = field(default_factory=dict)
@@ -82,6 +85,7 @@ class AttemptLog:
             self.usage = self.usage + completion.usage if self.usage else completion.usage
         usable = error is None
         self.content = completion.content if usable else ""
+        self.thought = completion.thought
         self.repairs = dict.fromkeys(completion.repairs, 1)
         if mode_of(self.task.signature) == "tools" and not self.repairs.pop(TOOL_CALL, 0):
             self.repairs["no_tool_call"] = 1
@@ -157,6 +161,9 @@ class AttemptLog:
         """Return why the latest answer was rejected, as an error and a detail."""
         if self.violations:
             return ObservedError("contract"), brief(self.violations)
+        if not self.content.strip():
+            facts = f"the model wrote into {self.thought} only" if self.thought else ""
+            return ObservedError("empty", facts=facts), ""
         return ObservedError("malformed"), str(validation_faults(error)[0]["type"])
 
     def facts(self, host: str) -> ReplyFacts:

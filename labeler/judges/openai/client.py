@@ -9,38 +9,39 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from ssl import SSLContext
+from ssl import SSLCertVerificationError, SSLContext
 from traceback import format_exception
 from typing import Any
 
 import msgspec
-from httpx2 import AsyncClient, Auth, HTTPError
+from aiohttp import (
+    ClientConnectorError,
+    ClientHttpProxyError,
+    ClientResponseError,
+    ConnectionTimeoutError,
+)
+from httpx2 import AsyncClient, Auth, DecodingError, HTTPError
 from openai import APIConnectionError, APIError, APIStatusError, AsyncOpenAI
 from pydantic import SecretStr, TypeAdapter, ValidationError
 
 from labeler.errors import UsageError, describe_faults
-from labeler.judges.openai.access import Access, KeyCommand, KeySource
+from labeler.judges.openai.access import Access, KeyCommand, KeySource, NoKey
 from labeler.judges.openai.address import NO_KEY, OFFICIAL_URL, host_of, safe_url, usable_key
 from labeler.judges.openai.completion import response_error
-from labeler.judges.openai.error_rules import ErrorKind, ObservedError
+from labeler.judges.openai.error_rules import ErrorKind, ObservedError, find_rule
 from labeler.judges.openai.headers import retry_after
 from labeler.judges.openai.masking import masked, remember_key, remember_value
 from labeler.judges.openai.network import Proxy, read_headers, read_proxy, read_query
 from labeler.judges.openai.transport import (
+    OversizedBody,
     Posts,
     ReadResponse,
-    causes,
     certificates,
-    is_oversized,
-    is_timeout,
-    is_unconnected,
-    is_untrusted,
-    missing_key,
     open_connections,
     open_http,
-    refused_by_proxy,
 )
 from labeler.judges.options import ServerOptions
+from labeler.judges.providers import PROVIDERS
 
 WIRE_ERRORS = (
     APIError,
@@ -65,6 +66,19 @@ class Server:
     context: SSLContext
     organization: str | None
     project: str | None
+    key_variables: tuple[str, ...] = ()
+    """Variables of the environment that may hold the key."""
+
+    def key_hint(self, observed: ObservedError) -> str:
+        """Return what is missing if a server rejects requests without a key; "" otherwise."""
+        is_sent = not isinstance(self.key, SecretStr) or self.key.get_secret_value() != NO_KEY
+        reason = find_rule(observed).reason if observed.kind == "status" else ""
+        refused = reason in {"authentication", "permission"}
+        if is_sent or self.headers or not refused or observed.status == _PROXY_ACCESS:
+            return ""
+        named = " or ".join(self.key_variables)
+        unset = f"{named} is not set, so no key was sent: set it" if named else "no key was sent"
+        return f"{unset}, or give --api-key-command"
 
     def open(self, timeout: float) -> AsyncOpenAI:
         """Open a client on the running event loop.
@@ -148,6 +162,7 @@ def server_of(options: ServerOptions, key: str | KeySource | None) -> Server:
         context=certificates(plain, options.ca_file),
         organization=options.organization,
         project=options.project,
+        key_variables=PROVIDERS[getattr(options, "judge", "openai")].key_variables,
     )
 
 
@@ -218,31 +233,40 @@ class Chat:
         return response
 
 
+_KINDS: tuple[tuple[ErrorKind, tuple[type[BaseException], ...]], ...] = (
+    ("no_key", (NoKey,)),
+    ("proxy", (ClientHttpProxyError,)),
+    ("oversized", (OversizedBody,)),
+    ("untrusted", (SSLCertVerificationError,)),
+    ("unconnected", (ClientConnectorError, ConnectionTimeoutError)),  # timeouts, too
+    ("timeout", (TimeoutError,)),
+    ("garbled", (ClientResponseError, DecodingError)),
+    ("connection", (APIConnectionError, HTTPError)),
+)
+"""Kinds of errors without a status, by the errors that they were raised from; the first counts."""
+_UNSENT = frozenset({"no_key", "proxy", "untrusted", "unconnected"})
+"""Kinds after which the server has seen nothing of the request."""
+
+
 def observed_error(error: Exception) -> ObservedError:
     """Describe one of :data:`WIRE_ERRORS` without the parts of the request that it holds."""
     if isinstance(error, APIStatusError):
         response = error.response
         wait = retry_after(response.headers)
         return response_error(response.content, response.status_code, wait)
-    if (no_key := missing_key(error)) is not None:
-        return ObservedError("no_key", facts=str(no_key))
-    if (status := refused_by_proxy(error)) is not None:
-        return ObservedError("proxy", status=status)
-    return ObservedError(_kind_of(error))
+    kind, cause = _kind_of(error)
+    if isinstance(cause, ClientHttpProxyError):
+        return ObservedError(kind, status=cause.status)
+    return ObservedError(kind, facts=str(cause) if kind == "no_key" else "")
 
 
-def _kind_of(error: Exception) -> ErrorKind:
-    """Return the kind of an error without a status, from its causes."""
-    if is_oversized(error):
-        return "oversized"
-    if is_untrusted(error):
-        return "untrusted"
-    if is_unconnected(error):
-        return "unconnected"
-    if is_timeout(error):
-        return "timeout"
-    wired = any(isinstance(cause, APIConnectionError | HTTPError) for cause in causes(error))
-    return "connection" if wired else "not_json"
+def _kind_of(error: BaseException) -> tuple[ErrorKind, BaseException]:
+    """Return the kind of an error without a status, and the cause that shows it."""
+    causes = [error]
+    while (cause := causes[-1].__cause__) is not None:
+        causes.append(cause)
+    found = ((kind, one) for kind, types in _KINDS for one in causes if isinstance(one, types))
+    return next(found, ("not_json", error))
 
 
 def headers_of(error: Exception) -> Mapping[str, str]:
@@ -250,6 +274,7 @@ def headers_of(error: Exception) -> Mapping[str, str]:
     return error.response.headers if isinstance(error, APIStatusError) else {}
 
 
+_PROXY_ACCESS = 407
 AFTER_WORK = frozenset({408, 500, 502, 504})
 """Statuses that a provider may send although it has answered."""
 _GATEWAY_STATUSES = 520
@@ -265,7 +290,7 @@ def may_be_charged(error: Exception) -> bool:
     """Return true if the provider may have answered although no complete response arrived."""
     if isinstance(error, APIStatusError):
         return charged_status(error.status_code)
-    return not is_unconnected(error) and missing_key(error) is None
+    return _kind_of(error)[0] not in _UNSENT
 
 
 class _WithoutBodies(logging.Filter):

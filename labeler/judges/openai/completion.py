@@ -10,10 +10,13 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from labeler.judges.openai.body import read_body, verbatim
 from labeler.judges.openai.error_rules import ErrorKind, ObservedError
 from labeler.judges.openai.headers import number_of, seconds_of
-from labeler.judges.openai.masking import masked
-from labeler.judges.openai.reading import find_object
+from labeler.judges.openai.masking import masked, masked_json
+from labeler.judges.openai.message import content_of, object_of, text_of, thought_of
+from labeler.judges.openai.reading import find_object, parse_object
+from labeler.judges.traffic.limits import LONGEST_WAIT
 from labeler.labels.logprobs import Token
 from labeler.labels.record import Usage
 
@@ -28,13 +31,19 @@ _LONGEST_ANSWER = 1 << 20
 """Characters of an answer at most; more is not sent back for correction either."""
 _LONGEST_PERIOD, _FEWEST_REPEATS, _SHORTEST_LOOP = 400, 10, 200
 """A loop: characters of the repeated text at most, its repeats, and characters of all of them."""
-TOOL_CALL = "tool_call"
-"""The repair of an answer in the arguments of a tool call; none if that was asked for."""
 _UNFINISHED: dict[str, ErrorKind] = {
-    "length": "truncated",
-    "content_filter": "content_filter",
-    "error": "no_choices",
+    **dict.fromkeys(("length", "max_tokens", "model_length", "max_length"), "truncated"),
+    **dict.fromkeys(
+        (
+            *("content_filter", "content_filtered", "guardrail_intervened"),
+            *("safety", "image_safety", "recitation", "blocklist", "prohibited_content"),
+            *("spii", "sensitive", "language"),
+        ),
+        "content_filter",
+    ),
+    "refusal": "refusal",
 }
+"""Reasons of the end, in the words of several providers, unless the answer is complete."""
 
 
 class Completion(NamedTuple):
@@ -44,10 +53,12 @@ class Completion(NamedTuple):
     """The JSON object of the answer; the whole answer if there is none in it. Empty if it is
     neither text, nor a list of text parts, nor a tool call."""
     repairs: tuple[str, ...]
-    """What had to be done to find the object, see :func:`find_object`; also ``text_parts`` and
-    ``tool_call``."""
+    """What had to be done to find the object, see :func:`find_object` and :func:`content_of`; also
+    the field of the thoughts, if it stood there."""
     error: ObservedError | None
     """Why there is no answer; ``None`` if there is one."""
+    thought: str
+    """Field with the model's thoughts, if the answer is empty and they are not."""
     usage: Usage | None
     """Tokens charged, if the server reports them."""
     input_tokens: int
@@ -68,55 +79,92 @@ class Completion(NamedTuple):
         return False
 
 
+_GARBLED = Completion("", (), ObservedError("garbled"), "", None, 0, None, None, ())
+
+
 def parse_completion(body: bytes) -> Completion | None:
-    """Parse the body of a response; ``None`` if it is no JSON object."""
+    """Parse the body of a response; ``None`` if it is not that of a completion."""
     try:
-        return read_completion(json.loads(body))
-    except (ValueError, RecursionError):  # no UTF-8, too many digits, nested too deeply
-        return None
+        values = read_body(body)
+    except (ValueError, RecursionError):  # no UTF-8, cut off, nested too deeply
+        return _GARBLED if body.lstrip()[:1] in {b"{", b"d"} else None
+    return read_completion(values, body)
 
 
-def read_completion(body: object) -> Completion | None:
-    """Read a completion from JSON values; ``None`` if they are no object."""
-    if not isinstance(body, dict):
+def read_completion(values: object, body: bytes = b"") -> Completion | None:
+    """Read a completion from JSON values; ``None`` if they are no object.
+
+    Args:
+        values: the values.
+        body: their text, if there is one.
+    """
+    if not isinstance(values, dict):
         return None
-    choices: object = body.get("choices")
-    choice = _object(choices[0] if isinstance(choices, list) and choices else None)
-    text, repairs = _content(_object(choice.get("message")))
-    content, found = find_object(masked(text))
-    error = _error(body, choice, content)
+    place, choice = _choice(values.get("choices"))
+    message = _message(choice)
+
+    def spelled(value: object, *path: str | int) -> str:
+        return verbatim(body, "choices", place, "message", *path) or json.dumps(value)
+
+    text, repairs = content_of(message or {}, spelled)
+    content, found = find_object(masked_json(text))
+    thought = ""
+    if not content.strip():
+        thought, text = thought_of(message or {})
+        inner, kinds = find_object(masked_json(text))
+        if parse_object(inner)[0] is not None and "postscript" not in kinds:
+            content, found, thought = inner, (thought, *kinds), ""
+    error = _error(values, choice, message, content)
     if error is not None and error.kind == "oversized":
         content = ""
     return Completion(
         content=content,
         repairs=(*repairs, *found),
         error=error,
-        usage=usage_of(body.get("usage")),
-        input_tokens=_input_tokens(_object(body.get("usage"))),
-        model=fact_of(body.get("model")),
-        fingerprint=fact_of(body.get("system_fingerprint")),
-        tokens=() if error else _tokens(_object(choice.get("logprobs")).get("content")),
+        thought=thought,
+        usage=usage_of(values.get("usage"), is_empty=not (content or thought)),
+        input_tokens=_input_tokens(object_of(values.get("usage"))),
+        model=fact_of(values.get("model")),
+        fingerprint=fact_of(values.get("system_fingerprint")),
+        tokens=() if error else _tokens(object_of(choice.get("logprobs")).get("content")),
     )
 
 
+def _choice(choices: object) -> tuple[int, Mapping[str, Any]]:
+    """Return the first choice by its index, and its place in the list."""
+    listed = choices if isinstance(choices, list) else []
+    place = next((n for n, one in enumerate(listed) if object_of(one).get("index") == 0), 0)
+    return place, object_of(listed[place] if listed else None)
+
+
+def _message(choice: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the message of a choice, also in the forms of a stream and of old completions."""
+    message = choice.get("message", choice.get("delta"))
+    if message is None and isinstance(choice.get("text"), str):
+        return {"content": choice["text"]}
+    return message if isinstance(message, dict) else None
+
+
 def _error(
-    body: Mapping[str, Any], choice: Mapping[str, Any], content: str
+    values: Mapping[str, Any],
+    choice: Mapping[str, Any],
+    message: Mapping[str, Any] | None,
+    content: str,
 ) -> ObservedError | None:
     """Return why a completion holds no answer; ``None`` if it holds one."""
-    if stated := body.get("error") or choice.get("error"):
+    if stated := values.get("error") or choice.get("error"):
         return stated_error(stated)
-    if failed := _count(_object(body.get("base_resp")).get("status_code")):
-        stated = {"message": _object(body["base_resp"]).get("status_msg")}
+    if failed := _count(object_of(values.get("base_resp")).get("status_code")):
+        stated = {"message": object_of(values["base_resp"]).get("status_msg")}
         return stated_error(stated, _MINIMAX.get(failed, _UNKNOWN_STATUS))
-    message: object = choice.get("message")
-    if not isinstance(message, dict):
+    finish = text_of(choice.get("finish_reason")).lower()
+    if message is None or finish == "error":
         return ObservedError("no_choices")
-    if message.get("refusal"):
-        return ObservedError("refusal")
     if len(content) > _LONGEST_ANSWER:
         return ObservedError("oversized")
-    kind = _UNFINISHED.get(text_of(choice.get("finish_reason")))
-    return ObservedError(kind) if kind else None
+    kind = "refusal" if message.get("refusal") else _UNFINISHED.get(finish)
+    is_whole = kind is not None and parse_object(content)[0] is not None
+    return ObservedError(kind) if kind and not is_whole else None
 
 
 def response_error(body: bytes, status: int, wait: float | None = None) -> ObservedError:
@@ -148,12 +196,14 @@ def stated_error(
         stated = number_of(str(code)) or 0.0
         status = int(stated) if stated in _ERROR_STATUSES else _UNKNOWN_STATUS
     words = next(filter(None, (text_of(fields.get(name)) for name in _WORDS)), "")
+    raw = object_of(fields.get("metadata")).get("raw")  # the words of OpenRouter's provider
+    words += f" {raw}"[:_LONGEST_MESSAGE] if raw else ""
     return ObservedError(
         "status",
         status=status,
         code=_word(code) or _word(fields.get("type")) or _word(fields.get("status")),
         param=_word(fields.get("param")),
-        message=masked(words or (str(body)[:_LONGEST_MESSAGE] if body else "")).partition(
+        message=masked_json(words or (str(body)[:_LONGEST_MESSAGE] if body else "")).partition(
             " expected one of "  # a list of all fields names more than the wrong one
         )[0],
         retry_after=wait if wait is not None else _stated_delay(fields.get("details")),
@@ -162,7 +212,7 @@ def stated_error(
 
 def _word(value: object) -> str:
     """Return a code; "" for what LiteLLM's proxy sends without one: a status, or "None"."""
-    text = text_of(value)
+    text = masked(text_of(value))
     return "" if text == "None" or text.isdigit() else text
 
 
@@ -178,20 +228,28 @@ def _stated_delay(details: object) -> float | None:
     """Return the seconds in Google's ``RetryInfo``."""
     listed = details if isinstance(details, list) else []
     delays = (text_of(one.get("retryDelay")) for one in listed if isinstance(one, Mapping))
-    return next((seconds_of(delay) for delay in delays if delay), None)
+    stated = next((seconds_of(delay) for delay in delays if delay), None)
+    return None if stated is None else min(LONGEST_WAIT, stated)
 
 
-def usage_of(found: object) -> Usage | None:
-    """Return the tokens charged; ``None`` if a server reports none, or impossible counts."""
-    usage = _object(found)
-    counts = [usage.get("prompt_tokens"), usage.get("completion_tokens")]
-    known = [count for count in counts if isinstance(count, int)]
-    if not known or max(known) > _MOST_TOKENS:
+def usage_of(found: object, *, is_empty: bool = False) -> Usage | None:
+    """Return the tokens charged; ``None`` if a server does not report them.
+
+    No prompt has 0 tokens, and no answer that holds something: such counts are placeholders.
+
+    Args:
+        found: what the server reports.
+        is_empty: True if the answer may have had no tokens.
+    """
+    usage = object_of(found)
+    prompt, answer = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+    answer = answer or max(0, _count(usage.get("total_tokens")) - prompt)
+    if not prompt or not (answer or is_empty):
         return None
-    details = _object(usage.get("prompt_tokens_details"))
+    details = object_of(usage.get("prompt_tokens_details"))
     return Usage(
-        prompt_tokens=_count(counts[0]),
-        completion_tokens=_count(counts[1]),
+        prompt_tokens=prompt,
+        completion_tokens=answer,
         cached_tokens=_count(details.get("cached_tokens")),
         cache_write_tokens=_count(details.get("cache_write_tokens")),
     )
@@ -203,7 +261,7 @@ def _input_tokens(usage: Mapping[str, Any]) -> int:
     Cached tokens of the details are part of the prompt's, unless they are more than it.
     """
     prompt = _count(usage.get("prompt_tokens"))
-    details = _object(usage.get("prompt_tokens_details"))
+    details = object_of(usage.get("prompt_tokens_details"))
     cached = _count(details.get("cached_tokens")) + _count(details.get("cache_write_tokens"))
     apart = sum(_count(usage.get(name)) for name in _APART)
     return prompt and prompt + (cached if cached > prompt else 0) + apart
@@ -211,36 +269,6 @@ def _input_tokens(usage: Mapping[str, Any]) -> int:
 
 _APART = ("cache_read_input_tokens", "cache_creation_input_tokens")
 """Input counters that never are part of the prompt's."""
-
-
-def text_of(value: object) -> str:
-    """Return an external value if it is a string, else an empty string."""
-    return value if isinstance(value, str) else ""
-
-
-def _content(message: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
-    """Return the text of an answer, and its form if that is not a plain text."""
-    content: object = message.get("content")
-    calls: object = message.get("tool_calls")
-    called = calls[0] if isinstance(calls, list) and len(calls) == 1 else None
-    arguments = text_of(_object(_object(called).get("function")).get("arguments"))
-    if arguments:
-        return arguments, (TOOL_CALL,)
-    if isinstance(content, list):
-        parts = [_object(part) for part in content if _object(part).get("type") not in _THOUGHTS]
-        whole = all(part.get("type") == "text" for part in parts)
-        repairs = ("text_parts", "think") if len(parts) < len(content) else ("text_parts",)
-        return "".join(text_of(part.get("text")) for part in parts) if whole else "", repairs
-    return text_of(content), ()
-
-
-_THOUGHTS = ("thinking", "reasoning")
-"""Kinds of parts in which models think."""
-
-
-def _object(value: object) -> Mapping[str, Any]:
-    """Return an external value if it is an object, else an empty one."""
-    return value if isinstance(value, dict) else {}
 
 
 def _count(value: object) -> int:
@@ -255,7 +283,7 @@ def fact_of(value: object) -> str | None:
 def _tokens(listed: object) -> tuple[Token, ...]:
     if not isinstance(listed, list):
         return ()
-    tokens = [_token(_object(one)) for one in listed[:_MOST_READ]]
+    tokens = [_token(object_of(one)) for one in listed[:_MOST_READ]]
     return () if None in tokens else tuple(token for token in tokens if token is not None)
 
 
@@ -265,7 +293,7 @@ def _token(given: Mapping[str, Any]) -> Token | None:
         return None
     listed: object = given.get("top_logprobs")
     others = [
-        _candidate(_object(one))
+        _candidate(object_of(one))
         for one in (listed if isinstance(listed, list) else [])[:_MOST_OTHERS]
     ]
     return Token(*chosen, tuple(other for other in others if other not in {None, chosen}))

@@ -28,12 +28,14 @@ ErrorKind = Literal[
     "untrusted",  # no connection: a certificate of an unknown authority, or for another host
     "connection",  # reset, closed early, cut short
     "oversized",  # a response over a limit
+    "garbled",  # a response that breaks HTTP, its encoding or JSON, most likely paid for
     "not_json",  # a 2xx whose body is not a completion: a captive portal, a proxy's page
     "no_choices",  # a completion without an answer
     "refusal",
     "content_filter",
     "truncated",
     "cut_prompt",  # the server has read only a part of the prompt
+    "empty",  # an answer of no text
     "malformed",  # an answer that does not match the schema
     "contract",  # an answer that matches the schema and breaks the label contract
     "unreachable",  # the server has answered no request for too long
@@ -102,6 +104,8 @@ class Rule:
     """Matches the provider's code or message; a message may quote a document."""
     names_format: bool = False
     """True if the error is about the output mode of the request."""
+    repeats: int | None = None
+    """Requests at most after the first such error; ``None`` for as many as the judge has."""
 
     @property
     def of_row(self) -> bool:
@@ -166,12 +170,26 @@ _UNKNOWN = _any_of(rf"{_UNKNOWN_FIELD}(?P<field>[a-z]\w{{0,63}})")
 _FILTERED = _any_of("content_filter", "content_policy", "invalid_prompt", "ResponsibleAI")
 _PARAMETER = _any_of("unsupported_(parameter|value)", "unknown_parameter")
 _FORMATS = ("response_format", "tools", "tool_choice")
+_GRAMMARS = (
+    "grammar",
+    "guided.?(json|decoding|generation)",
+    "too many states",
+    "json.?schema",
+    "unsupported (schema )?keyword",
+    "unimplemented keys",
+    "constrained (decoding|generation)",
+    "required for format",
+)
+"""What servers write that cannot make a grammar of a schema, also with a status of their own
+fault."""
 FORMAT_NAMES = _any_of(
-    "response.?(format|schema)", "json.?(schema|object|mode)", "tool_?choice",
+    "(response|output).?(format|schema)", "json.?(schema|object|mode)", "tool_?choice",
     "support.{0,40} tool", "function.?(call|declaration)", "structured.?output",
-    "guided.?(json|decoding)", "handle the requested parameters",
+    "handle the requested parameters", *_GRAMMARS,
+    "(invalid|unsupported|complex|convert|compil|pars).{0,40} schema",
+    "schema.{0,60}(invalid|support|complex|too |convert|compil|pars)",
 )  # fmt: skip
-"""What servers write that do not know an output mode."""
+"""What servers write that do not know an output mode, or cannot keep to the schema in it."""
 _NO_MODEL = _any_of("model_not_found", "model .*does not exist", "invalid model name",
     "model identifier is invalid", "model ID .{1,200} with on-demand throughput",
 )  # fmt: skip
@@ -228,6 +246,10 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "parameter", _P.RECORD, *_OTHER_MODE,
         status={400, 404, 422, 501}, marks=FORMAT_NAMES, names_format=True,
+    ),
+    Rule(
+        "parameter", _P.RECORD, *_OTHER_MODE,
+        status={500}, marks=_any_of(*_GRAMMARS), names_format=True,
     ),
     Rule("not_found", _P.FATAL, *_WRONG_MODEL, status={400, 404}, codes=_NO_MODEL),
     Rule("not_found", _P.FATAL, *_WRONG_MODEL, status={404}, params={"model"}),
@@ -315,6 +337,10 @@ RULES: tuple[Rule, ...] = (
         "raise timeout, such as to {longer:g}, or lower max_output_tokens", kind="timeout",
     ),
     Rule(
+        "transport", _P.RETRY, "the server's answer is damaged",
+        "check the server, and the proxies and gateways before it", kind="garbled", repeats=1,
+    ),
+    Rule(
         "transport", _P.RETRY, "the server answered with something that is no completion",
         "check base_url, and that no proxy or login page stands between", kind="not_json",
     ),
@@ -338,6 +364,11 @@ RULES: tuple[Rule, ...] = (
         "cut_prompt", _P.RECORD, "the server has cut the prompt",
         "raise the context length of the server (Ollama: OLLAMA_CONTEXT_LENGTH), or retrieve less",
         kind="cut_prompt",
+    ),
+    Rule(
+        "malformed", _P.RECORD, "the answer is empty",
+        "raise max_output_tokens, lower reasoning_effort, or turn the server's reasoning parser "
+        "off", kind="empty",
     ),
     Rule(
         "malformed", _P.RECORD, "the answer does not fit the label's schema",

@@ -97,7 +97,6 @@ class HostedJudge(ABC):
         if api_key is None and self.spec.api_key_command is None:
             api_key = environment_key(settings.get("base_url"), self.provider)
         self._server = server_of(self.spec, api_key)
-        self._host = self._server.host
         self._retries = Retries(self.spec.max_attempts, sleep)
         self.price = price or price_of(model, self.spec.base_url)
         self._counter = Approximation()
@@ -149,8 +148,13 @@ class HostedJudge(ABC):
         finally:
             ATTEMPT_LOG.reset(token)
         traffic.health.schemas.add(task.schema.name)
-        facts = log.facts(self._host)
+        facts = log.facts(self.host)
         return JudgeReply(answer, facts, tokens=log.tokens, repairs=log.repairs)
+
+    @property
+    def host(self) -> str:
+        """The host that is asked."""
+        return self._server.host
 
     def choose_modes(self, known: Mapping[str, str], others: str | None) -> None:
         """Ask in the output modes of stored labels.
@@ -301,7 +305,7 @@ class HostedJudge(ABC):
             if not health.rejects_caching:
                 health.rejects_caching = True
                 log.traffic.notice(
-                    f"{self._host} rejects the fields for prompt caching: going on without them, "
+                    f"{self.host} rejects the fields for prompt caching: going on without them, "
                     "as --prompt-cache off does"
                 )
         return await wire.send(request._replace(cached=False))
@@ -326,7 +330,7 @@ class HostedJudge(ABC):
         if self.price is None:
             raise UsageError(
                 f"a budget needs a price, and none is known for {self.spec.model!r} at "
-                f"{self._host}: give one (price, --price {PRICE_FORM})"
+                f"{self.host}: give one (price, --price {PRICE_FORM})"
             )
 
     def _failure(
@@ -346,10 +350,11 @@ class HostedJudge(ABC):
         if cause.observed.kind != "timeout":  # counted by attempt
             settle_end(log.traffic, log.task.key, cause)
         rule = cause.rule
+        detail = self._server.key_hint(cause.observed) or cause.detail
         message = (
-            f"judge {self.spec.judge}, model {self.spec.model!r} at {self._host}, after "
+            f"judge {self.spec.judge}, model {self.spec.model!r} at {self.host}, after "
             f"{sent} request{'s' * (sent != 1)}: "
-            f"{explain(cause.observed, timeout=self.spec.timeout, detail=cause.detail)}"
+            f"{explain(cause.observed, timeout=self.spec.timeout, detail=detail)}"
         )
         if cause.stops:
             return FatalJudgeError(message, reason=rule.reason, attempts=sent)

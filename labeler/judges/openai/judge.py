@@ -27,8 +27,13 @@ class OpenAIWire:
 
     async def send(self, asked: Request) -> Reply:
         """Request a completion."""
-        response = await self._chat.send(request_body(*asked[:4], cached=asked.cached))
-        return Reply(parse_completion(response.content), response.headers)
+        body = request_body(*asked[:4], cached=asked.cached)
+        # Some servers send an event stream unless they are asked for none.
+        response = await self._chat.send({**body, "stream": False})
+        completion = parse_completion(response.content)
+        if completion is None or completion.error is not None:
+            response.spoil()  # as after an error status
+        return Reply(completion, response.headers)
 
     def observe(self, error: Exception) -> FailedRequest:
         """Describe an error."""

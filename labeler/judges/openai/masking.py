@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 MASK = "[key]"
 _SHORTEST_KEY = 8
 """Length of a real key at least; a shorter one is a placeholder for servers without keys."""
@@ -33,6 +35,27 @@ def masked(text: str) -> str:
     for key in (*_KEYS, *_VALUES):
         text = text.replace(key, MASK)
     return text
+
+
+def masked_json(text: str) -> str:
+    """Return a JSON text without the keys in it, also those that are written with escapes."""
+    hidden = masked(text)
+    if "\\" not in hidden:
+        return hidden
+    plain = _ESCAPE.sub(_unescaped, hidden)
+    return hidden if masked(plain) == plain else masked(plain)
+
+
+_ESCAPE = re.compile(r"\\(?:u00([2-7][0-9a-fA-F])|.)", re.DOTALL)
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    """Return the character of an escape that JSON does not need; others stay."""
+    character = chr(int(escape[1], 16)) if escape[1] else escape[0][1]
+    return escape[0] if character in _NEEDED or not (escape[1] or character == "/") else character
+
+
+_NEEDED = frozenset('"\\\x7f')
 
 
 class MaskedBytes:

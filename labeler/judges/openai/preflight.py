@@ -15,8 +15,8 @@ from httpx2 import Response
 from openai import AsyncOpenAI
 
 from labeler.judges.openai.client import WIRE_ERRORS, observed_error
-from labeler.judges.openai.completion import text_of
 from labeler.judges.openai.error_rules import ObservedError, find_rule
+from labeler.judges.openai.message import text_of
 
 PATIENCE = 20.0
 """Seconds that the look-up may take."""

@@ -70,7 +70,7 @@ class Retries:
             if not is_retried(error):
                 raise
             failed: AttemptFailed | None = error
-        uncounted = 0
+        uncounted = limited = 0
 
         async def again() -> T:
             """Fail as the first attempt did, then attempt again."""
@@ -81,10 +81,13 @@ class Retries:
             return await attempt()
 
         def exhausted(state: RetryCallState) -> bool:
-            nonlocal uncounted
+            nonlocal uncounted, limited
             error = error_of(state)
             uncounted += error is not None and not error.counts
-            return state.attempt_number - uncounted >= self.max_attempts
+            repeats = None if error is None else error.rule.repeats
+            limited += repeats is not None
+            is_last = repeats is not None and limited > repeats
+            return is_last or state.attempt_number - uncounted >= self.max_attempts
 
         retrying = AsyncRetrying(
             stop=exhausted,

@@ -8,21 +8,18 @@ hostile server can send gigabytes in kilobytes.
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
+import zlib
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from aiohttp import (
-    ClientConnectorError,
-    ClientHttpProxyError,
-    ClientResponse,
+    ClientPayloadError,
     ClientSession,
     ClientTimeout,
-    ConnectionTimeoutError,
     DummyCookieJar,
-    TCPConnector,
     ThreadedResolver,
     encode_basic_auth,
 )
@@ -40,10 +37,11 @@ from httpx2 import (
     create_ssl_context,
 )
 from httpx2 import Proxy as HttpProxy
-from openai._vendor.httpx_aiohttp.transport import AiohttpResponseStream, AiohttpTransport
+from openai._vendor.httpx_aiohttp.transport import AiohttpTransport
 
 from labeler.errors import UsageError
-from labeler.judges.openai.access import NoKey
+from labeler.judges.openai.body import has_value
+from labeler.judges.openai.connections import CleanConnector, LentResponse
 from labeler.judges.openai.masking import remember_key
 from labeler.judges.openai.network import Proxy
 
@@ -59,11 +57,19 @@ _LONGEST_HEADER, _MOST_HEADERS = 8190, 128
 _PIECE, _CHUNK = 1 << 18, 1 << 14
 """Bytes of a request that are sent at once, and of a response that are read at once."""
 _CONNECT_SECONDS = 10.0
-_ENCODINGS = frozenset({"", "identity", "gzip", "deflate"})
+_COMPRESSED = frozenset({"gzip", "deflate"})
+_ENCODINGS = _COMPRESSED | {"", "identity"}
 """Encodings that are decoded piece by piece; several layers of them are rejected."""
+_SLICE = 1 << 10
+"""Compressed bytes that are decoded at once: at most 1 MB of content."""
+_GZIP = b"\x1f\x8b"
+"""The first bytes of a member of gzip."""
+_HEADERS = frozenset({8, 15})
+"""Low halves of the first byte of the headers of zlib and gzip; deflate without one has others."""
+_ANY_HEADER = zlib.MAX_WBITS | 32
+"""Asks zlib to read the header of gzip or its own."""
 _REPLACED = frozenset({b"content-encoding", b"content-length", b"set-cookie"})
 """Headers that do not hold for a decoded body, or that would be sent back."""
-_NO_CONNECTION = (ClientConnectorError, ConnectionTimeoutError, ClientHttpProxyError)
 
 
 class OversizedBody(TransportError):
@@ -80,9 +86,6 @@ class LimitedTransport(AsyncBaseTransport):
         """Send a request; the body of its response is read later, piece by piece."""
         response = await self._inner.handle_async_request(_in_pieces(request))
         response.request = request
-        if not _is_decoded(response.headers.get("content-encoding", "")):
-            await response.aclose()
-            raise DecodingError("the body has an encoding that was not asked for", request=request)
         return Response(
             response.status_code,
             headers=[pair for pair in response.headers.raw if pair[0].lower() not in _REPLACED],
@@ -102,6 +105,8 @@ class ReadResponse(NamedTuple):
     headers: Mapping[str, str]
     """Names are case-insensitive."""
     content: bytes
+    spoil: Callable[[], object] = lambda: None
+    """Closes the connection, on which more may come."""
 
     @property
     def is_success(self) -> bool:
@@ -152,27 +157,47 @@ class Posts:
         if not isinstance(session, ClientSession):
             session = self._connections.client = self._connections.get_client()
         async with session.post(url, headers=headers, data=data, **self._settings) as response:
-            body = b"".join([piece async for piece in _limited(_decoded(response))])
-            return ReadResponse(response.status, response.headers, body)
+            encoding = ", ".join(response.headers.getall("content-encoding", ()))
+            spoil = cast("LentResponse", response).spoil
+            pieces = []
+            try:
+                arriving = response.content.iter_chunked(_CHUNK)
+                async for piece in _limited(arriving, encoding, LARGEST_BODY):
+                    pieces.append(piece)  # noqa: PERF401 - they are kept if the next one is missing
+            except (ClientPayloadError, DecodingError):
+                if not has_value(b"".join(pieces)):
+                    raise
+                spoil()
+            return ReadResponse(response.status, response.headers, b"".join(pieces), spoil)
 
 
-def _decoded(response: ClientResponse) -> AsyncIterable[bytes]:
-    """Return the decoded pieces of a body.
+async def _decoded(pieces: AsyncIterable[bytes], encoding: str) -> AsyncIterator[bytes]:
+    """Yield the decoded pieces of a body; gzip may have several members, and padding after them.
 
     Raises:
-        DecodingError: it has an encoding that was not asked for.
+        DecodingError: it has an encoding that was not asked for, or cannot be decoded.
     """
-    encoding = ", ".join(response.headers.getall("content-encoding", ()))
-    if not encoding:
-        return response.content.iter_chunked(_CHUNK)
-    if not _is_decoded(encoding):
+    name = encoding.strip().lower()
+    if name not in _ENCODINGS:
         raise DecodingError("the body has an encoding that was not asked for")
-    stream = AiohttpResponseStream(response)
-    return Response(200, headers={"content-encoding": encoding}, stream=stream).aiter_bytes()
-
-
-def _is_decoded(encoding: str) -> bool:
-    return encoding.strip().lower() in _ENCODINGS
+    member: Any = None
+    async for piece in pieces:
+        if name not in _COMPRESSED:
+            yield piece
+            continue
+        for start in range(0, len(piece), _SLICE):
+            rest = piece[start : start + _SLICE]
+            while rest and (member is None or not member.eof or _GZIP.startswith(rest[:2])):
+                if member is None or member.eof:
+                    has_header = rest[0] & 15 in _HEADERS
+                    member = zlib.decompressobj(_ANY_HEADER if has_header else -zlib.MAX_WBITS)
+                try:
+                    yield member.decompress(rest)
+                except zlib.error as error:
+                    raise DecodingError(str(error)) from None
+                rest = member.unused_data
+    if member is not None and not member.eof:
+        raise DecodingError("the body ends before its encoding does")
 
 
 def _in_pieces(request: Request) -> Request:
@@ -211,23 +236,25 @@ class _LimitedStream(AsyncByteStream):
 
     def __init__(self, response: Response) -> None:
         self._response = response
-        self._is_file = response.is_success and response.request.url.path.endswith("/content")
+        is_file = response.is_success and response.request.url.path.endswith("/content")
+        self._limit = LARGEST_FILE if is_file else LARGEST_BODY
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for piece in _limited(self._response.aiter_bytes(), is_file=self._is_file):
+        encoding = self._response.headers.get("content-encoding", "")
+        async for piece in _limited(self._response.aiter_raw(), encoding, self._limit):
             yield piece
 
     async def aclose(self) -> None:
         await self._response.aclose()
 
 
-async def _limited(pieces: AsyncIterable[bytes], *, is_file: bool = False) -> AsyncIterator[bytes]:
-    """Yield the pieces of a decoded body, up to its limits."""
-    limit = LARGEST_FILE if is_file else LARGEST_BODY
+async def _limited(pieces: AsyncIterable[bytes], encoding: str, limit: int) -> AsyncIterator[bytes]:
+    """Yield the decoded pieces of a body, up to its limits."""
     size = containers = 0
-    async for piece in pieces:
+    async for piece in _decoded(pieces, encoding):
         size += len(piece)
-        containers += 0 if is_file else piece.count(b"{") + piece.count(b"[")
+        if limit == LARGEST_BODY:
+            containers += piece.count(b"{") + piece.count(b"[")
         if size > limit or containers > MOST_CONTAINERS:
             raise OversizedBody("the body is over a limit")
         yield piece
@@ -244,7 +271,8 @@ def open_connections(context: ssl.SSLContext, proxy: Proxy | None = None) -> Aio
     def session() -> ClientSession:
         opened = ClientSession(
             # Traffic control limits the connections.
-            connector=TCPConnector(ssl=context, limit=0, resolver=ThreadedResolver()),
+            connector=CleanConnector(ssl=context, limit=0, resolver=ThreadedResolver()),
+            response_class=LentResponse,
             cookie_jar=DummyCookieJar(),
             trust_env=False,
             max_line_size=_LONGEST_HEADER,
@@ -315,44 +343,3 @@ def certificates(plain: bool, ca_file: str | None = None) -> ssl.SSLContext:
                 "authority, which begins with -----BEGIN CERTIFICATE-----"
             ) from None
     return context
-
-
-def is_unconnected(error: BaseException) -> bool:
-    """Return true if no connection was made, so that the server saw nothing of the request.
-
-    The transport's own classes do not show it: each of these is a timeout.
-    """
-    return any(isinstance(cause, _NO_CONNECTION) for cause in causes(error))
-
-
-def refused_by_proxy(error: BaseException) -> int | None:
-    """Return the status with which a proxy rejected the connection, if it did."""
-    refusals = (cause for cause in causes(error) if isinstance(cause, ClientHttpProxyError))
-    return next((refusal.status for refusal in refusals), None)
-
-
-def is_untrusted(error: BaseException) -> bool:
-    """Return true if no connection was made because the server's certificate is not trusted."""
-    return any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes(error))
-
-
-def missing_key(error: BaseException) -> NoKey | None:
-    """Return why there was no key to send, if that is the cause of an error."""
-    return next((cause for cause in causes(error) if isinstance(cause, NoKey)), None)
-
-
-def is_timeout(error: BaseException) -> bool:
-    """Return true if a time limit passed."""
-    return any(isinstance(cause, TimeoutError) for cause in causes(error))
-
-
-def is_oversized(error: BaseException) -> bool:
-    """Return true if a response was over a limit."""
-    return any(isinstance(cause, OversizedBody) for cause in causes(error))
-
-
-def causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error and those that it was raised from."""
-    while error is not None:
-        yield error
-        error = error.__cause__

@@ -11,6 +11,9 @@ from typing import Protocol
 from labeler.errors import UsageError
 
 MINUTE = 60.0
+LONGEST_WAIT = 86_400.0
+"""Seconds that a run waits at a server's request before it asks again; longer waits come from
+broken clocks."""
 
 
 class Bucket:
@@ -66,7 +69,7 @@ class Budget:
         self.known = Decimal(0)
         """Dollars that answers cost."""
         self.doubtful = Decimal(0)
-        """Dollars that requests without an answer may have cost at most."""
+        """Dollars that requests of unknown cost may have cost at most."""
         self.reserved = Decimal(0)
         """Dollars of requests in flight; rounding may leave a rest."""
         self.reservations = 0

@@ -27,6 +27,7 @@ from labeler.errors import RunPaused, UsageError
 from labeler.judges.traffic.breaker import Breaker
 from labeler.judges.traffic.health import Health
 from labeler.judges.traffic.limits import (
+    LONGEST_WAIT,
     MINUTE,
     Bucket,
     Budget,
@@ -484,8 +485,9 @@ class Traffic:
         until = self.clock() + seconds
         if seconds >= _MIN_NOTICE and until > self._noticed_until + 1:
             self._noticed_until = until
+            wait = f"{seconds:.0f} s" + " or longer" * (seconds >= LONGEST_WAIT)
             self.notice(
-                f"the server asks to wait {seconds:.0f} s: going on at {_local_time(seconds)}; "
+                f"the server asks to wait {wait}: going on at {_local_time(seconds)}; "
                 "leaving now and running it again then loses nothing"
             )
 

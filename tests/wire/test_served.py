@@ -1,0 +1,177 @@
+"""Stored labels that another host gave, or a function that has changed since."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import labeler
+from command import Command
+from labeler.errors import UsageError
+from labeler.judges.task import Task
+from labeler.store.memory import MemoryStore
+from wire.calls import Json, label_for
+from wire.provider import Provider
+from wire.runs import KEY, Watch, judge_of, labeling, reasons, row_file, rows, run
+
+
+def said(provider: Provider, store: MemoryStore, count: int, **options: Any) -> list[str]:
+    """What a run over rows says."""
+    watch = Watch()
+    assert reasons(run(provider, rows(count), store=store, watch=watch, **options)) == (
+        ["label"] * count
+    )
+    return watch.notices
+
+
+def test_labels_of_another_host_are_named_once_with_their_number() -> None:
+    """Those of the same host are not, nor new ones."""
+    store = MemoryStore()
+    with Provider() as stub, Provider() as real:
+        assert said(stub, store, 3) == []
+        assert said(stub, store, 3) == []
+        (notice,) = said(real, store, 5)
+        assert real.routes["POST /v1/chat/completions"] == 2
+    assert f"3 from 127.0.0.1:{stub.port}, while this run asks 127.0.0.1:{real.port}" in notice
+
+
+def test_one_machine_has_many_names() -> None:
+    """A server on this machine stays the same by another one of them."""
+    store = MemoryStore()
+    with Provider() as provider:
+        assert said(provider, store, 2) == []
+        address = {"base_url": provider.url.replace("127.0.0.1", "LOCALHOST")}
+        assert said(provider, store, 2, judge=address) == []
+
+
+def test_such_labels_can_be_refused() -> None:
+    """The run ends before anything is sent; labels of its own host are used."""
+    store = MemoryStore()
+    with Provider() as stub, Provider() as real:
+        said(stub, store, 2)
+        assert said(stub, store, 2, same_host=True) == []
+        with pytest.raises(UsageError, match=f"--same-host: 127.0.0.1:{stub.port} gave"):
+            said(real, store, 3, same_host=True)
+        assert real.calls == []
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_the_command_line_names_the_hosts_and_refuses(
+    processes: int, labeler_command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also for rows that a rerun knows by their lines, and with several processes."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    given = row_file(tmp_path, rows(6))
+    with Provider() as stub, Provider() as real:
+        for _ in range(2):
+            code, _, err = labeler_command(*labeling(stub, given, "--processes", processes))
+            assert (code, "another host" in err) == (0, False), err
+        code, _, err = labeler_command(*labeling(real, given, "--processes", processes))
+        assert (code, err.count("another host were used: 6 from 127.0.0.1")) == (0, 1), err
+        refusing = labeling(real, given, "--same-host", "--processes", processes)
+        code, _, err = labeler_command(*refusing)
+        assert (code, f"127.0.0.1:{stub.port} gave a stored label" in err) == (2, True), err
+        assert real.calls == []
+
+
+def test_a_batch_names_the_hosts_of_stored_labels_and_refuses(
+    labeler_command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before it is handed in."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    some, more = row_file(tmp_path, rows(2)), row_file(tmp_path, rows(5), "more.jsonl")
+    with Provider() as stub, Provider() as real:
+        assert labeler_command(*labeling(stub, some))[0] == 0
+        submit = ["batch", "submit", more, "--model", "m", "--base-url", real.url]
+        code, _, err = labeler_command(*submit, "--same-host")
+        assert (code, f"127.0.0.1:{stub.port} gave a stored label" in err) == (2, True), err
+        assert not real.batch_lines
+        code, _, err = labeler_command(*submit)
+        assert (code, err.count("another host were used: 2 from 127.0.0.1")) == (0, 1), err
+
+
+def answer(task: Task, said: str = "It is so.") -> Json:
+    """The label of a judge that trusts everything."""
+    keys = task.example.document_keys()
+    return {
+        "relevance_explanation": said,
+        "all_relevant_sentence_keys": keys,
+        "overall_supported_explanation": said,
+        "overall_supported": True,
+        "sentence_support_information": [
+            {
+                "response_sentence_key": key,
+                "explanation": said,
+                "supporting_sentence_keys": keys,
+                "fully_supported": True,
+            }
+            for key in task.example.response_keys()
+        ],
+        "all_utilized_sentence_keys": keys,
+    }
+
+
+def first(task: Task) -> Json:
+    """As at first."""
+    return answer(task, "a")
+
+
+def second(task: Task) -> Json:
+    """With another text."""
+    return answer(task, "b")
+
+
+class Called:
+    """An object that can be called."""
+
+    def __call__(self, task: Task) -> Json:
+        """As at first."""
+        return answer(task)
+
+
+@pytest.mark.parametrize(("now", "warnings"), [(first, 0), (second, 1), (Called(), 1), (answer, 1)])
+def test_a_function_that_changed_under_its_version_is_reported_before_it_is_answered_for(
+    now: Any, warnings: int
+) -> None:
+    """Once a run; the stored labels are used, and another version asks again."""
+    store, heard = MemoryStore(), list[str]()
+
+    def label(function: Any, version: int) -> None:
+        watch = Watch()
+        judge = labeler.judge("mine", version=version)(function)
+        labeler.label(rows(3), judge=judge, store=store, listener=watch)
+        heard.extend(watch.notices)
+
+    label(first, 1)
+    label(now, 1)
+    assert len(heard) == warnings
+    assert all("judge function/mine/1: its source has changed" in one for one in heard)
+    label(now, 2)
+    assert len(heard) == warnings
+
+
+def test_comments_and_layout_are_no_change() -> None:
+    """Only what the function does counts."""
+
+    def plain(task: Task) -> Json:
+        return label_for(task)  # type: ignore[arg-type]
+
+    found = {labeler.judge("x", version=1)(plain).source}
+
+    def plain(task: Task) -> Json:  # type: ignore[no-redef] # the same with a comment
+        # and another one
+        return label_for(
+            task  # type: ignore[arg-type]
+        )
+
+    found.add(labeler.judge("x", version=1)(plain).source)
+    assert len(found) == 1
+    assert labeler.judge("x", version=1)(dict).source is None  # type: ignore[arg-type]
+
+
+def test_the_judge_of_a_server_has_a_host() -> None:
+    """With its port."""
+    with Provider() as provider:
+        assert judge_of(provider).host == f"127.0.0.1:{provider.port}"
