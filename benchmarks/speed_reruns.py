@@ -114,7 +114,7 @@ def first_pass(count: str) -> None:
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    counted = count_rows(RowSequence(_Short(int(count)))).distinct
+    counted = count_rows(RowSequence(_Short(int(count))))
     done.set()
     watcher.join()
     print((max(most[0], _memory()) - before) / counted)

@@ -98,7 +98,7 @@ def iter_labels(rows: RowSource, options: LabelOptions) -> Generator[Outcome, No
         A label record or a failure for each row.
 
     Raises:
-        UsageError: the rows cannot be read, or two share an id and differ; nothing was sent.
+        UsageError: the rows cannot be read; nothing was sent.
         FatalJudgeError: no record can be labeled, for example with a wrong key.
         RunPaused: the server asks to wait longer than the options allow.
         StoreError: the store cannot be read or written.
@@ -220,8 +220,8 @@ def iter_scores(rows: RowSource, options: ScoreOptions) -> Generator[ScoreOutcom
         A score record or a failure for each row, criterion and trial.
 
     Raises:
-        UsageError: a criterion is malformed, a judge is given twice or gives labels only, the rows
-            cannot be read, or two share an id and differ.
+        UsageError: a criterion is malformed, a judge is given twice or gives labels only, or the
+            rows cannot be read.
         FatalJudgeError: no row can be scored, or a criterion gets no steps.
         RunPaused: the server asks to wait longer than the options allow.
         StoreError: the store cannot be read or written.
@@ -286,7 +286,7 @@ def iter_similarity(
             embedder together.
 
     Raises:
-        UsageError: the rows cannot be read, or two share an id and differ; nothing was sent.
+        UsageError: the rows cannot be read; nothing was sent.
         FatalJudgeError: no question can be written, or no text embedded.
         RunPaused: a server asks to wait longer than the options allow.
         StoreError: the store cannot be read or written.

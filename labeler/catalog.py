@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pkgutil
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 from labeler.errors import UnknownName, UsageError
@@ -93,6 +95,19 @@ def unknown(kind: str, name: str, names: Sequence[str], most: int | None = None)
     more = f", … {len(names) - most:,} more" if most and len(names) > most else ""
     have = ", ".join(one[:_LONGEST] for one in names[:most])
     return f"unknown {kind} {name[:_LONGEST]!r}{hint or ';'} have: {have or 'none'}{more}"
+
+
+_WORD_START = re.compile(r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_NO_WORD = re.compile(r"[^\w.]+")
+
+
+@lru_cache(4096)
+def snake_case(name: str) -> str:
+    """Return a field's name in snake case: ``retrieval_context`` for ``retrievalContext``.
+
+    Names that mean the same are then equal, whichever language or spreadsheet wrote them.
+    """
+    return _NO_WORD.sub("_", _WORD_START.sub("_", name.strip())).strip("_").lower()
 
 
 def near(name: str, names: Iterable[str], cutoff: float = _CUTOFF) -> str:

@@ -69,7 +69,8 @@ JUnitPerRecord = Annotated[
     bool, typer.Option("--junit-per-record", help="Add a JUnit test case for each record.")
 ]
 GitHub = Annotated[
-    bool, typer.Option("--github", help=f"Add a summary to the file of {SUMMARY_VARIABLE}.")
+    bool,
+    typer.Option("--github", help=f"Add a summary to {SUMMARY_VARIABLE}, or print it."),
 ]
 
 
@@ -117,12 +118,13 @@ def check(
         raise UsageError(
             "--resamples, --level, --seed and --group are for intervals: they go with --on interval"
         )
-    summary = _step_summary() if github else None
     allowed = Allowed(max_failed, max_undefined)
     drawn = intervals if on == "interval" else None
-    settings = _Settings(cast("On", on), by, drawn, allowed, bool(junit or summary), one_model)
+    settings = _Settings(cast("On", on), by, drawn, allowed, bool(junit or github), one_model)
     verdicts = _verdicts(labels, demands, against, drops, settings)
-    _report(verdicts, junit, summary, as_json=as_json, per_record=junit_per_record)
+    _report(verdicts, junit, as_json=as_json, per_record=junit_per_record)
+    if github:
+        _summarize_step(verdicts, as_json=as_json)
     return 0 if all(verdict.passed for verdict in verdicts) else GATE_MISSED
 
 
@@ -150,7 +152,6 @@ def _check_sides(labels: str, against: str | None, drops: Sequence[Demand]) -> N
 def _report(
     verdicts: Sequence[AnyVerdict],
     junit: str | None,
-    step_summary: Path | None,
     *,
     as_json: bool,
     per_record: bool,
@@ -164,8 +165,6 @@ def _report(
         _print(gate_reports.line(verdict))
     if junit:
         _write(junit, gate_reports.junit(verdicts, per_record=per_record))
-    if step_summary:
-        _append(step_summary, gate_reports.markdown(verdicts))
 
 
 class _Settings(NamedTuple):
@@ -275,12 +274,16 @@ def _write(path: str, text: str) -> None:
         file.write(text)
 
 
-def _step_summary() -> Path:
-    """Return the file of the step's summary, before anything is measured."""
-    path = os.environ.get(SUMMARY_VARIABLE)
-    if not path:
-        raise UsageError(f"--github: {SUMMARY_VARIABLE} names no file; it is set in GitHub Actions")
-    return Path(path)
+def _summarize_step(verdicts: Sequence[AnyVerdict], *, as_json: bool) -> None:
+    """Add a summary to the file of the step, or print it outside GitHub Actions."""
+    from labeler.cli import gate_reports
+
+    text, path = gate_reports.markdown(verdicts), os.environ.get(SUMMARY_VARIABLE)
+    if path:
+        _append(Path(path), text)
+        return
+    notify(f"--github: {SUMMARY_VARIABLE} names no file, as in GitHub Actions; it would get:")
+    (sys.stderr if as_json else sys.stdout).write(text)
 
 
 def _append(path: Path, text: str) -> None:

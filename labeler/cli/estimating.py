@@ -123,10 +123,9 @@ def _asked(found: Estimate) -> Table:
 def _row_lines(found: Estimate) -> Iterator[tuple[str, int, str]]:
     rows = found.rows
     yield "rows", rows.read, ""
-    yield "  repeated", rows.repeated, "repeat an earlier row in every field"
     unusable = ", ".join(f"{reason} {number}" for reason, number in rows.unusable.items())
     yield "  cannot be labeled", sum(rows.unusable.values()), unusable
-    yield "  alike", rows.shared, "ask what an earlier row asks, under another id"
+    yield "  alike", rows.shared, "ask what an earlier row asks"
     yield "  stored", rows.stored, "cost nothing"
     yield "  failed before", rows.failed, "left out; --retry-failed asks again"
     yield "requests", rows.asked, f"to {found.model}"

@@ -33,13 +33,6 @@ class RunReport(Progress):
         super().__init__(doing)
         self._price = price
 
-    def on_start(self, outcomes: int, repeated: int) -> None:
-        """Report rows that repeat others."""
-        super().on_start(outcomes, repeated)
-        if repeated:
-            repeat = "row repeats" if repeated == 1 else "rows repeat"
-            notify(f"{repeated} {repeat} an earlier one in every field: left out")
-
     def on_notice(self, text: str) -> None:
         """Print a message, above the bar if there is one; safe to call from any thread."""
         super().on_notice(text)

@@ -130,6 +130,8 @@ def _summary(counts: TraceCounts) -> Iterator[str]:
     for note, count in notes.items():
         if count:
             yield f"{plural(count, 'trace')} {note}"
+    if counts.with_media:
+        yield f"{plural(counts.with_media, 'row')} with images or files, which no judge is shown"
     if counts.repeated:
         yield f"{plural(counts.repeated, 'span')} occurred twice, alike, and counted once"
     if counts.replaced:

@@ -1,195 +1,34 @@
-"""The column that each field of an example is read from, and paths into nested columns.
+"""The column that each field of an example is read from.
 
-A column is given by its name, or by a path into it: ``retrieval.results[].text`` is the ``text`` of
-every element of the list ``results`` in the object ``retrieval``; ``choices[0].text`` is the
-``text`` of the first choice. Nested lists, as in ``results[].parts[].text``, are flattened. A
-column whose own name reads like a path takes precedence over that path.
+A column is given by its name, or by a path into it; see :mod:`labeler.data.column_paths`. In
+presets, a path to documents that ends in ``[]`` is a list of objects.
 """
 
 from __future__ import annotations
 
 import contextlib
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from labeler.catalog import near
-from labeler.data.cells import Cell, parse_cell
-from labeler.data.parsing import REQUIRED, SPLIT_REMEDY, joined_id, text_for_documents
-from labeler.errors import BadRow, UsageError, kind_of
+from labeler.data.column_paths import FORM, ColumnPath, Each, NoValue, opened
+from labeler.data.documents import flat
+from labeler.data.field_values import (
+    REQUIRED,
+    SPLIT_REMEDY,
+    documents_in,
+    with_metadata,
+    with_unused,
+)
+from labeler.data.parsing import joined_id
+from labeler.errors import BadRow, UsageError
 from labeler.sentences.example import Example
 
 _FIELDS = tuple(Example.model_fields)
 _JOINABLE = ("id", "documents")
 """Fields that may be combined from several columns."""
 _TEXTS = ("question", "response", "reference")
-_SHOWN = 12
-"""Most columns that an error lists."""
-
-_NAME = r"[^.\[\],]+"
-_INDEX = r"\[\d{0,9}\]"
-_PATH = re.compile(rf"{_NAME}(?:{_INDEX})*(?:\.{_NAME}(?:{_INDEX})*)*")
-_STEP = re.compile(rf"{_NAME}|{_INDEX}")
-
-
-class Each:
-    """The step of a path into every element of a list."""
-
-
-_Step = str | int | type[Each]
-
-
-class _NoValue(Exception):
-    """A path leads nowhere in a row; the message says what is there instead.
-
-    Args:
-        text: makes the message, which few candidates need and near names make slow.
-    """
-
-    def __init__(self, text: Callable[[], str]) -> None:
-        super().__init__()
-        self._text = text
-
-    def __str__(self) -> str:
-        return self._text()
-
-
-class _Removed:
-    """Marks a value that was moved as a whole."""
-
-
-_FORM = "write names, such as question, or paths, such as results[].text or choices[0].text"
-
-
-@dataclass(frozen=True)
-class ColumnPath:
-    """A path to a value in a row."""
-
-    text: str
-    """The path as written by the user."""
-    steps: tuple[_Step, ...]
-
-    @classmethod
-    def parse(cls, text: str) -> ColumnPath:
-        """Parse a path.
-
-        Raises:
-            UsageError: the text is neither a name nor a path.
-        """
-        if not _PATH.fullmatch(text):
-            raise UsageError(f"column {text!r:.80} is neither a name nor a path: {_FORM}")
-        return cls(text, tuple(_step(part) for part in _STEP.findall(text)))
-
-    def find(self, row: Mapping[str, Any]) -> object:
-        """Return the value at the path; ``None`` if it is null.
-
-        Raises:
-            _NoValue: the row has no value there.
-        """
-        if self.text in row:
-            return row[self.text]
-        return _follow(row, self.steps, "")
-
-    def fault(self, row: Mapping[str, Any]) -> str:
-        """Return why a row has no value at the path; empty if it has one."""
-        try:
-            self.find(row)
-        except _NoValue as error:
-            return str(error)
-        return ""
-
-    def without(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Return the row without the value at the path; its siblings stay."""
-        if self.text in row:
-            return {name: value for name, value in row.items() if name != self.text}
-        left = _left(row, self.steps)
-        return left if isinstance(left, dict) else {}
-
-
-def _step(part: str) -> _Step:
-    if not part.startswith("["):
-        return part
-    return int(part[1:-1]) if part[1:-1] else Each
-
-
-def _follow(value: Any, steps: Sequence[_Step], where: str) -> object:  # noqa: ANN401 - any JSON
-    for number, step in enumerate(steps):
-        inner = _parsed_cell(value)
-        if isinstance(step, str):
-            value = _member(inner, step, where)
-            where = f"{where}.{step}" if where else step
-        elif not isinstance(inner, list | tuple):
-            text = f"{where!r} is {kind_of(inner)}, not a list"
-            raise _NoValue(text.__str__)
-        elif isinstance(step, int):
-            if step >= len(inner):
-                text = f"{where!r} has {len(inner)} entries, no [{step}]"
-                raise _NoValue(text.__str__)
-            value, where = inner[step], f"{where}[{step}]"
-        else:
-            rest = steps[number + 1 :]
-            found = [_follow(part, rest, f"{where}[{i}]") for i, part in enumerate(inner)]
-            return _flat(found) if Each in rest else found
-    return value
-
-
-def _flat(lists: Iterable[Any]) -> list[object]:
-    """Concatenate lists, for paths into a list of lists."""
-    return [part for one in lists for part in one]
-
-
-def _member(value: object, name: str, where: str) -> object:
-    """Return a field of a mapping, or an attribute of an object such as a retriever's document."""
-    shown = repr(where) if where else "the row"
-    if isinstance(value, Mapping):
-        if name in value:
-            return value[name]
-        raise _NoValue(lambda: f"{shown} has no {name!r}{_having(name, value)}")
-    if value is None or isinstance(value, str | int | float | list | tuple | bytes):
-        raise _NoValue(lambda: f"{shown} is {kind_of(value)}, not an object with {name!r}")
-    if name.startswith("_") or not hasattr(value, name):
-        raise _NoValue(lambda: f"{shown} has no {name!r}")
-    found: object = getattr(value, name)
-    return found
-
-
-def _having(name: str, have: Iterable[object]) -> str:
-    names = [str(one) for one in have]
-    shown = ", ".join(f"{one:.40}" for one in names[:_SHOWN]) or "nothing"
-    return f"{near(name, names) or ';'} it has: {shown}{', …' if len(names) > _SHOWN else ''}"
-
-
-def _parsed_cell(value: object) -> object:
-    """Return the value that a step leads into; a text cell is parsed."""
-    if not isinstance(value, Cell):
-        return value
-    try:
-        return parse_cell(value)
-    except ValueError as error:
-        raise _NoValue(lambda: "the cell is no JSON") from error
-
-
-def _left(value: object, steps: Sequence[_Step]) -> object:
-    """Return a value without the part at the end of the path."""
-    if not steps:
-        return _Removed
-    value = _parsed_cell(value)
-    step, rest = steps[0], steps[1:]
-    if isinstance(value, Mapping) and isinstance(step, str) and step in value:
-        inner = _left(value[step], rest)
-        left = {name: part for name, part in value.items() if name != step}
-        if inner is not _Removed:
-            left[step] = inner
-        return left or _Removed
-    if isinstance(value, list | tuple) and not isinstance(step, str):
-        parts = [
-            _left(part, rest) if step is Each or step == number else part
-            for number, part in enumerate(value)
-        ]
-        kept = [None if part is _Removed else part for part in parts]
-        return kept if any(part is not None for part in kept) else _Removed
-    return _Removed if not isinstance(value, Mapping) else value
 
 
 @dataclass(frozen=True)
@@ -202,6 +41,18 @@ class Choice:
 
     def __str__(self) -> str:
         return ",".join(path.text for path in self.paths)
+
+    def takes(self, field: str, value: object) -> bool:
+        """Return True if a preset's value is of the form that its column promises."""
+        if field in _TEXTS:
+            return not _is_object(value)
+        if field != "documents" or self.combined or self.paths[0].steps[-1] is not Each:
+            return True
+        return (
+            not isinstance(value, list | tuple)
+            or not value
+            or not all(isinstance(one, str) for one in flat(value))
+        )
 
 
 def _parse_choice(field: str, columns: str | Sequence[str]) -> Choice:
@@ -220,7 +71,7 @@ def _parse_choice(field: str, columns: str | Sequence[str]) -> Choice:
     several = columns.split(",") if isinstance(columns, str) else list(columns)
     names = [name.strip() for name in several if name.strip()]
     if not names:
-        raise UsageError(f"{field!r} is read from no column: {_FORM}")
+        raise UsageError(f"{field!r} is read from no column: {FORM}")
     combined = len(several) > 1
     if combined and field not in _JOINABLE:
         raise UsageError(
@@ -263,17 +114,29 @@ class Columns:
             value, paths = _first_found(field, choices, row, where, named=field in self.named)
             if value is None:
                 continue
-            fields[field] = value
             if field == "id":  # rows may also be grouped by the columns of the id
+                fields[field] = value
                 id_columns = [path.text for path in paths]
                 continue
+            if field == "documents":
+                fields[field], used = documents_in(value, where, self.split, self.remedy)
+                for path in paths:
+                    rest = with_unused(rest, path.column(rest), used)
+                continue
+            fields[field] = value
             for path in paths:
                 rest = path.without(rest)
-        joined = _joined(fields, rest, id_columns)
-        text = joined.get("documents")
-        if isinstance(text, str) and (text or not isinstance(text, Cell)):
-            joined["documents"] = self._documents(text, where)
-        return joined
+        return _joined(fields, rest, id_columns)
+
+    def messages(self, row: Mapping[str, Any]) -> list[Any]:
+        """Return the messages of a row that hold its question and response; none without any."""
+        turns: object = None
+        with contextlib.suppress(NoValue):
+            turns = opened(self.turns.find(row)) if self.turns else None
+        are_messages = isinstance(turns, list | tuple) and all(
+            isinstance(one, Mapping | list | tuple) for one in turns
+        )
+        return list(turns) if isinstance(turns, list | tuple) and are_messages else []
 
     def _with_turns(self, row: Mapping[str, Any], where: str) -> Mapping[str, Any]:
         """Return a row with the fields that its column of messages holds in place of the column.
@@ -281,13 +144,8 @@ class Columns:
         Raises:
             BadRow: a message has another form, or none is a question or a response.
         """
-        if self.turns is None:
-            return row
-        try:
-            turns = _parsed_cell(self.turns.find(row))
-        except _NoValue:
-            return row
-        if not isinstance(turns, list | tuple) or not _are_objects(turns):
+        turns = self.messages(row)
+        if self.turns is None or not turns:
             return row
         from labeler.data.turns import fields_of_turns  # noqa: PLC0415 - of conversations only
 
@@ -306,20 +164,6 @@ class Columns:
             return _first_found(field, self.choices.get(field, ()), row, "")[0] is not None
         return False
 
-    def _documents(self, text: str, where: str) -> object:
-        """Return the documents in a text: those of a list, or its parts.
-
-        Raises:
-            BadRow: it holds no list, and there is no separator to split it by.
-        """
-        if isinstance(text, Cell):
-            with contextlib.suppress(ValueError):
-                if isinstance(found := parse_cell(text), list | tuple):
-                    return found
-        if self.split is None:
-            raise text_for_documents(where, self.remedy)
-        return [part for part in text.split(self.split) if part.strip()]
-
     def with_id(self, row: Mapping[str, Any], where: str) -> Mapping[str, Any]:
         """Return the row with its id, if the row has one.
 
@@ -328,6 +172,11 @@ class Columns:
         """
         value, _ = _first_found("id", self.choices.get("id", ()), row, where)
         return row if value is None else {**row, "id": value}
+
+    def text_columns(self) -> set[str]:
+        """Return the names of columns of question and response, whose texts may be empty."""
+        choices = (one for name in ("question", "response") for one in self.choices.get(name, ()))
+        return {path.text for choice in choices for path in choice.paths}
 
     def expected(self) -> Iterator[tuple[ColumnPath, str]]:
         """Yield the columns that the user named, each with its field."""
@@ -384,27 +233,25 @@ def _first_found(
     Raises:
         BadRow: no choice has a value, and the field is required.
     """
-    complaint: _NoValue | None = None
-    unread: tuple[object, Sequence[ColumnPath]] | None = None
+    complaint: NoValue | None = None
+    is_unread = False
     for choice in choices:
         try:
             value, paths = _read(field, choice, row, where)
-        except _NoValue as error:
+        except NoValue as error:
             # Its traceback holds this frame, and so the row until the garbage collector comes.
             complaint = complaint or error.with_traceback(None)
             continue
-        if value is not None and not (field in _TEXTS and _is_object(value)):
+        if value is not None and (named or choice.takes(field, value)):
             return value, paths
-        if value is not None:
-            unread = unread or (value, paths)
-    if unread and named:
-        return unread
+        is_unread = is_unread or value is not None
     if field not in REQUIRED:
         return None, ()
     read_from = " or ".join(repr(str(choice)) for choice in choices)
+    form = "holds texts, not objects" if field == "documents" else "is an object, not a text"
     raise BadRow(
         f"{where}: no {field!r}, which is read from {read_from}; "
-        f"{complaint or ('that is an object, not a text' if unread else 'that is null')}",
+        f"{complaint or 'that ' + (form if is_unread else 'is null')}",
         reason="missing_field",
         lacks=[field],
     )
@@ -432,18 +279,18 @@ def _read(
         return choice.paths[0].find(row), list(choice.paths)
     there: list[ColumnPath] = []
     gathered: list[object] = []
-    complaint: _NoValue | None = None
+    complaint: NoValue | None = None
     for path in choice.paths:
         try:
-            value = path.find(row)
-        except _NoValue as error:
+            value = opened(path.find(row))
+        except NoValue as error:
             complaint = complaint or error.with_traceback(None)
             continue
         there.append(path)
         if isinstance(value, list | tuple):
             gathered += value
-        elif value is not None and not (isinstance(value, Cell) and value == ""):
-            gathered.append(_plain_text(value))
+        elif value not in (None, ""):
+            gathered.append(value)
     if complaint and not there:
         raise complaint
     return gathered, there
@@ -455,22 +302,13 @@ def _joined(
     """Return the fields with the row's other columns; a displaced column becomes metadata."""
     others = {name: value for name, value in rest.items() if name not in fields}
     displaced = {
-        name: _plain_text(rest[name])
+        name: rest[name]
         for name in fields
         if name not in id_columns and not _is_blank(rest.get(name))
     }
     if not displaced:
         return {**others, **fields}
-    try:
-        own = _parsed_cell(others.get("metadata"))
-    except _NoValue:
-        own = None
-    kept = own if isinstance(own, Mapping) else {}
-    return {**others, **fields, "metadata": {**displaced, **kept}}
-
-
-def _plain_text(value: object) -> object:
-    return str(value) if isinstance(value, Cell) else value
+    return {**others, **fields, "metadata": with_metadata(others.get("metadata"), displaced)}
 
 
 def columns_of(

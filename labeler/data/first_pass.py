@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Collection
-from typing import NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
-from labeler.data.rows import KnownRow, RecalledRows, Row, RowPart, Rows, distinct
-from labeler.errors import BadRows
+from labeler.data.rows import KnownRow, RecalledRows, Row, RowFile, RowPart, Rows
+from labeler.errors import BadRows, UsageError
 from labeler.labels.record import LabelFailure
 from labeler.sentences.example import Example
 
 _LONGEST_MESSAGE = 1_000
 """Characters of the first row's error in that of all rows."""
+_MOST_COLUMNS = 1_000
+"""Columns of all rows whose names are kept for the remedy."""
 
 
-class RowCounts(NamedTuple):
-    """The result of a first pass over the rows."""
-
-    distinct: int
-    repeated: int
-    """Rows that repeat an earlier one in every field, and are skipped."""
-
-
-def count_rows(rows: Rows | RecalledRows, needed: Collection[str] = ()) -> RowCounts:
-    """Read and check all rows once, before any spend.
+def count_rows(rows: Rows | RecalledRows, needed: Collection[str] = ()) -> int:
+    """Read and count all rows once, before any spend.
 
     Args:
         rows: the rows.
@@ -32,63 +25,79 @@ def count_rows(rows: Rows | RecalledRows, needed: Collection[str] = ()) -> RowCo
             without.
 
     Raises:
-        BadRows: every readable row lacks the same field.
-        UsageError: the rows cannot be read, or two have the same id and different content.
+        BadRows: every readable row lacks a field.
+        UsageError: the rows cannot be read, or there are none.
     """
-    read = itertools.count()
     lacking = _Lacking(frozenset(needed))
-    watched = (lacking.watch(row) for row, _ in zip(rows, read, strict=False))
-    kept = sum(1 for _ in distinct(watched))
-    if not isinstance(rows, RowPart):  # other parts may have the field
+    count = sum(1 for _ in map(lacking.watch, rows))
+    if not isinstance(rows, RowPart):  # other parts may have rows, and the field
         lacking.check()
-    return RowCounts(kept, next(read) - kept)
+        files = rows.rows if isinstance(rows, RecalledRows) else rows
+        if not count and isinstance(files, RowFile):
+            raise UsageError(
+                f"{', '.join(files.names) or 'the input'} holds no rows: nothing was asked; write "
+                "one JSON object a line, or a CSV line below the names of the columns"
+            )
+    return count
 
 
 class _Lacking:
-    """The fields that every row so far lacks; lines that cannot be read at all are left out."""
+    """The fields that rows lack, if every row lacks one; lines without columns are left out."""
 
     def __init__(self, needed: frozenset[str]) -> None:
         self._needed = needed
         self._rows = 0
-        self._fields: frozenset[str] | None = None
+        self._fields: frozenset[str] | None = frozenset()
+        """Fields that a row lacks, ``None`` once a row lacks none."""
         self._first = ""
         """What the first row has."""
         self._absent = True
         """False if the first row has the field in a wrong form."""
+        self._columns: dict[str, Any] = {}
+        """Columns of the rows, each with a value."""
 
     def watch(self, row: Row | KnownRow) -> Row | KnownRow:
         if isinstance(row, KnownRow):  # a label was made of it, so it had all that was needed
-            self._fields = frozenset()
+            self._fields = None
             return row
         example, lacks = row.content, row.lacks
         if isinstance(example, Example):
             lacks = frozenset(n for n in self._needed if not (getattr(example, n) or "").strip())
         elif not lacks:
             return row
-        if self._fields is None:
-            self._first, self._absent = (
-                _columns_found(row),
-                getattr(example, "reason", "") != "wrong_type",
-            )
+        if not self._rows:
+            self._first = _columns_found(row)
+            self._absent = getattr(example, "reason", "") != "wrong_type"
         self._rows += 1
-        self._fields = lacks if self._fields is None else self._fields & lacks
+        self._fields = self._fields | lacks if lacks and self._fields is not None else None
+        if self._fields is not None and len(self._columns) < _MOST_COLUMNS:
+            columns = example.metadata if isinstance(example, Example) else row.columns or {}
+            self._columns |= {n: v for n, v in columns.items() if self._columns.get(n) is None}
         return row
 
     def check(self) -> None:
-        if self._fields:
-            field, *others = sorted(self._fields, key=tuple(Example.model_fields).index)
-            more = f" (nor {', '.join(map(repr, others))})" if others else ""
-            rows = f"none of {self._rows:,} rows has" if self._rows > 1 else "the row has no"
-            remedy = (
-                f". Name its column by --map {field}=COLUMN, in Python by "
-                f"columns={{{field!r}: 'COLUMN'}}"
-                if field != "id"
-                else ""
-            )
-            raise BadRows(
-                f"{rows} {field!r}{more}, so nothing was asked: "
-                f"{self._first:.{_LONGEST_MESSAGE}}{remedy if self._absent else ''}"
-            )
+        if not self._fields:
+            return
+        lacking = sorted(self._fields, key=tuple(Example.model_fields).index)
+        field, *others = lacking
+        more = f" (nor {', '.join(map(repr, others))})" if others else ""
+        rows = f"none of {self._rows:,} rows has" if self._rows > 1 else "the row has no"
+        remedy = _remedy(lacking, self._columns) if self._absent and field != "id" else ""
+        raise BadRows(
+            f"{rows} {field!r}{more}, so nothing was asked: "
+            f"{self._first:.{_LONGEST_MESSAGE}}{remedy}"
+        )
+
+
+def _remedy(lacking: Sequence[str], columns: Mapping[str, Any]) -> str:
+    """Return the mappings that rows need, by the names of their columns."""
+    from labeler.data.field_meanings import map_options, mappings  # noqa: PLC0415 - rare
+
+    unknown = {name: "COLUMN" for name in lacking if columns.get(name) is None}
+    found = unknown | mappings(columns)
+    is_text = found.get("documents", "").endswith(",")
+    note = "; the comma makes a text one document, --split-documents SEP splits it" * is_text
+    return f". Pass {map_options(found)} (in Python columns={found!r}{note})"
 
 
 def _columns_found(row: Row) -> str:

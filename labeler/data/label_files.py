@@ -152,7 +152,7 @@ def outcome_of(line: Line) -> AnyOutcome:
         outcome = parse_outcome(line.content)
         # Constants that pydantic accepts as numbers in metadata and JSON does not have.
         if b"NaN" in line.content or b"Infinity" in line.content:
-            parse_object(line)
+            parse_object(line, is_strict=True)
     except BadRow as error:
         raise UsageError(str(error)) from error
     except (ValidationError, UnknownName) as error:

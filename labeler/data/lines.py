@@ -16,7 +16,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, AnyStr, NamedTuple
 
 from labeler.errors import BadRow, UsageError, kind_of
 from labeler.version import install_command
@@ -34,7 +34,7 @@ LONGEST_LINE = 1 << 26
 """Bytes of a line at most, decompressed."""
 _LONGEST_WIDE_LINE = LONGEST_LINE // 4
 """The same with a character beyond U+FFFF: its text takes four bytes for every character."""
-MOST_CONTAINERS, _MOST_VALUES = 200_000, 2_000_000
+MOST_CONTAINERS, _MOST_VALUES = 200_000, 1_000_000
 """Brackets and braces that open, and commas, in a JSON text at most. Each becomes an object of 60
 bytes or more, so that a text of megabytes could become gigabytes."""
 
@@ -214,19 +214,20 @@ def replacing(path: Path) -> Iterator[Path]:
 _FORM = "write one JSON object a line (no CSV, no array over several lines)"
 
 
-def parse_object(line: Line, form: str = _FORM) -> dict[str, Any]:
+def parse_object(line: Line, form: str = _FORM, *, is_strict: bool = False) -> dict[str, Any]:
     """Parse a line as one JSON object.
 
     Args:
         line: the line.
         form: the expected form, for errors.
+        is_strict: True to reject NaN and Infinity, which are null otherwise.
 
     Raises:
         BadRow: the line is over a limit, not UTF-8, not JSON, or not an object.
     """
     check_size(line)
     try:
-        value = load_json(line.content.decode("utf-8"))
+        value = load_json(line.content.decode("utf-8"), is_strict=is_strict)
     except UnicodeDecodeError as error:
         raise not_utf8(line.where, error) from error
     except _Constant as error:
@@ -263,13 +264,20 @@ def check_size(line: Line) -> None:
         )
     if size <= MOST_CONTAINERS:  # so few bytes hold no more
         return
-    containers, values = content.count(b"{") + content.count(b"["), content.count(b",")
-    if containers > MOST_CONTAINERS or values > _MOST_VALUES:
+    if has_too_many_parts(content):
         raise BadRow(
-            f"{line.where}: {containers} brackets and braces and {values} commas; at most "
-            f"{MOST_CONTAINERS} and {_MOST_VALUES} are read: split it, or leave columns out",
+            f"{line.where}: too many parts: at most {MOST_CONTAINERS:,} brackets and braces and "
+            f"{_MOST_VALUES:,} commas are read: split it, or leave columns out",
             reason="too_long",
         )
+
+
+def has_too_many_parts(text: AnyStr) -> bool:
+    """Return True if a JSON text would become more objects than real rows have."""
+    brace, bracket, comma = ("{", "[", ",") if isinstance(text, str) else (b"{", b"[", b",")
+    return text.count(brace) + text.count(bracket) > MOST_CONTAINERS or (
+        text.count(comma) > _MOST_VALUES
+    )
 
 
 _WIDE = re.compile(rb"[\xf0-\xf4]|\\u[dD][89abAB]")
@@ -285,15 +293,19 @@ def not_utf8(where: str, error: UnicodeDecodeError) -> BadRow:
     )
 
 
-def load_json(text: str) -> object:
-    """Parse JSON, without the constants that Python accepts and JSON does not have.
+def load_json(text: str, *, is_strict: bool = False) -> object:
+    """Parse JSON; ``NaN`` and ``Infinity``, which Python writes and JSON lacks, become null.
+
+    Args:
+        text: the JSON.
+        is_strict: True to reject these numbers instead.
 
     Raises:
-        ValueError: the text is not JSON, holds ``NaN`` or ``Infinity``, or an object in it has a
-            duplicate name, of which readers silently pick one.
+        ValueError: the text is not JSON, or an object in it has a duplicate name, of which readers
+            silently pick one.
         RecursionError: it is nested too deeply.
     """
-    value: object = _DECODER.decode(text)
+    value: object = (_STRICT_DECODER if is_strict else _DECODER).decode(text)
     return value
 
 
@@ -313,4 +325,7 @@ def _reject_constant(name: str) -> object:
     raise _Constant(name)
 
 
-_DECODER = json.JSONDecoder(parse_constant=_reject_constant, object_pairs_hook=_distinct_names)
+_DECODER = json.JSONDecoder(parse_constant=lambda _: None, object_pairs_hook=_distinct_names)
+_STRICT_DECODER = json.JSONDecoder(
+    parse_constant=_reject_constant, object_pairs_hook=_distinct_names
+)

@@ -9,6 +9,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
@@ -145,13 +146,18 @@ class RowsOptions:
         str | None,
         Option(
             "Columns of ragas, deepeval, langchain, llamaindex, haystack, inspect_ai, ragchecker, "
-            "ragbench, ragas_multi_turn, deepeval_conversation, mtrag or openai_messages; by "
-            "default those that fit."
+            "ragbench, ragas_multi_turn, deepeval_conversation, mtrag, openai_messages, sharegpt "
+            "or gemini; by default those that fit."
         ),
     ] = None
     split_documents: Annotated[
         str | None, Option(r"Separator of the documents in one text, such as '\n\n' or '|'.")
     ] = None
+
+    keep_thinking: Annotated[
+        bool,
+        Option("Judge thoughts in responses (<think>) too; by default they are left out."),
+    ] = False
 
     @property
     def id_columns(self) -> tuple[str, ...]:
@@ -189,14 +195,17 @@ class RowsOptions:
                 raise UsageError(f"rows are open already: pass {', '.join(changed)} to open_rows")
             return source
         columns = self.chosen_columns()
+        of_files = partial(
+            RowFile, id_from=self.id_columns, columns=columns, keep_thinking=self.keep_thinking
+        )
         if isinstance(source, str | Path):
-            return RowFile(source, id_from=self.id_columns, columns=columns)
+            return of_files(source)
         rows = list(source) if type(source) is list else _read(source)
         if isinstance(rows, list) and rows and all(isinstance(row, str | Path) for row in rows):
-            return RowFile(*rows, id_from=self.id_columns, columns=columns)
+            return of_files(*rows)
         if self.id_columns:
             raise UsageError("id_from is for files; rows from Python bring their id")
-        return RowSequence(rows, columns)
+        return RowSequence(rows, columns, keep_thinking=self.keep_thinking)
 
 
 def _read(source: "RowSource") -> "list[Any] | Table":

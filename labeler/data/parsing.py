@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from labeler.data.field_values import REQUIRED, documents_in, with_metadata
+from labeler.data.row_limits import check_columns, check_texts
 from labeler.errors import BadRow, kind_of
 from labeler.labels.signature import canonical_json, digest
 from labeler.sentences.example import Example
 
-REQUIRED = ("question", "documents", "response")
-"""Fields that every row has."""
-SPLIT_REMEDY = (
-    "if it holds several documents, pass --split-documents SEP (in Python split_documents=SEP), "
-    r"such as '\n\n' or '|'"
-)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _JSON = msgspec.json.Encoder()
-_DEEPEST = 64
-"""Levels of nesting in a row's other columns; JSON parsers fail at about 200."""
 _FLOAT_HINT = " (data frames make floats of a column of numbers in which one is missing)"
 _LONGEST_ID = 200
 """Characters of an id in errors."""
@@ -71,9 +64,10 @@ def to_example(row: Mapping[str, Any], where: str) -> Example:
     _require_fields(fields, row, where)
     for name in ("question", "response"):
         _require_text(fields[name], repr(name), where)
-    fields["documents"] = _documents(fields["documents"], where)
+    fields["documents"] = tuple(documents_in(fields["documents"], where)[0])
     if "reference" in fields:
         _require_text(fields["reference"], "'reference'", where)
+    check_texts(fields, where)
     for name in ("documents_sentences", "response_sentences"):
         if name in fields:
             fields[name] = _given_sentences(fields[name], name, where)
@@ -101,8 +95,6 @@ def _require_fields(fields: Mapping[str, Any], row: Mapping[str, Any], where: st
     if not missing:
         return
     columns = [str(name) for name in row if name not in _FIELDS]
-    near = {name: difflib.get_close_matches(name, columns, n=1, cutoff=0.7) for name in missing}
-    hints = [f"perhaps {found[0]!r} is {name!r}" for name, found in near.items() if found]
     if row.keys() >= _RECORD:
         raise BadRow(
             f"{where}: a {row['kind']!s:.40} record, not a row: 'labeler metrics' measures labels, "
@@ -112,8 +104,7 @@ def _require_fields(fields: Mapping[str, Any], row: Mapping[str, Any], where: st
         )
     raise BadRow(
         f"{where}: no {', '.join(map(repr, missing))}; a row needs question, documents and "
-        f"response; its other columns: {', '.join(sorted(columns)) or 'none'}"
-        f"{'; ' if hints else ''}{', '.join(hints)}",
+        f"response; its other columns: {', '.join(sorted(columns)) or 'none'}",
         reason="missing_field",
         lacks=missing,
     )
@@ -121,31 +112,7 @@ def _require_fields(fields: Mapping[str, Any], row: Mapping[str, Any], where: st
 
 def _require_text(value: object, name: str, where: str) -> None:
     if not isinstance(value, str):
-        raise _not_text(value, name, where)
-
-
-def _not_text(value: object, name: str, where: str) -> BadRow:
-    return _wrong_type(where, f"{name} must be a text, got {kind_of(value)}")
-
-
-def text_for_documents(where: str, remedy: str = SPLIT_REMEDY) -> BadRow:
-    """Return the error of a row whose documents are one text."""
-    return BadRow(
-        f"{where}: 'documents' must be a list of texts, got a text; {remedy}",
-        reason="wrong_type",
-        lacks=["documents"],
-    )
-
-
-def _documents(documents: object, where: str) -> tuple[str, ...]:
-    if isinstance(documents, str):
-        raise text_for_documents(where)
-    if not isinstance(documents, list | tuple):
-        raise _wrong_type(where, f"'documents' must be a list of texts, got {kind_of(documents)}")
-    for index, document in enumerate(documents):
-        if not isinstance(document, str):
-            raise _not_text(document, f"documents[{index}]", where)
-    return tuple(documents)
+        raise _wrong_type(where, f"{name} must be a text, got {kind_of(value)}")
 
 
 def _given_sentences(value: object, name: str, where: str) -> object:
@@ -234,17 +201,14 @@ def metadata_of(row: Mapping[str, Any], where: str) -> dict[str, Any]:
     Raises:
         BadRow: the metadata cannot be written as JSON.
     """
-    own = row.get("metadata")
-    if own is not None and not isinstance(own, dict):
-        raise _wrong_type(where, "'metadata' must be an object")
     extra = {name: value for name, value in row.items() if name not in _FIELDS}
-    return _require_json({**extra, **(own or {})}, where)
+    return _require_json(with_metadata(row.get("metadata"), extra), where)
 
 
 def _require_json(columns: dict[str, Any], where: str) -> dict[str, Any]:
     if not columns:
         return columns
-    _reject_deep_nesting(columns, where)
+    check_columns(columns, where)
     reject_surrogates({"metadata": columns}, where)
     try:
         canonical_json(columns)
@@ -252,25 +216,6 @@ def _require_json(columns: dict[str, Any], where: str) -> dict[str, Any]:
         names = ", ".join(repr(name) for name, value in columns.items() if not _is_json(value))
         raise _wrong_type(where, f"column {names} cannot be written as JSON: {error}") from error
     return columns
-
-
-def _reject_deep_nesting(value: object, where: str) -> None:
-    """Reject nesting that could exceed a JSON parser's limit, before anything recurses into it."""
-    level: list[object] = [value]
-    for _ in range(_DEEPEST):
-        level = [
-            part
-            for outer in level
-            if isinstance(outer, dict | list | tuple)
-            for part in (outer.values() if isinstance(outer, dict) else outer)
-        ]
-        if not level:
-            return
-    if any(isinstance(part, dict | list | tuple) for part in level):
-        raise _wrong_type(
-            where,
-            f"its other columns are nested more than {_DEEPEST} levels deep; flatten them",
-        )
 
 
 def _is_json(value: object) -> bool:

@@ -8,8 +8,10 @@ from functools import cache
 from typing import Any
 
 from labeler.catalog import Catalog
-from labeler.data.columns import ColumnPath, Columns, columns_of
-from labeler.data.parsing import REQUIRED
+from labeler.data.column_paths import ColumnPath
+from labeler.data.columns import Columns, columns_of
+from labeler.data.field_meanings import mappings
+from labeler.data.field_values import REQUIRED, is_native
 from labeler.errors import UsageError
 
 
@@ -32,6 +34,19 @@ class Preset:
 
 
 PRESETS: Catalog[Preset] = Catalog("preset")
+PRESETS.add(
+    "labeler",
+    Preset(
+        "labeler: its own names in any spelling",
+        {
+            "id": ("id",),
+            "question": ("question",),
+            "documents": ("documents",),
+            "response": ("response",),
+            "reference": ("reference",),
+        },
+    ),
+)
 PRESETS.add(
     "ragbench",
     Preset(
@@ -75,13 +90,9 @@ PRESETS.add(
         "LangChain: what retrieval chains return",
         {
             "question": ("input", "query", "question"),
-            "documents": (
-                "context[].page_content",
-                "context[].kwargs.page_content",
-                "source_documents[].page_content",
-                "source_documents[].kwargs.page_content",
-            ),
+            "documents": ("context[]", "source_documents[]"),
             "response": ("answer", "answer.content", "result", "result.content"),
+            "reference": ("reference", "ground_truth"),
         },
     ),
 )
@@ -91,12 +102,7 @@ PRESETS.add(
         "LlamaIndex: responses with their source nodes, and EvaluationResult",
         {
             "question": ("query",),
-            "documents": (
-                "response.source_nodes[].node.text",
-                "source_nodes[].node.text",
-                "source_nodes[].text",
-                "contexts",
-            ),
+            "documents": ("response.source_nodes[]", "source_nodes[]", "contexts"),
             "response": ("response", "response.response"),
             "reference": ("reference_answer", "reference"),
         },
@@ -109,7 +115,7 @@ PRESETS.add(
         {
             "id": ("query_id",),
             "question": ("query",),
-            "documents": ("retrieved_context[].text",),
+            "documents": ("retrieved_context[]",),
             "response": ("response",),
             "reference": ("gt_answer",),
         },
@@ -121,7 +127,7 @@ PRESETS.add(
         "Haystack: GeneratedAnswer",
         {
             "question": ("query",),
-            "documents": ("documents[].content",),
+            "documents": ("documents[]",),
             "response": ("data",),
         },
     ),
@@ -165,21 +171,20 @@ PRESETS.add(
         {
             "id": ("task_id,model_id", "task_id"),
             "question": ("question",),
-            "documents": ("contexts[].text", "documents"),
+            "documents": ("contexts[]", "documents"),
             "response": ("model_response", "predictions[0].text", "response"),
             "reference": ("targets[0].text",),
         },
         turns="input",
     ),
 )
-PRESETS.add(
-    "openai_messages",
-    Preset(
-        "OpenAI: messages of a chat, with the documents next to them",
-        {**_TURNS, "documents": ("documents", "contexts", "retrieved_contexts")},
-        turns="messages",
-    ),
-)
+_BESIDE = ("documents", "contexts", "retrieved_contexts", "context")
+for _name, _system, _column in (
+    ("openai_messages", "OpenAI: messages of a chat, with the documents next to them", "messages"),
+    ("sharegpt", "ShareGPT: conversations", "conversations"),
+    ("gemini", "Gemini: contents of a request and its answer", "contents"),
+):
+    PRESETS.add(_name, Preset(_system, {**_TURNS, "documents": _BESIDE}, turns=_column))
 
 
 def find_preset(name: str) -> Preset:
@@ -227,32 +232,46 @@ def choose_columns(
 
 
 def only_preset(row: Mapping[str, Any], where: str) -> str | None:
-    """Return the name of the only preset that fits a row; ``None`` if none fits.
+    """Return the name of the preset that fits a row; ``None`` if none fits.
+
+    Of several that read the same columns it is the one that reads the most fields. Columns of texts
+    count more than one of messages.
 
     Raises:
-        UsageError: several fit.
+        UsageError: several fit that read other columns.
     """
-    fitting = [name for name in PRESETS if _columns(name).fits(row)]
-    if len(fitting) > 1:
+    every = _fitting(row)
+    fitting = {name: used for name, used in every.items() if not PRESETS[name].turns} or every
+    if not fitting:
+        return None
+    most = max(fitting, key=lambda name: len(fitting[name]))
+    others = [name for name in fitting if _differ(fitting[name], fitting[most])]
+    if others:
+        names = [name for name in fitting if name in (most, *others)]
         raise UsageError(
-            f"{where} has the columns of {' and of '.join(fitting)}: pass "
-            f"{' or '.join(f'--preset {name}' for name in fitting)}"
+            f"{where} has the columns of {' and of '.join(names)}: pass "
+            f"{' or '.join(f'--preset {name}' for name in names)}"
         )
-    return fitting[0] if fitting else None
+    return most
 
 
-def nearest_preset(row: Mapping[str, Any]) -> str | None:
-    """Return the name of the preset that reads the most required fields of a row.
+def _fitting(row: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Return the presets that fit a row, each with the column of each field."""
+    used = {name: _columns(name).used(row) for name in PRESETS}
+    return {name: columns for name, columns in used.items() if columns.keys() >= set(REQUIRED)}
 
-    Returns:
-        ``None`` if two presets read as many, or the row has as many under the fields' own names.
-    """
-    found = {name: len(_columns(name).required(row)) for name in PRESETS}
-    own = sum(row.get(name) is not None for name in REQUIRED)
-    name = max(found, key=found.__getitem__)
-    return (
-        name if found[name] > max([own, *(n for one, n in found.items() if one != name)]) else None
-    )
+
+def _differ(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    shared = one.keys() & other.keys()
+    return any(one[field].removesuffix("[]") != other[field].removesuffix("[]") for field in shared)
+
+
+def has_fields(row: Mapping[str, Any]) -> bool:
+    """Return True if a row can be read, or its columns mean a question and a response."""
+    if is_native(row) or any(_columns(name).fits(row) for name in PRESETS):
+        return True
+    meant = mappings(row)
+    return all(row.get(name) is not None or name in meant for name in ("question", "response"))
 
 
 @cache
@@ -262,5 +281,8 @@ def _columns(name: str) -> Columns:
 
 def preset_hint(row: Mapping[str, Any]) -> str:
     """Return a hint to the only preset that fits a row; empty if none or several fit."""
-    fitting = [name for name in PRESETS if _columns(name).fits(row)]
-    return f"; pass --preset {fitting[0]}, whose columns it has" if len(fitting) == 1 else ""
+    try:
+        name = only_preset(row, "")
+    except UsageError:
+        return ""
+    return f"; pass --preset {name}, whose columns it has" if name else ""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 from types import TracebackType
 from typing import NamedTuple, Self
 
 from labeler.errors import UsageError
+from labeler.labels.signature import canonical_json
+from labeler.sentences.example import Example
 
 _CACHE = 8_000
 """Kilobytes of memory; digests beyond it are in a temporary file, about 60 bytes a row."""
@@ -22,6 +25,13 @@ class RowDigests(NamedTuple):
 
     id: bytes
     content: bytes
+
+
+def row_digests(example: Example) -> RowDigests:
+    """Return the digests of an example, whatever the order of its columns."""
+    fields = example.model_dump_json(exclude={"metadata"}).encode()
+    content = hashlib.sha256(fields + canonical_json(example.metadata)).digest()
+    return RowDigests(hashlib.sha256(example.id.encode()).digest()[:16], content[:16])
 
 
 class FirstRow(NamedTuple):
@@ -49,8 +59,8 @@ class SeenRows:
         for setting in (f"cache_size = -{_CACHE}", "journal_mode = OFF", "synchronous = OFF"):
             self._table.execute(f"PRAGMA {setting}")
         self._table.execute(
-            "CREATE TABLE seen (id BLOB PRIMARY KEY, content BLOB, file INTEGER, line) "
-            "WITHOUT ROWID"
+            "CREATE TABLE seen (id BLOB PRIMARY KEY, content BLOB, file INTEGER, line, "
+            "copies INTEGER) WITHOUT ROWID"
         )
         self._table.execute("BEGIN")
 
@@ -75,7 +85,7 @@ class SeenRows:
         number = self._files.setdefault(file, len(self._files))
         try:
             added = self._table.execute(
-                "INSERT OR IGNORE INTO seen VALUES (?, ?, ?, ?)",
+                "INSERT OR IGNORE INTO seen VALUES (?, ?, ?, ?, 1)",
                 (*digests, number, where[len(file) :]),
             )
             if added.rowcount:
@@ -90,3 +100,10 @@ class SeenRows:
             ) from error
         content, first, line = found
         return FirstRow(list(self._files)[first] + line, content == digests.content)
+
+    def next_number(self, digests: RowDigests) -> int:
+        """Return the number of the next row with the id of an earlier one, from 2."""
+        self._table.execute("UPDATE seen SET copies = copies + 1 WHERE id = ?", (digests.id,))
+        found = self._table.execute("SELECT copies FROM seen WHERE id = ?", (digests.id,))
+        number: int = found.fetchone()[0]
+        return number

@@ -1,4 +1,4 @@
-"""Input rows: read from files or Python objects, validated, and checked for repeated ids.
+"""Input rows: read from files or Python objects, validated, and named.
 
 :class:`RowFile` and :class:`RowSequence` yield one :class:`Row` per input row. A faulty row is a
 failure in its place, never an exception. File formats are in :mod:`labeler.data.formats`, column
@@ -9,17 +9,19 @@ names in :mod:`labeler.data.columns` and :mod:`labeler.data.presets`, field type
 from __future__ import annotations
 
 import contextlib
-import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from labeler.data.cells import cells, has_numbered_documents, parse_cells
+from labeler.catalog import snake_case
 from labeler.data.columns import Columns
+from labeler.data.field_values import SPLIT_REMEDY, is_native, read_values
 from labeler.data.formats import (
     Raw,
+    check_file,
     format_of,
     is_rereadable,
     json_rows,
@@ -28,18 +30,19 @@ from labeler.data.formats import (
 )
 from labeler.data.lines import Line, read_lines
 from labeler.data.parsing import (
-    REQUIRED,
     id_of,
     joined_id,
     metadata_of,
     reject_surrogates,
     to_example,
 )
-from labeler.data.repeats import RowDigests, SeenRows
+from labeler.data.repeats import RowDigests, row_digests
+from labeler.data.row_limits import memory_of
 from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure
-from labeler.labels.signature import canonical_json
+from labeler.sentences.conversation import media_of
 from labeler.sentences.example import Example
+from labeler.sentences.thoughts import without_thoughts
 
 if TYPE_CHECKING:
     from labeler.data.formats.tables import Table
@@ -58,6 +61,15 @@ class Row(NamedTuple):
     it."""
     digests: RowDigests | None = None
     """Its digests, if its line was kept."""
+    columns: Mapping[str, Any] | None = None
+    """The row as it was given, if it lacks a required field."""
+    is_named: bool = False
+    """True if the row brings its id; else it is a digest."""
+
+    @property
+    def memory(self) -> int:
+        """The bytes that the row takes while it is labeled, roughly."""
+        return memory_of(self.content) if isinstance(self.content, Example) else 0
 
 
 class KnownRow(NamedTuple):
@@ -74,6 +86,7 @@ class KnownRow(NamedTuple):
     digests: RowDigests
     label: bytes | None
     parse: Callable[[], Row]
+    memory: int = 0
 
 
 class Recalled(NamedTuple):
@@ -99,24 +112,31 @@ class RowFile:
         id_from: columns that are joined by ``/`` to the row id; by default the column ``id``.
         columns: the column of each field; by default the field's own name, or as a preset says
             that is the only one to fit.
+        keep_thinking: True to keep thoughts in responses.
 
     Attributes:
-        notices: messages for people about presets that were chosen, by preset, once rows were read.
+        names: the files, as they were given.
+        notices: messages for people about how rows were read, once they were.
 
     Raises:
         UsageError: both ``id_from`` and ``columns`` define the row id.
     """
 
     def __init__(
-        self, *paths: str | Path, id_from: Sequence[str] = (), columns: Columns | None = None
+        self,
+        *paths: str | Path,
+        id_from: Sequence[str] = (),
+        columns: Columns | None = None,
+        keep_thinking: bool = False,
     ) -> None:
         if id_from and columns and "id" in columns.named:
             raise UsageError("both --id and --map id=… name the rows: give one of the two")
         self._id_from = id_from
-        self._columns = columns
+        self._columns, self._keep_thinking = columns, keep_thinking
         self.notices: dict[str, str] = {}
+        self.names = [str(path) for path in paths]
         self._sources: list[str | list[Line]] = [
-            name if is_rereadable(name) else list(read_lines(name))
+            name if is_rereadable(name) else _read_once(name)
             for path in paths
             for name in row_files(str(path))
         ]
@@ -127,9 +147,20 @@ class RowFile:
         Raises:
             UsageError: a file cannot be read, or a column named by the user is in none of its rows.
         """
+        left_out = Counter[str]()
         for source in self._sources:
             raws = read_file(source) if isinstance(source, str) else json_rows(source)
-            yield from _RowConverter(self._columns, self._id_from, self.notices).rows(raws)
+            yield from self._converter(left_out).rows(raws)
+
+    def _converter(self, left_out: Counter[str], **options: Any) -> _RowConverter:  # noqa: ANN401
+        return _RowConverter(
+            self._columns,
+            self._id_from,
+            self.notices,
+            left_out,
+            keep_thinking=self._keep_thinking,
+            **options,
+        )
 
     @property
     def id_from(self) -> tuple[str, ...]:
@@ -139,15 +170,18 @@ class RowFile:
     @property
     def is_plain(self) -> bool:
         """True if no row depends on named columns or on the rows before it."""
-        return self._columns is None and type(self) is RowFile
+        return self._columns is None and not self._keep_thinking and type(self) is RowFile
 
     def recalled(self, recall: Recall) -> Iterator[Row | KnownRow]:
         """Yield each row; a line of JSON that is known is not parsed. Rows are plain."""
+        left_out = Counter[str]()
         for source in self._sources:
-            converter = _RowConverter(None, self._id_from, self.notices)
+            converter = self._converter(left_out)
             if isinstance(source, str) and format_of(source) != "jsonl":
                 yield from converter.rows(read_file(source))
                 continue
+            if isinstance(source, str):
+                check_file(source)
             lines = read_lines(source) if isinstance(source, str) else source
             for some in _portions(lines):
                 for line, known in zip(some, recall([one.content for one in some]), strict=True):
@@ -156,6 +190,12 @@ class RowFile:
                     else:
                         parse = partial(converter.row_of_line, line)
                         yield KnownRow(line.where, known.digests, known.label, parse)
+
+
+def _read_once(name: str) -> list[Line]:
+    lines = list(read_lines(name))
+    check_file(name, lines[0].content if lines else b"")
+    return lines
 
 
 _PORTION, _PORTION_BYTES = 64, 1 << 20
@@ -183,6 +223,7 @@ class RowPart(RowFile):
         raws: reads the rows.
         id_from: as for :class:`RowFile`.
         columns: as for :class:`RowFile`.
+        keep_thinking: as for :class:`RowFile`.
     """
 
     def __init__(
@@ -191,15 +232,14 @@ class RowPart(RowFile):
         *,
         id_from: Sequence[str] = (),
         columns: Columns | None = None,
+        keep_thinking: bool = False,
     ) -> None:
-        super().__init__(id_from=id_from, columns=columns)
+        super().__init__(id_from=id_from, columns=columns, keep_thinking=keep_thinking)
         self._raws = raws
 
     def __iter__(self) -> Iterator[Row]:
         """Yield each row; a row that is no example becomes a failure in its place."""
-        converter = _RowConverter(
-            self._columns, self._id_from, self.notices, columns_required=False
-        )
+        converter = self._converter(Counter(), columns_required=False)
         yield from converter.rows(self._raws())
 
 
@@ -212,10 +252,15 @@ class RowSequence:
     """The column of each field; by default the field's own name, or as a preset says that fits."""
     notices: dict[str, str] = field(default_factory=dict)
     """As of :class:`RowFile`."""
+    keep_thinking: bool = False
+    """As for :class:`RowFile`."""
 
     def __iter__(self) -> Iterator[Row]:
         """Yield each row; a mapping that is no example becomes a failure in its place."""
-        yield from _RowConverter(self.columns, (), self.notices).rows(
+        converter = _RowConverter(
+            self.columns, (), self.notices, Counter(), keep_thinking=self.keep_thinking
+        )
+        yield from converter.rows(
             _raw(f"row {number}", row) for number, row in enumerate(self.rows, start=1)
         )
 
@@ -258,7 +303,9 @@ class _RowConverter:
     Args:
         columns: the column of each field.
         id_from: columns that make the row id.
-        notices: gets a message for each preset that is chosen.
+        notices: gets messages about how rows are read.
+        left_out: counts rows of which something is left out, in all sources.
+        keep_thinking: as for :class:`RowFile`.
         columns_required: raise if a column named by the user is in no row.
     """
 
@@ -267,11 +314,14 @@ class _RowConverter:
         columns: Columns | None,
         id_from: Sequence[str],
         notices: dict[str, str],
+        left_out: Counter[str],
         *,
+        keep_thinking: bool,
         columns_required: bool = True,
     ) -> None:
         self._columns = columns
-        self._notices = notices
+        self._notices, self._left_out = notices, left_out
+        self._keep_thinking = keep_thinking
         self._preset: Columns | None = None
         self._id_from = id_from
         self._unseen = dict(columns.expected()) if columns and columns_required else {}
@@ -284,6 +334,8 @@ class _RowConverter:
             UsageError: a column named by the user is in none of the rows.
         """
         for raw in raws:
+            if raw.notice:
+                self._notices.setdefault(raw.notice, raw.notice)
             yield self._row_of(raw)
         if self._first and self._unseen:
             path, field = next(iter(self._unseen.items()))
@@ -296,12 +348,13 @@ class _RowConverter:
     def row_of_line(self, line: Line) -> Row:
         """Return the row of a line of JSON, with the line if nothing else decides what it is."""
         (raw,) = json_rows([line])
+        noted = self._left_out.total()
         row = self._row_of(raw)
         example = row.content
-        is_native = not isinstance(raw.fields, BadRow) and _is_native(raw.fields)
-        if not is_native or not isinstance(example, Example):
-            return row
-        return Row(row.where, example, row.lacks, line.content, row_digests(example))
+        is_plain = not isinstance(raw.fields, BadRow) and is_native(raw.fields)
+        if not is_plain or not isinstance(example, Example) or self._left_out.total() > noted:
+            return row  # a notice counts what is left out, on a rerun too
+        return row._replace(line=line.content, digests=row_digests(example))
 
     def _row_of(self, raw: Raw) -> Row:
         if isinstance(raw.fields, BadRow):
@@ -310,20 +363,56 @@ class _RowConverter:
 
     def _row(self, raw: Raw, given: Mapping[str, Any]) -> Row:
         """Return an example, or a failure with the row's id and metadata if they are readable."""
-        fields: Mapping[str, Any] = given
-        marked = cells(given) if raw.text_only else given
+        fields = given
         try:
-            columns = self._columns_of(marked, raw.where)
-            if columns and isinstance(given, Mapping):
-                fields = columns.with_id(given, raw.where)
-                fields = self._renamed(columns, marked, raw.where)
+            if not isinstance(given, Mapping):
+                return Row(raw.where, to_example(given, raw.where))
+            columns = self._columns_of(given, raw.where)
             if raw.text_only:
-                fields = parse_cells(fields, raw.where)
+                given = fields = _without_blanks(given, columns)
+            if columns:
+                fields = columns.with_id(given, raw.where)
+                fields = self._renamed(columns, given, raw.where)
+            split, remedy = (columns.split, columns.remedy) if columns else (None, SPLIT_REMEDY)
+            fields = read_values(fields, raw.where, split, remedy)
+            if raw.text_only:  # an empty cell is a column that the row does not have
+                fields = {name: value for name, value in fields.items() if value is not None}
+            fields = self._shown(given, fields, columns)
             if self._id_from:
                 fields = {**fields, "id": joined_id(given, self._id_from, raw.where)}
-            return Row(raw.where, to_example(fields, raw.where))
+            is_named = fields.get("id") is not None
+            return Row(raw.where, to_example(fields, raw.where), is_named=is_named)
         except BadRow as error:
-            return Row(raw.where, _row_failure(fields, raw.where, error), error.lacks)
+            failure = _row_failure(fields, raw.where, error)
+            return Row(raw.where, failure, error.lacks, columns=given if error.lacks else None)
+
+    def _shown(
+        self, given: Mapping[str, Any], fields: dict[str, Any], columns: Columns | None
+    ) -> dict[str, Any]:
+        """Return a row without what no judge is shown, which a notice counts."""
+        messages = columns.messages(given) if columns else []
+        for name in ("history", "tool_outputs"):
+            messages += fields[name] if isinstance(fields.get(name), list | tuple) else []
+        if messages and (kinds := media_of(messages)):
+            self._note("media", f"have messages with parts that no judge is shown ({kinds[0]})")
+        response = fields.get("response")
+        if self._keep_thinking or not isinstance(response, str) or "response_sentences" in fields:
+            return fields
+        answer = without_thoughts(response)
+        if answer is response:
+            return fields
+        self._note(
+            "thinking",
+            "have thoughts in the response (<think>), which are left out; "
+            "--keep-thinking (keep_thinking=True) keeps them",
+        )
+        return {**fields, "response": answer}
+
+    def _note(self, kind: str, text: str) -> None:
+        self._left_out[kind] += 1
+        count = self._left_out[kind]
+        rows = "1 row has" if count == 1 else f"{count:,} rows have"
+        self._notices[kind] = f"{rows}{text.removeprefix('have')}"
 
     def _columns_of(self, given: object, where: str) -> Columns | None:
         """Return the columns of a row: the user's, or those of the only preset that fits.
@@ -332,11 +421,11 @@ class _RowConverter:
             UsageError: several presets fit.
         """
         own = self._columns
-        if not isinstance(given, Mapping) or (own and own.choices) or _is_native(given):
+        if not isinstance(given, Mapping) or (own and own.choices) or is_native(given):
             return own
         if self._preset and self._preset.fits(given):
             return self._preset
-        from labeler.data.presets import choose_columns, nearest_preset, only_preset  # noqa: PLC0415 - rare
+        from labeler.data.presets import choose_columns, only_preset  # noqa: PLC0415 - rare
 
         split = own.split if own else None
         if name := only_preset(given, where):
@@ -344,8 +433,6 @@ class _RowConverter:
             used = ", ".join(f"{field}={path}" for field, path in self._preset.used(given).items())
             text = f"{where} has the columns of {name}: reading by --preset {name} ({used})"
             self._notices.setdefault(name, text)
-        elif not self._preset and (name := nearest_preset(given)):
-            return choose_columns(preset=name, split=split)  # whose error names what is missing
         return self._preset or own
 
     def _renamed(self, columns: Columns, given: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -355,10 +442,11 @@ class _RowConverter:
         return columns.apply(given, where)
 
 
-def _is_native(row: Mapping[str, Any]) -> bool:
-    """Return True if a row has a column for each required field under the field's own name."""
-    missing = [name for name in REQUIRED if row.get(name) is None]
-    return not missing or (missing == ["documents"] and has_numbered_documents(row))
+def _without_blanks(row: Mapping[str, Any], columns: Columns | None) -> dict[str, Any]:
+    """Return a row of texts with null for empty cells; a question or response may be empty."""
+    kept = {"question", "response"} | (columns.text_columns() if columns else set())
+    blank = {name for name, cell in row.items() if cell == "" and snake_case(name) not in kept}
+    return {name: None if name in blank else cell for name, cell in row.items()}
 
 
 def _row_failure(fields: Mapping[str, Any], where: str, error: BadRow) -> LabelFailure:
@@ -372,40 +460,3 @@ def _row_failure(fields: Mapping[str, Any], where: str, error: BadRow) -> LabelF
 
 def _failure(name: str, error: BadRow, metadata: dict[str, Any] | None = None) -> LabelFailure:
     return LabelFailure(id=name, reason=error.reason, message=str(error), metadata=metadata or {})
-
-
-RowT = TypeVar("RowT", bound=Row | KnownRow)
-
-
-def distinct(rows: Iterable[RowT]) -> Iterator[RowT]:
-    """Yield each row once; skip a row that repeats an earlier one in every field.
-
-    Raises:
-        UsageError: two rows have the same id and different content.
-    """
-    with SeenRows() as seen:
-        for row in rows:
-            digests = _digests_of(row)
-            first = None if digests is None else seen.add(row.where, digests)
-            if first is None:
-                yield row
-            elif not first.is_same:
-                parsed = row.parse() if isinstance(row, KnownRow) else row
-                raise UsageError(
-                    f"{row.where}: id {parsed.content.id!r} stands already at {first.where} with "
-                    "other content; ids name records: give each row its own, or name rows by "
-                    "several columns (--id)"
-                )
-
-
-def _digests_of(row: Row | KnownRow) -> RowDigests | None:
-    if row.digests or isinstance(row, KnownRow):
-        return row.digests
-    return row_digests(row.content) if isinstance(row.content, Example) else None
-
-
-def row_digests(example: Example) -> RowDigests:
-    """Return the digests of an example, whatever the order of its columns."""
-    fields = example.model_dump_json(exclude={"metadata"}).encode()
-    content = hashlib.sha256(fields + canonical_json(example.metadata)).digest()
-    return RowDigests(hashlib.sha256(example.id.encode()).digest()[:16], content[:16])

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from labeler.errors import BadRow
-from labeler.sentences.conversation import Message, read_message
+from labeler.sentences.conversation import Message, read_messages
 
-Turns = Sequence[Mapping[str, Any]]
+Turns = Sequence[object]
 
 
 def fields_of_turns(turns: Turns, field: str, where: str, *, answered: bool) -> dict[str, Any]:
@@ -29,50 +29,63 @@ def fields_of_turns(turns: Turns, field: str, where: str, *, answered: bool) -> 
     Raises:
         BadRow: a message has another form, or none is a question.
     """
-    read = [read_message(turn, f"{field}[{n}]", where) for n, turn in enumerate(turns)]
-    fields: dict[str, Any] = {}
-    answer = len(turns) if answered else _last("assistant", read)
+    found = [
+        (turn, message)
+        for place, turn in enumerate(turns)
+        for message in read_messages(turn, f"{field}[{place}]", where)
+    ]
+    read = [message for _, message in found]
+    answer = len(read) if answered else _last(read, "assistant")
     if answer is None:
         raise BadRow(
             f"{where}: {field!r} has no turn of the assistant, which is the response",
             reason="missing_field",
             lacks=["response"],
         )
-    question = _last("user", read[:answer])
+    question = _last(read[:answer], "user", asks=True)
+    question = _last(read[:answer], "user") if question is None else question
     if question is None:
         raise BadRow(
-            f"{where}: {field!r} has no turn of the user before the response, which is the "
-            "question",
+            f"{where}: {field!r} has no turn of the user with a text before the response, which is "
+            "the question",
             reason="missing_field",
             lacks=["question"],
         )
-    fields["question"] = _text(read[question])
-    tools = [turn for turn, one in zip(turns, read, strict=True) if one and one.role == "tool"]
+    fields: dict[str, Any] = {"question": read[question].text}
+    tools = [_fields(one) for one in read if one.role == "tool"]
     if not answered:
-        fields["response"] = _text(read[answer])
-        called = turns[answer].get("tools_called")
+        fields["response"] = read[answer].text
+        said = found[answer][0]
+        more: Mapping[str, Any] = said if isinstance(said, Mapping) else {}
+        called = more.get("tools_called")
         tools += filter(_has_output, called if isinstance(called, list | tuple) else ())
-        if turns[answer].get("retrieval_context"):
-            fields["documents"] = turns[answer]["retrieval_context"]
+        if more.get("retrieval_context"):
+            fields["documents"] = more["retrieval_context"]
     history = [
         {"role": one.role, "text": one.text}
         for place, one in enumerate(read[:answer])
-        if one and one.role != "tool" and place != question
+        if one.role != "tool" and place != question
     ]
     return {**fields, **_given(history=history, tool_outputs=tools)}
 
 
-def _last(role: str, read: Sequence[Message | None]) -> int | None:
-    places = [place for place, one in enumerate(read) if one and one.role == role]
-    return places[-1] if places else None
+def _last(read: Sequence[Message], role: str, *, asks: bool = False) -> int | None:
+    """Return the place of the last turn of a role; with ``asks``, not next to tool results."""
+    fitting = [
+        place
+        for place, one in enumerate(read)
+        if one.role == role and not (asks and one.is_beside_results)
+    ]
+    return fitting[-1] if fitting else None
 
 
 def _has_output(call: object) -> bool:
     return isinstance(call, Mapping) and call.get("output") is not None
 
 
-def _text(message: Message | None) -> str:
-    return message.text if message else ""
+def _fields(message: Message) -> dict[str, Any]:
+    named = {"name": message.name} if message.name else {}
+    return {**named, "text": message.text}
 
 
 def _given(**lists: Sequence[object]) -> dict[str, Any]:

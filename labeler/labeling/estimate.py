@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
 
-from labeler.data.rows import Row, Rows, distinct
+from labeler.data.row_ids import identified
+from labeler.data.rows import Row, Rows
 from labeler.errors import BadRow, StoreError, UsageError
 from labeler.judges.judge import JudgeSpec
 from labeler.judges.openai.request import request_parts
@@ -71,8 +72,6 @@ class RowCounts:
     """Rows and judgments by what a run would do with them."""
 
     read: int
-    repeated: int
-    """Rows that repeat an earlier one in every field."""
     unusable: Mapping[str, int]
     """Rows that cannot be labeled, by reason."""
     shared: int
@@ -166,17 +165,16 @@ def estimate(
 
     Raises:
         StoreError: labels cannot be read.
-        UsageError: the rows cannot be read, or two share an id and differ.
+        UsageError: the rows cannot be read.
     """
     model = how.judge.spec.model
     choose_mode(how.judge, first_tasks(how, rows), store, lambda key: store.get(key) is not None)
     past = _past(store, how)
     tally = _Tally(how, counter or counter_for(model), price, options.max_output_tokens, past)
-    read = _Counted(rows)
-    for row in distinct(read):
+    for row in identified(rows):
         tally.rows += 1
         _sort_in(row, how, store, tally, retry_failed=options.retry_failed)
-    return tally.result(read.count, options)
+    return tally.result(options)
 
 
 def _sort_in(
@@ -225,19 +223,6 @@ def _sort_task(
         tally.failed += 1
     else:
         tally.ask(request)
-
-
-class _Counted:
-    """Rows that count themselves."""
-
-    def __init__(self, rows: Iterable[Row]) -> None:
-        self.count = 0
-        self._rows = rows
-
-    def __iter__(self) -> Iterator[Row]:
-        for row in self._rows:
-            self.count += 1
-            yield row
 
 
 @dataclass(frozen=True)
@@ -384,11 +369,10 @@ class _Tally:
             )
         return self._kinds[name]
 
-    def counts(self, read: int) -> RowCounts:
+    def counts(self) -> RowCounts:
         """Return the counts of rows and judgments."""
         return RowCounts(
-            read=read,
-            repeated=read - self.rows,
+            read=self.rows,
             unusable=dict(self.unusable),
             shared=self.shared,
             stored=self.stored,
@@ -396,7 +380,7 @@ class _Tally:
             asked=self.asked,
         )
 
-    def result(self, read: int, options: EstimateOptions) -> Estimate:
+    def result(self, options: EstimateOptions) -> Estimate:
         """Return the estimate."""
         costs = [bill.cost() for bill in self._bills]
         latency = self._past.seconds if options.latency is None else options.latency
@@ -404,7 +388,7 @@ class _Tally:
         return Estimate(
             model=self._how.judge.spec.model,
             profiles={name: kind.asked for name, kind in self._kinds.items()},
-            rows=self.counts(read),
+            rows=self.counts(),
             document_sentences=self._document_sentences,
             response_sentences=self._response_sentences,
             prompt=PromptTokens(

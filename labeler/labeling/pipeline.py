@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from labeler.labeling.recalling import Recalling
     from labeler.labeling.retrievals import Retrievals
 
-_TOGETHER, _LARGE = 32, 1 << 18
-"""Rows that are split together, and characters of their documents, at most."""
+_TOGETHER, _LARGE = 32, 1 << 21
+"""Rows that are split together, and bytes of memory that they take, at most."""
 _FIRST = 8
 """Rows that are split before the first request: as many as are asked before the first label."""
 
@@ -61,7 +61,7 @@ def run_tasks(
         FatalJudgeError: no record can be labeled; earlier labels are stored.
         RunPaused: the server asks to wait longer than the limits allow.
         StoreError: labels cannot be read or saved.
-        UsageError: the rows cannot be read, two share an id and differ (nothing was sent), or
+        UsageError: the rows cannot be read (nothing was sent), or
             they changed during the run.
     """
     for factory in factories:
@@ -71,18 +71,18 @@ def run_tasks(
     recalling = _recalling(run, rows, factories, as_lines=as_lines)
     total = run.count(recalling.first_pass if recalling else rows, needs_of(factories))
     if run.listener:
-        run.listener.on_start(total.distinct * len(factories), total.repeated)
+        run.listener.on_start(total * len(factories))
     retrievals = None
     if any(getattr(factory, "relevance", None) for factory in factories):
         from labeler.labeling.retrievals import Retrievals  # noqa: PLC0415 - for blind relevance
 
         retrievals = Retrievals(run)
         if judges_retrievals:
-            retrievals.judge(rows, factories, total.distinct)
+            retrievals.judge(rows, factories, total)
     yield from submit_rows(
         run,
         recalling.labeled if recalling else rows,
-        total.distinct,
+        total,
         factories,
         retrievals=retrievals,
         recalling=recalling,
@@ -127,7 +127,7 @@ def submit_rows(
     Args:
         run: the run.
         rows: rows.
-        expected: distinct rows of the first pass.
+        expected: rows of the first pass.
         factories: build the tasks of each row.
         retrievals: the retrieval labels that labels rest on, judged before.
         recalling: returns the labels of known rows, and remembers those of others.
@@ -146,7 +146,7 @@ def _portions(rows: Iterable[Row | KnownRow]) -> Iterator[list[Row | KnownRow]]:
     try:
         for row in rows:
             some.append(row)
-            size += _characters(row)
+            size += row.memory
             if len(some) >= most or size >= _LARGE:
                 yield some
                 some, size, most = [], 0, _TOGETHER
@@ -154,12 +154,6 @@ def _portions(rows: Iterable[Row | KnownRow]) -> Iterator[list[Row | KnownRow]]:
         yield some
         raise
     yield some
-
-
-def _characters(row: Row | KnownRow) -> int:
-    """Return the length of a row's documents; 0 if they are not read."""
-    example = row.content if isinstance(row, Row) else None
-    return sum(map(len, example.documents)) if isinstance(example, Example) else 0
 
 
 @dataclass

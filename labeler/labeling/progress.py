@@ -83,9 +83,9 @@ class Progress(RunCounts):
             self.bar.draw(self)
             self.bar.stop()
 
-    def on_start(self, outcomes: int, repeated: int) -> None:
+    def on_start(self, outcomes: int) -> None:
         """Draw the bar."""
-        super().on_start(outcomes, repeated)
+        super().on_start(outcomes)
         if self.bar:
             self.bar.start()
             self.bar.draw(self)

@@ -37,7 +37,7 @@ class Retrievals:
         Args:
             rows: rows, of which several lots may be given one after the other.
             factories: build the tasks of each row; those with a response are skipped.
-            expected: distinct rows of the first pass.
+            expected: rows of the first pass.
 
         Raises:
             FatalJudgeError: no retrieval can be judged; earlier ones are stored.

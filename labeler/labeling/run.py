@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
-from labeler.data.first_pass import RowCounts, count_rows
+from labeler.data.first_pass import count_rows
 from labeler.data.label_files import LabelLine, record_of
-from labeler.data.rows import RecalledRows, Rows, RowT, distinct
+from labeler.data.row_ids import RowT, identified
+from labeler.data.rows import RecalledRows, Rows
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.judge import Judge, ModeRejected
 from labeler.judges.task import Task
@@ -33,6 +34,8 @@ GRACE_SECONDS = 60.0
 _SHOWN_FAILURES = 3
 _BUFFERED = 64
 """Tasks in the reorder buffer for each request in flight: a slow answer delays few others."""
+_HEAVIEST, _HEAVY = 96 << 20, 512 << 10
+"""Bytes of rows in the reorder buffer at most; or so many for each request in flight, if more."""
 
 T = TypeVar("T")
 
@@ -40,12 +43,11 @@ T = TypeVar("T")
 class RunListener(Protocol):
     """Receives the events of a run, such as a progress bar."""
 
-    def on_start(self, outcomes: int, repeated: int) -> None:
+    def on_start(self, outcomes: int) -> None:
         """Called before any spend.
 
         Args:
             outcomes: number of outcomes to come.
-            repeated: rows that repeat an earlier row and are left out.
         """
 
     def on_result(self, outcome: AnyOutcome, origin: Origin) -> None:
@@ -102,11 +104,11 @@ class RunCounts:
         """Rows with an outcome."""
         return self.origins.total() + self.failed
 
-    def on_start(self, outcomes: int, repeated: int) -> None:
+    def on_start(self, outcomes: int) -> None:
         """Set the number of outcomes."""
         self.total = outcomes
         if self.forward:
-            self.forward.on_start(outcomes, repeated)
+            self.forward.on_start(outcomes)
 
     def on_result(self, outcome: AnyOutcome | LabelLine, origin: Origin) -> None:
         """Count an outcome."""
@@ -249,7 +251,7 @@ class Run:
     def __enter__(self) -> Self:
         return self
 
-    def count(self, rows: Rows | RecalledRows, needed: Collection[str]) -> RowCounts:
+    def count(self, rows: Rows | RecalledRows, needed: Collection[str]) -> int:
         """Count the rows before any spend, and report how they are read.
 
         Raises:
@@ -372,30 +374,34 @@ class Run:
         """Submit rows some way ahead of the outcomes, which come in the order of submission.
 
         Args:
-            rows: rows; repeated ones are left out.
+            rows: rows, which get ids of their own.
             submit: submits the tasks of a row.
-            expected: distinct rows of the first pass.
+            expected: rows of the first pass.
             width: tasks behind each pending outcome.
-            ahead: prepares distinct rows before they are submitted.
+            ahead: prepares rows before they are submitted.
 
         Raises:
             UsageError: the rows changed since the first pass.
         """
-        read = 0
+        read = held = 0
         most = self.most_ahead(width)
-        buffer: deque[Pending] = deque()
+        heaviest = max(_HEAVIEST, _HEAVY * self._first.concurrency)
+        buffer: deque[tuple[Pending, int]] = deque()
         try:
-            for row in ahead(distinct(rows)):
+            for row in ahead(identified(rows)):
                 read += 1
-                buffer.extend(submit(row))
-                while buffer and (buffer[0].succeeded or len(buffer) >= most):
-                    yield buffer.popleft().settle()
+                for pending in submit(row):
+                    buffer.append((pending, row.memory))
+                    held += row.memory
+                while buffer and (buffer[0][0].succeeded or len(buffer) >= most or held > heaviest):
+                    held -= buffer[0][1]
+                    yield buffer.popleft()[0].settle()
             while buffer:
-                yield buffer.popleft().settle()
+                yield buffer.popleft()[0].settle()
         except FatalJudgeError:
             # Earlier outcomes are paid for and passed on, whichever worker noticed the error first.
-            while buffer and buffer[0].succeeded:
-                yield buffer.popleft().settle()
+            while buffer and buffer[0][0].succeeded:
+                yield buffer.popleft()[0].settle()
             raise
         require_unchanged(read, expected)
 

@@ -87,7 +87,7 @@ def score_rows(run: Run, rows: Rows, plans: Sequence[Plan]) -> Generator[ScoreOu
         RunPaused: the server asks to wait longer than the limits allow.
         StoreError: the store cannot be read or written.
         UsageError: there is no plan, two have one judge, one cannot keep to the budget, the rows
-            cannot be read, two share an id and differ, or a judge gives labels alone.
+            cannot be read, or a judge gives labels alone.
     """
     for plan in plans:
         run.traffic_for(plan.judge)  # closed at the end, even if it is never asked
@@ -97,14 +97,12 @@ def score_rows(run: Run, rows: Rows, plans: Sequence[Plan]) -> Generator[ScoreOu
     total = run.count(rows, needs_of(one for plan in plans for one in plan.factories()))
     ready = [_with_steps(plan, run) for plan in plans]
     if run.listener:
-        outcomes = sum(total.distinct * len(plan.factories()) for plan in ready)
-        run.listener.on_start(outcomes, total.repeated)
+        outcomes = sum(total * len(plan.factories()) for plan in ready)
+        run.listener.on_start(outcomes)
     for number, plan in enumerate(ready, start=1):
         if len(plans) > 1:
             run.notice(f"judge {number} of {len(plans)}: {plan.judge.spec}")
-        for outcome in submit_rows(
-            run, rows, total.distinct, plan.factories(), with_unreadable=number == 1
-        ):
+        for outcome in submit_rows(run, rows, total, plan.factories(), with_unreadable=number == 1):
             if isinstance(outcome, ScoreRecord | LabelFailure):  # as scores are
                 yield outcome
 

@@ -70,14 +70,14 @@ def vote_rows(
     require_bounds([voter.judge for voter in voters], run.limits)
     total = run.count(rows, needs_of(voters))
     if run.listener:
-        run.listener.on_start(total.distinct, total.repeated)
+        run.listener.on_start(total)
     for number, voter in enumerate(voters, start=1):
         if len(voters) > 1:
             run.notice(f"vote {number} of {len(voters)}: {voter.judge.spec}")
     retrievals = Retrievals(run)
-    retrievals.judge(rows, voters, total.distinct)
+    retrievals.judge(rows, voters, total)
     submit = Poll(run, voters, votes, retrievals).submit
-    for outcome, *_ in run.in_order(rows, submit, expected=total.distinct, width=len(voters)):
+    for outcome, *_ in run.in_order(rows, submit, expected=total, width=len(voters)):
         if run.listener:
             run.listener.on_result(outcome, "judge")
         if isinstance(outcome, LabelRecord | LabelFailure):  # as majorities are

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -33,23 +34,94 @@ def test_rows_that_all_lack_a_field_stop_python() -> None:
     judge = CountingJudge(agreeable)
     with pytest.raises(BadRows) as caught:
         labeler.label(others(20, documents="passages"), judge=judge, store=labeler.MemoryStore())
-    for part in ("none of 20 rows has 'documents'", "passages", "columns={'documents': 'COLUMN'}"):
+    for part in (
+        "none of 20 rows has 'documents'",
+        "--map documents=passages",
+        "columns={'documents': '",
+    ):
         assert part in str(caught.value)
     assert not judge.asked
+
+
+MEANT: dict[str, dict[str, Any]] = {
+    "--map documents=context --map response=answer --map reference=ground_truth": {
+        "question": "Q?",
+        "context": ["D is E."],
+        "answer": "D is E.",
+        "ground_truth": "Z.",
+        "answer_relevancy": 0.5,
+        "context_precision": 1.0,
+    },
+    "--map documents=context, --map response=answer": {
+        "question": "Q?",
+        "context": "D is E.",
+        "answer": "D is E.",
+    },
+    "--map question=prompt --map documents=passages --map response=completion "
+    "--map reference=gold": {
+        "prompt": "Q?",
+        "passages": ["D is E."],
+        "completion": "D is E.",
+        "gold": "Z.",
+        "completion_tokens": 7,
+    },
+    "--map question=Frage --map documents=Kontext --map response=Antwort "
+    "--map 'reference=Erwartete Antwort'": {
+        "Frage": "Q?",
+        "Kontext": ["D is E."],
+        "Antwort": "D is E.",
+        "Erwartete Antwort": "Z.",
+    },
+    "--map 'question=问题' --map 'documents=上下文' --map 'response=回答'": {
+        "问题": "Q?",
+        "上下文": ["D is E."],
+        "回答": "D is E.",
+    },
+    "--map question=inputs.question --map documents=outputs.documents "
+    "--map response=outputs.answer --map reference=reference_outputs.answer": {
+        "inputs": {"question": "Q?"},
+        "outputs": {"answer": "D is E.", "documents": ["D is E."]},
+        "reference_outputs": {"answer": "Z."},
+    },
+    "--map question=qestion": {"qestion": "Q?", "documents": ["D is E."], "response": "D is E."},
+    "--map question=q --map documents=ctxs --map response=prediction --map reference=answers": {
+        "q": "Q?",
+        "ctxs": [{"title": "T", "text": "D is E."}],
+        "prediction": "D is E.",
+        "answers": ["Z.", "Zed."],
+    },
+}
+
+
+@pytest.mark.parametrize("options", MEANT)
+def test_rows_that_fail_alike_are_mended_by_one_command(
+    options: str, tmp_path: Path, labeler_command: Command
+) -> None:
+    """The message has all mappings, by the meaning of names, and they work as they are named."""
+    row, path = MEANT[options], tmp_path / "rows.jsonl"
+    part = dict(list(row.items())[:2])
+    path.write_text(json.dumps(part) + "\n" + json.dumps(row) + "\n")
+    command = ("label", path, "--judge", "embedded", "-o", tmp_path / "labels.jsonl")
+    code, _, err = labeler_command(*command)
+    assert code == 2
+    assert f"Pass {options} (in Python" in err
+    path.write_text(json.dumps(row) + "\n")
+    code, _, err = labeler_command(*command, *shlex.split(options))
+    assert code == 0, err
 
 
 def test_the_command_stops_before_it_touches_the_output(
     tmp_path: Path, labeler_command: Command
 ) -> None:
-    """Exit code 2, the older labels stay, and the columns of the nearest preset are named."""
+    """Exit code 2, the older labels stay, and all columns are named."""
     rows, labels = tmp_path / "rows.jsonl", tmp_path / "labels.jsonl"
     lines = others(3, question="user_input", documents="passages")
     rows.write_text("".join(json.dumps(row) + "\n" for row in lines) + "no JSON\n")
     labels.write_text("good\n")
     code, _, err = labeler_command("label", rows, "--judge", "embedded", "-o", labels)
     assert (code, labels.read_text()) == (2, "good\n")
-    assert "none of 3 rows has 'documents'" in err
-    assert "'retrieved_contexts' or 'contexts'" in err
+    assert "none of 3 rows has 'question' (nor 'documents')" in err
+    assert "--map question=user_input --map documents=passages" in err
 
 
 def test_documents_in_one_text_stop_the_run_with_the_separator(tmp_path: Path) -> None:
@@ -92,7 +164,7 @@ def test_a_part_of_the_rows_may_lack_what_other_parts_have(tmp_path: Path) -> No
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps({"id": "1"}) + "\n")
     part = RowPart(lambda: read_file(str(path)))
-    assert count_rows(part).distinct == 1
+    assert count_rows(part) == 1
     with pytest.raises(BadRows):
         count_rows(RowFile(path))
 

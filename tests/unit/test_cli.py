@@ -211,16 +211,17 @@ def test_some_rows_failed(labeler_command: Command, tmp_path: Path) -> None:
     assert "rows.jsonl:2: not JSON" in err
 
 
-def test_clashing_ids_stop_before_any_spend(labeler_command: Command, tmp_path: Path) -> None:
-    """Exit code 2, both lines named, no store made."""
+def test_a_clashing_id_is_the_failure_of_its_row(labeler_command: Command, tmp_path: Path) -> None:
+    """Exit code 1, both lines named; the first row is labeled."""
     first = json.loads(EXAMPLES.read_text().splitlines()[0])
     rows = tmp_path / "rows.jsonl"
     rows.write_text(f"{json.dumps(first)}\n{json.dumps({**first, 'response': 'Other.'})}\n")
     code, out, err = labeler_command("label", rows, "-o", "labels.jsonl")
-    assert (code, out) == (2, "")
-    assert "rows.jsonl:2" in err
-    assert "rows.jsonl:1" in err
-    assert not (tmp_path / "labels.jsonl").exists()
+    assert (code, out) == (1, "")
+    assert "rows.jsonl:2: id" in err
+    assert "rows.jsonl:1 with other content" in err
+    kinds = [row["kind"] for row in json_lines((tmp_path / "labels.jsonl").read_text())]
+    assert kinds == ["label", "failure"]
 
 
 @pytest.mark.parametrize(
@@ -312,15 +313,17 @@ def test_the_embedded_judge_is_not_explained_to_who_chose_it(labeler_command: Co
 
 
 @pytest.mark.parametrize(
-    ("times", "says"), [(2, "1 row repeats an earlier one"), (3, "2 rows repeat an earlier one")]
+    ("name", "content"),
+    [("a.jsonl", ""), ("a.jsonl", "\n \n"), ("a.json", "[]"), ("a.csv", "question,response\n")],
 )
-def test_rows_that_repeat_are_counted(
-    labeler_command: Command, tmp_path: Path, times: int, says: str
+def test_a_file_without_rows_is_wrong_use(
+    labeler_command: Command, tmp_path: Path, name: str, content: str
 ) -> None:
-    """In words that fit their number."""
-    (tmp_path / "rows.jsonl").write_text(EXAMPLES.read_text().splitlines(keepends=True)[0] * times)
-    _, _, err = labeler_command("label", "rows.jsonl", "-o", "x.jsonl")
-    assert f"{says} in every field" in err
+    """Blank lines and a header are none; the output stays as it was."""
+    (tmp_path / name).write_text(content)
+    code, _, err = labeler_command("label", name, "--judge", "embedded", "-o", "x.jsonl")
+    assert (code, f"{name} holds no rows" in err) == (2, True)
+    assert not (tmp_path / "x.jsonl").exists()
 
 
 def test_a_key_in_the_environment_chooses_the_model(

@@ -130,7 +130,7 @@ def failure(request: Task) -> LabelFailure:
 
 
 def test_every_row_is_accounted_for() -> None:
-    """Read, repeated, unusable, alike, stored, failed and to be asked."""
+    """Read, unusable, alike, stored, failed and to be asked."""
     store = MemoryStore()
     store.put(label(asked(row(1)))).result()
     store.put_failure(failure(asked(row(2)))).result()
@@ -138,13 +138,13 @@ def test_every_row_is_accounted_for() -> None:
         row(1),
         row(2),
         row(3),
-        row(3),  # repeats
-        row(3, id="other"),  # alike
+        row(3),  # alike
+        row(3, id="other"),
         row(4, response=" "),
         row(5, documents=7),
     ]
     counts = reckon(rows, store).rows
-    assert (counts.read, counts.repeated, counts.shared) == (7, 1, 1)
+    assert (counts.read, counts.shared) == (7, 2)
     assert counts.unusable == {"empty_response": 1, "wrong_type": 1}
     assert (counts.stored, counts.failed, counts.asked) == (1, 1, 1)
 
@@ -165,10 +165,10 @@ def test_another_model_has_stored_nothing() -> None:
     assert reckon([row(1)], store, how=other).rows.stored == 0
 
 
-def test_two_rows_of_one_id_are_refused_as_in_a_run() -> None:
-    """Better before the money is spent than after."""
-    with pytest.raises(UsageError, match="id 'row-1' stands already"):
-        reckon([row(1), row(1, response="Another.")])
+def test_two_rows_of_one_id_are_counted_as_in_a_run() -> None:
+    """The second one fails, and costs nothing."""
+    counts = reckon([row(1), row(1, response="Another.")]).rows
+    assert (counts.asked, counts.unusable) == (1, {"id_conflict": 1})
 
 
 def test_tokens_and_sentences_are_of_what_would_be_asked() -> None:
@@ -592,11 +592,3 @@ def test_the_table_escapes_what_strangers_wrote(command: Command, tmp_path: Path
     _, out, _ = command(rows, "--model", "gpt-3.5-turbo")
     assert "context_length 1" in out
     assert "\x1b" not in out
-
-
-def test_rows_that_contradict_each_other_are_refused(command: Command, tmp_path: Path) -> None:
-    """With the exit code of wrong use."""
-    rows = rows_file(tmp_path, row(1), row(1, response="Another."))
-    code, out, err = command(rows, "--model", "m")
-    assert (code, out) == (2, "")
-    assert "stands already" in err

@@ -11,10 +11,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import labeler
-from labeler.data import lines
+from labeler.data import lines, row_limits
 from labeler.data.formats import csv_files, json_files
 from labeler.data.label_files import read_outcomes
 from labeler.data.rows import Row, RowFile, RowSequence
@@ -198,25 +200,6 @@ def test_an_equal_text_has_the_same_sentences_again() -> None:
     assert key_example(example, own).document_keys() == ["0a", "0b", "1a", "1b"]
 
 
-def test_rows_that_repeat_are_split_no_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only distinct rows are prepared ahead: files may hold each row many times."""
-    general, found = SPLITTERS["general"], list[str]()
-    long = "word " * 5_000  # too long to keep its sentences
-
-    def split(text: str) -> list[Piece]:
-        found.append(text)
-        return general.split(text)
-
-    def splits(repeats: int) -> int:
-        found.clear()
-        given = [{**GOOD, "id": "1", "documents": [long]}] * repeats
-        labeler.label(given, judge="embedded", store=MemoryStore(), splitter="general")
-        return found.count(long)
-
-    monkeypatch.setitem(SPLITTERS._entries, "general", Splitter("general", 1, split))
-    assert splits(30) == splits(60)  # the first rows are looked up before the run
-
-
 def test_rows_before_one_that_cannot_be_read_are_submitted() -> None:
     """A disk may fail in the middle of the second pass."""
 
@@ -245,3 +228,34 @@ def test_a_splitter_that_fails_fails_its_row_alone(monkeypatch: pytest.MonkeyPat
     failed = [one for one in outcomes if isinstance(one, LabelFailure)]
     assert [(one.id, one.reason) for one in failed] == [("2", "splitter")]
     assert "general/1 failed on a text of 4 characters: TimeoutError" in failed[0].message
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"documents": ["d."] * 11}, "11 documents; a row has at most 10"),
+        ({"documents": ["d" * 101]}, "105 characters and"),
+        ({"response": "r." * 21}, "23 ends of sentences and lines"),
+        ({"x": "y" * 201}, "202 characters"),
+        ({"x": list(range(51))}, "52 values"),
+        ({"history": [{"role": "user", "text": "y" * 201}]}, "characters"),
+    ],
+)
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_a_row_of_very_many_parts_fails_by_name(
+    change: dict[str, Any], says: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each sentence, document and value takes hundreds of bytes; the row after it is read."""
+    limits = {"MOST_DOCUMENTS": 10, "MOST_TEXT": 100, "MOST_ENDS": 20}
+    for name, limit in {**limits, "_MOST_OTHERS": 200, "_MOST_VALUES": 50}.items():
+        monkeypatch.setattr(row_limits, name, limit)
+    path = tmp_path / f"rows.{form}"
+    lines = [{**GOOD, **change}, GOOD]
+    if form == "jsonl":
+        path.write_text("\n".join(map(json.dumps, lines)))
+    else:
+        pq.write_table(pa.Table.from_pylist(lines), path)
+    bad, good = RowFile(path)
+    assert isinstance(bad.content, LabelFailure)
+    assert (bad.content.reason, says in bad.content.message) == ("too_long", True)
+    assert isinstance(good.content, Example)

@@ -395,7 +395,6 @@ def test_the_command_notes_a_doubtful_direction(check: Command) -> None:
         ),
         (("--min", "adherence=1", "--max-failed", 1.5), "--max-failed 1.5: give a share"),
         (("--min", "adherence=1", "--max-undefined", "nan"), "--max-undefined nan: give a share"),
-        (("--min", "adherence=1", "--github"), "GITHUB_STEP_SUMMARY names no file"),
         (("--min", "adherence=1", "--junit", "no/such/file"), "cannot write no/such/file"),
     ],
 )
@@ -471,6 +470,19 @@ def test_the_summary_is_added_to_the_steps_file(
     assert code == 1
     assert text.startswith("before\n### labeler check\n\n1 of 1 gates missed\n")
     assert "| ❌ | adherence at least 0\\.5 | mean 0\\.0000 " in text
+
+
+def test_the_summary_is_printed_outside_of_actions(
+    check: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To see what it would be; next to JSON on standard error."""
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    code, out, err = check(outcomes(1, 0), "--min", "adherence=0.5", "--github")
+    assert (code, "### labeler check\n\nAll gates passed" in out) == (0, True)
+    assert "GITHUB_STEP_SUMMARY names no file" in err
+    code, out, err = check(outcomes(1, 0), "--min", "adherence=0.5", "--github", "--json")
+    assert json.loads(out)
+    assert "### labeler check" in err
 
 
 def test_a_steps_file_that_cannot_be_written_is_told(

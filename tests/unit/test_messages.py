@@ -22,14 +22,17 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     # Rows.
     "label": ("Missing argument", "--help"),
     "label nothing.jsonl --judge embedded": ("cannot read nothing.jsonl", "check the path"),
-    "label other.jsonl --judge embedded": ("none of 2 rows has 'documents'", "--map documents="),
+    "label other.jsonl --judge embedded": (
+        "none of 2 rows has 'documents'",
+        "--map response=answer",
+    ),
+    "label empty.jsonl --judge embedded": ("empty.jsonl holds no rows", "one JSON object a line"),
     f"{EMBEDDED} --preset ragaas": ("unknown preset 'ragaas'", "did you mean 'ragas'"),
     f"{EMBEDDED} --map question=quest": ("no row has 'quest'", "did you mean 'question'"),
     f"{EMBEDDED} --map quest=question": ("no field 'quest'", "did you mean 'question'"),
     "label labels.jsonl --judge embedded": ("a label record, not a row", "'labeler metrics'"),
     f"{EMBEDDED} --id nope": ("column 'nope' of the id (--id) is missing", "columns: id, domain"),
     f"{EMBEDDED} --splitter spacy": ("unknown splitter 'spacy'", "have: general"),
-    "label twice.jsonl --judge embedded": ("id 'a' stands already", "give each row its own"),
     # Where labels go.
     "label rows.jsonl --judge embedded -o rows.jsonl": ("is an input", "write to another file"),
     "label rows.jsonl --judge embedded -o out.csv": ("not .csv", "labeler metrics"),
@@ -114,10 +117,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(rows, folder / "rows.jsonl")
     labeler.label(rows, judge="embedded", progress=False).save(folder / "labels.jsonl")
     other = {"question": "q", "answer": "r", "texts": ["d"]}
-    twice = [{"id": "a", "question": q, "documents": ["d"], "response": "r"} for q in ("q", "p")]
-    for name, lines in (("other", [other] * 2), ("twice", twice)):
-        text = "".join(json.dumps(line) + "\n" for line in lines)
-        (folder / f"{name}.jsonl").write_text(text)
+    (folder / "other.jsonl").write_text((json.dumps(other) + "\n") * 2)
+    (folder / "empty.jsonl").write_text("\n")
     (folder / "bad.toml").write_text('[judge]\nmodell = "m"\n')
     return folder
 

@@ -71,15 +71,15 @@ class Watch:
     """Writes down what a listener is told."""
 
     def __init__(self) -> None:
-        self.total = self.repeated = -1
+        self.total = -1
         self.origins: list[Origin] = []
         self.notices: list[str] = []
         self.paid_for: list[str] = []
         self.finished = 0
 
-    def on_start(self, rows: int, repeated: int) -> None:
+    def on_start(self, rows: int) -> None:
         """Remember the totals."""
-        self.total, self.repeated = rows, repeated
+        self.total = rows
 
     def on_result(self, outcome: AnyOutcome, origin: Origin) -> None:
         """Remember the origin."""
@@ -517,9 +517,9 @@ def test_rows_that_change_under_way_are_noticed(tmp_path: Path) -> None:
     class Growing(Watch):
         """Adds a row once the first pass."""
 
-        def on_start(self, rows: int, repeated: int) -> None:
+        def on_start(self, rows: int) -> None:
             """Write another row."""
-            super().on_start(rows, repeated)
+            super().on_start(rows)
             with path.open("a") as file:
                 file.write(json.dumps(row(1)) + "\n")
 
@@ -641,12 +641,24 @@ def test_a_program_ends_though_a_run_was_left(tmp_path: Path, end: str) -> None:
     assert ("LookupError: mine" in done.stderr) == (end == "raise")
 
 
-def test_ids_are_checked_before_any_spend() -> None:
-    """A clash in the last row costs nothing; the judge is closed all the same."""
+def test_ids_are_checked_before_each_request() -> None:
+    """A clash in the last row costs nothing; the others are labeled."""
     judge = CountingJudge()
-    with pytest.raises(UsageError, match="stands already at row 1"):
-        labeler.label([*rows(50), row(0, response="Other.")], judge=judge, store=MemoryStore())
-    assert (judge.asked, judge.closed) == ([], 1)
+    found = labeler.label([*rows(5), row(0, response="Other.")], judge=judge, store=MemoryStore())
+    assert reasons(found) == ["label"] * 5 + ["id_conflict"]
+    assert (len(judge.asked), judge.closed) == (5, 1)
+
+
+def test_every_row_has_a_label_in_its_place_and_equal_ones_cost_one() -> None:
+    """With ids and without."""
+    judge, one = CountingJudge(), {**row(0), "latency": 3}
+    plain = {name: value for name, value in one.items() if name != "id"}
+    given = [one, plain, one, {**plain, "latency": 4}, row(1), plain]
+    found = labeler.label(given, judge=judge, store=MemoryStore())
+    assert reasons(found) == ["label"] * 6
+    assert [outcome.id == one["id"] for outcome in found] == [True, False, True, *[False] * 3]
+    assert len({outcome.id for outcome in found}) == 5
+    assert len(judge.asked) == 2
 
 
 def test_a_limit_that_is_none_makes_no_store(tmp_path: Path) -> None:
@@ -691,13 +703,12 @@ def test_no_thread_is_left_behind() -> None:
 
 
 def test_the_watcher_knows_the_total_before_the_first_call() -> None:
-    """Distinct rows only."""
+    """Repeated rows are among them."""
     watch = Watch()
     run = iter_labels(
         [*rows(3), row(0)], judge=CountingJudge(), store=MemoryStore(), listener=watch
     )
-    assert len(list(run)) == 3
-    assert (watch.total, watch.repeated) == (3, 1)
+    assert len(list(run)) == watch.total == 4
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals between threads")

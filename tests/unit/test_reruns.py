@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -13,7 +14,7 @@ import pytest
 
 import labeler
 from command import Command
-from labeler.errors import StoreError, UsageError
+from labeler.errors import StoreError
 from labeler.labeling import recalling
 from labeler.labeling.pipeline import Submission
 from labeler.store import memo as memos
@@ -177,17 +178,24 @@ def test_a_known_row_without_its_label_is_judged_again(label: Label, tmp_path: P
 
 def test_known_rows_repeat_and_conflict_as_others_do(label: Label) -> None:
     """By id and by all fields, whatever the order of the columns."""
-    label(rows(2))
+    first = label(rows(2))
     reordered = dict(reversed(row(1).items()))
-    watch = Watch()
-    assert len(label([*rows(2), reordered, row(0)], listener=watch)) == 2
-    assert watch.repeated == 2
-    label([row(9)])
-    with pytest.raises(UsageError, match=r"jsonl:3: id 'r1' stands already at .*jsonl:2 with"):
-        label([*rows(2), row(1, user=2)])
-    label([row(1, user=2)])
-    with pytest.raises(UsageError, match=r"jsonl:3: id 'r1' stands already at .*jsonl:2 with"):
-        label([*rows(2), row(1, user=2)])
+    assert label([*rows(2), reordered, row(0)]) == [*first, first[1], first[0]]
+    for _ in range(2):
+        *_, failure = label([*rows(2), row(1, user=2)])
+        assert re.search(r"jsonl:3: id 'r1' stands already at .*jsonl:2 with", failure)
+        label([row(1, user=2)])
+
+
+def test_known_rows_without_ids_are_numbered_as_others_are(label: Label) -> None:
+    """In the order of the file, whichever of them was known."""
+    plain = {name: value for name, value in row(0).items() if name != "id"}
+    given = [plain, {**plain, "latency": 1}, plain]
+    first = label(given)
+    ids = [json.loads(line)["example"]["id"] for line in first]
+    assert ids[1:] == [f"{ids[0]}-2", f"{ids[0]}-3"]
+    assert label(given) == first
+    assert [json.loads(line)["example"]["id"] for line in label(given[::-1])] == ids
 
 
 def test_deleting_rows_forgets_their_lines(

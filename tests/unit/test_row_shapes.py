@@ -15,7 +15,6 @@ from pydantic import BaseModel
 
 from command import Command
 from labeler.api import open_rows
-from labeler.data.cells import literal
 from labeler.data.formats import objects
 from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure
@@ -150,49 +149,6 @@ def test_a_response_with_its_question_is_a_row() -> None:
     assert examples([{"query": "Q?", "response": response}]) == [("Q?", ["D."], "R.")]
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("['a', \"b's\"]", ["a", "b's"]),
-        ("['a' 'b'\n 'c\\n']", ["a", "b", "c\n"]),
-        ("['\\\\ \\' \\t\\x00\\u2028\\U0001f600']", ["\\ ' \t\x00\u2028\U0001f600"]),
-        ("[{'text': 'a', 'n': -1.5e-05, 'x': None}]", [{"text": "a", "n": -1.5e-05, "x": None}]),
-        ("[]", []),
-    ],
-)
-def test_a_cell_may_hold_what_python_writes(text: str, value: object) -> None:
-    """Lists, mappings, and arrays of texts of numpy."""
-    assert literal(text) == value
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "['a' 'b', 'c']",
-        "[['a' 'b']]",
-        "['a', nan]",
-        "[b'a']",
-        "['\\d']",
-        "['a' ... 'b']",
-        "[__import__('os').getcwd()]",
-        "['a'",
-        "'a'",
-        "['a'] + ['b']",
-        "('a' 'b')",
-        "{'a': 1, 'a': 2}",
-        "['\\U00110000']",
-        "[" * 9 + "]" * 9,
-        "[" + "1," * 100_001 + "]",
-        "['" + "a" * (1 << 22) + "']",
-    ],
-    ids=lambda text: text[:24],
-)
-def test_a_cell_of_any_other_form_is_rejected(text: str) -> None:
-    """Nothing is guessed, run, or read beyond the limits."""
-    with pytest.raises(ValueError, match=r"."):
-        literal(text)
-
-
 def test_lists_that_pandas_wrote_are_read_from_csv(tmp_path: Path) -> None:
     """A comma, a semicolon or a tab separates the cells, as the first line says."""
     for separator in ",;\t":
@@ -247,11 +203,59 @@ def test_a_list_of_rows_next_to_other_lists_is_still_the_rows(value: Any, tmp_pa
     assert examples(path) == EXPECTED
 
 
+CASE = {"input": "Q?", "actualOutput": "R.", "retrievalContext": ["D."], "expectedOutput": "Z."}
+WRAPPED: dict[str, tuple[str, Any]] = {
+    "next to a text": ("results", {"timestamp": "2026", "results": ROWS, "stats": [{"n": 1}]}),
+    "versioned": ("data", {"version": "1.1", "data": ROWS}),
+    "deep": (
+        "testRunData.testCases",
+        {
+            "testRunData": {
+                "testCases": [CASE],
+                "metricsScores": [{"metric": "x", "scores": [1.0]}],
+            },
+            "hyperparameters": {"model": "m"},
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("form", WRAPPED)
+def test_the_only_list_that_fits_is_the_rows(form: str, tmp_path: Path) -> None:
+    """Whatever stands next to it; a notice says which, and names may be in camel case."""
+    place, value = WRAPPED[form]
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(value, indent=1))
+    rows = open_rows(path)
+    found = [row.content for row in rows]
+    assert all(isinstance(one, Example) for one in found), found
+    assert len(found) == (1 if form == "deep" else len(ROWS))
+    assert any(f"rows are read from {place!r}" in text for text in rows.notices.values())
+
+
+def test_rows_by_name_have_their_names_as_ids(tmp_path: Path) -> None:
+    """An object of rows; one with an empty list has none."""
+    path = tmp_path / "rows.json"
+    row = {"input": "Q?", "actual_output": "R.", "retrieval_context": ["D."]}
+    path.write_text(json.dumps({"a": row, "b": row}), encoding="utf-8")
+    assert [one.content.id for one in open_rows(path)] == ["a", "b"]
+    path.write_text('{"time": 3, "results": []}', encoding="utf-8")
+    assert not list(open_rows(path))
+
+
+def test_two_lists_of_rows_are_refused_by_name(tmp_path: Path) -> None:
+    """With a command that writes one of them."""
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps({"a": ROWS, "b": {"c": ROWS}}, indent=1))
+    with pytest.raises(UsageError, match=r"several lists of rows: a, b\.c; .* jq \.a"):
+        list(open_rows(path))
+
+
 def test_a_folder_stands_for_its_files_of_rows(tmp_path: Path) -> None:
     """By name; other files, hidden files and folders are left out."""
     (tmp_path / "b.jsonl").write_text(json.dumps(ROWS[1]))
     (tmp_path / "a.json").write_text(json.dumps([ROWS[0]]))
-    for name in ("README.md", ".hidden.jsonl"):
+    for name in ("README.md", ".hidden.jsonl", "~$rows.xlsx"):
         (tmp_path / name).write_text("no rows")
     (tmp_path / "c.jsonl").mkdir()
     assert examples(tmp_path) == EXPECTED
@@ -272,13 +276,42 @@ def test_labels_are_not_written_among_the_rows(tmp_path: Path, labeler_command: 
     assert labeler_command(*label, tmp_path / "labels.jsonl")[0] == 0
 
 
-@pytest.mark.parametrize("name", ["rows.xlsx", "ROWS.XLS", "rows.ods"])
-def test_a_spreadsheet_is_refused_with_the_remedy(name: str, tmp_path: Path) -> None:
-    """Alone and in a folder of rows."""
+@pytest.mark.parametrize("name", ["rows.xlsx", "ROWS.XLS", "rows.ods", "rows.csv"])
+def test_a_spreadsheet_is_refused_with_the_remedy(
+    name: str, tmp_path: Path, labeler_command: Command
+) -> None:
+    """Alone, in a folder of rows, and by the command; under another name too."""
     (tmp_path / name).write_bytes(b"PK\x03\x04")
     for source in (tmp_path / name, tmp_path):
         with pytest.raises(UsageError, match=f"{name} is a spreadsheet.* as CSV"):
             list(open_rows(source))
+    code, _, err = labeler_command("label", tmp_path / name, "--judge", "embedded", "-o", "x.jsonl")
+    assert (code, f"{name} is a spreadsheet" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("start", "says"),
+    [
+        (b"PAR1", "must end in .parquet"),
+        (b"%PDF-1.7", "is a PDF"),
+        ("question".encode("utf-16"), "is UTF-16"),
+        (b"\x28\xb5\x2f\xfd", "only gzip is unpacked"),
+    ],
+)
+def test_another_binary_file_is_refused_by_name(start: bytes, says: str, tmp_path: Path) -> None:
+    """And not line by line."""
+    (tmp_path / "rows.jsonl").write_bytes(start)
+    with pytest.raises(UsageError, match=says):
+        list(open_rows(tmp_path / "rows.jsonl"))
+
+
+@pytest.mark.parametrize("first", ["sep=;", '"sep=;"', "SEP=;"])
+def test_empty_lines_and_separators_of_excel_are_no_rows(first: str, tmp_path: Path) -> None:
+    """Of a CSV file; a byte order mark may stand before them."""
+    path = tmp_path / "rows.csv"
+    lines = [first, "question;documents;response", "", "Q?;['D.'];R.", ";;", "  ; ;"]
+    path.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(lines).encode())
+    assert examples(path) == [("Q?", ["D."], "R.")]
 
 
 def test_a_log_of_inspect_stands_for_its_samples(tmp_path: Path) -> None:

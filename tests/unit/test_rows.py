@@ -16,7 +16,8 @@ from labeled import claims_output, output, record, says
 from labeler.data.first_pass import count_rows
 from labeler.data.label_files import read_outcomes, to_line, write_outcomes
 from labeler.data.parsing import to_example
-from labeler.data.rows import RowFile, RowSequence, distinct
+from labeler.data.row_ids import identified
+from labeler.data.rows import RowFile, RowSequence
 from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure, Outcome
 from labeler.sentences.example import Example
@@ -55,21 +56,19 @@ def test_a_row_becomes_an_example(tmp_path: Path) -> None:
     [
         (b'{"id": "\xff"}', "not_utf8", r"rows\.jsonl:1: byte 8 \(0xff\) is not UTF-8"),
         (b'{"id": 1,}', "invalid_json", r"rows\.jsonl:1: not JSON: .*column"),
-        (b'{"x": NaN}', "invalid_json", "1: NaN is not JSON; write null for NaN and Infinity$"),
-        (b'{"x": -Infinity}', "invalid_json", "1: -Infinity is not JSON; write null"),
+        (b'{"question": NaN}', "missing_field", "no 'question'"),
         (b"[1]", "invalid_json", "1: a list, not a JSON object"),
         (b"null", "invalid_json", "1: null, not a JSON object"),
         (b'"x"', "invalid_json", "1: a text, not a JSON object"),
         (b"[" * 100_000, "invalid_json", "not JSON"),
         (b"{}", "missing_field", "no 'question'"),
-        (line(question=None, qestion="Q"), "missing_field", r"\('1'\): no 'question'.*'qestion'"),
+        (line(question=None, qestion="Q"), "missing_field", r"\('1'\): no 'question'.*: qestion"),
         (line(documents=None), "missing_field", "no 'documents'"),
         (line(question=3), "wrong_type", "'question' must be a text, got a number"),
         (line(documents="D."), "wrong_type", "'documents' must be a list of texts, got a text"),
         (line(documents=["D.", 7]), "wrong_type", r"documents\[1\] must be a text, got a number"),
         (line(id=True), "wrong_type", "'id' is a [a-z]+; it must be a text or a whole number"),
         (line(id=""), "wrong_type", "'id' is empty"),
-        (line(metadata=[]), "wrong_type", "'metadata' must be an object"),
         (
             line(documents_sentences=[[3]]),
             "wrong_type",
@@ -93,6 +92,13 @@ def test_a_bad_line_fails_alone(tmp_path: Path, content: bytes, reason: str, say
     assert "rows.jsonl:1" in bad.content.message
     assert __import__("re").search(says, bad.content.message), bad.content.message
     assert isinstance(good.content, Example)
+
+
+def test_numbers_that_json_lacks_are_null(tmp_path: Path) -> None:
+    """Python writes them where another evaluator failed."""
+    content = only(row_file(tmp_path, line(score=float("nan"), scores=[float("-inf"), 1])))
+    assert isinstance(content, Example)
+    assert content.metadata == {"score": None, "scores": [None, 1]}
 
 
 def test_a_failed_row_keeps_its_name_and_columns(tmp_path: Path) -> None:
@@ -120,7 +126,7 @@ def test_compressed_rows_are_read(tmp_path: Path) -> None:
     """A file that ends in .gz is unpacked on the way; a broken one says so."""
     path = tmp_path / "rows.jsonl.gz"
     path.write_bytes(gzip.compress(line()))
-    assert count_rows(RowFile(path)) == (1, 0)
+    assert count_rows(RowFile(path)) == 1
     path.write_bytes(gzip.compress(line())[:-9])
     with pytest.raises(UsageError, match="cannot read"):
         count_rows(RowFile(path))
@@ -130,7 +136,7 @@ def test_standard_input_is_read_once_and_kept(monkeypatch: pytest.MonkeyPatch) -
     """It can be surveyed before any spend all the same."""
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(line() + b"\n" + line(id="2"))))
     rows = RowFile("-")
-    assert count_rows(rows) == count_rows(rows) == (2, 0)
+    assert count_rows(rows) == count_rows(rows) == 2
 
 
 def test_a_pipe_is_read_once_and_kept(tmp_path: Path) -> None:
@@ -141,16 +147,7 @@ def test_a_pipe_is_read_once_and_kept(tmp_path: Path) -> None:
     writer.start()
     rows = RowFile(pipe)
     writer.join()
-    assert count_rows(rows) == count_rows(rows) == (2, 0)
-
-
-def test_a_file_named_twice_is_read_as_one(tmp_path: Path) -> None:
-    """Its second reading repeats every row."""
-    path = tmp_path / "rows.jsonl"
-    path.write_bytes(line() + b"\n" + line(id="2"))
-    rows = RowFile(path, path)
-    assert count_rows(rows) == (2, 2)
-    assert [row.content.id for row in distinct(rows)] == ["1", "2"]
+    assert count_rows(rows) == count_rows(rows) == 2
 
 
 def test_a_missing_file_is_a_clear_error(tmp_path: Path) -> None:
@@ -159,28 +156,41 @@ def test_a_missing_file_is_a_clear_error(tmp_path: Path) -> None:
         count_rows(RowFile(tmp_path / "nowhere.jsonl"))
 
 
-def test_a_repeated_row_is_labeled_once(tmp_path: Path) -> None:
-    """The same id with the same content is one record."""
-    rows = row_file(tmp_path, line(), line(id="2"), line())
-    assert [row.content.id for row in distinct(rows)] == ["1", "2"]
-
-
-def test_a_row_is_repeated_in_any_order_of_its_columns(tmp_path: Path) -> None:
-    """Columns have no order; values that differ are another content."""
+def test_a_repeated_row_keeps_its_place_and_its_id(tmp_path: Path) -> None:
+    """Columns have no order; a file named twice repeats every row."""
     one, two = {"team": "a", "run": 1}, {"run": 1, "team": "a"}
-    rows = row_file(tmp_path, line(metadata=one), line(metadata=two))
-    assert count_rows(rows) == (1, 1)
-    with pytest.raises(UsageError, match="stands already"):
-        count_rows(row_file(tmp_path, line(metadata=one), line(metadata={**two, "run": 2})))
+    rows = row_file(tmp_path, line(metadata=one), line(id="2"), line(metadata=two))
+    twice = RowFile(tmp_path / "rows.jsonl", tmp_path / "rows.jsonl")
+    assert [row.content.id for row in identified(rows)] == ["1", "2", "1"]
+    assert [row.content.id for row in identified(twice)] == ["1", "2", "1"] * 2
+    assert count_rows(twice) == 6
 
 
-def test_one_id_for_two_contents_stops_before_any_spend(tmp_path: Path) -> None:
-    """The error names both lines."""
-    rows = row_file(tmp_path, line(), b"", line(response="Other."))
-    with pytest.raises(
-        UsageError, match=r"rows\.jsonl:3: id '1' stands already at .*rows\.jsonl:1"
-    ):
-        count_rows(rows)
+def test_rows_without_ids_get_ids_of_their_own(tmp_path: Path) -> None:
+    """By content and number; columns that nobody reads change none of them."""
+    rows = [{**GOOD, "latency": n, "response": r} for n, r in enumerate("RSRR")]
+    for one in rows:
+        del one["id"]
+    file = row_file(tmp_path, *(json.dumps(one).encode() for one in rows))
+    ids = [row.content.id for row in identified(file)]
+    first, other = ids[:2]
+    assert ids == [first, other, f"{first}-2", f"{first}-3"]
+    assert first.startswith("sha256-")
+    again = [{**one, "latency": 7, "cost": 1} for one in rows]
+    for source in (rows, again):
+        assert [row.content.id for row in identified(RowSequence(source))] == ids
+    taken = [{**GOOD, "id": f"{first}-2"}, *rows]
+    assert len({row.content.id for row in identified(RowSequence(taken))}) == 5
+
+
+def test_one_id_for_two_contents_is_the_failure_of_the_second(tmp_path: Path) -> None:
+    """The failure names both lines; the rows after it are read."""
+    rows = row_file(tmp_path, line(), b"", line(response="Other."), line(id="2"))
+    first, second, third = (row.content for row in identified(rows))
+    assert isinstance(second, LabelFailure)
+    assert (second.id, second.reason) == (f"{tmp_path}/rows.jsonl:3", "id_conflict")
+    assert f"id '1' stands already at {tmp_path}/rows.jsonl:1" in second.message
+    assert (first.id, third.id) == ("1", "2")
 
 
 def test_a_row_without_an_id_is_named_by_its_content() -> None:

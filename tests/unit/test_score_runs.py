@@ -205,14 +205,14 @@ class Watch:
     """Writes down what a run says of itself."""
 
     def __init__(self) -> None:
-        self.begun: list[tuple[int, int]] = []
+        self.begun: list[int] = []
         self.told: list[str] = []
         self.notices: list[str] = []
         self.spent: list[Budget] = []
 
-    def on_start(self, rows: int, repeated: int) -> None:
+    def on_start(self, rows: int) -> None:
         """Keep the counts."""
-        self.begun.append((rows, repeated))
+        self.begun.append(rows)
 
     def on_result(self, outcome: AnyOutcome, origin: Origin) -> None:
         """Keep who it was about."""
@@ -253,13 +253,13 @@ def test_each_judge_finds_its_own_scores() -> None:
 def test_several_judges_are_one_run_to_who_watches() -> None:
     """Rows of all of them, told once, and one end."""
     watch = Watch()
-    rows = [{"id": "bad"}, *ROWS[:2], ROWS[0]]
+    rows = [{"id": "bad"}, *ROWS[:2]]
     done = list(
         api.iter_scores(
             rows, criteria=criterion(), judges=both(), store=MemoryStore(), listener=watch
         )
     )
-    assert watch.begun == [(6, 1)]
+    assert watch.begun == [6]
     assert watch.told == [f"{outcome.id} {_origin(outcome)}" for outcome in done]
     assert [outcome.kind for outcome in done] == ["failure", *["score"] * 4]
     assert watch.notices == ["judge 1 of 2: fake/a", "judge 2 of 2: fake/b"]

@@ -177,6 +177,62 @@ def test_a_trace_that_gives_no_row_is_counted_by_its_reason(
     assert counts.examples[reason] == f"{1:032x}"
 
 
+SHAPES = {
+    "Elasticsearch": {"hits": {"hits": [{"_source": {"body": "A"}}]}},
+    "Bedrock": {"retrievalResults": [{"content": {"text": "A"}}]},
+    "Azure AI Search": {"value": [{"@search.score": 1, "chunk": "A"}]},
+    "Weaviate": {"data": {"Get": {"Passage": [{"text": "A"}]}}},
+    "Vertex": {"results": [{"document": {"derivedStructData": {"snippets": [{"snippet": "A"}]}}}]},
+    "pairs": [[{"page_content": "A"}, 0.5]],
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_retrievers_of_any_known_shape_give_documents(shape: str, file: Path) -> None:
+    """See ``test_retrieved_documents`` for all of them."""
+    found = span("find", "root", "RETRIEVER", output__value=SHAPES[shape])
+    assert only(file, root(), found)["documents"] == ["A"]
+
+
+@pytest.mark.parametrize("output", [{"took": 3, "answer": 7}, {"error": "timeout"}, [{"id": 7}]])
+def test_a_retrieval_of_unknown_shape_gives_no_row(output: object, file: Path) -> None:
+    """An adherence of 0 would be a guess."""
+    found = span("find", "root", "RETRIEVER", output__value=output)
+    rows, counts = joined(write(file, root(), found))
+    assert (rows, dict(counts.unjoined)) == ([], {"documents_without_text": 1})
+
+
+@pytest.mark.parametrize("null", ["null", "None", " null\n"])
+def test_an_output_of_null_is_no_text(null: str, file: Path) -> None:
+    """Of a retriever, a tool or a root."""
+    spans = [
+        span("find", "root", "RETRIEVER", output__value=null),
+        span("clock", "root", "TOOL", output__value=null),
+    ]
+    row = only(file, root(), *spans)
+    assert (row["documents"], row.get("tool_outputs")) == ([], None)
+    rows, counts = joined(write(file, root(output__value=null), *spans))
+    assert (rows, dict(counts.unjoined)) == ([], {"no_response": 1})
+
+
+def test_tool_results_in_messages_stand_in_for_spans_of_tools(file: Path) -> None:
+    """Of the root or of the last model; images in them are counted."""
+    result = {"type": "tool_result", "content": [{"type": "text", "text": "90 m"}]}
+    image = {"type": "image", "source": {}}
+    talk = [
+        {"role": "user", "content": [{"type": "text", "text": QUESTION}, image]},
+        {"role": "assistant", "content": [{"type": "tool_use", "name": "measure"}]},
+        {"role": "user", "content": [result, {"type": "text", "text": "Be brief."}]},
+    ]
+    [row], counts = joined(write(file, root(input__value={"messages": talk})))
+    assert (row["question"], row["tool_outputs"]) == (QUESTION, [{"text": "90 m"}])
+    assert (row["metadata"]["left_out"], counts.with_media) == (["image"], 1)
+    call = span("call", "root", "LLM", input__value={"messages": talk}, output__value=ANSWER)
+    assert only(file, root(), call)["tool_outputs"] == [{"text": "90 m"}]
+    clock = span("clock", "root", "TOOL", output__value="21:10")
+    assert only(file, root(), call, clock)["tool_outputs"] == [{"name": "clock", "text": "21:10"}]
+
+
 def test_spans_that_occur_twice_count_once(tmp_path: Path) -> None:
     """Of unlike ones the last counts."""
     again = write(tmp_path / "again.jsonl", *answer(1, output__value="Yes."))

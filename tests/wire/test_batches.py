@@ -217,12 +217,12 @@ def test_a_row_that_no_file_can_hold_is_reported(tmp_path: Path) -> None:
     assert (only.batch, only.lines, len(folders(tmp_path))) == (None, 0, 1)
 
 
-def test_rows_that_share_an_id_and_differ_send_nothing(tmp_path: Path) -> None:
-    """The same refusal as online."""
+def test_a_row_that_shares_an_id_and_differs_is_not_sent(tmp_path: Path) -> None:
+    """The same failure as online; the others are handed in."""
     with Provider() as provider:
-        with pytest.raises(UsageError, match="ids name records"):
-            submit(provider, tmp_path, [*rows(1), {**rows(1)[0], "question": "Other?"}])
-        assert not provider.requests
+        done = submit(provider, tmp_path, [*rows(1), {**rows(1)[0], "question": "Other?"}])
+        assert [failure.reason for failure in done.bad] == ["id_conflict"]
+        assert done.lines == 1
 
 
 def test_a_judge_of_another_address_is_refused(tmp_path: Path) -> None:

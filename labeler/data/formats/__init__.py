@@ -7,6 +7,7 @@ in ``READERS``, and map its file suffix in ``_BY_SUFFIX``. Readers do not interp
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -30,7 +31,9 @@ class Raw(NamedTuple):
     fields: Mapping[str, Any] | BadRow
     """The value of each column, or the error if the row is unreadable."""
     text_only: bool = False
-    """True if the format has only text cells, as CSV does, so that lists are JSON in a cell."""
+    """True if the format has only text cells, as CSV does: an empty one is no value."""
+    notice: str = ""
+    """A message for people about the source."""
 
 
 Reader = Callable[[str], Iterator[Raw]]
@@ -76,7 +79,24 @@ _BY_SUFFIX = {
 }
 """Format by file suffix; every other file is JSON Lines."""
 
-_SPREADSHEETS = frozenset({".xlsx", ".xlsm", ".xls", ".ods"})
+_SPREADSHEETS = frozenset({".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".numbers"})
+_TEXT_FORMATS = frozenset({"jsonl", "json", "csv", "tsv"})
+_BINARY = {
+    b"PK\x03\x04": "a ZIP archive",
+    b"\xd0\xcf\x11\xe0": "a spreadsheet",
+    b"%PDF": "a PDF",
+    b"PAR1": "a Parquet file, whose name must end in .parquet",
+    b"ARROW1": "an Arrow file, whose name must end in .arrow",
+    b"SQLite format 3": "a database",
+    b"\x28\xb5\x2f\xfd": "compressed by zstd, and only gzip is unpacked",
+    b"BZh": "compressed by bzip2, and only gzip is unpacked",
+    b"\xfd7zXZ": "compressed by xz, and only gzip is unpacked",
+    b"\x80": "a pickle, which is never loaded",
+    b"\xff\xfe": "UTF-16, and text files are UTF-8",
+    b"\xfe\xff": "UTF-16, and text files are UTF-8",
+}
+"""Kinds of files that hold no rows, by their first bytes."""
+_LONGEST_MAGIC = max(map(len, _BINARY))
 _SAVED = ("state.json", "dataset_dict.json")
 """Files of which a folder has one if the Hugging Face library saved a data set there."""
 
@@ -105,7 +125,8 @@ def row_files(name: str) -> list[str]:
     if any((folder / saved).is_file() for saved in _SAVED):
         return [name]
     suffixes = {*_BY_SUFFIX, ".jsonl", ".ndjson", *_SPREADSHEETS}
-    found = [path for path in folder.iterdir() if path.is_file() and path.name[0] != "."]
+    hidden = (".", "~$")  # Excel's lock files begin with the latter
+    found = [one for one in folder.iterdir() if one.is_file() and not one.name.startswith(hidden)]
     return [str(path) for path in sorted(found) if _suffix(path.name) in suffixes] or [name]
 
 
@@ -118,17 +139,40 @@ def is_rereadable(name: str) -> bool:
     return name.startswith(HUB) or is_remote(name) or Path(name).is_file() or Path(name).is_dir()
 
 
+def check_file(name: str, start: bytes = b"") -> None:
+    """Reject a file that holds no rows by its name or its first bytes, such as a spreadsheet.
+
+    Args:
+        name: the file.
+        start: the first bytes of a source that cannot be read twice.
+
+    Raises:
+        UsageError: it is a spreadsheet, another binary file, or UTF-16.
+    """
+    if name.startswith(HUB):
+        return
+    suffix = _suffix(name)
+    if format_of(name) in _TEXT_FORMATS and Path(name).is_file():
+        with contextlib.suppress(OSError), Path(name).open("rb") as file:
+            start = file.read(_LONGEST_MAGIC)
+    kind = "a spreadsheet" if suffix in _SPREADSHEETS else ""
+    kind = next((one for magic, one in _BINARY.items() if start.startswith(magic)), kind)
+    if kind in {"a spreadsheet", "a ZIP archive"} and suffix in _SPREADSHEETS | {".csv", ".tsv"}:
+        raise UsageError(
+            f"{name} is a spreadsheet, which is not read: save its sheet as CSV (Excel: Save As, "
+            "CSV UTF-8) and pass that file"
+        )
+    if kind:
+        raise UsageError(f"{name} is {kind}: write the rows as JSON Lines, CSV or Parquet")
+
+
 def read_file(name: str) -> Iterator[Raw]:
     """Read the rows of a file, of a folder that holds a data set, or of a data set on the hub.
 
     Raises:
         UsageError: the source cannot be read. A fault of a single row is yielded with that row.
     """
-    if not name.startswith(HUB) and _suffix(name) in _SPREADSHEETS:
-        raise UsageError(
-            f"{name} is a spreadsheet, which is not read: save its sheet as CSV (Excel: Save As, "
-            "CSV UTF-8) and pass that file"
-        )
+    check_file(name)
     known = format_of(name)
     if known in _NEED_PYARROW:
         require_pyarrow(name)

@@ -132,21 +132,25 @@ def rows_in_pieces(batch: Any) -> Iterator[Any]:  # noqa: ANN401 - pyarrow has n
 
 _UNCOMPRESSED = -1
 """Size that a buffer states which is not compressed."""
-_OFFSET = 8
-"""Bytes of a place in a list, at most."""
+_OBJECT = 24
+"""Bytes of a value as an object, and of its place in a list, next to its own."""
 _NESTED = (pa.StructArray, pa.MapArray, pa.ListArray, pa.LargeListArray, pa.FixedSizeListArray)
 _VIEWS = (pa.ListViewArray, pa.LargeListViewArray)
 
 
 def row_bytes(batch: Any) -> int:  # noqa: ANN401 - pyarrow has no types
-    """Return the bytes of a batch's values, where each row has its own, or an upper bound."""
+    """Return the bytes of a batch's values as objects, each row with its own, or an upper bound."""
     return sum(map(_bytes, batch.columns))
 
 
 def _bytes(array: Any) -> int:  # noqa: ANN401 - pyarrow has no types
-    kind = array.type
     if isinstance(array, pa.ExtensionArray):
         return _bytes(array.storage)
+    return _OBJECT * len(array) + _value_bytes(array)
+
+
+def _value_bytes(array: Any) -> int:  # noqa: ANN401 - pyarrow has no types
+    kind = array.type
     if isinstance(array, pa.DictionaryArray) and _is_text(kind.value_type):
         lengths = pc.binary_length(array.dictionary).take(array.indices)
         return int(array.indices.nbytes) + (pc.sum(lengths).as_py() or 0)
@@ -156,7 +160,7 @@ def _bytes(array: Any) -> int:  # noqa: ANN401 - pyarrow has no types
     # Lists of a view may overlap: then they refer to more values than there are.
     apart = isinstance(array, _VIEWS) and (pc.sum(array.sizes).as_py() or 0) <= len(array.values)
     if isinstance(array, _NESTED) or apart:
-        return _OFFSET * len(array) + sum(map(_bytes, _inner(array)))
+        return sum(map(_bytes, _inner(array)))
     shares = not (_is_text(kind) or pa.types.is_primitive(kind))
     return int(array.nbytes) * (max(1, len(array)) if shares else 1)
 

@@ -1,7 +1,6 @@
 """Rows of CSV and TSV files, in which every cell is text.
 
-Lists are JSON arrays in a cell; see :func:`labeler.data.cells.parse_cells`. A column without a
-name, such as an exported index, is skipped.
+A column without a name, such as an exported index, is skipped, and so is a line of empty cells.
 """
 
 from __future__ import annotations
@@ -21,7 +20,8 @@ _LONGEST_ROW = 1 << 24
 def read_csv(name: str) -> Iterator[Raw]:
     """Read rows separated by commas; the first line names the columns.
 
-    A first line without a comma is separated by semicolons or tabs, whichever it has more of.
+    A first line without a comma is separated by semicolons or tabs, whichever it has more of. A
+    line such as ``sep=;`` before it, which Excel writes, names the separator.
 
     Raises:
         UsageError: the file cannot be read, or its first line names no columns.
@@ -32,12 +32,23 @@ def read_csv(name: str) -> Iterator[Raw]:
 def _separator(name: str) -> str:
     """Return the separator of the first line that is not blank, by its characters."""
     with file_errors(name), open_bytes(name) as file:
-        first = next((line for line in bounded_lines(file) if line.strip()), b"")
+        lines = (line.removeprefix(BOM) for line in bounded_lines(file))
+        first = next((line for line in lines if line.strip()), b"")
+    if named := _NAMED.match(first):
+        return named[1].decode()
     names = re.sub(rb'"[^"]*+"', b"", first)
     semicolons, tabs = names.count(b";"), names.count(b"\t")
     if b"," in names or not (semicolons or tabs):
         return ","
     return ";" if semicolons >= tabs else "\t"
+
+
+_NAMED = re.compile(rb'"?sep=([,;\t|])"?\s*$', re.IGNORECASE)
+
+
+def _is_separator(cells: Sequence[str]) -> bool:
+    """Return True for the line that names the separator."""
+    return cells[0].lower().startswith("sep=") and not any(cells[1:])
 
 
 def read_tsv(name: str) -> Iterator[Raw]:
@@ -62,7 +73,7 @@ def _read(name: str, delimiter: str) -> Iterator[Raw]:
                 cells = next(reader, None)
                 if cells is None:
                     return
-                if not cells:
+                if not any(map(str.strip, cells)) or (names is None and _is_separator(cells)):
                     continue
                 if names is None:
                     names = _header(cells, lines.where)

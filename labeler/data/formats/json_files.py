@@ -6,7 +6,7 @@ An array is read in pieces; one entry at a time is in memory.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
 from labeler.data.formats import Raw, read_json_lines
@@ -20,16 +20,15 @@ from labeler.data.lines import (
     parse_object,
     pieces,
 )
+from labeler.data.presets import has_fields
 from labeler.errors import BadRow, UsageError
 
 _PIECE = 1 << 20
 _OUTSIDE = re.compile(rb'["{}\[\],]')
-_LOG = frozenset({"eval", "samples"})
-"""Names in a log of inspect_ai, next to texts."""
+_DEEPEST = 4
+"""Levels of objects in which a list of rows is looked for."""
 _EVALUATIONS = frozenset({"tasks", "evaluations", "documents"})
 """Lists of a file of evaluations, such as MTRAG's."""
-_QUESTIONS = frozenset({"question", "user_input", "input", "query"})
-"""Names of a column of questions, which no list of objects has next to it."""
 _QUOTE = ord('"')
 _INSIDE = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
 """The rest of a string, up to its closing quote or to a backslash at the end of a piece."""
@@ -38,8 +37,8 @@ _INSIDE = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
 def read_json(name: str) -> Iterator[Raw]:
     """Read the rows of a JSON file: an array, an object, or JSON Lines.
 
-    An object is one row, unless it holds exactly one list of objects and no text: then these
-    objects are the rows; or unless it is a table by columns, see
+    An object is one row if it has a question and a response. Else its rows are the only list of
+    objects in it that have these, or its fields that have them, or those of a table by columns, see
     :func:`labeler.data.formats.objects.rows_of_columns`.
 
     Raises:
@@ -77,28 +76,57 @@ def _document(name: str) -> Iterator[Raw]:
         value = parse_object(Line(name, content))
     except BadRow as error:
         raise UsageError(str(error)) from error
-    for number, row in enumerate(_rows(value), start=1):
-        yield Raw(f"{name}:row {number}", row)
+    place, rows = _rows(name, value)
+    notice = f"{name}: rows are read from {place!r} ({len(rows):,})" if place else ""
+    for number, row in enumerate(rows, start=1):
+        yield Raw(f"{name}:row {number}", row, notice=notice)
 
 
-def _rows(value: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows in an object: those of its list or table, or the object itself."""
-    lists = {
-        name: part
-        for name, part in value.items()
-        if isinstance(part, list) and part and all(isinstance(one, dict) for one in part)
-    }
-    if "samples" in lists and value.keys() >= _LOG:
-        return lists["samples"]
-    if lists.keys() >= _EVALUATIONS:
-        return _joined(**{name: lists[name] for name in _EVALUATIONS})
-    if not lists or not _QUESTIONS.isdisjoint(value):
-        table = rows_of_columns(value)
-        if table:
-            return table
+def _rows(name: str, value: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:
+    """Return the rows in an object, and the path to their list, if that is not obvious.
+
+    Raises:
+        UsageError: several lists hold rows.
+    """
+    if value.keys() >= _EVALUATIONS and all(_are_objects(value[one]) for one in _EVALUATIONS):
+        return "", _joined(**{one: value[one] for one in _EVALUATIONS})
+    if value and all(isinstance(row, dict) and has_fields(row) for row in value.values()):
+        return "", [{"id": name, **row} for name, row in value.items()]
+    if has_fields(value):
+        return "", rows_of_columns(value) or [value]
+    return _list_of_rows(name, value)
+
+
+def _list_of_rows(name: str, value: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:
+    lists = dict(_lists(value, ""))
+    fitting = [path for path, rows in lists.items() if has_fields(rows[0])]
+    if len(fitting) > 1:
+        raise UsageError(
+            f"{name} has several lists of rows: {', '.join(fitting)}; write one of them to a file "
+            f"of its own, such as jq .{fitting[0]} {name} > rows.json"
+        )
+    if fitting:
+        return fitting[0] if len(value) > 1 or "." in fitting[0] else "", lists[fitting[0]]
+    if table := rows_of_columns(value):
+        return "", table
     if len(lists) == 1 and not any(isinstance(part, str) for part in value.values()):
-        return next(iter(lists.values()))
-    return [value]
+        return next(iter(lists.items()))
+    if len(empty := [one for one, part in value.items() if part == []]) == 1 and not lists:
+        return empty[0], []
+    return "", [value]
+
+
+def _lists(value: Mapping[str, Any], prefix: str, levels: int = _DEEPEST) -> Iterator[Any]:
+    """Yield the lists of objects in an object, each with its path."""
+    for name, part in value.items():
+        if _are_objects(part):
+            yield prefix + name, part
+        elif isinstance(part, Mapping) and levels > 1:
+            yield from _lists(part, f"{prefix}{name}.", levels - 1)
+
+
+def _are_objects(part: object) -> bool:
+    return isinstance(part, list) and bool(part) and all(isinstance(one, dict) for one in part)
 
 
 def _joined(

@@ -25,7 +25,7 @@ from labeler.errors import UsageError
 
 LARGEST_GROUP = 1 << 34
 """Largest row group in bytes, decompressed. It is read page by page."""
-LARGEST_BATCH = 1 << 26
+LARGEST_BATCH = 1 << 24
 """Largest batch of several rows in bytes, in the worst case."""
 UNCHECKED_GROUP = 1 << 26
 """Bytes up to which a row group may be compressed at any ratio."""
@@ -91,6 +91,7 @@ class ParquetRows:
         metadata = self._file.metadata.row_group(group)
         usual = max(metadata.total_byte_size, 1) / max(metadata.num_rows, 1)
         worst = max(usual, self._dictionaries.size(group))
+        pa.default_memory_pool().release_unused()  # what the dictionaries took
         rows = max(1, min(BATCH, int(LARGEST_BATCH / worst)))
         yield from self._file.iter_batches(batch_size=rows, row_groups=[group])
 
@@ -98,6 +99,7 @@ class ParquetRows:
         """Read the record batches of all row groups, in order."""
         for group in range(len(self.counts)):
             yield from self.batches(group)
+            pa.default_memory_pool().release_unused()
 
 
 class DictionarySizes:

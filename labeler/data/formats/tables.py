@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from labeler.data.formats import require_pyarrow
+from labeler.data.formats import require_pyarrow, twice
 from labeler.data.formats.plain import plain_row
 from labeler.errors import UsageError
 
@@ -38,7 +38,8 @@ def table_of(rows: object) -> Table | None:
     an Arrow stream, such as pyarrow tables.
 
     Raises:
-        UsageError: the data set has several splits, or pyarrow is needed and not installed.
+        UsageError: the data set has several splits, two columns have one name, or pyarrow is needed
+            and not installed.
     """
     given: Any = rows
     library = type(rows).__module__.partition(".")[0]
@@ -47,6 +48,8 @@ def table_of(rows: object) -> Table | None:
     if library == "polars" and hasattr(given, "iter_rows"):
         return Table(lambda: map(plain_row, given.iter_rows(named=True)))
     if library == "pandas" and hasattr(rows, "to_dict"):
+        if (name := twice(map(str, getattr(given, "columns", ())))) is not None:
+            raise UsageError(f"the frame has two columns {name!r:.40}; give each its own name")
         return Table(lambda: _pandas_rows(given))
     if library == "datasets" and isinstance(rows, Mapping):
         if len(rows) == 1:

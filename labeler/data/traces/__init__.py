@@ -2,6 +2,7 @@
 
 A module per format turns an exported object into :class:`~labeler.data.traces.span.Span` values:
 ``otlp``, ``phoenix``, ``langfuse`` and ``mlflow``. ``conventions`` knows the attributes of each
-instrumentation, ``texts`` the shapes of their inputs and outputs. ``joining`` makes rows of the
-spans of one trace, and ``importing`` reads files, samples, and counts what gives no row.
+instrumentation, :mod:`labeler.data.inputs_outputs` the shapes of their texts. ``joining`` makes
+rows of the spans of one trace, and ``importing`` reads files, samples, and counts what gives no
+row.
 """

@@ -8,13 +8,16 @@ JSON in a text, since each exporter chooses.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from math import isfinite
 from typing import Any
 
+from labeler.data.documents import Found, documents_of, found_in, read_document
+from labeler.data.inputs_outputs import parsed
 from labeler.data.traces.span import Kind, Span
-from labeler.data.traces.texts import Found, document_text, documents_of, found_in, parsed
 
 _KIND = (
     "openinference.span.kind",
@@ -84,7 +87,7 @@ def span_of(
     found = Found()
     if kind in {"retriever", "reranker"}:
         found = _documents(attributes, outputs)
-        given = found_in(map(_text, items(attributes, "reranker.input_documents"))).texts
+        given = found_in(map(read_document, items(attributes, "reranker.input_documents"))).texts
         inputs = list(given) if kind == "reranker" else inputs
         outputs = None
     trace_id, span_id, parent = ids
@@ -115,13 +118,8 @@ def _documents(attributes: Mapping[str, Any], outputs: object) -> Found:
     """Return the documents of a retrieval; of its output if those listed have no texts."""
     other = documents_of(outputs)
     listed = next(filter(None, (items(attributes, key) for key in _DOCUMENTS)), [])
-    found = found_in(map(_text, listed))
-    return other if other.texts and not found.texts else found
-
-
-def _text(document: object) -> str | None:
-    content = lookup(document, "document.content") if isinstance(document, Mapping) else None
-    return content if isinstance(content, str) else document_text(document)
+    found = found_in(map(read_document, listed))
+    return found if found.texts or (listed and not other.texts) else other
 
 
 def _first(
@@ -129,9 +127,19 @@ def _first(
 ) -> object:
     """Return the first value or list of messages; of a model, messages come first."""
     talks = (items(attributes, key) for key in messages)
-    others = (parsed(lookup(attributes, key)) for key in values)
+    others = (_value(attributes, key) for key in values)
     found = chain(talks, others) if kind == "llm" else chain(others, talks)
     return next((one for one in found if one is not None and one not in ("", [])), None)
+
+
+def _value(attributes: Mapping[str, Any], key: str) -> object:
+    """Return an input or output; one that is JSON by its key or type may be a text in quotes."""
+    value = parsed(lookup(attributes, key))
+    kind = lookup(attributes, key.replace(".value", ".mime_type"))
+    if isinstance(value, str) and (key.startswith("mlflow.") or kind == "application/json"):
+        with suppress(ValueError, RecursionError):
+            return json.loads(value)
+    return value
 
 
 def lookup(attributes: Mapping[str, Any], key: str) -> Any:  # noqa: ANN401 - any JSON

@@ -84,6 +84,7 @@ class TraceCounts:
         without_root: traces with rows whose root span is in no file.
         repeated: spans that occur again, alike.
         replaced: spans that occur again with other content; the last one counts.
+        with_media: rows with images or files in their messages, which no judge is shown.
         faults: unreadable lines and spans, by reason.
         examples: the first trace or place of each reason.
     """
@@ -96,6 +97,7 @@ class TraceCounts:
     without_root: int = 0
     repeated: int = 0
     replaced: int = 0
+    with_media: int = 0
     faults: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
 
@@ -197,4 +199,5 @@ def _joined(
         counts.fault("too_deep", f"trace {trace.trace_id}: its values are nested too deeply")
         return []
     counts.without_root += not has_root(spans)
+    counts.with_media += sum("left_out" in row["metadata"] for row in rows)
     return rows

@@ -15,8 +15,9 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
 
+from labeler.data.documents import documents_of
+from labeler.data.inputs_outputs import Talk, answer_of, conversation, parsed
 from labeler.data.traces.span import Span, Unjoinable
-from labeler.data.traces.texts import Turn, answer_of, conversation, documents_of
 
 _DEEPEST = 200
 """Levels of spans."""
@@ -33,15 +34,22 @@ _SESSION = ("session.id", "gen_ai.conversation.id", "langfuse.session.id", "mlfl
 _RESPONSE_ID = ("gen_ai.response.id",)
 
 
+_SILENT = Talk()
+
+
 @dataclass(eq=False)
 class _Node:
     """A span with the spans below it, by start; the node above all roots has no span."""
 
     span: Span | None
     below: list[_Node] = field(default_factory=list)
-    question: str | None = None
-    history: list[Turn] = field(default_factory=list)
+    talk: Talk = _SILENT
     response: str | None = None
+
+    @property
+    def question(self) -> str | None:
+        """The question, if it is known."""
+        return self.talk.question
 
 
 def rows_of(spans: Sequence[Span]) -> list[dict[str, Any]]:
@@ -92,7 +100,7 @@ def _tree(spans: Sequence[Span]) -> _Node:
     for node in (top, *nodes.values()):
         node.below = [inner for inner in node.below if inner.span and inner.span.kind != "aside"]
         if node.span and node.span.kind == "other":
-            node.question, node.history = conversation(node.span.inputs)
+            node.talk = conversation(node.span.inputs)
             node.response = answer_of(node.span.outputs)
     return top
 
@@ -140,11 +148,11 @@ def _complete(node: _Node) -> None:
     if node.question is None:
         asked = next((one for one in inner if one.question is not None), None)
         if asked:
-            node.question, node.history = asked.question, asked.history
+            node.talk = asked.talk
         for kind in ("retriever", "llm") if not asked else ():
             talks = (conversation(span.inputs) for span in spans if span.kind == kind)
-            if talk := next((talk for talk in talks if talk[0]), None):
-                node.question, node.history = talk
+            if talk := next((talk for talk in talks if talk.question), None):
+                node.talk = talk
                 break
     if node.response is None:
         models = (answer_of(span.outputs) for span in _later(spans) if span.kind == "llm")
@@ -172,7 +180,7 @@ def _row(node: _Node) -> dict[str, Any]:
     """
     spans = [one.span for one in _nodes(node) if one.span]
     retrievals = sorted(_retrievals(node), key=lambda span: span.start)
-    tools = _tool_outputs(node)
+    tools = _tool_outputs(node) or _tool_results(node, spans)
     documents = list(documents_of(spans[0].outputs, named=True).texts)
     if retrievals:
         documents = _documents(retrievals)
@@ -183,7 +191,7 @@ def _row(node: _Node) -> dict[str, Any]:
         "question": node.question,
         "documents": documents,
         "response": node.response,
-        "history": [turn._asdict() for turn in node.history],
+        "history": [{"role": turn.role, "text": turn.text} for turn in node.talk.history],
         "tool_outputs": tools,
         "metadata": _metadata(node, spans),
     }
@@ -219,8 +227,16 @@ def _tool_outputs(node: _Node) -> list[dict[str, str]]:
     return [{"name": str(own or name), "text": text} for own, name, text in texts if text.strip()]
 
 
+def _tool_results(node: _Node, spans: Iterable[Span]) -> list[dict[str, str]]:
+    """Return the tool results in the messages of an answer, or of its last model."""
+    inputs = (span.inputs for span in _later(spans) if span.kind == "llm")
+    talks = chain([node.talk], map(conversation, inputs))
+    found = next((talk.tool_outputs for talk in talks if talk.tool_outputs), ())
+    return [{**({"name": one.name} if one.name else {}), "text": one.text} for one in found]
+
+
 def _output(outputs: object) -> str:
-    if outputs is None:
+    if parsed(outputs) in (None, ""):
         return ""
     return answer_of(outputs) or json.dumps(outputs, ensure_ascii=False)
 
@@ -237,6 +253,7 @@ def _metadata(node: _Node, spans: Sequence[Span]) -> dict[str, Any]:
         "model": _first(models, _MODEL),
         "response_id": _first(models, _RESPONSE_ID),
         "user": _first(spans, _USER),
+        "left_out": sorted(set(node.talk.media)) or None,
         "conversation_id": _first(spans, _SESSION),
     }
     return {name: value for name, value in known.items() if value is not None}

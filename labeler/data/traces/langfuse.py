@@ -7,9 +7,9 @@ a text.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
+from labeler.catalog import snake_case
 from labeler.data.traces.conventions import span_of
 from labeler.data.traces.fields import Fields, SpanFault, nanoseconds, text
 from labeler.data.traces.span import Span
@@ -31,7 +31,6 @@ _ATTRIBUTES = {
     "level": "langfuse.observation.level",
     "metadata": "metadata",
 }
-_CAPITAL = re.compile("(?<=[a-z])([A-Z])")
 
 
 def fits(fields: Fields) -> bool:
@@ -56,11 +55,7 @@ def spans(fields: Fields) -> Iterator[Span | SpanFault]:
 
 
 def _snake(fields: Fields) -> dict[str, object]:
-    return {
-        _CAPITAL.sub(r"_\1", str(name)).lower(): value
-        for name, value in fields.items()
-        if value is not None
-    }
+    return {snake_case(str(name)): value for name, value in fields.items() if value is not None}
 
 
 def _span(named: Fields) -> Span | SpanFault:

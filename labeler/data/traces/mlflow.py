@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from labeler.data.inputs_outputs import parsed
 from labeler.data.traces.conventions import lookup, span_of
 from labeler.data.traces.fields import Fields, SpanFault, hex_id, nanoseconds, text
 from labeler.data.traces.span import Span
-from labeler.data.traces.texts import parsed
 
 _INFO = {"mlflow.trace.user": "user.id", "mlflow.trace.session": "session.id"}
 

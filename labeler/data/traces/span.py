@@ -46,7 +46,7 @@ REASONS = {
     "no_question": "without a question of known shape",
     "no_response": "without a response of known shape",
     "no_retrieval": "without a retrieval: no span is a retriever, and no answer lists documents",
-    "documents_without_text": "whose documents have ids only: let the retriever record texts",
+    "documents_without_text": "whose documents have no text of a known shape: record texts",
     "cyclic_parents": "whose spans are parents of each other in a circle",
     "too_deep": "with more than 200 levels of spans",
     "too_large": "with more than 10,000 spans or 64 MB of texts",

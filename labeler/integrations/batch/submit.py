@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labeler.data.first_pass import count_rows
-from labeler.data.rows import Row, Rows, distinct
+from labeler.data.row_ids import identified
+from labeler.data.rows import Row, Rows
 from labeler.errors import BadRow, StoreError, UsageError
 from labeler.integrations.batch.folder import (
     BATCH_FILE,
@@ -58,9 +59,8 @@ class Submission:
     size: int = 0
     """Bytes."""
     left_out: dict[str, int] = field(default_factory=dict)
-    """Rows that cost nothing now, by reason: ``repeated`` (identical in every field), ``alike``
-    (asks the same as an earlier row with another id), ``stored``, ``failed before``, ``in a
-    batch``, …"""
+    """Rows that cost nothing now, by reason: ``alike`` (asks the same as an earlier row),
+    ``stored``, ``failed before``, ``in a batch``, …"""
     waiting: int = 0
     """Rows whose responses can be asked about once retrieval labels are stored: submit again."""
     bad: tuple[LabelFailure, ...] = ()
@@ -136,7 +136,7 @@ async def _submit(
     *,
     notice: Callable[[str], object],
 ) -> Submission:
-    repeated = count_rows(rows, selection.needs).repeated
+    count_rows(rows, selection.needs)
     for text in rows.notices.values():
         notice(text)
     with locked(store):
@@ -146,8 +146,6 @@ async def _submit(
             if folder.info.base_url == client.base_url and await send(folder, client)
         ]
         selection.pending = pending_keys(store)
-        if repeated:
-            selection.left_out["repeated"] = repeated
         info = BatchInfo(
             model=spec.model,
             base_url=client.base_url,
@@ -209,7 +207,7 @@ class _Selection:
 
         A response is asked about once the retrieval label that it rests on is stored.
         """
-        for row in distinct(rows):
+        for row in identified(rows):
             for request in self._requests(row):
                 why = self._why_not(request.key)
                 self._seen.add(request.key)

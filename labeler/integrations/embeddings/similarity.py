@@ -49,7 +49,7 @@ def compare_rows(
         FatalJudgeError: no question can be written, or no text embedded.
         RunPaused: a server asks to wait longer than the limits allow.
         StoreError: a store cannot be read or written.
-        UsageError: the rows cannot be read, or two share an id and differ.
+        UsageError: the rows cannot be read.
     """
     require_answers(factory.judge, factory.kind)
     if run.limits is not None and run.limits.budget is not None and cache.embedder.price is None:

@@ -147,7 +147,7 @@ class _ReportListener:
     """True if there are failures that another run may resolve."""
     lasting: bool = False
 
-    def on_start(self, rows: int, repeated: int) -> None:
+    def on_start(self, rows: int) -> None:
         """Ignore the start."""
 
     def on_notice(self, text: str) -> None:
@@ -217,6 +217,7 @@ def rows_of(table: Any, part: InputPart, work: Work) -> RowPart:  # noqa: ANN401
         lambda: raw_rows(part.file, table.to_batches(BATCH), before=before),
         id_from=work.options.id_columns,
         columns=work.columns,
+        keep_thinking=work.options.keep_thinking,
     )
 
 
@@ -255,7 +256,7 @@ def judge_retrievals(work: Work, parts: Sequence[InputPart]) -> PartReport:
         for part in parts:
             rows = rows_of(read_part(part), part, work)
             choose_mode(tasks.judge, first_tasks(tasks, rows), store, run.cache.is_known)
-            retrievals.judge(rows, [tasks], run.count(rows, tasks.needs).distinct)
+            retrievals.judge(rows, [tasks], run.count(rows, tasks.needs))
     return report
 
 

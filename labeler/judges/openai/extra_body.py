@@ -79,7 +79,7 @@ def _read(path: str, where: str) -> object:
             content = file.read(_LARGEST + 1)
         if len(content) > _LARGEST:
             raise UsageError(f"{where} is larger than the {_LARGEST} bytes that are allowed")
-        return load_json(content.decode())
+        return load_json(content.decode(), is_strict=True)
     except OSError as error:
         raise UsageError(f"{where} cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:

@@ -1,0 +1,327 @@
+"""Texts of retrieved documents, in the shapes that retrievers and vector stores return.
+
+A document is a text, or an object with a text under a known name, perhaps inside a wrapper such as
+``node`` or ``_source``. Its title stands above its text. Documents stand in a list, perhaps inside
+objects such as ``{"hits": {"hits": [...]}}``. Names are compared in snake case.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from labeler.catalog import snake_case
+from labeler.data.written_values import NotWritten, Unreadable, written_value
+from labeler.sentences.message_content import read_content
+
+_TEXTS = ("page_content", "content", "text", "chunk", "body", "passage", "snippet")
+"""Names of a document's text, in their order."""
+_TEXT_WORDS = frozenset(
+    (
+        *_TEXTS,
+        "contents",
+        "context",
+        "ctx",
+        "evidence",
+        "sentence",
+        "article",
+        "paragraph",
+        "excerpt",
+        "sentences",
+        "texto",
+        "texte",
+        "contenido",
+    )
+) | frozenset(("contenu", "inhalt", "内容", "正文", "文本", "本文", "テキスト"))
+"""Last words of further names, such as ``chunk_text``."""
+_OF_FIELD = re.compile(r"_(?:t|txt|s|ss|en|de|fr|es|pt|it|zh|ja)$")
+"""Ends of names that say type or language of a text, such as ``content_en`` or ``text_t``."""
+_WHOLE = frozenset({"document", "doc"})
+"""Names of a text or of a wrapper."""
+_TITLE_WORDS = frozenset({"title", "titel", "titre", "titulo", "título", "标题", "タイトル"})
+_WRAPPERS = (
+    *("node", "kwargs", "payload", "entity", "metadata", "source", "properties"),
+    *("fields", "struct_data", "derived_struct_data", "retrieved_context", "text_resource", "data"),
+    *("value", "object", "document_excerpt", "snippets", "extractive_answers", "highlight"),
+    *("extractive_segments", "record", "attributes", "datapoint", "segment", "message"),
+    "description",
+)
+"""Names of objects and lists in a document that may hold its text; the last is a text, if nothing
+else is."""
+_LAST = len(_TEXTS) + len(_WRAPPERS)
+_ANSWER_LISTS = (
+    *("documents", "docs", "context", "contexts", "source_documents", "source_nodes", "nodes"),
+    *("retrieved_documents", "retrieved_contexts", "retrieval_context", "results", "matches"),
+    *("chunks", "passages", "hits", "points", "citations", "search_results", "data"),
+)
+"""Names of lists of documents next to an answer, in their order."""
+_LISTS = (
+    *_ANSWER_LISTS,
+    *("retrieval_results", "result_items", "value", "objects", "items", "rows", "records"),
+    *("retrieved_references", "grounding_chunks", "references", "organic_results", "result"),
+    *("search_result", "entries", "neighbors", "children", "content", "responses"),
+)
+"""The same in the output of a retriever."""
+_DEEPEST, _DEEPEST_LIST = 4, 7
+
+
+class Document(NamedTuple):
+    """A document as it is shown to a judge.
+
+    Attributes:
+        text: its text below its title.
+        used: the texts that it is made of.
+    """
+
+    text: str
+    used: tuple[str, ...] = ()
+
+
+class Found(NamedTuple):
+    """The documents in a value.
+
+    Attributes:
+        texts: the text of each document that has one.
+        textless: number of the others; 1 for a value of an unknown shape.
+    """
+
+    texts: tuple[str, ...] = ()
+    textless: int = 0
+
+
+def read_document(value: object, levels: int = _DEEPEST) -> Document | None:
+    """Return a document; ``None`` if it has no text under a known name."""
+    if isinstance(value, str):
+        return Document(value, (value,))
+    if isinstance(value, list | tuple):  # next to its score
+        is_scored = len(value) > 1 and all(isinstance(one, int | float) for one in value[1:])
+        return read_document(value[0], levels - 1) if is_scored and levels else None
+    if not isinstance(value, Mapping):  # perhaps a retriever's own object
+        texts = (getattr(value, name, None) for name in _TEXTS)
+        text = next((one for one in texts if isinstance(one, str)), None)
+        return None if text is None else Document(text)
+    names = sorted((rank, name) for name in value if (rank := _rank(name)) is not None)
+    for rank, name in names:
+        inner = value[name]
+        is_text = isinstance(inner, str) and (rank <= len(_TEXTS) or rank == _LAST)
+        found = Document(inner, (inner,)) if is_text else _inner(inner, levels)
+        if found is not None:
+            return _titled(found, value)
+    return None
+
+
+def _rank(name: object) -> int | None:
+    """Return the place of a name among those of texts and wrappers; ``None`` for another name."""
+    known = snake_case(name.rpartition(".")[2]) if isinstance(name, str) else ""
+    known = _OF_FIELD.sub("", known)
+    if known in _TEXTS:
+        return _TEXTS.index(known)
+    if known in _WHOLE or known.rpartition("_")[2] in _TEXT_WORDS:
+        return len(_TEXTS)
+    return len(_TEXTS) + 1 + _WRAPPERS.index(known) if known in _WRAPPERS else None
+
+
+def _inner(value: object, levels: int) -> Document | None:
+    """Return the document in a field that is no text: an object, or a list of texts or objects."""
+    if isinstance(value, Mapping):
+        return read_document(value, levels - 1) if levels else None
+    if not isinstance(value, list | tuple) or not value or not levels:
+        return None
+    if (content := read_content(value)) and content.text:
+        return Document(content.text, tuple(_texts(value)))
+    parts = [part for part in (read_document(one, levels - 1) for one in value) if part]
+    used = tuple(text for part in parts for text in part.used)
+    return Document("\n".join(part.text for part in parts), used) if parts else None
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Yield the texts in a list, and those of the objects in it."""
+    parts = value if isinstance(value, list | tuple) else ()
+    for part in parts:
+        inner = part.values() if isinstance(part, Mapping) else [part]
+        yield from (one for one in inner if isinstance(one, str))
+
+
+def _titled(found: Document, value: Mapping[str, Any]) -> Document:
+    """Return a document below its title, unless its text begins with it."""
+    for title in (value[name] for name in value if _is_title(name)):
+        if isinstance(title, Mapping):
+            title = title.get("Text", title.get("text"))  # noqa: PLW2901 - as Kendra has it
+        if isinstance(title, str) and title.strip():
+            begins = re.match(rf"{re.escape(title)}(?!\w)", found.text)
+            text = found.text if begins else f"{title}\n\n{found.text}"
+            return Document(text, (*found.used, title))
+    return found
+
+
+def _is_title(name: object) -> bool:
+    return isinstance(name, str) and snake_case(name).rpartition("_")[2] in _TITLE_WORDS
+
+
+def _listed(value: Mapping[str, Any], *, named: bool = False) -> Sequence[Any] | None:
+    """Return the documents in an object; none if a list under a known name is empty.
+
+    Args:
+        value: the object.
+        named: True to accept known names alone, as for an answer that may list its documents.
+
+    Returns:
+        ``None`` if the object holds no list of documents.
+    """
+    if (table := _by_columns(value)) is not None and not named:
+        return table
+    empty: list[Any] | None = None
+    textless: list[Any] | None = None
+    names = _ANSWER_LISTS if named else _LISTS
+    for name, part in _lists(value):
+        is_known = snake_case(name) in names
+        if not (is_known or (not named and _are_objects(part))):
+            continue
+        items = _unnested(flat(part), named=named)
+        if any(read_document(one) is not None for one in items):
+            return items
+        if is_known and not items:
+            empty = []
+        elif is_known and _are_objects(items):
+            textless = textless or items
+    return textless or empty
+
+
+def _unnested(items: list[Any], *, named: bool = False) -> list[Any]:
+    """Return the documents in objects of a list, such as ``citations[].retrievedReferences``."""
+    if any(read_document(one) is not None for one in items):
+        return items
+    objects = (one for one in items if isinstance(one, Mapping))
+    return [part for one in objects for part in _listed(one, named=named) or ()] or items
+
+
+def _lists(value: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[Any]]]:
+    """Yield the lists in an object with their names, level by level, known names first."""
+    level: list[Mapping[str, Any]] = [value]
+    for _ in range(_DEEPEST_LIST):
+        inner: list[Mapping[str, Any]] = []
+        for one in level:
+            for name in sorted((n for n in one if isinstance(n, str)), key=_list_rank):
+                part = one[name]
+                if isinstance(part, Mapping):
+                    inner.append(part)
+                elif isinstance(part, list | tuple):
+                    yield name, part
+        level = inner
+
+
+def _list_rank(name: str) -> int:
+    known = snake_case(name)
+    return _LISTS.index(known) if known in _LISTS else len(_LISTS)
+
+
+def _are_objects(values: Iterable[object]) -> bool:
+    items = flat(values)
+    return bool(items) and all(isinstance(one, Mapping) for one in items)
+
+
+def flat(values: Iterable[object]) -> list[Any]:
+    """Return the items of a list, or of the lists in it, such as one for each query."""
+    items = list(values)
+    if any(read_document(one) is not None for one in items if isinstance(one, list | tuple)):
+        return items  # documents with their scores
+    return [part for one in items for part in (one if isinstance(one, list | tuple) else [one])]
+
+
+def _by_columns(value: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    """Return the documents of a table by columns, such as ``{"title": [...], "text": [...]}``.
+
+    A table may also hold the names in ``columns``, and next to them the rows as lists.
+    """
+    names = value.get("columns")
+    rows = next((value[name] for name in _ROWS if isinstance(value.get(name), list)), ())
+    if isinstance(names, list) and rows and all(isinstance(row, list) for row in rows):
+        heads = [str(one.get("name") if isinstance(one, Mapping) else one) for one in names]
+        return [dict(zip(heads, row, strict=False)) for row in rows]
+    sizes = {len(part) if isinstance(part, list | tuple) else -1 for part in value.values()}
+    if len(sizes) != 1 or -1 in sizes or not any(map(_is_column, value, value.values())):
+        return None
+    return [{name: part[n] for name, part in value.items()} for n in range(sizes.pop())]
+
+
+_ROWS = ("rows", "data", "values", "result")
+
+
+def _is_column(name: object, part: Sequence[object]) -> bool:
+    rank = _rank(name)
+    is_text = rank is not None and rank <= len(_TEXTS)
+    return is_text and all(isinstance(one, str | list) for one in part)
+
+
+def read_documents(value: object) -> list[Document | None] | None:
+    """Return the documents in a field of a row.
+
+    Args:
+        value: a list of documents, or an object that holds one.
+
+    Returns:
+        ``None`` in place of a document without a text; ``None`` for a value of an unknown shape.
+    """
+    if isinstance(value, Mapping):
+        listed = _listed(value)
+        if listed is None:
+            one = read_document(value)
+            return [one] if one else None
+    elif isinstance(value, list | tuple):
+        listed = flat(value) if len(value) == 1 and isinstance(value[0], list | tuple) else value
+    else:
+        return None
+    return [read_document(one) for one in listed]
+
+
+def unused(value: Any, used: Collection[str]) -> Any:  # noqa: ANN401 - any JSON
+    """Return what is left of a value without some texts in it; ``None`` if nothing is."""
+    if isinstance(value, str):
+        return None if value in used else value
+    if isinstance(value, Mapping):
+        parts = {name: unused(part, used) for name, part in value.items()}
+        kept = {name: part for name, part in parts.items() if part is not None or not value[name]}
+        return value if all(parts[name] is value[name] for name in value) else kept or None
+    if isinstance(value, list | tuple):
+        items = [unused(part, used) for part in value]
+        if all(new is old for new, old in zip(items, value, strict=True)):
+            return value
+        return items if any(item is not None for item in items) else None
+    is_plain = value is None or isinstance(value, int | float)
+    return value if is_plain or read_document(value) is None else None
+
+
+def documents_of(value: object, *, named: bool = False) -> Found:
+    """Return the documents in the output of a retrieval.
+
+    Args:
+        value: a list of documents, an object that holds one, or a single document.
+        named: True to accept only a list under a known name, as the answer of a chain may have.
+    """
+    if isinstance(value, str):
+        try:
+            value = written_value(value)
+        except NotWritten:
+            pass
+        except Unreadable:
+            return Found((), 1)
+    if value in (None, "", [], {}):
+        return Found()
+    if isinstance(value, list | tuple):
+        return Found() if named else found_in(map(read_document, _unnested(flat(value))))
+    if isinstance(value, Mapping):
+        listed = _listed(value, named=named)
+        if listed is not None:
+            return found_in(map(read_document, listed))
+    if named:
+        return Found()
+    found = read_document(value)
+    return Found((found.text,)) if found and found.text.strip() else Found((), 1)
+
+
+def found_in(documents: Iterable[Document | None]) -> Found:
+    """Return documents by their texts, of which some may be missing."""
+    every = list(documents)
+    known = tuple(one.text for one in every if one is not None)
+    return Found(known, len(every) - len(known))

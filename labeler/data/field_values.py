@@ -1,0 +1,229 @@
+"""The values of a row's fields: lists written as text, documents as objects, references as lists.
+
+Every format and every name of a column goes through here, so that a value means the same wherever
+it stands.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from labeler.data.documents import read_documents, unused
+from labeler.data.written_values import NotWritten, Unreadable, written_value
+from labeler.errors import BadRow, kind_of
+from labeler.sentences.message_content import read_content
+
+REQUIRED = ("question", "documents", "response")
+"""Fields that every row has."""
+SPLIT_REMEDY = (
+    'write a JSON array such as ["first"]; or, if it holds several documents, pass '
+    r"--split-documents SEP (in Python split_documents=SEP), such as '\n\n' or '|'; if it is one "
+    "document, --map documents=COLUMN, with the comma"
+)
+_SENTENCES = ("documents_sentences", "response_sentences")
+_NUMBERED = re.compile(r"documents_(\d{1,6})")
+_SHOWN = 8
+"""Most names of a document's fields that an error lists."""
+_NO_LIST = "'documents' must be a list of texts"
+_DOCUMENTS = "{}: the documents look like a list written as text, and cannot be read: {}; {}"
+_LIST_REMEDY = "write a JSON array of texts, or documents_0, documents_1, … as columns"
+
+
+def read_values(
+    fields: Mapping[str, Any], where: str, split: str | None, remedy: str
+) -> dict[str, Any]:
+    """Return a row's fields with their values as examples have them.
+
+    Args:
+        fields: the row, with columns under the names of fields.
+        where: its place, for errors.
+        split: separator of documents in one text.
+        remedy: what to do about documents in one text.
+
+    Raises:
+        BadRow: a value looks like a list or an object and cannot be read as one.
+    """
+    read = _gathered(fields)
+    documents = read.get("documents")
+    if documents is not None:
+        read["documents"], used = documents_in(documents, where, split, remedy)
+        is_plain = read["documents"] is documents or isinstance(documents, str)
+        rest = None if is_plain else unused(documents, used)
+        if rest:
+            read["metadata"] = with_metadata(read.get("metadata"), {"documents": rest})
+    for name, reader in _READERS.items():
+        if read.get(name) is not None:
+            read[name] = reader(read[name])
+    for name in _SENTENCES:
+        if isinstance(read.get(name), str):
+            read[name] = _list(read[name], name, where)
+    return read
+
+
+def _gathered(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields with the columns ``documents_0``, ``documents_1``, … as documents."""
+    read = dict(fields)
+    if "documents" not in fields and _has_numbered_documents(fields):
+        found = ((int(m[1]), name) for name in fields if (m := _NUMBERED.fullmatch(name)))
+        texts = [read.pop(name) for _, name in sorted(found)]
+        read["documents"] = [text for text in texts if text is not None]
+    return read
+
+
+def is_native(row: Mapping[str, Any]) -> bool:
+    """Return True if a row has a column for each required field under the field's own name."""
+    missing = [name for name in REQUIRED if row.get(name) is None]
+    return not missing or (missing == ["documents"] and _has_numbered_documents(row))
+
+
+def _has_numbered_documents(row: Mapping[str, Any]) -> bool:
+    return any(isinstance(name, str) and _NUMBERED.fullmatch(name) for name in row)
+
+
+def documents_in(
+    value: object, where: str, split: str | None = None, remedy: str = SPLIT_REMEDY
+) -> tuple[Sequence[str], frozenset[str]]:
+    """Return the documents in a value, and the texts in it that they are made of.
+
+    Args:
+        value: a list of texts or objects, an object that holds one, or one of these as text.
+        where: place of the row, for errors.
+        split: separator of documents in one text.
+        remedy: what to do about documents in one text.
+
+    Raises:
+        BadRow: the value is of another form, or a document has no text.
+    """
+    if isinstance(value, str):
+        text = value
+        try:
+            value = written_value(text)
+        except NotWritten:
+            if split is None:
+                raise _bad(f"{where}: {_NO_LIST}, got a text; {remedy}") from None
+            return [part for part in text.split(split) if part.strip()], frozenset({text})
+        except Unreadable as error:
+            raise _bad(_DOCUMENTS.format(where, error, _LIST_REMEDY)) from error
+    if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
+        return value, frozenset(value)
+    found = read_documents(value)
+    if found is None:
+        raise _bad(f"{where}: {_NO_LIST}, got {_shown(value)}")
+    known = [document for document in found if document is not None]
+    if len(known) < len(found):
+        raise _bad(f"{where}: {_textless(value, found.index(None))}")
+    used = frozenset(text for document in known for text in document.used)
+    return [document.text for document in known], used
+
+
+def _textless(value: object, place: int) -> str:
+    one = value[place] if isinstance(value, list | tuple) and place < len(value) else None
+    if not isinstance(one, Mapping):
+        kind = kind_of(one) if isinstance(value, list | tuple) else "an object without a text"
+        return f"documents[{place}] must be a text, got {kind}"
+    return (
+        f"documents[{place}] has no text under a known name; it is {_shown(one)}; name the field: "
+        "--map 'documents=COLUMN[].FIELD'"
+    )
+
+
+def _shown(value: object) -> str:
+    if not isinstance(value, Mapping):
+        return kind_of(value)
+    names = ", ".join(f"{name!s:.40}" for name in list(value)[:_SHOWN])
+    return f"an object with {names or 'no fields'}{', …' if len(value) > _SHOWN else ''}"
+
+
+def _bad(message: str) -> BadRow:
+    return BadRow(message, reason="wrong_type", lacks=["documents"])
+
+
+def _said(value: object, found_in: str) -> object:
+    """Return the text of a question or an answer in a shape of models and frameworks.
+
+    Args:
+        value: a text, an object, or a list of messages or of their parts.
+        found_in: ``question`` or ``response``.
+
+    Returns:
+        The value itself if it is of no known shape.
+    """
+    if not isinstance(value, Mapping | list | tuple):
+        return value
+    from labeler.data.inputs_outputs import answer_of, conversation  # noqa: PLC0415 - of objects only
+
+    if isinstance(value, list | tuple) and all(map(_is_part, value)):
+        content = read_content(value)
+        return content.text if content and content.text and not content.media else value
+    found = conversation(value).question if found_in == "question" else answer_of(value)
+    return found or value
+
+
+def _is_part(value: object) -> bool:
+    return isinstance(value, Mapping) and "role" not in value
+
+
+def _reference(value: object) -> object:
+    """Return the reference; several alternatives stand on lines of their own."""
+    listed = written_or_same(value)
+    if isinstance(listed, Mapping):  # as data sets of questions have them
+        listed = listed.get("text", listed)
+    if isinstance(listed, list | tuple):
+        listed = [one for one in listed if one is not None]
+        if all(isinstance(one, str) for one in listed):
+            return "\n".join(dict.fromkeys(listed)) or None
+    return _said(value, "response")
+
+
+def with_unused(row: dict[str, Any], name: str, used: Collection[str]) -> dict[str, Any]:
+    """Return a row with what is left of a column without the texts that documents are made of."""
+    left = unused(written_or_same(row.get(name)), used)
+    rest = {column: value for column, value in row.items() if column != name}
+    return rest if not left else {**rest, name: left}
+
+
+def written_or_same(value: object) -> object:
+    """Return the list or object that a text holds, or else the value itself."""
+    if isinstance(value, str):
+        with contextlib.suppress(NotWritten, Unreadable):
+            return written_value(value)
+    return value
+
+
+def _list(text: str, name: str, where: str) -> object:
+    try:
+        return written_value(text)
+    except (NotWritten, Unreadable) as error:
+        why = f": {error}" if str(error) else ""
+        raise BadRow(
+            f"{where}: {name!r} must be a list, got a text that holds none{why}",
+            reason="wrong_type",
+        ) from error
+
+
+def with_metadata(own: object, more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row's metadata with more of it.
+
+    Args:
+        own: the column ``metadata``: an object, the same as text, or another value, which is kept
+            under the column's name.
+        more: further metadata; the row's own counts more.
+    """
+    read = written_or_same(own)
+    if not isinstance(read, Mapping):
+        read = {} if own is None else {"metadata": own}
+    return {**more, **read}
+
+
+_READERS: dict[str, Callable[[object], object]] = {
+    "question": partial(_said, found_in="question"),
+    "response": partial(_said, found_in="response"),
+    "reference": _reference,
+    "history": written_or_same,
+    "tool_outputs": written_or_same,
+}
+"""Readers of the fields that are no lists."""

@@ -1,0 +1,147 @@
+"""Questions, answers and turns in the inputs and outputs of frameworks, of rows and of spans.
+
+They are a text, JSON, or JSON in a text, in the shape of the framework. A value of unknown shape
+has no text: nothing is guessed from the names of other fields.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from labeler.errors import BadRow
+from labeler.sentences.conversation import Message, media_of, read_messages
+from labeler.sentences.message_content import read_content
+
+_DEEPEST = 12
+"""Levels of objects that are searched for a text."""
+_TURNS = ("messages", "chat_history", "history")
+_NESTED = ("text", "content", "message")
+_ASKED = ("question", "query", "input", "user_input", "user_query", "query_str", "user_message")
+_QUESTION = (*_ASKED, "prompt", *_NESTED, "inputs", "kwargs", "args")
+_REPLY = ("answer", "response", "output", "result", "completion", "output_text", "final_output")
+_ANSWER = (*_REPLY, *_NESTED, "generations", "choices", "outputs", "return_values")
+_NOTHING = frozenset({"null", "None", "NaN", "undefined"})
+"""Texts of a value that is missing."""
+
+
+class Talk(NamedTuple):
+    """The question that a span was given.
+
+    Attributes:
+        question: ``None`` if there is none of known shape.
+        history: the turns before it.
+        tool_outputs: the tool results among the messages.
+        media: types of the parts of messages without a text, such as ``image_url``.
+    """
+
+    question: str | None = None
+    history: tuple[Message, ...] = ()
+    tool_outputs: tuple[Message, ...] = ()
+    media: tuple[str, ...] = ()
+
+
+def parsed(value: object) -> object:
+    """Return the object or list that a text holds as JSON; ``None`` for the text of a null."""
+    if not isinstance(value, str):
+        return value
+    if value.strip() in _NOTHING:
+        return None
+    if value.lstrip()[:1] in {"{", "["}:
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+def messages_of(value: object) -> tuple[list[Message], list[object]]:
+    """Return the messages in a value, and the objects that hold them; none if there are none.
+
+    They stand in a list, nested once, or below ``messages``.
+    """
+    value = parsed(value)
+    if isinstance(value, Mapping):
+        named = next((value[name] for name in _TURNS if value.get(name)), None)
+        return messages_of(named) if isinstance(named, list | str) else ([], [])
+    if not isinstance(value, list):
+        return [], []
+    flat = [one for part in value for one in (part if isinstance(part, list) else [part])]
+    try:
+        return [one for part in flat for one in read_messages(part, "", "")], flat
+    except BadRow:
+        return [], []
+
+
+def conversation(inputs: object) -> Talk:
+    """Return the question that a span was given, and the turns before it.
+
+    The question is the last message of the user that is no comment on tool results. System messages
+    are no turns.
+    """
+    messages, given = messages_of(inputs)
+    asked = [n for n, one in enumerate(messages) if one.role == "user"]
+    last = max([n for n in asked if not messages[n].is_beside_results] or asked, default=-1)
+    question = messages[last].text if last >= 0 else None
+    question = _text(question, _QUESTION) or question  # an object of inputs as a message
+    before = messages[:last] if last >= 0 else []
+    if not isinstance(inputs, list) and (named := _text(inputs, _QUESTION)) is not None:
+        before = messages if named != question else before
+        question = named
+    return Talk(
+        question or None,
+        tuple(one for one in before if one.role != "tool"),
+        tuple(one for one in messages if one.role == "tool"),
+        tuple(media_of(given)),
+    )
+
+
+def answer_of(outputs: object) -> str | None:
+    """Return the answer in a span's output; ``None`` if there is none."""
+    value = parsed(outputs)
+    named = isinstance(value, Mapping) and value.get("messages")
+    messages, _ = messages_of(value) if named or isinstance(value, list) else ([], [])
+    if messages:
+        return messages[-1].text if messages[-1].role == "assistant" else None
+    return _text(value, _ANSWER)
+
+
+def _text(value: object, names: tuple[str, ...], depth: int = _DEEPEST) -> str | None:
+    """Return the text of a value: itself, or that of the first named field that has one.
+
+    An object without a named field has the text of its only field, if that is a text.
+    """
+    value = parsed(value)
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
+        value = value[0]
+    if isinstance(value, str):
+        return value if value.strip() else None
+    if not isinstance(value, Mapping) or not depth:
+        return None
+    if (said := _message_text(value)) is not None:
+        return said or None
+    fields = [_unlisted(name, value[name]) for name in names if name in value]
+    if not fields and len(value) == 1:
+        fields = [field for field in value.values() if isinstance(field, str)]
+    texts = (_text(field, names, depth - 1) for field in fields)
+    return next((text for text in texts if text), None)
+
+
+def _message_text(value: Mapping[str, object]) -> str | None:
+    """Return the text of a single message; ``None`` if the value is none."""
+    try:
+        messages = read_messages(value, "", "")
+    except BadRow:
+        return None
+    return "\n".join(one.text for one in messages)
+
+
+def _unlisted(name: str, value: object) -> object:
+    """Return the first choice of a model; the text of a list of contents."""
+    while name in {"choices", "generations", "args"} and isinstance(value, list) and value:
+        value = value[0]
+    if name in {"content", "output"} and isinstance(value, list):
+        content = read_content(value)
+        return content.text if content else ""
+    return value

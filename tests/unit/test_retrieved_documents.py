@@ -1,0 +1,175 @@
+"""Documents in the shapes of retrievers, as rows and traces hold them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from labeler.api import open_rows
+from labeler.data.documents import documents_of
+from labeler.labels.record import LabelFailure
+from labeler.sentences.example import Example
+
+QUAY, OAK = "The quay is 90 m long.", "It was built of oak."
+PLAIN, TITLED = (QUAY, OAK), (f"Harbour\n\n{QUAY}", OAK)
+SHAPES: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "LangChain": ([{"page_content": t, "metadata": {"source": "a"}} for t in PLAIN], PLAIN),
+    "LangChain.js": ([{"pageContent": t, "metadata": {}} for t in PLAIN], PLAIN),
+    "LangChain, dumped": (
+        [{"lc": 1, "type": "constructor", "kwargs": {"page_content": t}} for t in PLAIN],
+        PLAIN,
+    ),
+    "with scores": ([[{"page_content": t}, 0.5] for t in PLAIN], PLAIN),
+    "with titles": ([{"title": "Harbour", "text": QUAY}, {"text": OAK}], TITLED),
+    "title in the text": ([{"title": "The quay", "text": QUAY}, {"text": OAK}], PLAIN),
+    "chunk_text": ([{"chunk_id": "c1", "chunk_text": t} for t in PLAIN], PLAIN),
+    "Chinese": ([{"标题": "Harbour", "内容": QUAY}, {"正文": OAK}], TITLED),
+    "LlamaIndex": ([{"node": {"id_": "1", "text": t}, "score": 0.5} for t in PLAIN], PLAIN),
+    "searches at once": (
+        {"responses": [{"hits": {"hits": [{"_source": {"text": t}}]}} for t in PLAIN]},
+        PLAIN,
+    ),
+    "a table": ({"columns": ["id", "text"], "rows": [["1", QUAY], ["2", OAK]]}, PLAIN),
+    "fields by type": ([{"id": "1", "text_t": [QUAY]}, {"Description": OAK}], PLAIN),
+    "segments": ({"records": [{"segment": {"content": t}, "score": 1} for t in PLAIN]}, PLAIN),
+    "Haystack": ({"retriever": {"documents": [{"content": t, "meta": {}} for t in PLAIN]}}, PLAIN),
+    "Elasticsearch": (
+        {
+            "took": 3,
+            "aggregations": {"kinds": {"buckets": [{"key": "a"}]}},
+            "hits": {
+                "total": {"value": 2},
+                "hits": [
+                    {"_id": "1", "_source": {"title": "Harbour", "body": QUAY}},
+                    {"_id": "2", "fields": {"text": [OAK]}},
+                ],
+            },
+        },
+        TITLED,
+    ),
+    "Bedrock": (
+        {"retrievalResults": [{"content": {"text": t, "type": "TEXT"}} for t in PLAIN]},
+        PLAIN,
+    ),
+    "Bedrock, generated": (
+        {
+            "citations": [
+                {"retrievedReferences": [{"content": {"text": t}, "location": {}}]} for t in PLAIN
+            ]
+        },
+        PLAIN,
+    ),
+    "Azure AI Search": (
+        {
+            "@odata.context": "x",
+            "@search.answers": [{"key": "1", "text": "90 m"}],
+            "value": [{"title": "Harbour", "chunk": QUAY}, {"@search.score": 1, "content": OAK}],
+        },
+        TITLED,
+    ),
+    "Weaviate": ({"data": {"Get": {"Passage": [{"text": t} for t in PLAIN]}}}, PLAIN),
+    "Weaviate 4": ({"objects": [{"uuid": "1", "properties": {"body": t}} for t in PLAIN]}, PLAIN),
+    "Vertex": (
+        {
+            "results": [
+                {
+                    "document": {
+                        "derivedStructData": {"title": "Harbour", "snippets": [{"snippet": QUAY}]}
+                    }
+                },
+                {"chunk": {"content": OAK, "documentMetadata": {"uri": "x"}}},
+            ]
+        },
+        TITLED,
+    ),
+    "Vertex RAG": (
+        {"contexts": {"contexts": [{"sourceUri": "x", "text": t} for t in PLAIN]}},
+        PLAIN,
+    ),
+    "Pinecone": ({"matches": [{"id": "1", "metadata": {"text": t}} for t in PLAIN]}, PLAIN),
+    "Pinecone, records": (
+        {"result": {"hits": [{"_id": "1", "fields": {"chunk_text": t}} for t in PLAIN]}},
+        PLAIN,
+    ),
+    "Qdrant": ({"result": {"points": [{"payload": {"document": t}} for t in PLAIN]}}, PLAIN),
+    "Milvus": ([[{"id": 1, "entity": {"text": t}} for t in PLAIN]], PLAIN),
+    "Chroma": ({"ids": [["1", "2"]], "documents": [list(PLAIN)], "distances": [[0.1, 0.2]]}, PLAIN),
+    "Kendra": (
+        {
+            "ResultItems": [
+                {"DocumentTitle": {"Text": "Harbour"}, "DocumentExcerpt": {"Text": QUAY}}
+            ]
+        },
+        TITLED[:1],
+    ),
+    "OpenAI": ({"data": [{"content": [{"type": "text", "text": t}]} for t in PLAIN]}, PLAIN),
+    "Solr": ({"response": {"docs": [{"id": "1", "content": [t]} for t in PLAIN]}}, PLAIN),
+    "Vespa": ({"root": {"children": [{"fields": {"text": t}} for t in PLAIN]}}, PLAIN),
+    "Gemini": (
+        {"groundingMetadata": {"groundingChunks": [{"retrievedContext": {"text": QUAY}}]}},
+        PLAIN[:1],
+    ),
+    "MCP": ({"content": [{"type": "text", "text": t} for t in PLAIN], "isError": False}, PLAIN),
+    "columns": ({"title": ["Harbour", ""], "passage_text": list(PLAIN), "n": [0, 1]}, TITLED),
+    "sentences": ({"title": ["Harbour"], "sentences": [["A.", "B."]]}, ("Harbour\n\nA.\nB.",)),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_documents_are_read_in_the_shape_of_their_retriever(shape: str) -> None:
+    """In a row under any name of documents, and in the output of a span."""
+    value, texts = SHAPES[shape]
+    assert documents_of(value) == (texts, 0)
+    for name in ("documents", "contexts", "retrieved_contexts"):
+        (row,) = open_rows([{"question": "Q?", name: value, "response": "R."}])
+        assert isinstance(row.content, Example), row.content
+        assert row.content.documents == texts
+
+
+@pytest.mark.parametrize(
+    ("value", "textless"),
+    [
+        (None, 0),
+        ([], 0),
+        ({"hits": {"total": 0, "hits": []}}, 0),
+        ({"ids": [[]], "documents": [[]]}, 0),
+        ([{"id": "7", "score": 0.5}] * 2, 2),
+        ({"nearestNeighbors": [{"neighbors": [{"datapoint": {"datapointId": "1"}}]}]}, 1),
+        ({"error": "timeout"}, 1),
+        (7, 1),
+    ],
+)
+def test_a_value_without_documents_is_empty_or_unknown(value: object, textless: int) -> None:
+    """An empty list is a retrieval that found nothing; another shape is counted."""
+    assert documents_of(value) == ((), textless)
+
+
+def test_what_stands_next_to_a_text_stays_metadata() -> None:
+    """Under the column of the documents."""
+    rows = [
+        {"question": "Q?", "response": "R.", "documents": [{"text": QUAY, "score": 0.5}, OAK]},
+        {"query": "Q?", "response": "R.", "contexts": {"took": 3, "hits": [{"text": QUAY}]}},
+    ]
+    one, other = (row.content for row in open_rows(rows))
+    assert one.metadata == {"documents": [{"score": 0.5}, None]}
+    assert other.metadata == {"contexts": {"took": 3}}
+
+
+@pytest.mark.parametrize(
+    ("documents", "says"),
+    [
+        ([{"text": "D."}, {"id": "7", "score": 1}], r"documents\[1\] has no text under a known"),
+        ([{"text": "D."}, None], r"documents\[1\] must be a text, got null"),
+        ({"error": "timeout"}, "must be a list of texts, got an object with error"),
+        (7, "must be a list of texts, got a number"),
+    ],
+)
+def test_documents_without_a_text_are_the_failure_of_their_row(
+    documents: object, says: str
+) -> None:
+    """With the fields that are there, and how to name one."""
+    (row,) = open_rows([{"question": "Q?", "documents": documents, "response": "R."}])
+    assert isinstance(row.content, LabelFailure)
+    assert re.search(says, row.content.message), row.content.message

@@ -1,0 +1,69 @@
+"""Thoughts in responses are no part of the answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from command import Command
+from labeler.api import open_rows
+from labeler.sentences.example import Example
+from labeler.sentences.thoughts import without_thoughts
+
+ROW = {"question": "How long is it?", "documents": ["It is 90 m long."]}
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("<think>Hm. 80 m?</think>\n\nIt is 90 m.", "It is 90 m."),
+        ("<thinking>Hm.</thinking>It is 90 m.", "It is 90 m."),
+        ("<THINK time=3>Hm.</Think> It is 90 m.", "It is 90 m."),
+        ("Hm, 80 m?\n</think>\nIt is 90 m.", "It is 90 m."),
+        ("[THINK]Hm.[/THINK]It is 90 m.", "It is 90 m."),
+        ("◁think▷Hm.◁/think▷It is 90 m.", "It is 90 m."),
+        (
+            "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>It",
+            "It",
+        ),
+        ("<think>A `tick</think>It is `90` m.", "It is `90` m."),
+        ("<think>a <think>b</think> c</think>It is 90 m.", "It is 90 m."),
+        ("It is <think>Hm.</think> 90 m.", "It is  90 m."),
+        ("<think>Hm, and then it stops", ""),
+        ("Put thoughts into `<think>` and `</think>`.", None),
+        ("```xml\n<think>x</think>\n```\nSo.", None),
+        ("~~~\n</think>\n~~~\nSo.", None),
+        ("The <thinker> of </div> is 1 < 2.", None),
+    ],
+)
+def test_thoughts_are_left_out(text: str, answer: str | None) -> None:
+    """In all their spellings, cut off too; a tag in code is text."""
+    assert without_thoughts(text) == (text if answer is None else answer)
+
+
+def test_responses_with_thoughts_are_counted(tmp_path: Path, labeler_command: Command) -> None:
+    """By one notice, also on a rerun; an option keeps them."""
+    responses = ["<think>80 m?</think>It is 90 m.", "It is 90 m.", "Hm. 8 m.</think> It is 90 m."]
+    lines = [json.dumps({**ROW, "response": text}) for text in responses]
+    (tmp_path / "rows.jsonl").write_text("\n".join(lines))
+    run = ("label", "rows.jsonl", "--judge", "embedded", "-o", "labels.jsonl")
+    for _ in range(2):
+        _, _, err = labeler_command(*run)
+        assert err.count("2 rows have thoughts in the response") == 1
+        read = map(json.loads, (tmp_path / "labels.jsonl").read_text().splitlines())
+        assert {one["example"]["response"][0]["text"] for one in read} == {"It is 90 m."}
+    _, _, err = labeler_command(*run, "--keep-thinking")
+    assert "thoughts" not in err
+    assert "80 m?" in (tmp_path / "labels.jsonl").read_text()
+
+
+def test_given_sentences_and_other_fields_keep_their_tags() -> None:
+    """They have to match their text."""
+    row = {**ROW, "response": "<think>a</think>b", "documents": ["<think>D</think>"]}
+    sentences = {"documents_sentences": [["x"]], "response_sentences": ["x"]}
+    one, other = (each.content for each in open_rows([row, {**row, **sentences}]))
+    assert isinstance(one, Example)
+    assert (one.response, one.documents) == ("b", ("<think>D</think>",))
+    assert other.response == row["response"]  # type: ignore[union-attr]
