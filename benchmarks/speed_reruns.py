@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -102,10 +103,10 @@ def copy(rows: str, labels: str, output: str) -> None:
 
 def first_pass(count: str) -> None:
     """Count made-up short rows, and print the bytes of memory that each one adds."""
-    from labeler.data.first_pass import count_rows  # noqa: PLC0415 - as above
+    from labeler.data.row_stream import RowStream  # noqa: PLC0415 - as above
     from labeler.data.rows import RowSequence  # noqa: PLC0415 - as above
 
-    count_rows(RowSequence(_Short(1000)))
+    deque(RowStream(RowSequence(_Short(1000))), maxlen=0)
     before, most, done = _memory(), [0], threading.Event()
 
     def watch() -> None:
@@ -114,7 +115,7 @@ def first_pass(count: str) -> None:
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    counted = count_rows(RowSequence(_Short(int(count))))
+    counted = sum(1 for _ in RowStream(RowSequence(_Short(int(count)))))
     done.set()
     watcher.join()
     print((max(most[0], _memory()) - before) / counted)

@@ -20,7 +20,7 @@ from labeler.calculators.outcomes import (
     stored_outcomes,
     summary,
 )
-from labeler.data.label_files import is_table, write_outcomes
+from labeler.data.label_files import write_outcomes
 from labeler.data.options import RowsOptions, keywords
 from labeler.errors import UsageError
 from labeler.judges.opening import hosted_spec, open_judge, open_judges, price_of_run
@@ -113,21 +113,6 @@ def iter_labels(rows: RowSource, options: LabelOptions) -> Generator[Outcome, No
     yield from _labels(rows, options, _judges(options))
 
 
-@keywords(LabelOptions)
-def iter_label_lines(rows: RowSource, options: LabelOptions) -> Generator[Outcome, None, None]:
-    """Label rows to write them: as :func:`iter_labels`, but labels may be lines.
-
-    Args:
-        rows: as for :func:`open_rows`.
-        options: those of :func:`iter_labels`.
-
-    Yields:
-        An outcome for each row; a :class:`labeler.data.label_files.LabelLine` stands for a stored
-        record, for :func:`write_labels`.
-    """
-    yield from _labels(rows, options, _judges(options), as_lines=True)
-
-
 @keywords(LabelFileOptions)
 def label(rows: RowSource, options: LabelFileOptions) -> Labels:
     """Label rows and return a record or a failure for each; see :func:`iter_labels`.
@@ -156,8 +141,7 @@ def label(rows: RowSource, options: LabelFileOptions) -> Labels:
 
     counts, judges = RunCounts(), _judges(options)
     path = options.output
-    as_lines = path is not None and not is_table(path)
-    run = _labels(rows, options, judges, counts, as_lines=as_lines)
+    run = _labels(rows, options, judges, counts)
     outcomes = list(run) if path is None else deque(write_outcomes(run, path), maxlen=0)
     price, spent = price_of_run(judges), counts.spent
     dollars = float(spent.spent) if price and spent and not counts.unmetered else None
@@ -175,8 +159,6 @@ def _labels(
     options: LabelOptions,
     judges: Sequence[Judge],
     counts: RunCounts | None = None,
-    *,
-    as_lines: bool = False,
 ) -> Generator[Outcome, None, None]:
     """Label rows; see :func:`iter_labels`."""
     from labeler.labeling.pipeline import run_tasks
@@ -192,11 +174,11 @@ def _labels(
     ]
     with _begin(options, counts) as run:
         if options.are_voting:
-            from labeler.labeling.votes import Uncounted, vote_rows
+            from labeler.labeling.vote import Uncounted, vote_rows
 
             yield from vote_rows(run, opened, tasks, options.votes or Uncounted())
         else:
-            labels = run_tasks(run, opened, tasks, as_lines=as_lines)
+            labels = run_tasks(run, opened, tasks)
             yield from cast("Generator[Outcome, None, None]", labels)  # what a task of labels makes
 
 

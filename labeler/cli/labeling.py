@@ -107,7 +107,6 @@ def _label_here(
     from labeler import Intervals, api
     from labeler.calculators.rater_agreement import Votes
     from labeler.cli.run_report import RunReport
-    from labeler.data.label_files import is_table
 
     announce_grace("; press Ctrl-C again to drop them")
     votes = Votes()
@@ -116,9 +115,7 @@ def _label_here(
     asked = vars(given) | _asked(given, judges)
     with RunReport("labeling", price_of_run(judges)) as progress:
         also = {"votes": votes, "listener": progress}
-        as_lines = output is not None and not is_table(output) and otel_events is None
-        iter_outcomes = api.iter_label_lines if as_lines else api.iter_labels
-        run = iter_outcomes(rows, **asked | also)
+        run = api.iter_labels(rows, **asked | also)
         if otel_events is not None:
             from labeler.cli.tracing import with_events
 

@@ -324,7 +324,7 @@ TASK_KINDS: Catalog[Any] = Catalog("task kind")
 """Labels by profile, as kinds; the others as classes, imported on demand."""
 for _profile in PROFILES.values():
     TASK_KINDS.add(_profile.name, LabelKind(_profile))
-TASK_KINDS.add("retrieval", "labeler.labeling.retrieval_tasks:RetrievalKind")
+TASK_KINDS.add("retrieval", "labeler.labeling.blind:RetrievalKind")
 TASK_KINDS.add("score", "labeler.labeling.score_tasks:ScoreKind")
 TASK_KINDS.add("steps", "labeler.labeling.score_tasks:StepsKind")
 TASK_KINDS.add("questions", "labeler.integrations.embeddings.questioning:QuestionsKind")

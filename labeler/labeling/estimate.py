@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
 
-from labeler.data.row_ids import identified
+from labeler.data.row_stream import RowStream
 from labeler.data.rows import Row, Rows
 from labeler.errors import BadRow, StoreError, UsageError
 from labeler.judges.judge import JudgeSpec
@@ -26,10 +26,11 @@ from labeler.judges.tokens import (
     request_tokens_at_most,
 )
 from labeler.labeling.bills import Bill, Cost
+from labeler.labeling.blind import RetrievalTasks
 from labeler.labeling.cache_rules import cache_rules
 from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.options import EstimateOptions
-from labeler.labeling.tasks import LabelTasks, PromptTasks, RetrievalTasks
+from labeler.labeling.tasks import LabelTasks, PromptTasks
 from labeler.labels.record import LabelFailure, LabelRecord, Usage
 from labeler.labels.signature import Signature
 from labeler.store.protocol import LabelStore
@@ -168,10 +169,12 @@ def estimate(
         UsageError: the rows cannot be read.
     """
     model = how.judge.spec.model
-    choose_mode(how.judge, first_tasks(how, rows), store, lambda key: store.get(key) is not None)
+    stream = RowStream(rows)
+    first = first_tasks(how, stream.first)
+    choose_mode(how.judge, first, store, lambda key: store.get(key) is not None)
     past = _past(store, how)
     tally = _Tally(how, counter or counter_for(model), price, options.max_output_tokens, past)
-    for row in identified(rows):
+    for row in stream:
         tally.rows += 1
         _sort_in(row, how, store, tally, retry_failed=options.retry_failed)
     return tally.result(options)
@@ -201,7 +204,7 @@ def _sort_retrieval(
 ) -> bool:
     """Count a row's retrieval label, once; return False if it failed before."""
     retrieval, found = how.task(row), tally.retrievals
-    if how.answered(retrieval):
+    if how.stored(retrieval, store):
         return True
     if retrieval.key not in found:
         _sort_task(how, retrieval, store, tally, retry_failed=retry_failed)

@@ -15,7 +15,6 @@ from labeler.judges.prompting import Prompt, is_retrieval_prompt, load_prompt
 from labeler.judges.task import TASK_KINDS, Task, label_task
 from labeler.labeling.context_limit import ContextLimit, context_limit
 from labeler.labeling.options import BLIND, RELEVANCE, BatchOptions, EstimateOptions, LabelOptions
-from labeler.labels.answers import RetrievalLabel
 from labeler.labels.profiles import (
     AUTO,
     PROFILES,
@@ -24,14 +23,14 @@ from labeler.labels.profiles import (
     family_of,
     version_of,
 )
-from labeler.labels.record import label_key, retrieval_example, retrieval_key
+from labeler.labels.record import label_key
 from labeler.labels.schemas import ResponseSchema, load_schema
 from labeler.labels.signature import Artifact, Signature
 from labeler.sentences.example import Example, KeyedExample
 from labeler.sentences.splitting import SPLITTERS, Splitter, key_example
 
 if TYPE_CHECKING:
-    from labeler.labels.retrieval_record import RetrievalRecord
+    from labeler.labeling.blind import RetrievalTasks
 
 
 class TaskFactory(Protocol):
@@ -122,26 +121,6 @@ class PromptTasks:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RetrievalTasks(PromptTasks):
-    """Builds tasks about the relevance of documents, judged without a response."""
-
-    def task(self, row: Task[Any]) -> Task[RetrievalLabel]:
-        """Build the task that a row's label rests on; rows of one retrieval have the same."""
-        example = retrieval_example(row.example)
-        signature = self.signature(example.splitter, self.prompt, self.schema)
-        key = retrieval_key(example, signature)
-        return Task(key, example, signature, self.prompt, self.schema, TASK_KINDS["retrieval"]())
-
-    def answered(self, task: Task[Any]) -> RetrievalRecord | None:
-        """Return the label of a task that needs no judge, because there are no documents."""
-        if task.example.documents:
-            return None
-        from labeler.labels.retrieval_record import without_documents  # noqa: PLC0415 - rare
-
-        return without_documents(task.key, task.example, task.signature)
-
-
-@dataclass(frozen=True, kw_only=True)
 class LabelTasks(PromptTasks):
     """Builds label tasks; see :func:`label_tasks`."""
 
@@ -217,6 +196,8 @@ def label_tasks(
     if is_blind:
         name = f"retrieval/{version_of(prompt)}"
         asked: dict[str, Any] = {"prompt": load_prompt(name), "schema": load_schema(name)}
+        from labeler.labeling.blind import RetrievalTasks  # noqa: PLC0415 - optional
+
         common["relevance"] = RetrievalTasks(**asked, **common)
     if profile != AUTO:
         worded, schema = _asked(PROFILES[profile], prompt, is_blind)
