@@ -161,8 +161,8 @@ def _labels(
     counts: RunCounts | None = None,
 ) -> Generator[Outcome, None, None]:
     """Label rows; see :func:`iter_labels`."""
+    from labeler.labeling.label_tasks import label_tasks
     from labeler.labeling.pipeline import run_tasks
-    from labeler.labeling.tasks import label_tasks
 
     if options.repeat < 1:
         raise UsageError(f"repeat must be 1 or more, got {options.repeat}")
@@ -318,7 +318,7 @@ def submit_batch(rows: RowSource, options: BatchOptions) -> Submission:
         ... )
     """
     from labeler.integrations.batch import submit
-    from labeler.labeling.tasks import label_tasks
+    from labeler.labeling.label_tasks import label_tasks
 
     if options.batches is None or not isinstance(options.store, str | Path):
         raise UsageError("a batch needs a service, batches=OpenAIBatches(…), and a folder as store")
@@ -355,7 +355,7 @@ def estimate(rows: RowSource, options: EstimateOptions) -> Estimate:
         14
     """
     from labeler.labeling import estimate as estimating
-    from labeler.labeling.tasks import label_tasks
+    from labeler.labeling.label_tasks import label_tasks
 
     opened, price = options.open(rows), options.find_price()
     given = options.judge

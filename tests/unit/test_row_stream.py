@@ -90,13 +90,12 @@ def test_a_fault_of_all_first_rows_stops_a_run_unasked(
     assert judge.closed == 1
 
 
-def test_unreadable_first_rows_of_several_reasons_are_failures(tmp_path: Path) -> None:
-    """So are fewer of them, or such rows behind good ones."""
-    lines = ["{", "[]"] * (FIRST_ROWS // 2) + [json.dumps(row(1))]
+def test_fewer_unreadable_first_rows_are_failures(tmp_path: Path) -> None:
+    """One good row among them is enough."""
     path = tmp_path / "rows.jsonl"
-    path.write_text("\n".join(lines))
+    path.write_text("\n".join([*["{"] * (FIRST_ROWS - 1), json.dumps(row(1))]))
     found = labeler.label(path, judge=CountingJudge(), store=MemoryStore())
-    assert [one.kind for one in found] == ["failure"] * FIRST_ROWS + ["label"]
+    assert [one.kind for one in found] == ["failure"] * (FIRST_ROWS - 1) + ["label"]
 
 
 def test_a_named_column_of_no_first_row_stops_a_run_unasked(tmp_path: Path) -> None:

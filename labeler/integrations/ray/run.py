@@ -26,8 +26,9 @@ from labeler.integrations.ray.worker import (
     count_existing,
     judge_retrievals,
 )
+from labeler.labeling.label_tasks import label_tasks
 from labeler.labeling.options import BLIND
-from labeler.labeling.tasks import LabelTasks, label_tasks
+from labeler.labeling.tasks import LabelTasks
 
 MANIFEST = "_labeling.json"
 """The file next to the partitions that holds the configuration; Parquet readers ignore it."""

@@ -39,11 +39,12 @@ from labeler.judges.judge import Judge
 from labeler.judges.traffic.limits import Budget, Limits
 from labeler.labeling.blind import BlindRelevance
 from labeler.labeling.cache import Origin
+from labeler.labeling.label_tasks import label_tasks
 from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.pipeline import run_tasks
 from labeler.labeling.run import Run
-from labeler.labeling.tasks import LabelTasks, label_tasks
+from labeler.labeling.tasks import LabelTasks
 from labeler.labels.metering import unmetered_requests
 from labeler.labels.record import AnyOutcome, LabelFailure, Usage
 from labeler.sentences.example import Frozen
