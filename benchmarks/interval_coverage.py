@@ -1,8 +1,9 @@
-"""Measure the coverage and the cost of all printed 95 % intervals, next to scipy's BCa.
+"""Measure the coverage of all printed 95 % intervals, next to scipy's BCa and to former methods.
 
 Run it as ``python benchmarks/interval_coverage.py [--write FILE]``, or next to scipy as
 ``scripts/check_elsewhere intervals``. It draws data sets from populations whose truth is known,
 gives each its interval, and counts. scipy runs in an environment of its own, on the same data sets.
+``interval_before.json`` holds the figures of the methods that these ones replaced.
 It takes half an hour; with ``--keep FOLDER``, the same command goes on after an interruption.
 """
 
@@ -16,33 +17,37 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from interval_populations import (
     DIFFERENCES,
     JUDGED,
+    LENGTHS,
     POPULATIONS,
     QUESTIONS,
     RATED,
+    REPEATED,
     SCORED,
     Differences,
     Floats,
+    Lengths,
     Population,
     Scored,
     questions_of,
     shares_of,
 )
+from interval_report import HEAD, NO_SCIPY, SCIPY_HEAD, Coverage, Table, kept, report
 from labeler.calculators.statistics.agreement import PAIR
 from labeler.calculators.statistics.agreement_intervals import (
     agreement_intervals,
     coefficients,
-    resampled,
+    drawn_intervals,
+    extreme_patterns,
     score_coefficients,
     score_sums,
 )
@@ -52,231 +57,101 @@ from labeler.calculators.statistics.bias_correction import (
     corrected_proportion,
     ppi_mean,
 )
-from labeler.calculators.statistics.intervals import Interval, bootstrap_mean, mean_interval
+from labeler.calculators.statistics.intervals import Interval, Undefined, mean_interval
 from labeler.calculators.statistics.jackknife import group_effect
-from labeler.calculators.statistics.paired import (
-    PValue,
-    holm,
-    paired_interval,
-    sign_flip_test,
-)
+from labeler.calculators.statistics.paired import holm, paired_interval, paired_test
+from labeler.calculators.statistics.slope import Slope, fit_slope
 
 DRAWS = 500
 """Data sets a line: coverage is exact to one percentage point (its standard error)."""
-SCIPY_DRAWS = (DRAWS, 100)
-"""Data sets a line for scipy, and of the largest size: its jackknife takes their square."""
-RESAMPLES = 400
-"""Fewer than the default, so that it ends within minutes; more would narrow nothing."""
-SIZES = (5, 10, 30, 100, 1_000)
+SCIPY_RESAMPLES = 400
+SIZES = (30, 50, 100, 200, 500)
 SCORED_TRUTH_FROM = 200_000
 """Records or questions that the true agreement of scores is taken from."""
 UNLABELED = 1_000
 """Records without human labels, where means are corrected."""
 ALPHA = 0.05
-FLOORS = {10: 0.90, 30: 0.93}
-"""Least coverage from so many units on; elsewhere intervals are marked."""
-COMPARED_SIZES = (5, 10, 30, 100, 300)
 COMPARISONS = 10_000
 TOGETHER = 4
 """Metrics whose p values are adjusted together."""
+MOST_DROP = 0.02
+"""The largest drop that the simulated gates let pass."""
+BEFORE = Path(__file__).with_name("interval_before.json")
+INTRODUCTION = Path(__file__).with_name("interval_introduction.md")
+"""What stands above the tables in a file."""
 
 
-@dataclass
-class Coverage:
-    """How the intervals of one line fared, so far."""
-
-    truth: float
-    drawn: int = 0
-    missing: int = 0
-    above: int = 0
-    """Intervals above the truth."""
-    below: int = 0
-    width: float = 0.0
-    small: int = 0
-    """Intervals that are marked."""
-    methods: Counter[str] = field(default_factory=Counter)
-
-    def add(self, found: Interval | None) -> None:
-        """Count one interval; none is a miss that is reported apart."""
-        self.drawn += 1
-        if found is None:
-            self.missing += 1
-            return
-        self.above += self.truth < found.low
-        self.below += self.truth > found.high
-        self.width += found.high - found.low
-        self.small += found.small_sample
-        self.methods[found.method] += 1
-
-    @property
-    def made(self) -> int:
-        """Data sets with an interval."""
-        return self.drawn - self.missing
-
-    @property
-    def inside(self) -> float:
-        """Share of the intervals that hold the truth."""
-        return 1 - (self.above + self.below) / self.made if self.made else math.nan
-
-    def falls_short(self, size: int) -> bool:
-        """Return whether coverage is below the floor by more than two Monte Carlo errors."""
-        floor = max((least for count, least in FLOORS.items() if size >= count), default=0.0)
-        error = math.sqrt(floor * (1 - floor) / max(1, self.made))
-        return self.inside < floor - 2 * error
-
-    def cells(self, size: int) -> str:
-        """Return the cells of a line, without its name."""
-        short = " short" if self.falls_short(size) else ""
-        per = max(1, self.made)
-        return (
-            f"{self.inside:.1%}{short} | {self.above / per:.1%} | {self.below / per:.1%} "
-            f"| {self.width / per:.4f} | {self.small / per:.0%}"
-        )
+Found = Mapping[str, Coverage]
+"""The coverage of one population and size, by the name of what was estimated."""
 
 
-HEAD = "coverage | above | below | mean width | marked"
-SCIPY_HEAD = "scipy BCa: coverage | width | nan"
-NO_SCIPY = "- | - | -"
-
-
-def coverage(
-    population: Population, size: int, *, draws: int = DRAWS, resamples: int = RESAMPLES
-) -> Coverage:
+def coverage(population: Population, size: int, *, draws: int = DRAWS) -> Found:
     """Count the intervals that hold the population's mean; the same each time."""
     rng = np.random.default_rng(size)
     found = Coverage(population.truth())
-    for seed in range(draws):
+    for _ in range(draws):
         values, groups = population.draw(rng, size)
-        found.add(
-            mean_interval(
-                values.tolist(),
-                groups=None if groups is None else groups.tolist(),
-                resamples=resamples,
-                seed=seed,
-            )
-        )
-    return found
+        units = None if groups is None else groups.tolist()
+        found.add(mean_interval(values.tolist(), groups=units))
+    return {"mean": found}
 
 
-def coverage_lines(
-    population: Population,
-    *,
-    draws: int = DRAWS,
-    resamples: int = RESAMPLES,
-    scipy: Mapping[str, str] | None = None,
-) -> Iterator[str]:
-    """Yield the coverage of means of one population, a line a size."""
-    for size in SIZES:
-        found = coverage(population, size, draws=draws, resamples=resamples)
-        elsewhere = (scipy or {}).get(f"{population.name} {size}", NO_SCIPY)
-        yield f"| {population.name} | {size:,} | {found.cells(size)} | {elsewhere} |"
-
-
-def paired_coverage(
-    differences: Differences, size: int, *, shared: int = 1, draws: int = DRAWS
-) -> Coverage:
-    """Count the intervals that hold the true mean difference; the same each time.
-
-    Args:
-        differences: the population.
-        size: number of pairs, or of questions.
-        shared: pairs of a question, which differ alike.
-        draws: data sets.
-    """
+def paired_coverage(differences: Differences, size: int, *, draws: int = DRAWS) -> Found:
+    """Count the intervals that hold the true mean difference; the same each time."""
     rng = np.random.default_rng(size)
-    groups = None if shared == 1 else np.repeat(np.arange(size), shared).tolist()
     found = Coverage(differences.mean)
-    for seed in range(draws):
-        values = np.repeat(differences.draw(rng, size), shared).tolist()
-        made = paired_interval(values, groups=groups, resamples=RESAMPLES, seed=seed)
-        found.add(made if isinstance(made, Interval) else None)
+    for _ in range(draws):
+        found.add(_paired(*paired_data(differences, rng, size)))
+    return {"difference": found}
+
+
+def _paired(drawn: list[float], groups: list[int] | None) -> Interval | Undefined:
+    return paired_interval(drawn, groups=groups)
+
+
+def paired_data(
+    differences: Differences, rng: np.random.Generator, size: int
+) -> tuple[list[float], list[int] | None]:
+    """Draw so many differences, or those of so many questions, with their questions."""
+    drawn = differences.draw(rng, size)
+    if differences.sizes is None:
+        return drawn.tolist(), None
+    place = np.repeat(np.arange(size), differences.sizes(rng, size))
+    return drawn[place].tolist(), place.tolist()
+
+
+def agreement_coverage(draw: Callable[..., Floats], size: int, *, draws: int = DRAWS) -> Found:
+    """Count the intervals of the agreement on verdicts."""
+    whole = draw(np.random.default_rng(0), 500_000).sum(axis=0)
+    truth = coefficients(whole[np.newaxis])
+    found = {name: Coverage(float(one[0])) for name, one in truth.items()}
+    rng = np.random.default_rng(size)
+    for _ in range(draws):
+        made = agreement_intervals(draw(rng, size).tolist())
+        for name, one in found.items():
+            one.add(made.get(name))
     return found
 
 
-def paired_lines(
-    differences: Differences, *, draws: int, scipy: Mapping[str, str]
-) -> Iterator[str]:
-    """Yield the coverage of mean differences of one population, a line a size."""
-    for shared in (1, 20):
-        for size in SIZES:
-            found = paired_coverage(differences, size, shared=shared, draws=draws)
-            key = f"{differences.name} {size}"
-            elsewhere = scipy.get(key, NO_SCIPY) if shared == 1 else NO_SCIPY
-            line = f"| {differences.name} | {shared} | {size:,} | {found.cells(size)}"
-            yield f"{line} | {elsewhere} |"
-
-
-class Contradictions(NamedTuple):
-    """What came of simulated comparisons."""
-
-    coverage: float
-    """Share of the intervals that held the true mean difference."""
-    verdicts: Counter[str]
-    contradictions: int
-    """Verdicts of a difference with an interval that holds 0, or of none with another."""
-
-
-def contradictions(differences: Differences, size: int, *, comparisons: int) -> Contradictions:
-    """Compare two sides again and again, several metrics at a time; the same each time."""
-    rng = np.random.default_rng(size)
-    verdicts, wrong, inside, done = Counter[str](), 0, 0, 0
-    while done < comparisons:
-        tests: list[tuple[PValue, Interval]] = []
-        for seed in range(done, min(done + TOGETHER, comparisons)):
-            drawn = differences.draw(rng, size).tolist()
-            groups = [n // 2 for n in range(size)] if seed % 2 else None
-            p = sign_flip_test(drawn, groups=groups, resamples=RESAMPLES, seed=seed)
-            found = paired_interval(drawn, groups=groups, resamples=RESAMPLES, seed=seed)
-            done += 1
-            if isinstance(found, Interval):
-                inside += found.low <= differences.mean <= found.high
-                if isinstance(p, PValue):
-                    tests.append((p, found))
-                else:
-                    verdicts["no difference"] += 1
-                    wrong += not found.low <= 0 <= found.high
-        for (p, found), adjusted in zip(tests, holm([p.value for p, _ in tests]), strict=True):
-            verdict = "no evidence" if p.value > ALPHA else "not significant after Holm"
-            verdict = "better or worse" if adjusted <= ALPHA else verdict
-            verdicts[verdict] += 1
-            wrong += (verdict == "no evidence") != (found.low <= 0 <= found.high)
-    return Contradictions(inside / comparisons, verdicts, wrong)
-
-
-def contradiction_lines(differences: Differences, *, comparisons: int) -> Iterator[str]:
-    """Yield the verdicts of simulated comparisons of one population, a line a size."""
-    for size in COMPARED_SIZES:
-        found = contradictions(differences, size, comparisons=comparisons)
-        said = ", ".join(f"{name} {n}" for name, n in found.verdicts.most_common())
-        yield (
-            f"| {differences.name} | {size} | {found.coverage:.1%} | {said} "
-            f"| {found.contradictions} |"
-        )
-
-
-def agreement_lines(name: str, draw: Callable[..., Floats], *, draws: int) -> Iterator[str]:
-    """Yield the coverage of the agreement on verdicts, a line a size and coefficient."""
-    whole = draw(np.random.default_rng(0), 500_000).sum(axis=0)
-    for size in SIZES:
-        rng = np.random.default_rng(size)
-        made = (agreement_intervals(draw(rng, size).tolist(), seed=seed) for seed in range(draws))
-        yield from _coefficient_lines(name, size, coefficients(whole[np.newaxis]), made)
-
-
-def score_lines(name: str, scored: Scored, *, draws: int) -> Iterator[str]:
-    """Yield the coverage of the agreement on scores, a line a size and coefficient."""
+def score_coverage(scored: Scored, size: int, *, draws: int = DRAWS) -> Found:
+    """Count the intervals of the agreement on scores."""
     whole = np.sum(_score_rows(scored, np.random.default_rng(0), SCORED_TRUTH_FROM), axis=0)
     truth = score_coefficients(whole[np.newaxis])
     if scored.judges > PAIR:
         del truth["kappa"]
-    for size in SIZES:
-        rng = np.random.default_rng(size)
-        groups = None if scored.each == 1 else np.repeat(np.arange(size), scored.each).tolist()
-        made = (
-            resampled(_score_rows(scored, rng, size), score_coefficients, groups=groups, seed=seed)
-            for seed in range(draws)
-        )
-        yield from _coefficient_lines(name, size, truth, made)
+    found = {name: Coverage(float(one[0])) for name, one in truth.items()}
+    rng = np.random.default_rng(size)
+    groups = None if scored.each == 1 else np.repeat(np.arange(size), scored.each).tolist()
+    unseen = [
+        score_sums(pattern, [round(score) for score in pattern], range(1, 6))
+        for pattern in extreme_patterns(1, 5, scored.judges)
+    ]
+    for _ in range(draws):
+        rows = _score_rows(scored, rng, size)
+        made = drawn_intervals(rows, score_coefficients, unseen, groups=groups)
+        for name, one in found.items():
+            one.add(made.get(name))
+    return found
 
 
 def _score_rows(scored: Scored, rng: np.random.Generator, size: int) -> list[Sequence[float]]:
@@ -286,38 +161,17 @@ def _score_rows(scored: Scored, rng: np.random.Generator, size: int) -> list[Seq
     return [score_sums(given, rounded, range(1, 6)) for given, rounded in pairs]
 
 
-def _coefficient_lines(
-    name: str,
-    size: int,
-    truth: Mapping[str, Floats],
-    made: Iterable[Mapping[str, Interval]],
-) -> Iterator[str]:
-    """Yield the coverage of intervals of several coefficients of the same data sets."""
-    found = {key: Coverage(float(one[0])) for key, one in truth.items()}
-    for intervals in made:
-        for key, one in found.items():
-            one.add(intervals.get(key))
-    for key, one in found.items():
-        none = one.missing / one.drawn
-        yield f"| {name} | {size:,} | {key} | {one.cells(size)} | {none:.0%} |"
-
-
-def corrected_lines(
-    name: str, draw: Callable[..., tuple[Floats, Floats]], *, draws: int
-) -> Iterator[str]:
-    """Yield the coverage of corrected means, a line a size and method."""
+def corrected_coverage(name: str, size: int, *, draws: int = DRAWS) -> Found:
+    """Count the intervals of corrected means, by method."""
+    draw = JUDGED[name]
     truth = float(draw(np.random.default_rng(0), 1_000_000)[0].mean())
-    for size in SIZES:
-        rng = np.random.default_rng(size)
-        found = {key: Coverage(truth) for key in ("PPI++", "published", "error-corrected")}
-        for _ in range(draws):
-            human, judge = draw(rng, size + UNLABELED)
-            for key, made in corrected(name, human, judge, size):
-                found[key].add(made.interval)
-        for key, one in found.items():
-            if one.made:
-                none = one.missing / one.drawn
-                yield f"| {name} | {size:,} | {key} | {one.cells(size)} | {none:.0%} |"
+    rng = np.random.default_rng(size)
+    found = {key: Coverage(truth) for key in ("PPI++", "published", "error-corrected")}
+    for _ in range(draws):
+        human, judge = draw(rng, size + UNLABELED)
+        for key, made in corrected(name, human, judge, size):
+            found[key].add(made.interval)
+    return {key: one for key, one in found.items() if one.made}
 
 
 def corrected(
@@ -338,7 +192,109 @@ def corrected(
         )
 
 
-def cost_lines(*, records: int = 100_000, resamples: int = 10_000) -> Iterator[str]:
+def slope_coverage(lengths: Lengths, size: int, *, draws: int = DRAWS) -> Found:
+    """Count the intervals of slopes of scores that do not depend on length."""
+    rng = np.random.default_rng(size)
+    found = Coverage(0.0)
+    for _ in range(draws):
+        x, y, place = lengths.draw(rng, size)
+        groups = place.tolist() if len(place) > size else None
+        made = fit_slope(x.tolist(), y.tolist(), groups=groups)
+        found.add(made.interval if isinstance(made, Slope) else None)
+    return {"slope": found}
+
+
+def covered_lines(
+    table: str,
+    name: str,
+    measure: Callable[..., Found],
+    *,
+    draws: int,
+    scipy: Mapping[str, str] | None = None,
+) -> Iterator[str]:
+    """Yield the coverage of one population, a line a size and estimate.
+
+    Args:
+        table: short name of the table, which the figures of former methods are found by.
+        name: the population.
+        measure: returns the coverage of a size.
+        draws: data sets a line.
+        scipy: cells of scipy by population and size; ``None`` without such columns.
+    """
+    former = json.loads(BEFORE.read_text(encoding="utf-8")) if BEFORE.exists() else {}
+    for size in SIZES:
+        found = measure(size, draws=draws)
+        for key, one in found.items():
+            line = [name, str(size), *([key] if len(found) > 1 else ())]
+            line.append(one.cells(former.get(f"{table}|{name}|{size}|{key}")))
+            line += [] if scipy is None else [scipy.get(f"{name} {size}", NO_SCIPY)]
+            yield f"| {' | '.join(line)} |"
+
+
+def gate_lines(differences: Differences, *, draws: int) -> Iterator[str]:
+    """Yield how often gates on a drop of at most .02 are missed, a line a size."""
+    drop = -differences.mean
+    for size in SIZES:
+        rng = np.random.default_rng(size)
+        point = certain = upper = 0
+        for _ in range(draws):
+            drawn, groups = paired_data(differences, rng, size)
+            drops = [-one for one in drawn]
+            made = _paired(drops, groups)
+            point += math.fsum(drops) / len(drops) > MOST_DROP
+            if isinstance(made, Interval):
+                certain += made.low > MOST_DROP
+                upper += made.high > MOST_DROP
+        shares = " | ".join(f"{count / draws:.1%}" for count in (point, certain, upper))
+        yield f"| {differences.name} | {drop:+.3f} | {size} | {shares} |"
+
+
+class Contradictions(NamedTuple):
+    """What came of simulated comparisons."""
+
+    coverage: float
+    """Share of the intervals that held the true mean difference."""
+    verdicts: Counter[str]
+    contradictions: int
+    """Verdicts of a difference with an interval that holds 0, or of none with another."""
+
+
+def contradictions(differences: Differences, size: int, *, comparisons: int) -> Contradictions:
+    """Compare two sides again and again, several metrics at a time; the same each time."""
+    rng = np.random.default_rng(size)
+    verdicts, wrong, inside, done = Counter[str](), 0, 0, 0
+    while done < comparisons:
+        tests: list[tuple[float, Interval]] = []
+        for number in range(done, min(done + TOGETHER, comparisons)):
+            drawn = differences.draw(rng, size).tolist()
+            groups = [n // 2 for n in range(size)] if number % 2 else None
+            p, found = paired_test(drawn, groups=groups), paired_interval(drawn, groups=groups)
+            done += 1
+            if isinstance(found, Interval):
+                inside += found.low <= differences.mean <= found.high
+                if isinstance(p, Undefined):
+                    verdicts["no difference"] += 1
+                    wrong += not found.low <= 0 <= found.high
+                else:
+                    tests.append((p, found))
+        for (p, found), adjusted in zip(tests, holm([p for p, _ in tests]), strict=True):
+            verdict = "no evidence" if p > ALPHA else "not significant after Holm"
+            verdict = "better or worse" if adjusted <= ALPHA else verdict
+            verdicts[verdict] += 1
+            wrong += (verdict == "no evidence") != (found.low <= 0 <= found.high)
+    return Contradictions(inside / comparisons, verdicts, wrong)
+
+
+def contradiction_lines(differences: Differences, *, comparisons: int) -> Iterator[str]:
+    """Yield the verdicts of simulated comparisons of one population, a line a size."""
+    for size in SIZES:
+        found = contradictions(differences, size, comparisons=comparisons)
+        listed = ", ".join(f"{name} {n}" for name, n in found.verdicts.most_common())
+        line = [differences.name, str(size), f"{found.coverage:.1%}", listed]
+        yield f"| {' | '.join([*line, str(found.contradictions)])} |"
+
+
+def cost_lines(*, records: int = 100_000) -> Iterator[str]:
     """Processor time of one interval, and the process's peak memory after it."""
     rng = np.random.default_rng(0)
     kinds = {
@@ -349,37 +305,10 @@ def cost_lines(*, records: int = 100_000, resamples: int = 10_000) -> Iterator[s
     for name, values in kinds.items():
         numbers = values.tolist()
         begin = time.process_time()
-        bootstrap_mean(numbers, resamples=resamples)
+        mean_interval(numbers)
         seconds = time.process_time() - begin
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         yield f"| {name} | {len(set(numbers)):,} | {seconds:.2f} | {peak:,.0f} |"
-
-
-def scipy_figures(python: str, size: int) -> list[str]:
-    """Return the cells of scipy's BCa by population and size as JSON, from its environment."""
-    script = Path(__file__).with_name("interval_scipy.py")
-    draws = SCIPY_DRAWS[size == SIZES[-1]]
-    done = subprocess.run(  # noqa: S603 - the Python that was named
-        [python, str(script), *map(str, (size, draws, RESAMPLES))],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout.splitlines()
-
-
-class Table(NamedTuple):
-    """A table of the report.
-
-    Attributes:
-        title: what stands above it.
-        head: its columns.
-        parts: functions that yield its lines, by name.
-    """
-
-    title: str
-    head: str
-    parts: Mapping[str, Callable[[], Iterator[str]]]
 
 
 def tables(draws: int, scipy: Mapping[str, str]) -> Iterator[Table]:
@@ -387,46 +316,44 @@ def tables(draws: int, scipy: Mapping[str, str]) -> Iterator[Table]:
     error = f"{draws:,} data sets a line (Monte Carlo error {math.sqrt(0.95 * 0.05 / draws):.1%})"
     # First, because the peak of the memory is that of the whole process until then.
     yield Table(
-        "10,000 resamples of 100,000 records:",
+        "One interval of 100,000 records:",
         "values | distinct | CPU seconds | peak MB",
         {"cost": cost_lines},
     )
-    for held_out, title in (
-        (False, f"95 % intervals of the mean, {error}, {RESAMPLES:,} resamples:"),
-        (True, "The same of populations that were kept out while methods were chosen:"),
-    ):
-        yield Table(
-            title,
-            f"population | n | {HEAD} | {SCIPY_HEAD}",
-            {
-                one.name: partial(coverage_lines, one, draws=draws, scipy=scipy)
-                for one in POPULATIONS
-                if one.held_out is held_out
-            },
-        )
-    yield Table(
-        "The same of mean differences:",
-        f"differences | pairs of a question | n | {HEAD} | {SCIPY_HEAD}",
-        {one.name: partial(paired_lines, one, draws=draws, scipy=scipy) for one in DIFFERENCES},
+    yield from _tables_of_means(error, draws, scipy)
+    yield _covered(
+        f"Agreement on verdicts, of two raters, {error}:",
+        "records | n | coefficient",
+        {name: partial(agreement_coverage, draw) for name, draw in RATED.items()},
+        draws,
+    )
+    yield _covered(
+        f"Agreement on scores from 1 to 5, of judges or repeats, {error}:",
+        "scores | n | coefficient",
+        {name: partial(score_coverage, scored) for name, scored in SCORED.items()},
+        draws,
+    )
+    yield _covered(
+        f"Corrected means, with {UNLABELED:,} records that the judge alone labeled, {error}; n is "
+        "the number of human labels:",
+        "population | n | method",
+        {name: partial(corrected_coverage, name) for name in JUDGED},
+        draws,
+    )
+    yield _covered(
+        f"Slopes on length, where scores do not depend on it, {error}; n is the number of "
+        "questions:",
+        "lengths | n",
+        {name: partial(slope_coverage, lengths) for name, lengths in LENGTHS.items()},
+        draws,
     )
     yield Table(
-        f"The same of the agreement of two raters on verdicts, {error}, 2,000 resamples:",
-        f"records | n | coefficient | {HEAD} | no interval",
-        {name: partial(agreement_lines, name, draw, draws=draws) for name, draw in RATED.items()},
+        f"How often a gate on a drop of at most {MOST_DROP} is missed, {error}: by the mean, by a "
+        "certain drop (`--on interval`), and by a drop that is not excluded:",
+        "differences | drop | n | mean | certain drop | drop not excluded",
+        {one.name: partial(gate_lines, one, draws=draws) for one in DIFFERENCES},
     )
-    yield Table(
-        f"The same of the agreement of judges, or of repeats, on scores from 1 to 5, {error}, "
-        "2,000 resamples:",
-        f"scores | n | coefficient | {HEAD} | no interval",
-        {name: partial(score_lines, name, scored, draws=draws) for name, scored in SCORED.items()},
-    )
-    yield Table(
-        f"The same of corrected means, {error}, with {UNLABELED:,} records that the judge alone "
-        "labeled:",
-        f"population | human labels | method | {HEAD} | no interval",
-        {name: partial(corrected_lines, name, draw, draws=draws) for name, draw in JUDGED.items()},
-    )
-    each = COMPARISONS // (len(DIFFERENCES) * len(COMPARED_SIZES))
+    each = COMPARISONS // (len(DIFFERENCES) * len(SIZES))
     yield Table(
         f"{COMPARISONS:,} simulated comparisons, half of them of pairs that share a question, "
         f"{TOGETHER} metrics at a time: does the verdict contradict the 95 % interval?",
@@ -435,104 +362,64 @@ def tables(draws: int, scipy: Mapping[str, str]) -> Iterator[Table]:
     )
 
 
-def report(
-    *, draws: int = DRAWS, scipy: str | None = None, keep: Path | None = None
-) -> Iterator[str]:
-    """Yield the lines of all tables.
+def _tables_of_means(error: str, draws: int, scipy: Mapping[str, str]) -> Iterator[Table]:
+    """Yield the tables of means and of mean differences; held-out populations apart."""
+    kinds: tuple[tuple[str, str, Sequence[Any], Callable[..., Found]], ...] = (
+        ("Means", "population", [*POPULATIONS, *REPEATED], coverage),
+        ("Mean differences", "differences", DIFFERENCES, paired_coverage),
+    )
+    for title, column, populations, measure in kinds:
+        for held_out in (False, True):
+            apart = " of populations that no method was chosen on" if held_out else ""
+            yield _covered(
+                f"{title}{apart}, {error}:",
+                f"{column} | n",
+                {
+                    one.name: partial(measure, one)
+                    for one in populations
+                    if one.held_out is held_out
+                },
+                draws,
+                scipy,
+            )
 
-    Args:
-        draws: data sets a line.
-        scipy: the Python of an environment that has scipy.
-        keep: folder of the parts that an interrupted run has finished.
-    """
+
+def _covered(
+    title: str,
+    head: str,
+    measured: Mapping[str, Callable[..., Found]],
+    draws: int,
+    scipy: Mapping[str, str] | None = None,
+) -> Table:
+    """Return a table of coverages of several populations."""
+    table = title.partition(",")[0].partition(" of populations")[0]
+    parts = {
+        name: partial(covered_lines, table, name, measure, draws=draws, scipy=scipy)
+        for name, measure in measured.items()
+    }
+    more = "" if scipy is None else f" | {SCIPY_HEAD}"
+    return Table(title, f"{head} | {HEAD}{more}", parts)
+
+
+def scipy_figures(python: str, size: int) -> list[str]:
+    """Return the cells of scipy's BCa by population and size as JSON, from its environment."""
+    script = Path(__file__).with_name("interval_scipy.py")
+    done = subprocess.run(  # noqa: S603 - the Python that was named
+        [python, str(script), *map(str, (size, DRAWS, SCIPY_RESAMPLES))],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.splitlines()
+
+
+def every_table(draws: int, scipy: str | None, keep: Path | None) -> Iterator[Table]:
+    """Yield the tables, next to scipy's figures where the Python of its environment is named."""
     elsewhere: dict[str, str] = {}
     for size in SIZES if scipy else ():
-        made = _kept(keep, f"scipy {size}", partial(scipy_figures, scipy or "", size))
+        made = kept(keep, f"scipy {size}", partial(scipy_figures, scipy or "", size))
         elsewhere |= json.loads(made)
-    for number, table in enumerate(tables(draws, elsewhere)):
-        names = table.head.split(" | ")
-        rule = ("---" if name in _TEXTS else "--:" for name in names)
-        yield from (table.title, "", f"| {table.head} |", f"|{'|'.join(rule)}|")
-        for place, make in enumerate(table.parts.values()):
-            yield _kept(keep, f"{draws} {number} {place}", make)
-        yield ""
-
-
-_TEXTS = {"values", "population", "differences", "records", "scores", "coefficient", "method"}
-_TEXTS |= {"verdicts"}
-"""Columns that are set to the left."""
-
-
-def _kept(folder: Path | None, name: str, make: Callable[[], Iterable[str]]) -> str:
-    """Return the lines that an interrupted run has left, or make them."""
-    file = folder / name if folder else None
-    if file and file.exists():
-        return file.read_text(encoding="utf-8")
-    text = "\n".join(make())
-    if file:
-        partial_file = file.with_suffix(".partial")
-        partial_file.write_text(text, encoding="utf-8")
-        partial_file.replace(file)
-    return text
-
-
-INTRODUCTION = """# Intervals
-
-How often the intervals of this package hold the truth, by simulation, on 2026-11-23: data sets
-are drawn from populations whose truth is known, shaped like the metrics of RAG systems, and each
-gets its interval. *Coverage* is the share of intervals that hold the truth, which should be 95 %.
-*Above* and *below* are the shares that lie wholly above or below it: the errors of a gate on one
-end. *Marked* is the share with the mark of a small sample. `short` stands where coverage is more
-than two Monte Carlo errors under 90 % from n = 10 on, or 93 % from n = 30 on. Of groups, n counts
-the groups.
-
-## Methods
-
-- **Means** of values of 0 and 1: Wilson's interval with Student's quantile (`wilson_t`).
-- **Other means**: Wilson's interval for the effective number of yes-or-no records where fewer
-  than 12 records differ from the most common value (`wilson_effective`). Where most values lie at
-  one end of the range, a quarter of a record at the other end is added to their spread. Otherwise
-  a BCa bootstrap with Student's quantile (`bca`); where records are too few for their skewness,
-  the ends of Hall's interval are taken in.
-- **Groups** (`_groups`), such as records of one question, are resampled as a whole. The standard
-  error is the jackknife's; degrees of freedom follow from the effective number of groups, which
-  is lower where groups are of unequal size.
-- **Differences** (`sign_flip+…`): the interval is that of the sign-flip test, inverted, widened
-  to the bootstrap interval but never across a rejected 0. It holds 0 if and only if p, before
-  Holm, is above .05. With few pairs it is wide on purpose: what was not seen may still be there.
-- **Agreement**: a BCa bootstrap over records, or over questions where several records ask the
-  same one. There is none without disagreement.
-- **PPI++ means**: Wilson's interval for the effective number of records, with Student's quantile
-  and the jackknife's variance: the judge's weight is estimated again without each record.
-  `published` below is the method's own normal interval. **Error-corrected means**: Lang and
-  Reiczigel's. Where questions repeat, both leave out a question at a time; the interval of
-  Lang and Reiczigel gets wider by the root of the variance that this adds.
-- From 10,000 records with more than 64 distinct values on, samples are drawn by 64 narrow
-  ranges of values and a normal term for what lies within them: ends then differ in the fourth
-  digit at most.
-
-## Small samples
-
-An interval is marked `small sample` (`*` in tables, `small_sample` in JSON) below 10 yes-or-no
-records, pairs or records with verdicts of several raters, and below 30 records or groups with
-scores or any other values: no sample of that size shows whether its population has rare values
-far away. A bootstrap interval of a mean is also marked where n is below 25 times the squared
-skewness (Cochran's rule). Groups count by their effective number. The rule is `is_small` in
-`labeler/calculators/statistics/small_samples.py`. Below the mark, coverage can be as low as in
-the lines of the heavy tail.
-
-## Figures
-
-scipy's BCa (`scipy.stats.bootstrap`) gets the same data sets with records as independent; `nan`
-is the share of data sets without an interval, counted as misses. It gets 100 data sets of 1,000
-records (Monte Carlo error 2.2%). Differences of 20 pairs a question are not given to it.
-
-Scores: judges see a record's quality, with an error of their own; `kappa` is printed of two raters.
-
-Command: `scripts/check_elsewhere intervals --write docs/intervals.md`. With `--keep FOLDER`, it
-goes on where it was interrupted.
-"""
-"""What stands above the tables in a file."""
+    yield from tables(draws, elsewhere)
 
 
 def main() -> None:
@@ -552,11 +439,12 @@ def main() -> None:
     lines = []
     if arguments.keep:
         arguments.keep.mkdir(parents=True, exist_ok=True)
-    for line in report(draws=arguments.draws, scipy=scipy, keep=arguments.keep):
+    tables_ = every_table(arguments.draws, scipy, arguments.keep)
+    for line in report(tables_, str(arguments.draws), arguments.keep):
         print(line, flush=True)
         lines.append(line)
     if arguments.write:
-        page = "\n".join([INTRODUCTION, *lines]).rstrip() + "\n"
+        page = "\n".join([INTRODUCTION.read_text(encoding="utf-8"), *lines]).rstrip() + "\n"
         arguments.write.write_text(page, encoding="utf-8")
         print(f"written to {arguments.write}", file=sys.stderr)
 

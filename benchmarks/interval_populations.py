@@ -25,15 +25,17 @@ class Population(NamedTuple):
         name: what it is like.
         draw: draws values of so many records, or of so many groups with the group of each.
         held_out: True if no method was chosen or tuned by it.
+        mean: the true mean; ``None`` to take it from many records.
     """
 
     name: str
     draw: Callable[[Rng, int], tuple[Floats, Groups | None]]
     held_out: bool = False
+    mean: float | None = None
 
     def truth(self) -> float:
         """Return the true mean."""
-        return _truth(self)
+        return _truth(self) if self.mean is None else self.mean
 
 
 @lru_cache
@@ -130,8 +132,73 @@ POPULATIONS = (
         most=2,
         held_out=True,
     ),
+    _alone("0 or 1, 99.5 % ones", lambda rng, n: (rng.random(n) < 0.995).astype(float)),
+    _alone(
+        "half 0, half beta(30, 2)",
+        lambda r, n: _mostly(r, n, 0, 0.5, r.beta(30, 2, n)),
+        held_out=True,
+    ),
+    _alone(
+        "97 % beta(40, 2), 3 % zeros",
+        lambda r, n: _mostly(r, n, 0, 0.03, r.beta(40, 2, n)),
+        held_out=True,
+    ),
+    _alone("99 % zeros, 1 % ones", lambda r, n: (r.random(n) < 0.01).astype(float), held_out=True),
 )
 """The groups of a population count as n."""
+
+
+def _repeated(
+    name: str,
+    sizes: Callable[[Rng, int], Groups],
+    yes: float,
+    *,
+    alike: float = 1.0,
+    held_out: bool = False,
+) -> Population:
+    """Return verdicts on so many records of questions that are asked again and again.
+
+    Args:
+        name: what it is like.
+        sizes: draws how often so many questions are asked, at most.
+        yes: share of yes.
+        alike: share of a question's records that have the question's verdict.
+        held_out: as for :class:`Population`.
+    """
+
+    def draw(rng: Rng, records: int) -> tuple[Floats, Groups]:
+        each = sizes(rng, records)
+        numbers = np.repeat(np.arange(len(each)), each)[:records]
+        shared = (rng.random(len(each)) < yes)[numbers]
+        own = rng.random(len(numbers)) < yes
+        return np.where(rng.random(len(numbers)) < alike, shared, own).astype(float), numbers
+
+    return Population(name, draw, held_out, yes)
+
+
+def _zipf(most: int) -> Callable[[Rng, int], Groups]:
+    counts = np.arange(1, most + 1)
+    return lambda rng, n: rng.choice(counts, n, p=1 / counts / (1 / counts).sum())
+
+
+def _two_large(_: Rng, records: int) -> Groups:
+    """Return two questions of a sixth of the records each; all others are asked once."""
+    return np.concatenate([[records // 6] * 2, np.ones(records, dtype=np.int64)]).astype(np.int64)
+
+
+REPEATED = (
+    _repeated("Zipf, up to 12 times, 95 % yes", _zipf(12), 0.95),
+    _repeated("Zipf, up to 40 times, 90 % yes", _zipf(40), 0.9),
+    _repeated("Zipf, up to 25, half alike, 97 % yes", _zipf(25), 0.97, alike=0.5, held_out=True),
+    _repeated("two large questions, 80 % yes", _two_large, 0.8, held_out=True),
+    _repeated(
+        "1 or 15 times, 93 % yes",
+        lambda r, n: r.choice([1, 15], n, p=[0.9, 0.1]),
+        0.93,
+        held_out=True,
+    ),
+)
+"""The records of a population count as n, as in a file with repeated questions."""
 
 
 class Differences(NamedTuple):
@@ -141,15 +208,25 @@ class Differences(NamedTuple):
         name: what they are like.
         draw: draws so many differences.
         mean: the true mean difference.
+        held_out: True if no method was chosen or tuned by it.
+        sizes: draws how many pairs of a question differ alike; ``None`` for one of each.
     """
 
     name: str
     draw: Callable[[Rng, int], Floats]
     mean: float
+    held_out: bool = False
+    sizes: Callable[[Rng, int], Groups] | None = None
 
 
 def _changed(better: float, worse: float) -> Callable[[Rng, int], Floats]:
     return lambda rng, n: rng.choice([1.0, 0.0, -1.0], n, p=[better, 1 - better - worse, worse])
+
+
+def _mixed(shares: dict[float, float]) -> Callable[[Rng, int], Floats]:
+    """Return differences of a few sizes with their shares; the others are 0."""
+    values, chances = [*shares, 0.0], [*shares.values(), 1 - sum(shares.values())]
+    return lambda rng, n: rng.choice(values, n, p=chances)
 
 
 def sparse_changes(rng: Rng, size: int) -> Floats:
@@ -166,7 +243,41 @@ DIFFERENCES = (
     Differences(
         "small losses, few large gains", lambda r, n: r.beta(1, 9, n) - r.beta(2, 18, n), 0.0
     ),
+    Differences("-.05 in 80 %, +1 in 4 %", _mixed({-0.05: 0.8, 1: 0.04}), 0.0),
+    Differences("+.05 in 80 %, -1 in 4 %", _mixed({0.05: 0.8, -1: 0.04}), 0.0),
+    Differences("-.02 in 75 %, +.5 in 3 %", _mixed({-0.02: 0.75, 0.5: 0.03}), 0.0, held_out=True),
+    Differences("+.03 in 60 %, -1 in 1.8 %", _mixed({0.03: 0.6, -1: 0.018}), 0.0, held_out=True),
+    Differences("-.25 in 30 %, +1 in 7.5 %", _mixed({-0.25: 0.3, 1: 0.075}), 0.0, held_out=True),
+    Differences(
+        "exponential gains, cut at 1",
+        lambda r, n: np.minimum(1, r.exponential(0.05, n)) - 0.05,
+        0.0,
+        held_out=True,
+    ),
+    Differences(
+        "-.05 in 80 %, +1 in 4 %, Zipf questions",
+        _mixed({-0.05: 0.8, 1: 0.04}),
+        0.0,
+        held_out=True,
+        sizes=_zipf(12),
+    ),
+    Differences(
+        "6 % better, 3 % worse, Zipf questions",
+        _changed(0.06, 0.03),
+        0.03,
+        held_out=True,
+        sizes=_zipf(12),
+    ),
+    Differences(
+        "normal, +.05, spread .2", lambda r, n: np.clip(r.normal(0.05, 0.2, n), -1, 1), 0.05
+    ),
 )
+
+
+def _verdict_sums(a: Floats, b: Floats) -> tuple[Floats, ...]:
+    """Return the columns of ``record_sums`` of units that two raters judge."""
+    one, apart = np.ones(len(a)), np.abs(a - b)
+    return one, apart, apart, 2 * one, a + b, a + b, a, b, one, (a + b) / 2
 
 
 def rated(truth: tuple[float, float], errors: tuple[float, float]) -> Callable[[Rng, int], Floats]:
@@ -184,10 +295,29 @@ def rated(truth: tuple[float, float], errors: tuple[float, float]) -> Callable[[
         place = np.repeat(np.arange(records), sizes)
         first = rng.random(len(place)) < rng.beta(*truth, records)[place]
         second = first ^ (rng.random(len(place)) < rng.beta(*errors, records)[place])
-        a, b = first.astype(float), second.astype(float)
-        one, apart = np.ones(len(a)), np.abs(a - b)
-        parts = (one, apart, apart, 2 * one, a + b, a + b, a, b, one, (a + b) / 2)
+        parts = _verdict_sums(first.astype(float), second.astype(float))
         return np.stack([np.bincount(place, part, records) for part in parts], axis=1)
+
+    return draw
+
+
+def _one_verdict(yes: tuple[float, float], kappa: float) -> Callable[[Rng, int], Floats]:
+    """Return a population of records with one verdict each, by their kappa.
+
+    Args:
+        yes: share of yes of each rater.
+        kappa: Cohen's kappa in the population.
+    """
+    first, second = yes
+    chance = first * (1 - second) + second * (1 - first)
+    apart = (1 - kappa) * chance
+    lone = (apart + first - second) / 2
+    cells = {(1, 1): first - lone, (1, 0): lone, (0, 1): apart - lone}
+
+    def draw(rng: Rng, records: int) -> Floats:
+        counts = rng.multinomial(records, [*cells.values(), 1 - sum(cells.values())])
+        a, b = np.repeat(np.array([*cells, (0, 0)], dtype=float), counts, axis=0).T
+        return np.stack(_verdict_sums(a, b), axis=1)
 
     return draw
 
@@ -197,6 +327,14 @@ RATED = {
     "5 % yes": rated((0.5, 9), (1, 20)),
     "half yes, many errors": rated((2, 2), (1, 3)),
     "half yes, few errors": rated((2, 2), (0.3, 12)),
+    "98 % yes, kappa .4": _one_verdict((0.98, 0.98), 0.4),
+    "98 % yes, kappa .8": _one_verdict((0.98, 0.98), 0.8),
+    "95 % yes, kappa .4": _one_verdict((0.95, 0.95), 0.4),
+    "99 % yes, by chance (held out)": _one_verdict((0.99, 0.99), 0.0),
+    "97 % yes, kappa .6 (held out)": _one_verdict((0.97, 0.97), 0.6),
+    "90 and 96 % yes, kappa .3 (held out)": _one_verdict((0.9, 0.96), 0.3),
+    "85 % yes, kappa .9 (held out)": _one_verdict((0.85, 0.85), 0.9),
+    "97 % yes, 2 to 6 sentences (held out)": rated((12, 0.4), (0.3, 10)),
 }
 
 
@@ -293,3 +431,40 @@ JUDGED = {
 }
 QUESTIONS = {"0 or 1, 4 records a question": 4, "0 or 1, 20 records a question": 20}
 """Records of a question, of the populations that have some."""
+
+
+class Lengths(NamedTuple):
+    """Scores that do not depend on the lengths of their responses, with records of questions.
+
+    Attributes:
+        sizes: draws how many records so many questions have.
+        spread: spread of the logarithm of a question's length.
+        depends: True if the spread of scores grows with the length.
+    """
+
+    sizes: Callable[[Rng, int], Groups]
+    spread: float = 0.5
+    depends: bool = False
+
+    def draw(self, rng: Rng, questions: int) -> tuple[Floats, Floats, Groups]:
+        """Draw lengths, scores and questions."""
+        place = np.repeat(np.arange(questions), self.sizes(rng, questions))
+        count = len(place)
+        long = rng.lognormal(0, self.spread, questions)[place] * rng.lognormal(0, 0.1, count)
+        off = rng.standard_normal(questions)[place] + 0.3 * rng.standard_normal(count)
+        return long, 3 + off * (long if self.depends else 1), place
+
+
+def _each(count: int) -> Callable[[Rng, int], Groups]:
+    return lambda rng, n: np.full(n, count)
+
+
+LENGTHS = {
+    "1 record a question": Lengths(_each(1)),
+    "4 records a question": Lengths(_each(4)),
+    "spread grows with length, 4 a question (held out)": Lengths(_each(4), depends=True),
+    "Zipf, up to 12 a question (held out)": Lengths(_zipf(12)),
+    "few very long, 4 a question (held out)": Lengths(_each(4), spread=1.0),
+    "20 records a question (held out)": Lengths(_each(20)),
+    "spread grows with length, 1 a question (held out)": Lengths(_each(1), depends=True),
+}

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from scipy import stats  # type: ignore[import-untyped]  # not installed here
 
-from interval_populations import DIFFERENCES, POPULATIONS, Floats, Population, Rng
+from interval_populations import DIFFERENCES, POPULATIONS, REPEATED, Floats, Population, Rng
 
 _CELLS = 1 << 22
 """Numbers in memory at once, for the jackknife of a portion of the data sets: 32 MB."""
@@ -57,8 +57,8 @@ def main() -> None:
     """Print the cells by population and size as JSON."""
     size, draws, resamples = map(int, sys.argv[1:4])
     warnings.simplefilter("ignore")
-    populations = [(one.name, _values(one), one.truth()) for one in POPULATIONS]
-    populations += [(one.name, one.draw, one.mean) for one in DIFFERENCES]
+    populations = [(one.name, _values(one), one.truth()) for one in (*POPULATIONS, *REPEATED)]
+    populations += [(one.name, one.draw, one.mean) for one in DIFFERENCES if not one.sizes]
     found = {}
     for name, draw, truth in populations:
         rng = np.random.default_rng(size)

@@ -74,17 +74,15 @@ class Estimate(NamedTuple):
     warned: bool
 
 
-def corrected(people: Floats, judge: Floats, chosen: Judged, seed: int) -> Estimate:
+def corrected(people: Floats, judge: Floats, chosen: Judged) -> Estimate:
     """Return the mean of the corrected labels."""
     made = np.where(chosen.judged, people, judge)
     random = int((chosen.judged & chosen.random).sum())
     selection = ReviewCounts(int(chosen.judged.sum()), len(made), random)
-    return Estimate(
-        float(made.mean()), mean_interval(made.tolist(), seed=seed), selection.is_biased
-    )
+    return Estimate(float(made.mean()), mean_interval(made.tolist()), selection.is_biased)
 
 
-def estimated(people: Floats, judge: Floats, chosen: Judged, _: int) -> Estimate:
+def estimated(people: Floats, judge: Floats, chosen: Judged) -> Estimate:
     """Return the mean of ``agree --random-sample``."""
     drawn = chosen.random
     found = ppi_mean(
@@ -97,7 +95,7 @@ def estimated(people: Floats, judge: Floats, chosen: Judged, _: int) -> Estimate
     return Estimate(float(found.value or 0), found.interval, warned=False)
 
 
-WAYS: dict[str, tuple[Select, Callable[[Floats, Floats, Judged, int], Estimate]]] = {
+WAYS: dict[str, tuple[Select, Callable[[Floats, Floats, Judged], Estimate]]] = {
     "all unsupported": (_unsupported, corrected),
     "a random fifth and all unsupported": (_both, corrected),
     "a random fifth": (_random, corrected),
@@ -115,9 +113,9 @@ def line(population: str, way: str, draws: int) -> str:
     for size in SIZES:
         rng = np.random.default_rng(size)
         found = []
-        for seed in range(draws):
+        for _ in range(draws):
             people, judge = draw(rng, size)
-            found.append(estimate(people, judge, select(rng, judge), seed))
+            found.append(estimate(people, judge, select(rng, judge)))
         held = [one.interval for one in found if one.interval]
         inside.append(sum(one.low <= truth <= one.high for one in held) / draws)
     mean = sum(one.mean for one in found) / draws

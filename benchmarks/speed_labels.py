@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from labeler.labels.checksum import with_checksum
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import ReplyFacts, Usage
 from labeler.labels.signature import Artifact, Signature, digest
@@ -194,4 +195,4 @@ class Labels:
 def write_labels(path: Path, count: int, seed: int = 0) -> None:
     """Write so many labels to a file."""
     with path.open("wb") as file:
-        file.writelines(Labels(seed).lines(count))
+        file.writelines(with_checksum(line.rstrip()) + b"\n" for line in Labels(seed).lines(count))

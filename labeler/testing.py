@@ -24,6 +24,7 @@ from labeler.comparing.gates import (
     check_rows,
     counted,
     measure_gates,
+    rows_by_group,
     shown,
     shown_interval,
 )
@@ -65,8 +66,8 @@ def assert_metric(
         max_drop: the most by which the mean of the pairs may be worse than in ``against``.
         on: ``point`` tests the mean, ``interval`` the worse end of its interval.
         by: name of a metadata column; the mean of each of its groups is tested.
-        intervals: settings of the intervals; ``labeler.calculators.Intervals(group="question")``
-            draws the records of a question together.
+        intervals: settings of the intervals; ``labeler.calculators.Intervals(group="topic")``
+            takes the records of a topic as one observation.
         max_failed: largest allowed share of failed rows, from 0 to 1.
         max_undefined: largest allowed share of rows that are undefined for a reason about the
             record, from 0 to 1.
@@ -94,9 +95,10 @@ def assert_metric(
     if demands or not (max_drop is not None or one_model):
         gates, measured = measure_gates(outcomes, demands, column=intervals.group or "")
         rows = list(measured)
+        grouped = rows_by_group(rows, by)
         for verdict in check_rows(rows, gates, on=on, by=by, intervals=intervals, allowed=allowed):
             if not verdict.passed:
-                lines += _lines(verdict.with_records(rows, by), by)
+                lines += _lines(verdict.with_records(grouped.get(verdict.group, [])), by)
     if against is not None and max_drop is not None:
         drop = [Demand(metric, max_drop, at_least=False)]
         (gates, new), (_, base) = (

@@ -111,8 +111,14 @@ CASES = {
     "the response makes no claim": Case(claims=()),
     "the response is empty": Case(claims=(), response=False),
     "the reference makes no claim": Case(claims=(wrong("a", ["0a"]),), reference=()),
+    "the reference makes no claim, the response several": Case(
+        claims=(right("a"), wrong("a"), wrong("a", ["0a"])), reference=()
+    ),
     "no document entails a claim of the reference": Case(reference=(((), True),)),
 }
+OTHERWISE = {"the reference makes no claim": "the reference makes no claim, the response several"}
+"""Cases of one condition with other claims: a peer whose values differ has no fixed one."""
+BY_CLAIMS = "by its claims"
 _NO_CLAIM, _EMPTY = "the response makes no claim", "the response is empty"
 _NO_REFERENCE, _NO_DOCUMENT = "the reference makes no claim", "there are no documents"
 ROWS: Sequence[tuple[str, str]] = (
@@ -219,7 +225,10 @@ def table(found: Mapping[str, Values], date: str) -> str:
     """Return the table of docs/metrics.md."""
     names = [f"{shown} {version(_PINS.get(peer, peer))}" for peer, shown in PEERS.items()]
     lines = [
-        f"Run on {date}. {_NONE}: no such metric; an error's name: the peer's function raises it.",
+        (
+            f"Run on {date}. {_NONE}: no such metric; an error's name: the peer's function raises "
+            f"it; {BY_CLAIMS}: it depends on the verdicts on the response's claims."
+        ),
         "",
         f"| metric | undefined here if | {' | '.join(names)} |",
         "|---|---|---|---|---|---|",
@@ -229,8 +238,10 @@ def table(found: Mapping[str, Values], date: str) -> str:
         for peer in PEERS:
             ours = own(metric, peer)
             value = found[peer][name].get(metric)
+            other = found[peer][OTHERWISE.get(name, name)].get(metric)
+            varies = value != other and isinstance(value, float) and not math.isnan(value)
             named = f" (`{ours}`)" if ours and isinstance(value, float) else ""
-            cells.append(_cell(value) + named)
+            cells.append((BY_CLAIMS if varies else _cell(value)) + named)
         lines.append(f"| `{metric}` | {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 

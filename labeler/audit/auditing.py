@@ -21,7 +21,7 @@ from labeler.audit.registry import (
 from labeler.audit.repeats import Repeats
 from labeler.audit.same_documents import RetrievalComparison, SameDocuments, SameDocumentsJSON
 from labeler.audit.subject import Subject
-from labeler.calculators.metrics_row import DistinctRows, Identity
+from labeler.calculators.metrics_row import DistinctRows, Identity, group_key, group_names
 from labeler.calculators.outcomes import checked
 from labeler.errors import UsageError
 from labeler.labels.answering import configuration
@@ -38,8 +38,6 @@ SecondJudge = Callable[[LabelRecord], SecondOpinion | None]
 """Returns what a second judge says about a record's sentences; ``None`` for nothing."""
 _SHOWN = 3
 """Records that a display names."""
-NO_GROUP = "(none)"
-"""Group of records without the column."""
 
 
 class CheckRowJSON(TypedDict):
@@ -454,6 +452,7 @@ class _RunningAudit:
                 findings = sorted((*record.findings, *found), key=lambda f: order[f.check])
                 score = suspicion_score(findings, self.disagreements[place])
                 self.records[place] = replace(record, findings=tuple(findings), suspicion=score)
+        self._name_groups()
         rows, records = tuple(self._rows()), tuple(self.records)
         same = tuple(self.retrievals.results())
         return Audit(self.checks, rows, records, dict(self.failed), duplicates, same)
@@ -461,8 +460,18 @@ class _RunningAudit:
     def _group(self, record: LabelRecord) -> str | None:
         if self.by is None:
             return None
-        value = record.example.metadata.get(self.by)
-        return NO_GROUP if value is None else str(value)
+        return group_key(record.example.metadata, self.by)
+
+    def _name_groups(self) -> None:
+        """Replace the texts of groups by their names."""
+        if self.by is None:
+            return
+        names = group_names({key.group or "" for key in self.groups})
+        self.groups = {
+            key._replace(group=names[key.group or ""]): counts
+            for key, counts in self.groups.items()
+        }
+        self.records = [replace(record, group=names[record.group or ""]) for record in self.records]
 
     def _counts(self, key: _GroupKey) -> dict[str, _Count]:
         if key not in self.groups:

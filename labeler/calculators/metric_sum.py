@@ -9,7 +9,12 @@ from functools import cached_property
 from itertools import repeat
 
 from labeler.calculators.ratio import Ratio, fixed_point
-from labeler.calculators.statistics.intervals import Interval, Intervals, Range
+from labeler.calculators.statistics.intervals import (
+    Interval,
+    Intervals,
+    Range,
+    mean_interval,
+)
 
 _SMALL = 0xFFFF
 """The largest number of two bytes."""
@@ -91,12 +96,13 @@ class MetricSum:
         Args:
             intervals: its options.
             range_: the lowest and the highest value; ``None`` where unknown.
-            units: the unit that each row is resampled with; ``None`` for single rows.
+            units: the observation that each row belongs to; ``None`` for single rows.
         """
         distinct = [None if ratio is None else ratio.value for ratio in self._places]
         values = [distinct[place] for place in self._rows]
         own = units and [u for u, value in zip(units, values, strict=False) if value is not None]
-        return intervals.of_mean([v for v in values if v is not None], own, range_)
+        known = [v for v in values if v is not None]
+        return mean_interval(known, groups=own, range_=range_, level=intervals.level)
 
     @cached_property
     def _counted(self) -> list[tuple[Ratio, int]]:

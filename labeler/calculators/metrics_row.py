@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
@@ -13,9 +15,9 @@ from typing_extensions import TypedDict
 
 from labeler.calculators.ratio import Ratio, RatioJSON
 from labeler.calculators.registry import METRICS, Metric
-from labeler.calculators.tally import Tally, tally
+from labeler.calculators.tally import tally
 from labeler.catalog import position_of, positions_of, unknown
-from labeler.errors import UnknownName, UsageError
+from labeler.errors import UnknownName
 from labeler.labels.answering import AnsweringModel, answered_by
 from labeler.labels.profiles import (
     BY_FAMILY,
@@ -29,7 +31,7 @@ from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.sentences.display import NONE, Column, Display, Displayed, Grid, number
 
 QUESTION = "question"
-"""The column that every record has, by which records of one question are resampled together."""
+"""The column that every record has, by which records of one question are one observation."""
 
 
 class MetricsRowJSON(TypedDict):
@@ -219,7 +221,7 @@ class Measurer:
         counted, label = tally(outcome), str(outcome.signature)
         return MetricsRow(
             outcome.id,
-            {name: _compute(metric, counted, outcome.id) for name, metric in chosen.named},
+            {name: metric.ratio(counted, outcome.id) for name, metric in chosen.named},
             label,
             chosen.versions,
             metadata=outcome.example.metadata,
@@ -290,24 +292,6 @@ def outcome_profile(outcome: Outcome) -> Profile:
 def printed_versions(metrics: Sequence[Metric]) -> str:
     """Return the metrics part of a signature."""
     return "metrics:" + ",".join(f"{metric.id}.v{metric.version}" for metric in metrics)
-
-
-def _compute(metric: Metric, counted: Tally, row: str) -> Ratio:
-    """Compute a metric that a third party may have written."""
-    try:
-        ratio: object = metric.compute(counted)
-    except Exception as error:
-        raise UsageError(
-            f"metric {metric.id!r} failed on record {row!r}: {type(error).__name__}: {error}; "
-            "Ratio.of(numerator, denominator, if_empty=…) and Ratio.missing(reason) say when there "
-            "is no value"
-        ) from error
-    if not isinstance(ratio, Ratio):
-        raise UsageError(
-            f"metric {metric.id!r} gave {type(ratio).__name__} for record {row!r}; it must return "
-            "a Ratio, such as Ratio.of(numerator, denominator, if_empty=…)"
-        )
-    return ratio
 
 
 REPEATED = "repeated records (same id and label key), each counted once: {}"
@@ -427,7 +411,7 @@ class DistinctRows(Generic[R]):
 
 
 def resampling_unit(row: MetricsRow, column: str | None) -> int | None:
-    """Return the digest of the unit that a row is resampled with; ``None`` for one of its own.
+    """Return the digest of the observation of a row; ``None`` for one of its own.
 
     Args:
         row: the row.
@@ -435,13 +419,40 @@ def resampling_unit(row: MetricsRow, column: str | None) -> int | None:
     """
     if column is None:
         return row.question or None
-    value = row.metadata.get(column)
-    return None if value is None else _digest(str(value))
+    key = group_key(row.metadata, column)
+    return _digest(key) if key else None
 
 
-def group_name(row: MetricsRow, by: str | None) -> str | None:
-    """Return the group of a row; ``None`` if rows are not grouped."""
-    if by is None:
-        return None
-    value = row.metadata.get(by)
-    return "(none)" if value is None else str(value)
+NO_GROUP = "(none)"
+"""Group of the records without a value in the grouping column."""
+
+
+def group_key(metadata: Mapping[str, Any], by: str) -> str:
+    """Return the value of the grouping column as a text; empty without a value.
+
+    It is JSON, so that the number 1 and the text "1" are two groups.
+    """
+    value = metadata.get(by)
+    if value is None:
+        return ""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+
+
+def group_names(keys: Iterable[str]) -> dict[str, str]:
+    """Return the name of each group, by the text of :func:`group_key`.
+
+    A text is its own name, unless another group has that name: then it stands in quotes.
+    """
+    plain = {key: _plain_name(key) for key in keys}
+    counts = Counter(plain.values())
+    return {
+        key: key if counts[name] > 1 and key.startswith('"') else name
+        for key, name in plain.items()
+    }
+
+
+def _plain_name(key: str) -> str:
+    if not key:
+        return NO_GROUP
+    text = str(json.loads(key)) if key.startswith('"') else key
+    return key if text in {"", NO_GROUP} else text

@@ -345,8 +345,8 @@ def summary(
         outcomes: labels, generated questions and failures, or the file or store with them.
         ids: as for :func:`metrics`.
         by: name of a metadata column.
-        intervals: ``Intervals()`` gives each mean a confidence interval, which resamples records
-            of equal questions together; ``Intervals(group="topic")`` those of a metadata column.
+        intervals: ``Intervals()`` gives each mean a confidence interval, which takes records of
+            equal questions as one observation; ``Intervals(group="topic")`` those of a column.
 
     Returns:
         A row for each group, configuration and metric: mean, interval, and how many rows are

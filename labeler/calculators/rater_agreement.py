@@ -9,6 +9,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from labeler.calculators.metrics_row import question_digest
 from labeler.calculators.statistics.agreement import (
     PAIR,
     Agreement,
@@ -22,8 +23,8 @@ from labeler.calculators.statistics.agreement import (
 )
 from labeler.calculators.statistics.intervals import Interval
 from labeler.calculators.summary import count_clusters
+from labeler.labels.answers import judged_sentences
 from labeler.labels.record import LabelRecord
-from labeler.labels.signature import digest
 from labeler.sentences.display import Brief, Column, Display, Grid, number
 
 RECORD = "record"
@@ -36,7 +37,12 @@ UNITS: Mapping[str, str] = {
 }
 """The yes-or-no fields of every label, and the unit that each is about."""
 
-_FLAGS = frozenset({"adherence", "adherence:ragbench", "adherence:length", "adherence:capstone"})
+_FLAGS = frozenset(
+    {
+        *("adherence", "adherence:ragbench", "adherence:length", "adherence:capstone"),
+        *("abstention_rate", "unneeded_abstention_rate"),
+    }
+)
 """The yes-or-no metrics of a record."""
 
 _NOT_YES_OR_NO = "not_yes_or_no"
@@ -69,9 +75,9 @@ class FieldAgreement(Brief):
         ac1: Gwet's AC1.
         alpha: Krippendorff's alpha; nominal for yes or no, interval for numbers.
         tied: units among those left out on which as many people say yes as no.
-        intervals: 95 % intervals of the coefficients by name, where records were resampled.
-        questions: number of questions that were resampled instead, where several records ask the
-            same one; ``None`` where records were.
+        intervals: 95 % intervals of the coefficients by name, drawn over records.
+        questions: number of questions that they are drawn over instead, where several records ask
+            the same one; ``None`` over records.
     """
 
     field: str
@@ -102,6 +108,7 @@ class FieldAgreement(Brief):
             "mean_a": self.mean_a,
             "mean_b": self.mean_b,
             "questions": self.questions,
+            "caution": self.alpha.caution,
             **coefficients_as_json(self.by_name, self.intervals),
         }
 
@@ -152,7 +159,7 @@ class Resampling:
     Attributes:
         sums: of each record; see
             :func:`labeler.calculators.statistics.agreement_intervals.record_sums`.
-        questions: of each record; equal ones are resampled together.
+        questions: of each record; equal ones are drawn together.
     """
 
     sums: list[Sequence[float]] = field(default_factory=list)
@@ -184,7 +191,7 @@ class Resampling:
 
         drawn = agreement_intervals.agreement_intervals(
             self.sums,
-            pair=raters <= PAIR,
+            raters=raters,
             groups=None if self.shared is None else self.questions,
         )
         return {
@@ -258,15 +265,13 @@ def _mean(ratings: Ratings, side: int) -> float | None:
 def verdicts_of(record: LabelRecord) -> dict[str, tuple[bool | None, ...]]:
     """Return the yes-or-no verdicts of a label by field, in reading order.
 
-    A response sentence without a judgment, which only imported labels have, is ``None``.
+    A response sentence without a judgment, which only imported labels have, is ``None``. One that
+    was judged twice is supported if both judgments say so, as in the metrics.
     """
     label, example = record.label, record.example
     relevant = set(label.all_relevant_sentence_keys)
     utilized = set(label.all_utilized_sentence_keys)
-    supported = {
-        entry.response_sentence_key: entry.fully_supported
-        for entry in label.sentence_support_information
-    }
+    supported = {key: entry.fully_supported for key, entry in judged_sentences(label).items()}
     documents = example.document_keys()
     return {
         "relevant": tuple(key in relevant for key in documents),
@@ -314,7 +319,8 @@ class Votes:
         """Count the votes on one record; ``None`` stands for a voter without a label."""
         verdicts = [verdicts_of(vote) if vote else None for vote in votes]
         shape = next((fields for fields in verdicts if fields), {})
-        key = digest(next((vote.example.question for vote in votes if vote), ""))
+        question = next((vote.example.question for vote in votes if vote), "")
+        key = question_digest(question) or None
         for name, units in shape.items():
             patterns: list[Pattern] = [
                 tuple(one[name][place] if one else None for one in verdicts)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+import operator
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from numbers import Real
 
 from typing_extensions import TypedDict
 
+NOT_FINITE = "not_finite"
+"""Reason of a value that a metric of the user computed as NaN or infinity."""
 UNDEFINED_REASONS: dict[str, bool] = {
     "ambiguous_score_tokens": True,
     "empty_response": True,
@@ -22,6 +27,7 @@ UNDEFINED_REASONS: dict[str, bool] = {
     "no_relevant_sentences": True,
     "no_utilized_sentences": True,
     "no_vectors": True,
+    NOT_FINITE: True,
     "undefined": True,
     "unjudged_response_sentence": True,
     "zero_vector": True,
@@ -31,6 +37,7 @@ UNDEFINED_REASONS: dict[str, bool] = {
     "needs_reference": False,
     "needs_scores": False,
     "no_citations": False,
+    "nothing_to_answer_from": False,
     "no_history": False,
     "no_probabilities": False,
     "not_measured_by_judge": False,
@@ -99,6 +106,25 @@ class Ratio:
             return float(self.numerator / self.denominator)
         return self.numerator / self.denominator
 
+    def checked(self) -> Ratio:
+        """Return the ratio of a user's metric with exact parts; undefined for NaN and infinity.
+
+        Raises:
+            TypeError: the numerator is no number, or the denominator no whole number.
+        """
+        if self.numerator is None or self.denominator is None:
+            return self
+        found = self
+        try:
+            if not (isinstance(self.numerator, _EXACT) and isinstance(self.denominator, int)):
+                whole = operator.index(_exact(self.denominator))
+                found = replace(self, numerator=_exact(self.numerator), denominator=whole)
+            value = found.value
+            finite = value is None or math.isfinite(value)
+        except (OverflowError, ValueError):
+            finite = False
+        return found if finite else self.missing(NOT_FINITE)
+
     @property
     def exact(self) -> Fraction:
         """The value without rounding; 0 if undefined."""
@@ -131,6 +157,25 @@ def counts_in_gates(reason: str) -> bool:
     An unknown reason, of a third party's metric, counts unless it begins with ``needs_``.
     """
     return UNDEFINED_REASONS.get(reason, not reason.startswith("needs_"))
+
+
+_EXACT = (int, Fraction)
+
+
+def _exact(part: object) -> int | Fraction:
+    """Return a number without rounding.
+
+    Raises:
+        TypeError: it is no number.
+        OverflowError: it is infinite.
+        ValueError: it is NaN.
+    """
+    if isinstance(part, _EXACT):
+        return part
+    if not isinstance(part, Real):
+        raise TypeError(f"{part!r:.40} is no number")
+    exact = Fraction(float(part))
+    return int(exact) if exact.denominator == 1 else exact
 
 
 def _number(value: int | Fraction | None) -> int | float | None:

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.tally import Tally
 from labeler.catalog import Catalog
-from labeler.errors import UnknownName
+from labeler.errors import UnknownName, UsageError
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.profiles import PROFILES, Profile
 
@@ -59,10 +59,47 @@ class Metric:
     conventions: tuple[tuple[str, float], ...] = ()
     same_as: str | None = None
 
+    def __hash__(self) -> int:
+        return hash((self.name, self.definition))
+
     @property
     def range(self) -> tuple[float, float] | None:
         """The lowest and the highest value; ``None`` where unknown."""
         return (0.0, 1.0) if self.bounded else self.scale
+
+    def ratio(self, counted: Tally, row: str) -> Ratio:
+        """Compute the metric, which a third party may have written.
+
+        Args:
+            counted: the tally of a label.
+            row: id of the record, for errors.
+
+        Returns:
+            The ratio; undefined (``not_finite``) if the function gives NaN or infinity.
+
+        Raises:
+            UsageError: the function fails, or returns something else than a ratio of numbers.
+        """
+        try:
+            found: object = self.compute(counted)
+        except Exception as error:
+            raise UsageError(
+                f"metric {self.id!r} failed on record {row!r}: {type(error).__name__}: {error}; "
+                "Ratio.of(numerator, denominator, if_empty=…) and Ratio.missing(reason) say when "
+                "there is no value"
+            ) from error
+        if not isinstance(found, Ratio):
+            raise UsageError(
+                f"metric {self.id!r} gave {type(found).__name__} for record {row!r}; it must "
+                "return a Ratio, such as Ratio.of(numerator, denominator, if_empty=…)"
+            )
+        try:
+            return found.checked()
+        except TypeError as error:
+            raise UsageError(
+                f"metric {self.id!r} gave {found.numerator!r:.40} / {found.denominator!r:.40} for "
+                f"record {row!r}; a ratio is a number over a whole number"
+            ) from error
 
     def remedies(self, reasons: Iterable[str]) -> Iterator[str]:
         """Yield how labels get what reasons such as ``needs_reference`` say that they lack."""
@@ -92,13 +129,7 @@ class Metric:
     @property
     def aliases(self) -> tuple[str, ...]:
         """Ids of the other registered metrics of its quantity; ``1-ID`` for its complements."""
-        if self not in METRICS.values():  # such as a criterion that has the name of a metric
-            return ()
-        return tuple(
-            metric.id if metric.is_complement == self.is_complement else f"1-{metric.id}"
-            for metric in METRICS.values()
-            if metric.quantity == self.quantity and metric.id != self.id
-        )
+        return _aliases(self, tuple(METRICS))
 
     @property
     def is_complement(self) -> bool:
@@ -128,6 +159,18 @@ def _fields(output: type[GPTLabelingOutput]) -> frozenset[str]:
             if isinstance(part, type) and issubclass(part, BaseModel):
                 names.update(f"{name}.{inner}" for inner in part.model_fields)
     return frozenset(names)
+
+
+@lru_cache
+def _aliases(metric: Metric, _registered: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the other ids of a metric's quantity, while no metric is registered."""
+    if metric not in METRICS.values():  # such as a criterion that has the name of a metric
+        return ()
+    return tuple(
+        other.id if other.is_complement == metric.is_complement else f"1-{other.id}"
+        for other in METRICS.values()
+        if other.quantity == metric.quantity and other.id != metric.id
+    )
 
 
 METRICS: Catalog[Metric] = Catalog("metric", shown_by="labeler metrics --list")

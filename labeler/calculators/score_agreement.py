@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
+from labeler.calculators.metrics_row import question_digest
 from labeler.calculators.rater_agreement import MOST_RECORDS
 from labeler.calculators.scores import ScoreConfiguration, score_value
 from labeler.calculators.statistics.agreement import (
@@ -66,10 +67,10 @@ class Panel:
             point of the scale, halves up; ``None`` for more raters.
         ac1: Gwet's AC1 on the same rounded scores, as unordered classes.
         alpha: Krippendorff's alpha at the level ``interval``, on unrounded scores.
-        intervals: 95 % intervals of the coefficients by name, where records were resampled; none
+        intervals: 95 % intervals of the coefficients by name, drawn over records; none
             beyond 100,000 records.
-        questions: number of questions that were resampled instead, where several records ask the
-            same one; ``None`` where records were.
+        questions: number of questions that they are drawn over instead, where several records ask
+            the same one; ``None`` over records.
     """
 
     criterion: str
@@ -177,14 +178,14 @@ class _ConfigurationScores(ScoreConfiguration):
     trials: dict[int, dict[_Unit, Fraction]] = field(default_factory=dict)
     failed: set[tuple[int, str]] = field(default_factory=set)
     """Trials and rows without a score."""
-    questions: dict[_Unit, str] = field(default_factory=dict)
+    questions: dict[_Unit, int | None] = field(default_factory=dict)
 
     def add(self, trial: int, record: ScoreRecord) -> None:
         self.criterion = self.criterion or record.criterion
         self.add_record(record)
         unit = _unit(record)
         self.trials.setdefault(trial, {})[unit] = score_value(record)
-        self.questions.setdefault(unit, record.example.question)
+        self.questions.setdefault(unit, question_digest(record.example.question) or None)
 
     def mean_label(self) -> str:
         repeats = len(self.repeats())
@@ -232,11 +233,11 @@ class _Scores(NamedTuple):
     """The scores of records that every rater scored, and their questions."""
 
     given: list[list[Fraction]]
-    questions: list[str]
+    questions: list[int | None]
 
 
 def _scores_of(
-    raters: Sequence[Mapping[_Unit, Fraction]], questions: Mapping[_Unit, str]
+    raters: Sequence[Mapping[_Unit, Fraction]], questions: Mapping[_Unit, int | None]
 ) -> _Scores:
     common = _common(raters)
     given = [[rater[unit] for rater in raters] for unit in common]
@@ -271,9 +272,11 @@ def _panel(
     from labeler.calculators.statistics import agreement_intervals as drawn  # noqa: PLC0415 - numpy
 
     clusters = count_clusters(found.questions)
-    made = drawn.resampled(
+    extremes = drawn.extreme_patterns(scale[0], scale[-1], len(labels))
+    made = drawn.drawn_intervals(
         [drawn.score_sums(*each, scale) for each in zip(scores, nearest, strict=True)],
         drawn.score_coefficients,
+        [drawn.score_sums(one, [round(score) for score in one], scale) for one in extremes],
         groups=None if clusters is None else found.questions,
     )
     defined = {name for name, one in panel.by_name.items() if one.value is not None}

@@ -7,9 +7,9 @@ Scores of different judge configurations are never averaged;
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 from labeler.calculators.metrics_row import (
     QUESTION,
@@ -22,7 +22,7 @@ from labeler.calculators.metrics_row import (
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.registry import Metric
 from labeler.calculators.statistics.intervals import Intervals
-from labeler.calculators.summary import SummaryRow, summarize
+from labeler.calculators.summary import SummaryRow, count_clusters, summarize
 from labeler.calculators.tally import Tally
 from labeler.labels.answering import AnsweringModel
 from labeler.labels.logprobs import expected_score, has_prefixes
@@ -190,6 +190,7 @@ class LengthEffectJSON(TypedDict):
     low: float | None
     high: float | None
     small_sample: bool
+    clusters: int | None
     undefined: str | None
     signature: str
 
@@ -207,6 +208,8 @@ class LengthEffect:
         high: upper end.
         undefined: reason of a missing slope or interval; else ``None``.
         small_sample: True if the interval is one of a small sample.
+        clusters: groups of records with equal questions, each one observation; ``None`` if all
+            differ or are one.
     """
 
     criterion: str
@@ -217,6 +220,7 @@ class LengthEffect:
     high: float | None = None
     undefined: str | None = None
     small_sample: bool = False
+    clusters: int | None = None
 
     def as_json(self, version: str) -> LengthEffectJSON:
         """Return the published form."""
@@ -227,6 +231,7 @@ class LengthEffect:
             "low": self.low,
             "high": self.high,
             "small_sample": self.small_sample,
+            "clusters": self.clusters,
             "undefined": self.undefined,
             "signature": f"{self.label}|labeler:{version}",
         }
@@ -342,7 +347,11 @@ class _ScoreTable:
                     for case in cases.values()
                     if not case.failed
                 )
-                points = [(_length(record), value) for record, value in scored if value is not None]
+                points = [
+                    _Point(_length(record), value, question_digest(record.example.question) or None)
+                    for record, value in scored
+                    if value is not None
+                ]
                 yield _length_effect(group.name, group.repeat_label(repeat), points)
 
 
@@ -373,23 +382,26 @@ def _length(record: ScoreRecord) -> float:
     return sum(len(sentence.text) for sentence in record.example.response) / CHARACTERS
 
 
-def _length_effect(name: str, label: str, points: Sequence[tuple[float, float]]) -> LengthEffect:
+class _Point(NamedTuple):
+    """The length of a response, its score, and a number for its question."""
+
+    length: float
+    score: float
+    question: int | None
+
+
+def _length_effect(name: str, label: str, points: Sequence[_Point]) -> LengthEffect:
     from labeler.calculators.statistics.intervals import Undefined  # noqa: PLC0415 - as below
     from labeler.calculators.statistics.slope import fit_slope  # noqa: PLC0415 - loads numpy
 
-    line = fit_slope([x for x, _ in points], [y for _, y in points])
+    questions = [point.question for point in points]
+    clusters = count_clusters(questions)
+    groups = None if clusters is None else questions
+    line = fit_slope([one.length for one in points], [one.score for one in points], groups=groups)
     if isinstance(line, Undefined):
         return LengthEffect(name, label, len(points), None, undefined=line.reason)
+    effect = LengthEffect(name, label, len(points), line.slope, clusters=clusters)
     if isinstance(line.interval, Undefined):
-        reason = line.interval.reason
-        return LengthEffect(name, label, len(points), line.slope, undefined=reason)
+        return replace(effect, undefined=line.interval.reason)
     found = line.interval
-    return LengthEffect(
-        name,
-        label,
-        len(points),
-        line.slope,
-        found.low,
-        found.high,
-        small_sample=found.small_sample,
-    )
+    return replace(effect, low=found.low, high=found.high, small_sample=found.small_sample)

@@ -215,6 +215,51 @@ def supported_by_history(tally: Tally) -> Ratio:
     return tally.response_share(tally.by_conversation)
 
 
+_abstention = partial(
+    _default,
+    definition="response",
+    higher_is_better=False,
+    source="over-refusal of answerable questions, from the wording of the response",
+)
+
+
+@_abstention(
+    "abstention_rate",
+    needs=SUPPORT,
+    formula="1 if the response says that it has no answer and gives none, else 0",
+)
+def abstention_rate(tally: Tally) -> Ratio:
+    """Return 1 if the response abstains, such as with "I don't know".
+
+    The wording decides, in some twenty languages: a sentence says that the speaker does not know or
+    that the documents lack the answer, and all others are ``general``, or apologize or refer the
+    reader elsewhere without a document.
+
+    Counts: 1 if the response abstains, else 0.
+    Undefined when: the response has no sentences.
+    """
+    if not tally.response:
+        return Ratio.missing("empty_response")
+    return Ratio.flag(tally.abstains)
+
+
+@_abstention(
+    "unneeded_abstention_rate",
+    needs=(*SUPPORT, *RELEVANT),
+    formula="1 if it abstains, else 0; of responses whose documents hold a relevant sentence",
+)
+def unneeded_abstention_rate(tally: Tally) -> Ratio:
+    """Return 1 if the response abstains although the documents help to answer the question.
+
+    Counts: 1 if the response abstains, else 0.
+    Undefined when: no document sentence is relevant, so that abstaining is right
+    (``nothing_to_answer_from``), or the response has no sentences.
+    """
+    if not tally.relevant:
+        return Ratio.missing("nothing_to_answer_from")
+    return abstention_rate(tally)
+
+
 _citation = partial(_default, definition="document", needs=SUPPORT)
 
 

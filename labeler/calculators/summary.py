@@ -22,10 +22,12 @@ from labeler.calculators.metrics_row import (
     QUESTION,
     Identities,
     MetricsRow,
-    group_name,
+    group_key,
+    group_names,
     resampling_unit,
     row_digest,
 )
+from labeler.calculators.ratio import NOT_FINITE
 from labeler.calculators.registry import Metric
 from labeler.calculators.statistics.intervals import (
     Interval,
@@ -101,6 +103,7 @@ class SummaryRow(Brief):
         clusters: groups of rows with equal questions; ``None`` if all differ or are unknown, and
             if all are one, such as a fixed instruction.
         models: the models that answered: of one name, unless the summary is over all.
+        not_finite: ids of the first records for which a metric of the user gave NaN or infinity.
     """
 
     metric: Metric
@@ -116,6 +119,7 @@ class SummaryRow(Brief):
     duplicates: int = 0
     clusters: int | None = None
     models: tuple[AnsweringModel, ...] = ()
+    not_finite: tuple[str, ...] = ()
 
     @property
     def answered(self) -> str | None:
@@ -180,7 +184,7 @@ def summarize(
 
     A label counts once, however often its id and label key repeat; a failure counts once by id and
     signature, and not at all if its row has a label by that signature. Unless the intervals name a
-    column, records of equal questions are resampled together.
+    column, records of equal questions are one observation.
 
     Args:
         rows: the rows; consumed once.
@@ -204,7 +208,8 @@ def summarize(
         groups.columns.update(row.metadata)
         name = row.answered.name if row.answered and by_model else ""
         model = None if row.failed else name
-        sums = groups.of(GroupKey(row.label, group_name(row, by), model))
+        group = None if by is None else group_key(row.metadata, by)
+        sums = groups.of(GroupKey(row.label, group, model))
         if row.answered:
             sums.models.add(row.answered)
         if row.failed:
@@ -225,7 +230,7 @@ class GroupKey(NamedTuple):
 
     Attributes:
         label: printed signature of their labels; ``None`` if they failed without one.
-        group: their group; ``None`` if rows are not grouped.
+        group: text of their group, by :func:`group_key`; ``None`` if rows are not grouped.
         model: the model that answered; empty if unknown, and ``None`` for failed rows.
     """
 
@@ -284,11 +289,14 @@ class GroupedSums:
         measured: dict[str | None, set[str]] = {}
         for key, sums in self._groups.items():
             measured.setdefault(key.label, set()).update(sums.measured)
+        names = group_names(key.group for key in self._groups if key.group is not None)
+        named = {
+            key._replace(group=names.get(key.group or "") if by else None): key
+            for key in self._groups
+        }
         return [
-            self._groups[key].row(metric, key, intervals)
-            for key in sorted(
-                self._groups, key=lambda key: (key.configuration or "", key.group or "")
-            )
+            self._groups[named[key]].row(metric, key, intervals)
+            for key in sorted(named, key=lambda key: (key.configuration or "", key.group or ""))
             for metric in self._metrics
             if metric.id in measured[key.label] or not measured[key.label]
         ]
@@ -331,7 +339,7 @@ def check_column(name: str | None, columns: Collection[str], purpose: str) -> No
 
 
 def check_unit(name: str | None, columns: Collection[str]) -> None:
-    """Check that rows have the column that they are resampled by; every row has a question.
+    """Check that rows have the column of observations; every row has a question.
 
     Raises:
         UsageError: no row has it.
@@ -355,6 +363,10 @@ def count_clusters(units: Iterable[Hashable]) -> int | None:
     return different if 1 < different < counts.total() + alone else None
 
 
+_LISTED = 5
+"""Records that are named at most."""
+
+
 class GroupSums:
     """Running sums of every metric over one group of rows."""
 
@@ -367,7 +379,7 @@ class GroupSums:
         self.questions = array("Q")
         """Digest of each label's question; 0 for none."""
         self._units = array("Q")
-        """Digest of the unit that each label is resampled with, if it is not its question."""
+        """Digest of the observation of each label, if it is not its question."""
         self.measured: set[str] = set()
         """Ids of the metrics that some row has."""
         self.failed: Counter[str] = Counter()
@@ -376,18 +388,23 @@ class GroupSums:
         """The models that answered."""
         self.of = {metric.id: MetricSum() for metric in metrics}
         """The sum of each metric, by its id."""
+        self._not_finite: dict[str, list[str]] = {metric.id: [] for metric in metrics}
+        """Ids of the first rows whose value of each metric is no finite number."""
 
     def add(self, row: MetricsRow, column: str | None) -> None:
         """Add the row of a label.
 
         Args:
             row: the row.
-            column: name of the metadata column that rows are resampled by; ``None`` for questions.
+            column: name of the metadata column of observations; ``None`` for questions.
         """
         self.measured.update(row.metrics)
         for name, ratio in row.metrics.items():
-            if name in self.of:
-                self.of[name].add(ratio, len(self.questions))
+            if name not in self.of:
+                continue
+            self.of[name].add(ratio, len(self.questions))
+            if ratio.undefined == NOT_FINITE and len(self._not_finite[name]) < _LISTED:
+                self._not_finite[name].append(row.id)
         self.questions.append(row.question)
         if column is not None:
             self._units.append(resampling_unit(row, column) or 0)
@@ -424,18 +441,19 @@ class GroupSums:
             failed=dict(failed),
             mean=found.mean,
             pooled=found.pooled,
-            interval=found.interval(intervals, metric.range, self._resampled)
+            interval=found.interval(intervals, metric.range, self._observations)
             if intervals
             else None,
             bounds=found.bounds(failed.total(), metric.range),
             duplicates=self.duplicates,
             clusters=self.clusters,
             models=tuple(sorted(self.models)),
+            not_finite=tuple(self._not_finite[metric.id]),
         )
 
     @cached_property
-    def _resampled(self) -> list[int | None] | None:
-        """The unit that each label is resampled with; ``None`` for single labels."""
+    def _observations(self) -> list[int | None] | None:
+        """The observation that each label belongs to; ``None`` for single labels."""
         if self.clusters is None and not self._units:
             return None
         return [unit or None for unit in self._units or self.questions]

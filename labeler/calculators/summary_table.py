@@ -155,14 +155,11 @@ def _clusters(rows: Sequence[SummaryRow], intervals: Intervals) -> Iterator[str]
 
 
 def _interval_methods(rows: Sequence[SummaryRow], intervals: Intervals) -> str:
-    """Name the methods of the intervals, each once, and their settings."""
+    """Name the methods of the intervals, each once, their level and groups."""
     found = dict.fromkeys(row.interval.method for row in rows if row.interval)
     words = [method.replace("_", " ") for method in found] or ["none: too few records"]
-    drawn = [f"{intervals.resamples:,} resamples", f"seed {intervals.seed}"]
-    resampled = f" ({', '.join(drawn)})" if any(name.startswith("bca") for name in found) else ""
-    together = f", records drawn by {intervals.group}" if intervals.group else ""
-    level = f"{intervals.level * 100:g} % intervals of the mean"
-    return f"{level}: {', '.join(words)}{resampled}{together}"
+    together = f", records grouped by {intervals.group}" if intervals.group else ""
+    return f"{intervals.level * 100:g} % intervals of the mean: {', '.join(words)}{together}"
 
 
 def _span(low: float, high: float) -> str:
@@ -178,6 +175,7 @@ def summary_notes(rows: Sequence[SummaryRow], intervals: Intervals | None = None
     yield from selection_warnings(row.label for row in rows)
     yield from small_sample_note(row.interval for row in rows)
     yield from alias_note(row.metric for row in rows)
+    yield from (note for row in rows for note in not_finite_notes(row.metric.id, row.not_finite))
     yield from _notes(rows)
 
 
@@ -197,6 +195,12 @@ def floor_note(labels: Iterable[str | None]) -> Iterator[str]:
         yield FLOOR
 
 
+def not_finite_notes(metric: str, ids: Sequence[str]) -> Iterator[str]:
+    """Yield a note that names the records for which a metric gave NaN or infinity, if any."""
+    if ids:
+        yield f"{metric} is no finite number, so undefined, in {', '.join(map(repr, ids))}"
+
+
 def alias_note(metrics: Iterable[Metric]) -> Iterator[str]:
     """Yield a note with the other names of metrics, once per quantity, if there are any."""
     distinct = {metric.quantity: metric for metric in metrics if metric.aliases}
@@ -208,7 +212,7 @@ def alias_note(metrics: Iterable[Metric]) -> Iterator[str]:
 def interval_line(
     where: str, intervals: Mapping[str, Interval], questions: int | None
 ) -> Iterator[str]:
-    """Yield a line of intervals by name, if there are any, with the units that were resampled."""
+    """Yield a line of intervals by name, if there are any, with the units that were observed."""
     if intervals:
         over = "over records" if questions is None else f"grouped by question ({questions} groups)"
         ends = [
@@ -246,13 +250,16 @@ def _notes(rows: Sequence[SummaryRow]) -> Iterator[str]:
         yield f"no record has a value ({why}): {', '.join(names)}"
     if failed:
         yield f"failed: {reason_counts(failed)}"
-    for group in dict.fromkeys(row.group for row in rows):
-        bounds = [
-            f"{row.metric.id} {_span(*row.bounds)}"
-            for row in rows
-            if row.group == group and row.metric in shown
-            if row.bounds and row.rows > row.defined
-        ]
-        if bounds:
-            where = "" if group is None else f"{group}: "
-            yield f"mean if missing values were the lowest or highest: {where}{', '.join(bounds)}"
+    yield from _bounds([row for row in rows if row.metric in shown])
+
+
+def _bounds(rows: Sequence[SummaryRow]) -> Iterator[str]:
+    """Yield the means with the lowest and the highest value for each missing one, by group."""
+    bounds: dict[str | None, list[str]] = {}
+    for row in rows:
+        if row.bounds and row.rows > row.defined:
+            one = f"{row.metric.id} {_span(*row.bounds)}"
+            bounds.setdefault(row.group, []).append(one)
+    for group, listed in bounds.items():
+        where = "" if group is None else f"{group}: "
+        yield f"mean if missing values were the lowest or highest: {where}{', '.join(listed)}"

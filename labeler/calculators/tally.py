@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
@@ -19,6 +19,7 @@ from labeler.labels.answers import (
 )
 from labeler.labels.non_answers import OVERRULED
 from labeler.labels.record import LabelRecord, SentenceScores
+from labeler.sentences.abstention import abstains, is_polite
 from labeler.sentences.characters import may_cite
 from labeler.sentences.example import KeyedExample
 from labeler.sentences.keys import DOCUMENT, position
@@ -110,6 +111,8 @@ class Tally:
     """Response sentences whose support names at least one document sentence."""
     stored: GPTLabelingOutput | VerbatimLabel
     """The answer as given, for the definition that reproduces published columns."""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """Text of each response sentence, by key."""
     by_conversation: frozenset[str] = frozenset()
     """Supported response sentences whose support names an earlier turn or a tool output."""
     has_conversation: bool = False
@@ -133,6 +136,18 @@ class Tally:
     def sentences(self) -> int:
         """N: number of document sentences."""
         return sum(self.documents)
+
+    @cached_property
+    def abstains(self) -> bool:
+        """True if a sentence says that there is no answer, and no other sentence answers.
+
+        Others may claim nothing, or apologize and name who may know, without a document.
+        """
+        said = {key for key, text in self.texts.items() if abstains(text)}
+        return bool(said) and all(
+            key in said or key in self.general or (key not in self.citing and is_polite(text))
+            for key, text in self.texts.items()
+        )
 
     @cached_property
     def relevant_documents(self) -> frozenset[int]:
@@ -231,6 +246,7 @@ def tally(record: LabelRecord) -> Tally:
         unsupported=unsupported,
         general=general & supported,
         citing=frozenset(key for key, support in named if not support.isdisjoint(lengths)),
+        texts=dict(zip(example.response_keys(), (s.text for s in example.response), strict=True)),
         by_conversation=by_conversation & supported,
         has_conversation=bool(example.history or example.tool_outputs),
         # An overruled verdict stays overruled in every definition.

@@ -34,6 +34,7 @@ def print_labels(found: LabelAgreement) -> None:
             *dropped_note(dropped),
             *_intervals(found.fields),
             *_small_samples(found.fields),
+            *_cautions(found.fields),
             *_undefined(found.fields),
             *_record_counts(found.counts),
             *(f"A: {signature}" for signature in found.signatures_a),
@@ -51,6 +52,7 @@ def print_people(found: PeopleAgreement) -> None:
             *dropped_note(dropped),
             *_intervals(found.fields),
             *_small_samples(found.fields, found.among, found.estimates),
+            *_cautions(found.fields),
             *_undefined(found.fields),
             *_grouped_means(found.estimates),
             *_parameters(found.estimates),
@@ -120,13 +122,22 @@ def _small_samples(
     return small_sample_note(chain(drawn, corrected))
 
 
+def _cautions(fields: Sequence[FieldAgreement]) -> Iterator[str]:
+    """Yield why coefficients say little where nearly all verdicts are alike."""
+    for found in fields:
+        if found.alpha.caution:
+            where = found.field if found.group is None else f"{found.field} in {found.group}"
+            yield f"{where}: {found.alpha.caution}"
+
+
 def print_voters(fields: Sequence[FieldAgreement]) -> None:
     """Print the agreement of voters on standard error, like all messages of the run."""
     columns = [*_FIELD, Column("judged"), Column("agree"), *_COEFFICIENTS]
     rows = [_field_row(one, one.raw) for one in fields]
     out = LineWriter(stderr=True)
     print_grids(out, *Grid(columns, rows).split(out.width))
-    for line in (*_intervals(fields), *_small_samples(fields), *_undefined(fields)):
+    notes = (_intervals(fields), _small_samples(fields), _cautions(fields), _undefined(fields))
+    for line in chain(*notes):
         notify(line)
 
 

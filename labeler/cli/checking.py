@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, cast
 import typer
 
 from labeler.cli.config import Config
-from labeler.cli.reading import Group, Labels, Level, Resamples, Seed
+from labeler.cli.reading import Group, Labels, Level
 from labeler.cli.terminal import notify, notify_repeated, print_json
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
@@ -49,7 +49,10 @@ MaxDrop = Annotated[
     ),
 ]
 CheckedValue = Annotated[
-    str, typer.Option(help="Value to check: point (the mean) or interval (its worse end).")
+    str,
+    typer.Option(
+        help="Value to check: point (the mean) or interval (its worse end; a drop must be certain)."
+    ),
 ]
 By = Annotated[str | None, typer.Option(help="Check each group of this metadata column.")]
 MaxFailed = Annotated[
@@ -87,9 +90,7 @@ def check(
     max_failed: MaxFailed = 0.05,
     max_undefined: MaxUndefined = 0.05,
     one_model: OneModel = False,
-    resamples: Resamples = 10_000,
     level: Level = 0.95,
-    seed: Seed = 0,
     group: Group = None,
     as_json: AsJson = False,
     junit: JUnit = None,
@@ -113,11 +114,9 @@ def check(
     _check_sides(labels, against, drops)
     if junit_per_record and not junit:
         raise UsageError("--junit-per-record is for --junit, which names the file")
-    intervals = Intervals(resamples, level, seed, group)
+    intervals = Intervals(level, group)
     if on == "point" and any(map(partial(_is_typed, context), _OF_INTERVALS)):
-        raise UsageError(
-            "--resamples, --level, --seed and --group are for intervals: they go with --on interval"
-        )
+        raise UsageError("--level and --group are for intervals: they go with --on interval")
     allowed = Allowed(max_failed, max_undefined)
     drawn = intervals if on == "interval" else None
     settings = _Settings(cast("On", on), by, drawn, allowed, bool(junit or github), one_model)
@@ -128,7 +127,7 @@ def check(
     return 0 if all(verdict.passed for verdict in verdicts) else GATE_MISSED
 
 
-_OF_INTERVALS = ("resamples", "level", "seed", "group")
+_OF_INTERVALS = ("level", "group")
 
 
 def _is_typed(context: typer.Context, option: str) -> bool:
@@ -215,7 +214,7 @@ def _verdicts(
 
 def _held(rows: Iterable[MetricsRow], gates: Sequence[Gate], settings: _Settings) -> list[Verdict]:
     """Check the means of one set of labels."""
-    from labeler.comparing.gates import check_rows
+    from labeler.comparing.gates import check_rows, rows_by_group
 
     on, by, intervals, allowed, named, _ = settings
     found = check_rows(rows, gates, on=on, by=by, intervals=intervals, allowed=allowed)
@@ -223,7 +222,10 @@ def _held(rows: Iterable[MetricsRow], gates: Sequence[Gate], settings: _Settings
         notify(doubt)
     if intervals and intervals.group is None:
         _notify_clusters(one.row.clusters for one in found if one.row)
-    return [one.with_records(rows, by) for one in found] if named else found
+    if not named:
+        return found
+    grouped = rows_by_group(rows, by)
+    return [one.with_records(grouped.get(one.group, [])) for one in found]
 
 
 def _dropped(

@@ -54,10 +54,6 @@ def compare(
     html: Html = None,
     fail_on: FailOn = None,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
-    resamples: Annotated[
-        int, typer.Option(help="Samples and sign assignments drawn for each metric.")
-    ] = 10_000,
-    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     top: Annotated[int, typer.Option(help="Records to list for each metric.")] = 3,
 ) -> int:
     """Compare the metrics of two or more sets of labels, paired by record."""
@@ -72,9 +68,7 @@ def compare(
         metrics,
         **asdict(sides),
         names=runs,
-        resamples=resamples,
         level=level,
-        seed=seed,
         top=top,
     )
     if fail_on and not all(one.same_judge for one in found):

@@ -21,12 +21,12 @@ from labeler.cli.terminal import (
     print_lines,
 )
 from labeler.comparing.options import SideOptions
-from labeler.sentences.display import NONE, Column, Grid, arrow, number, reason_counts
+from labeler.sentences.display import Column, Grid, arrow, number, reason_counts
 from labeler.version import __version__
 
 if TYPE_CHECKING:
     from labeler.comparing.diff import Differences, LabelDiff, RecordDiff
-    from labeler.comparing.diff_totals import FlipCount, MetricDiff, Source
+    from labeler.comparing.diff_totals import FlipCount, MetricDiff
     from labeler.comparing.flips import DecisionFlip
 
 _SHOWN_METRICS = 4
@@ -47,15 +47,14 @@ def diff(
     rows: Annotated[
         bool,
         typer.Option(
-            "--rows", help="Print one JSON object per pair: disagreements and their effects."
+            "--rows", help="Print one JSON object per pair: differing verdicts, metrics, shares."
         ),
     ] = False,
     html: Html = None,
 ) -> None:
-    """Show which verdicts differ, and what that does to metrics.
+    """Show which verdicts differ, and what metrics change by.
 
     Compared are the labels of the very same sentences: of two judges, prompts, trials or dates.
-    The change of every metric is split over the decisions that flipped, without a remainder.
     """
     from labeler import api
     from labeler.comparing.diff import open_diff
@@ -73,8 +72,9 @@ def diff(
     if html is not None:
         _write_page(found, html)
     elif rows:
+        pairs = found.summary(0).pairs
         for record in found:
-            print_json(record.as_json())
+            print_json(record.as_json(pairs))
     elif as_json:
         print_json(found.summary(top).as_json() | {"labeler": __version__})
     else:
@@ -105,7 +105,7 @@ def _print_diff(found: LabelDiff) -> None:
         rows = [row for row in found.metrics if row.group == group]
         grids = [_flip_grid(counts)]
         if rows:
-            grids += _metric_grid(rows).split(out.width)
+            grids.append(_metric_grid(rows))
         print_grids(out, *grids)
         print_lines([*_notes(rows)])
     aliases = alias_note(row.metric for row in found.metrics)
@@ -155,50 +155,29 @@ def _flip_grid(counts: Sequence[FlipCount]) -> Grid:
 
 
 def _metric_grid(rows: Sequence[MetricDiff]) -> Grid:
-    """Return means and their changes, with a column for each kind of flip that has a part."""
-    from labeler.comparing.flips import DIRECTIONS, FIELDS
-
-    present = {source for row in rows for source in row.parts}
-    sources: list[Source] = [(f, d) for f in FIELDS for d in DIRECTIONS if (f, d) in present]
-    columns = [
-        Column("mean of", words=True),
-        *(Column(head) for head in ("A", "B", "B-A")),
-        *(Column(_head(source)) for source in sources),
-    ]
-    cells = [
+    heads = ("A", "B", "B-A", "changed", "of")
+    return Grid(
+        [Column("mean of", words=True), *map(Column, heads)],
         [
-            f"{row.metric.id} {arrow(higher_is_better=row.metric.higher_is_better)}",
-            number(row.mean_a),
-            number(row.mean_b),
-            _signed(row.change),
-            *(_part(row, source) for source in sources),
-        ]
-        for row in rows
-    ]
-    if any(row.other for row in rows):
-        columns.append(Column("other"))
-        cells = [[*line, _signed(row.other)] for line, row in zip(cells, rows, strict=True)]
-    return Grid(columns, cells)
-
-
-def _head(source: Source) -> str:
-    field, direction = source
-    return f"{_named(field).replace(' ', chr(10), 1)}\n{direction}"
+            [
+                f"{row.metric.id} {arrow(higher_is_better=row.metric.higher_is_better)}",
+                number(row.mean_a),
+                number(row.mean_b),
+                _signed(row.change),
+                _count(row.changed),
+                f"{row.pairs:,}",
+            ]
+            for row in rows
+        ],
+    )
 
 
 def _named(field: str) -> str:
     return field.replace("_", " ")
 
 
-def _part(row: MetricDiff, source: Source) -> str:
-    if row.change is None:
-        return NONE
-    part = row.parts.get(source)
-    return _signed(part or Fraction(0))
-
-
 def _notes(rows: Sequence[MetricDiff]) -> Iterator[str]:
-    """Yield the numbers of pairs without a value, and of splits past a label without one."""
+    """Yield the numbers of pairs without a value."""
     for row in rows:
         reasons = [
             f"{letter} {reason_counts(counts)}"
@@ -207,8 +186,6 @@ def _notes(rows: Sequence[MetricDiff]) -> Iterator[str]:
         ]
         if reasons:
             yield f"{row.metric.id} over {row.pairs} pairs; undefined in {'; in '.join(reasons)}"
-    if halfway := sum(row.halfway for row in rows):
-        yield f"{halfway} splits pass a label without a value, which counts as halfway"
 
 
 def _largest(found: LabelDiff) -> Iterator[str]:
@@ -251,10 +228,6 @@ def _moved(record: RecordDiff) -> str:
 
 
 def _reading_aid(found: LabelDiff) -> Iterator[str]:
-    yield (
-        "each row of means: B-A is the sum of what stands right of it, the parts of the flips "
-        "(exact; see docs/diff.md)"
-    )
     yield f"pairs:{found.counts.pairs}|labeler:{__version__}"
 
 

@@ -38,13 +38,11 @@ if TYPE_CHECKING:
     from labeler.labels.score_record import ScoreOutcome
 
 Labels = Annotated[str, typer.Argument(help="Label file, store folder, or - for standard input.")]
-Resamples = Annotated[int, typer.Option(help="Bootstrap samples.")]
 Level = Annotated[float, typer.Option(help="Level of the intervals, between 0 and 1.")]
-Seed = Annotated[int, typer.Option(help="Random seed of the intervals.")]
 Group = Annotated[
     str | None,
     typer.Option(
-        help="Resample records that share this column together; by default, the question."
+        help="Records that share this column are one observation; by default, the question."
     ),
 ]
 
@@ -85,9 +83,7 @@ def metrics(
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
     by: Annotated[str | None, typer.Option(help="Group by this metadata column.")] = None,
     intervals: Annotated[bool, typer.Option(help="Add a confidence interval to each mean.")] = True,
-    resamples: Resamples = 10_000,
     level: Level = 0.95,
-    seed: Seed = 0,
     group: Group = None,
     listing: Annotated[bool, typer.Option("--list", help="List the metrics.")] = False,
     otel_events: OtelEvents = None,
@@ -108,7 +104,7 @@ def metrics(
         _list_metrics(ids)
         return
     request = _Request(_sources(labels, output, otel_events), ids, by)
-    drawn = Intervals(resamples, level, seed, group) if intervals else None
+    drawn = Intervals(level, group) if intervals else None
     if rows:
         models: dict[AnsweringModel, None] = {}
         measured = DistinctRows(request.rows())

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from labeler.cli.reading import Group, Labels, Level, Resamples, Seed
+from labeler.cli.reading import Group, Labels, Level
 from labeler.cli.running import outcomes_at, reject_overwrite, watching
 from labeler.cli.terminal import notify, plural
 from labeler.errors import UsageError
@@ -37,9 +37,7 @@ def report(
         Literal["doubt", "file"],
         typer.Option(help="Order of records: doubt (most suspicious first) or file."),
     ] = "doubt",
-    resamples: Resamples = 10_000,
     level: Level = 0.95,
-    seed: Seed = 0,
     group: Group = None,
 ) -> None:
     """Write an HTML report: metrics, findings, records."""
@@ -57,7 +55,7 @@ def report(
             name="standard input" if labels == STDIO else Path(labels).name,
             by=by,
             metrics=ids,
-            intervals=Intervals(resamples, level, seed, group),
+            intervals=Intervals(level, group),
             title=title,
             order=sort,
         )

@@ -42,6 +42,7 @@ def print_panels(found: Sequence[Panel], *, stderr: bool = False) -> None:
             for line in interval_line(f"{one.criterion}, {one.among}", one.intervals, one.questions)
         ),
         *small_sample_note(each for one in found for each in one.intervals.values()),
+        *(f"{one.criterion}, {one.among}: {one.ac1.caution}" for one in found if one.ac1.caution),
         *(line for one in found for line in _undefined(one)),
         *(line for one in found for line in _raters(one)),
         stderr=stderr,
@@ -85,10 +86,13 @@ def print_length(found: Sequence[LengthEffect], version: str) -> None:
         if one.low is not None and one.high is not None:
             interval = f"{one.low:+.3f} to {one.high:+.3f}{'*' if one.small_sample else ''}"
         rows.append([one.criterion, str(one.records), number(one.slope, "+.3f"), interval])
+    counts = dict.fromkeys(one.clusters for one in found if one.clusters is not None)
+    clusters = [f"grouped by question ({count} groups)" for count in counts]
     _print(
         Grid(columns, rows),
         "slope: change of the score for 1,000 more characters of response; an interval (95 %, "
         "robust) that leaves 0 out shows that score and length go together, not why",
+        *clusters,
         *([MARK_NOTE] if any(one.small_sample for one in found) else []),
         *(f"{one.criterion}: {one.label}|labeler:{version}" for one in found),
     )

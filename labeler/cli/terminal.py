@@ -87,10 +87,12 @@ def print_groups(
     grid, dropped = Grid(columns, [row for _, rows in sections for row in rows]).fit(out.width)
     remaining = iter(grid.rows)
     fitted = [(group, [next(remaining) for _ in rows]) for group, rows in sections]
-    for group in dict.fromkeys(group for group, _ in fitted):
+    by_group: dict[Group, list[list[Sequence[str]]]] = {}
+    for group, rows in fitted:
+        by_group.setdefault(group, []).append(rows)
+    for group, own in by_group.items():
         if (line := heading(group)) is not None:
             out.write(line)
-        own = (rows for other, rows in fitted if other == group)
         _print_blocks(out, grid.block(out.width, *own))
     return dropped
 

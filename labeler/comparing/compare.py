@@ -2,8 +2,8 @@
 
 Differences are B minus A and are read in the metric's direction. Where A and B label the same
 sentences, the sentences that moved a number are named; where two systems answer the same
-questions, only their metrics are compared. The unit of resampling is the record, or the question
-where several records ask the same one.
+questions, only their metrics are compared. Records are independent, or questions where several
+records ask the same one. The order of records changes no figure.
 """
 
 from __future__ import annotations
@@ -12,31 +12,27 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from typing_extensions import Unpack
 
 from labeler.calculators import Metric, select_metrics
+from labeler.calculators.ratio import NOT_FINITE
 from labeler.calculators.statistics.intervals import (
     LEVEL,
-    RESAMPLES,
     Undefined,
-    check_options,
+    check_level,
 )
 from labeler.calculators.statistics.paired import (
-    PValue,
     error_rate,
     holm,
-    mcnemar,
     mean_difference,
-    minimum_detectable_effect,
     paired_interval,
-    sign_flip_test,
+    paired_test,
 )
 from labeler.calculators.summary import count_clusters
 from labeler.comparing.comparison import (
     LETTERS,
-    POWER,
     UNTESTED,
     Comparison,
     Comparisons,
@@ -56,6 +52,8 @@ from labeler.comparing.pairs import Pair, Pairs, read_pairs
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome
 
+_LISTED = 5
+"""Records without a finite value that are named at most."""
 TOP = 3
 """Records that are named for each metric."""
 
@@ -63,9 +61,7 @@ TOP = 3
 class _Options(NamedTuple):
     """Settings of the statistics."""
 
-    resamples: int
     level: float
-    seed: int
     top: int
 
 
@@ -75,9 +71,7 @@ def compare(
     metrics: str | Iterable[str] | None = None,
     *,
     names: tuple[str, str] = ("A", "B"),
-    resamples: int = RESAMPLES,
     level: float = LEVEL,
-    seed: int = 0,
     top: int = TOP,
     **sides: Unpack[SideKeywords],
 ) -> Comparison:
@@ -90,9 +84,7 @@ def compare(
         metrics: metric ids, as for :func:`labeler.metrics`; by default each metric once, in its
             default definition, that labels of both sides have the fields for.
         names: names of the sides in errors and results, such as their files.
-        resamples: samples and sign assignments drawn for each metric; 100 or more.
         level: of intervals; differences whose adjusted p value is at most 1 - level are evidence.
-        seed: the same seed gives the same figures.
         top: number of records that are named for each metric.
         sides: ``by``, a metadata column to compare within, and the choice of labels; see
             :class:`labeler.comparing.options.SideOptions`.
@@ -111,7 +103,7 @@ def compare(
         >>> row.metric.id, row.pairs
         ('adherence', 14)
     """
-    options = _Options(resamples, level, seed, top)
+    options = _Options(level, top)
     (found,) = _compare([a, b], metrics, names, options, SideOptions(**sides))
     return found
 
@@ -121,9 +113,7 @@ def compare_runs(
     metrics: str | Iterable[str] | None = None,
     *,
     names: Sequence[str] | None = None,
-    resamples: int = RESAMPLES,
     level: float = LEVEL,
-    seed: int = 0,
     top: int = TOP,
     **sides: Unpack[SideKeywords],
 ) -> Comparisons:
@@ -133,9 +123,7 @@ def compare_runs(
         runs: sets of label records and failures; the first is the base, A.
         metrics: as for :func:`compare`.
         names: a name for each set; by default ``A``, ``B``, ``C`` and so on.
-        resamples: as for :func:`compare`.
         level: as for :func:`compare`.
-        seed: as for :func:`compare`.
         top: as for :func:`compare`.
         sides: as for :func:`compare`; the choice of B is that of every set but the first.
 
@@ -157,7 +145,7 @@ def compare_runs(
     names = tuple(LETTERS[: len(runs)]) if names is None else names
     if len(names) != len(runs):
         raise UsageError(f"{len(names)} names for {len(runs)} sets of labels: give one for each")
-    options = _Options(resamples, level, seed, top)
+    options = _Options(level, top)
     return Comparisons(_compare(runs, metrics, names, options, SideOptions(**sides)))
 
 
@@ -169,7 +157,7 @@ def _compare(
     sides: SideOptions,
 ) -> list[Comparison]:
     """Compare the first run with each other one, as one family of tests."""
-    check_options(resamples=options.resamples, level=options.level, seed=options.seed)
+    check_level(options.level)
     if options.top < 0:
         raise UsageError(f"top {options.top}: name 0 or more records for each metric")
     chosen = select_metrics(metrics)
@@ -262,10 +250,10 @@ class _Tested(NamedTuple):
         return self.row.group, self.changed
 
     @property
-    def tests(self) -> Iterable[tuple[Hashable, PValue]]:
+    def tests(self) -> Iterable[tuple[Hashable, float]]:
         """The tests of values and of definedness, with their keys."""
         both = ((self.values, self.row.p), (self.defined, self.row.definedness.p))
-        return ((key, p) for key, p in both if isinstance(p, PValue))
+        return ((key, p) for key, p in both if not isinstance(p, Undefined))
 
 
 def _compared(
@@ -293,7 +281,6 @@ def _compared(
     clusters = count_clusters(questions)
     units = None if clusters is None else questions
     untested = Undefined(UNTESTED)
-    drawing: dict[str, Any] = {"resamples": options.resamples, "seed": options.seed}
     row = MetricComparison(
         metric=asked.metric,
         group=group,
@@ -308,19 +295,12 @@ def _compared(
         span=asked.span,
         interval=untested
         if only_equal
-        else paired_interval(
-            differences, groups=units, span=asked.span, level=options.level, **drawing
-        ),
-        p=untested if only_equal else sign_flip_test(differences, groups=units, **drawing),
+        else paired_interval(differences, groups=units, span=asked.span, level=options.level),
+        p=untested if only_equal else paired_test(differences, groups=units, span=asked.span),
         p_adjusted=Undefined("not_tested"),
-        mcnemar=untested if only_equal else _mcnemar(valued, shared=clusters is not None),
-        detectable=untested
-        if only_equal
-        else minimum_detectable_effect(
-            differences, groups=units, alpha=error_rate(options.level), power=POWER
-        ),
-        definedness=_definedness(found, drawing, tested=not only_equal),
+        definedness=_definedness(found, tested=not only_equal),
         judge_inconsistency=inconsistency,
+        not_finite=tuple(pair.id for pair, *values in found if NOT_FINITE in values)[:_LISTED],
         verdict="not tested",
         moved=_moved(valued, options.top),
     )
@@ -332,30 +312,19 @@ _Found = Sequence[tuple[Pair[Measured], float | str, float | str]]
 """Pairs with their values, or the reasons why they have none."""
 
 
-def _definedness(found: _Found, drawing: dict[str, Any], *, tested: bool) -> Definedness:
+def _definedness(found: _Found, *, tested: bool) -> Definedness:
     changes = [float(isinstance(a, str)) - float(isinstance(b, str)) for _, a, b in found]
-    p: PValue | Undefined = Undefined(UNTESTED)
+    p: float | Undefined = Undefined(UNTESTED)
     if tested:
         questions = [pair.a.question for pair, _, _ in found]
         groups = None if count_clusters(questions) is None else questions
-        p = sign_flip_test(changes, groups=groups, **drawing)
+        p = paired_test(changes, groups=groups)
     return Definedness(changes.count(-1.0), changes.count(1.0), p, Undefined("not_tested"))
-
-
-def _mcnemar(valued: Sequence[_Valued], *, shared: bool) -> PValue | Undefined:
-    if not valued:
-        return Undefined("no_pairs")
-    if any(value not in (0, 1) for one in valued for value in (one.a, one.b)):
-        return Undefined("not_binary")
-    if shared:
-        return Undefined("shared_questions")
-    changes = Counter(one.difference for one in valued)
-    return mcnemar(changes[1.0], changes[-1.0])
 
 
 def _moved(valued: Sequence[_Valued], top: int) -> tuple[Moved, ...]:
     moved = [one for one in valued if one.difference]
-    moved.sort(key=lambda one: -abs(one.difference))
+    moved.sort(key=lambda one: (-abs(one.difference), one.pair.id))
     return tuple(Moved(one.pair.id, one.a, one.b, _flips(one.pair)) for one in moved[:top])
 
 
@@ -365,9 +334,7 @@ def _flips(pair: Pair[Measured]) -> tuple[Flip, ...] | None:
 
 def _adjusted(tested: Sequence[Sequence[_Tested]]) -> list[dict[Hashable, float]]:
     """Adjust the p values of all tests of all runs together, each quantity once."""
-    family = {
-        (n, key): p.value for n, run in enumerate(tested) for one in run for key, p in one.tests
-    }
+    family = {(n, key): p for n, run in enumerate(tested) for one in run for key, p in one.tests}
     found: list[dict[Hashable, float]] = [{} for _ in tested]
     for (n, key), p in zip(family, holm(list(family.values())), strict=True):
         found[n][key] = p
@@ -385,9 +352,7 @@ def _judged(
 ) -> Comparison:
     """Return a comparison with the adjusted p values and the verdicts."""
     level, alpha = options.level, error_rate(options.level)
-    found = Comparison(
-        joined.a, joined.b, joined.counts, (), tests, by, level, options.resamples, options.seed
-    )
+    found = Comparison(joined.a, joined.b, joined.counts, (), tests, by, level)
     rows = (_judged_row(one, family, alpha, same_judge=found.same_judge) for one in tested)
     return replace(found, rows=tuple(rows))
 
@@ -411,7 +376,7 @@ def _verdict(
 ) -> Verdict:
     if isinstance(p, Undefined):
         return _untested_verdict(row, p.reason)
-    if isinstance(row.p, Undefined) or row.p.value > alpha or isinstance(row.difference, Undefined):
+    if isinstance(row.p, Undefined) or row.p > alpha or isinstance(row.difference, Undefined):
         return "no evidence"
     if p > alpha:
         return "not significant after Holm"

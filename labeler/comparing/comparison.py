@@ -6,11 +6,11 @@ import string
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 from labeler.calculators import Metric
 from labeler.calculators.statistics.intervals import Interval, Undefined
-from labeler.calculators.statistics.paired import PValue
 from labeler.calculators.summary_table import find_row
 from labeler.comparing.measured import Flip, JudgeInconsistency, Measured
 from labeler.comparing.missing import DEFAULT_ALLOWED
@@ -29,8 +29,6 @@ from labeler.sentences.display import (
 
 LETTERS = string.ascii_uppercase
 """Letters of the sets of labels; A is the base."""
-POWER = 0.8
-"""Probability of finding an effect as large as the minimum detectable effect."""
 
 Verdict = Literal[
     "better",
@@ -71,13 +69,13 @@ class Definedness(Brief):
     Attributes:
         only_a: pairs with a value on side A only.
         only_b: pairs with a value on side B only.
-        p: of the sign-flip permutation test that neither side has values more often.
+        p: of the test that neither side has values more often.
         p_adjusted: by Holm's method, with the other tests of the comparison.
     """
 
     only_a: int
     only_b: int
-    p: PValue | Undefined
+    p: float | Undefined
     p_adjusted: float | Undefined
 
     @property
@@ -97,8 +95,8 @@ class MetricComparison(Brief):
         metric: the metric.
         group: value of the grouping column; ``None`` where pairs are not grouped.
         pairs: pairs with a value on both sides; all figures are about these.
-        questions: groups of pairs with equal questions, which are resampled together; ``None`` if
-            all questions differ or are blank, or all are one.
+        questions: groups of pairs with equal questions, each one observation; ``None`` if all
+            questions differ or are blank, or all are one.
         undefined_a: other pairs, by the reason why A has no value; a pair may lack both.
         undefined_b: other pairs, by the reason why B has no value.
         undefined_pairs: pairs that lack a value on either side.
@@ -107,14 +105,10 @@ class MetricComparison(Brief):
         difference: mean of B minus A.
         span: the largest possible difference: 1, as of shares, or the distance between the least
             and the greatest value of both sides, if that is more.
-        interval: bootstrap interval of the difference, within the span.
-        p: of the sign-flip permutation test of no difference.
+        interval: of the difference, within the span.
+        p: of the test of no difference; for yes-or-no values McNemar's exact test.
         p_adjusted: p by Holm's method, over all tests of the comparison. Metrics without
             differences are no tests; those with equal values in all pairs are one.
-        mcnemar: of McNemar's exact test; undefined where values are not all 0 or 1
-            (``not_binary``) and where pairs are not independent (``shared_questions``).
-        detectable: the least true difference that this many pairs show with 80 % power, before
-            the adjustment.
         definedness: how often only one side has a value.
         judge_inconsistency: of pairs with equal retrieval; ``None`` without such pairs, and for
             metrics that are not about retrieval.
@@ -124,6 +118,7 @@ class MetricComparison(Brief):
             without the adjustment is low enough, and the interval does not hold 0 either. ``no
             evidence`` does not mean that both are equal.
         moved: the records whose values differ most, the largest difference first.
+        not_finite: ids of the first pairs for which a metric of the user gave NaN or infinity.
     """
 
     metric: Metric
@@ -138,14 +133,13 @@ class MetricComparison(Brief):
     difference: float | Undefined
     span: float
     interval: Interval | Undefined
-    p: PValue | Undefined
+    p: float | Undefined
     p_adjusted: float | Undefined
-    mcnemar: PValue | Undefined
-    detectable: float | Undefined
     definedness: Definedness
     judge_inconsistency: JudgeInconsistency | None
     verdict: Verdict
     moved: tuple[Moved, ...]
+    not_finite: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form; an undefined figure is null, its reason in ``undefined``."""
@@ -164,6 +158,7 @@ class MetricComparison(Brief):
             "undefined_pairs": self.undefined_pairs,
             "undefined_a": self.undefined_a,
             "undefined_b": self.undefined_b,
+            "not_finite": list(self.not_finite),
             "definedness": {
                 name: _plain(getattr(self.definedness, name))
                 for name in ("only_a", "only_b", "p", "p_adjusted")
@@ -186,13 +181,11 @@ _FIGURES = (
     "interval",
     "p",
     "p_adjusted",
-    "mcnemar",
-    "detectable",
 )
 
 
 def _plain(figure: object) -> object:
-    if isinstance(figure, Interval | PValue):
+    if isinstance(figure, Interval):
         return asdict(figure)
     return None if isinstance(figure, Undefined) else figure
 
@@ -209,8 +202,6 @@ class Comparison(Displayed):
         tests: number of tests that p values are adjusted for.
         by: name of the metadata column that pairs are grouped by, or ``None``.
         level: of the intervals; 1 - level is the family-wise error rate of the tests.
-        resamples: samples and sign assignments drawn for each row.
-        seed: of the random numbers.
 
     Example:
         >>> found = labeler.compare(labels, labels)
@@ -225,8 +216,6 @@ class Comparison(Displayed):
     tests: int
     by: str | None
     level: float
-    resamples: int
-    seed: int
 
     def __getitem__(self, key: str | tuple[str, str]) -> MetricComparison:
         """Return the row of a metric, or of a metric and group.
@@ -236,6 +225,14 @@ class Comparison(Displayed):
             UsageError: several groups have the metric.
         """
         return find_row(self.rows, key)
+
+    @cached_property
+    def by_group(self) -> dict[str | None, list[MetricComparison]]:
+        """The rows of each group."""
+        found: dict[str | None, list[MetricComparison]] = {}
+        for row in self.rows:
+            found.setdefault(row.group, []).append(row)
+        return found
 
     @property
     def same_sentences(self) -> bool:
@@ -319,9 +316,6 @@ class Comparison(Displayed):
             "tests": self.tests,
             "by": self.by,
             "level": self.level,
-            "resamples": self.resamples,
-            "seed": self.seed,
-            "power": POWER,
             "comparisons": [row.as_json() for row in self.rows],
             "labeler": version,
         }
@@ -350,14 +344,12 @@ class Comparisons(Displayed, tuple[Comparison, ...]):
         columns = [Column("metric", words=True)]
         for letter, _ in self.letters[1:]:
             columns.append(Column(f"A → {letter}, {letter}-A, {letter} is", words=True))
-        found = [{row.metric.id: row for row in one.rows if row.group == group} for one in self]
-        metrics = {row.metric.id: row.metric for one in self for row in one.rows}
+        found = [{row.metric.id: row for row in one.by_group.get(group, ())} for one in self]
+        metrics = {name: row.metric for rows in found for name, row in rows.items()}
         width = max(map(len, metrics), default=0)
         rows = []
         for name, metric in metrics.items():
             of_runs = [rows_of_run.get(name) for rows_of_run in found]
-            if not any(of_runs):
-                continue
             cells = [f"{name:<{width}} {arrow(higher_is_better=metric.higher_is_better)}"]
             cells += [NONE if row is None else _short(row) for row in of_runs]
             rows.append(cells)

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from labeler.calculators.statistics.intervals import Interval, Undefined
-from labeler.calculators.statistics.paired import PValue
-from labeler.calculators.summary_table import alias_note, small_sample_note
+from labeler.calculators.summary_table import alias_note, not_finite_notes, small_sample_note
 from labeler.comparing.comparison import (
     Comparison,
     Comparisons,
@@ -20,8 +19,6 @@ from labeler.sentences.display import NONE, Column, Grid, arrow, number, reason_
 from labeler.version import __version__
 
 _LEAST_SHOWN = 0.0001
-_METHODS = {"exact": "exact", "binomial": "exact", "monte_carlo": "drawn"}
-"""The method of a p value in one word."""
 
 
 class Section(NamedTuple):
@@ -54,8 +51,7 @@ def sections(found: Comparisons, width: int | None = None) -> Iterator[Section]:
     for (letter, _), comparison in zip(found.letters[1:], found, strict=True):
         if len(found) > 1:
             yield Section(f"{letter} against A", (), [*_records(comparison, letter)])
-        for group in dict.fromkeys(row.group for row in comparison.rows):
-            part = [row for row in comparison.rows if row.group == group]
+        for group, part in comparison.by_group.items():
             heading = None if group is None else f"{comparison.by}: {group}"
             grids = _divided(_figures(part, comparison, letter), width)
             yield Section(
@@ -113,7 +109,7 @@ def _records(comparison: Comparison, b: str) -> Iterator[str]:
 def _figures(rows: Sequence[MetricComparison], comparison: Comparison, b: str) -> Grid:
     """Return all figures, to be divided into as many tables as the width requires."""
     heads = ["pairs", "A", b, f"{b}-A", f"{100 * comparison.level:g} % interval", f"{b} is"]
-    heads += ["p", "p Holm", "McNemar", "detectable", "undefined pairs"]
+    heads += ["p", "p Holm", "undefined pairs"]
     columns = [Column("metric", words=True), *(Column(h, words=h.endswith(" is")) for h in heads)]
     longest = max(len(row.metric.id) for row in rows)
     tests = comparison.tests
@@ -136,20 +132,19 @@ def _cells(row: MetricComparison, tests: int) -> list[str]:
         number(row.difference, "+.4f"),
         interval_cell(row.interval),
         verdict,
-        f"{_p(row.p)} {_method(row.p)}".rstrip(),
+        _p(row.p),
         _p(row.p_adjusted),
-        _p(row.mcnemar),
-        number(row.detectable),
         str(row.undefined_pairs),
     ]
 
 
 def _notes(rows: Sequence[MetricComparison], b: str) -> Iterator[str]:
-    """Yield the reasons of missing values, and the unit of resampling if not records."""
+    """Yield the reasons of missing values, and the number of questions if they repeat."""
     for row in rows:
         for letter, reasons in (("A", row.undefined_a), (b, row.undefined_b)):
             if reasons:
                 yield f"undefined {row.metric.id} in {letter}: {reason_counts(reasons)}"
+        yield from not_finite_notes(row.metric.id, row.not_finite)
         found = row.definedness
         if found.differs:
             yield (
@@ -157,10 +152,7 @@ def _notes(rows: Sequence[MetricComparison], b: str) -> Iterator[str]:
                 f"{found.only_b}: p {_p(found.p)}, p Holm {_p(found.p_adjusted)}"
             )
     if shared := {row.questions for row in rows if row.questions is not None}:
-        yield (
-            f"grouped by question ({max(shared)} groups); McNemar's test, which needs independent "
-            "pairs, is left out"
-        )
+        yield f"grouped by question ({max(shared)} groups)"
 
 
 def _inconsistencies(rows: Sequence[MetricComparison]) -> Iterator[str]:
@@ -214,22 +206,17 @@ def _reading_aid(comparisons: Comparisons) -> Iterator[str]:
     b = "a set" if several else "B"
     yield (
         f"{b} is {words} where p Holm, over {found.tests} tests together, is at most "
-        f"{1 - found.level:.4g}; intervals are those of p, before Holm; no evidence "
-        f"does not mean that A and {b} are alike: see detectable"
+        f"{1 - found.level:.4g}; intervals are those of p, before Holm; no evidence does not mean "
+        f"that A and {b} are alike: the interval holds every difference that is compatible"
     )
     yield (
-        "p: sign-flip permutation test; detectable: the true difference that so many pairs would "
-        "show with 80 % power, before Holm"
+        "p and intervals hold for every distribution (docs/intervals.md): a total difference of "
+        "less than about 4 records is no evidence"
     )
-    yield f"{found.resamples} resamples|seed:{found.seed}|labeler:{__version__}"
+    yield f"labeler:{__version__}"
 
 
-def _p(figure: PValue | float | Undefined) -> str:
-    value = figure.value if isinstance(figure, PValue) else figure
-    if not isinstance(value, float):
+def _p(figure: float | Undefined) -> str:
+    if isinstance(figure, Undefined):
         return NONE
-    return f"<{_LEAST_SHOWN}" if value < _LEAST_SHOWN else f"{value:.4f}"
-
-
-def _method(figure: PValue | Undefined) -> str:
-    return _METHODS[figure.method] if isinstance(figure, PValue) else ""
+    return f"<{_LEAST_SHOWN}" if figure < _LEAST_SHOWN else f"{figure:.4f}"

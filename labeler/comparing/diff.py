@@ -1,4 +1,4 @@
-"""Show the decisions on which two labels of the same sentences differ, and their effects.
+"""Show the decisions on which two labels of the same sentences differ, and what metrics change by.
 
 Labels are kept compressed while two sides are read, B's without the sentences that A has too.
 """
@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import heapq
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any
 
 from typing_extensions import Unpack
 
-from labeler.calculators import Metric, select_metrics
-from labeler.comparing.attribution import MetricChange, MixedLabels, attribute
-from labeler.comparing.diff_totals import FlipCount, MetricDiff, Totals
-from labeler.comparing.flips import DecisionFlip, Field
+from labeler.calculators import Metric, Tally, select_metrics, tally
+from labeler.comparing.diff_totals import FlipCount, MetricChange, MetricDiff, Totals
+from labeler.comparing.flips import DecisionFlip, Field, decision_flips
 from labeler.comparing.options import SideKeywords, SideOptions
 from labeler.comparing.pairs import PairCounts, Pairs, Side, read_pairs
 from labeler.errors import UsageError
@@ -59,14 +58,18 @@ class RecordDiff(Brief):
         """Sum of the absolute changes of all metrics."""
         return sum((abs(c.change) for c in self.changes if c.change is not None), Fraction())
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the published form: a line of ``labeler diff --rows``."""
+    def as_json(self, pairs: Mapping[str, int]) -> dict[str, Any]:
+        """Return the published form: a line of ``labeler diff --rows``.
+
+        Args:
+            pairs: number of records with a value on both sides, by metric.
+        """
         return {
             "id": self.id,
             "group": self.group,
             "size": float(self.size),
             "flips": [flip.as_json() for flip in self.flips],
-            "metrics": {change.metric: change.as_json() for change in self.changes},
+            "metrics": {one.metric: one.as_json(pairs[one.metric]) for one in self.changes},
         }
 
 
@@ -78,22 +81,24 @@ def diff_record(
     Args:
         a: the record with the label to start from.
         b: the same sentences with another label.
-        metrics: the metrics whose changes are split.
+        metrics: the metrics that are compared.
         group: the record's group.
     """
-    labels = MixedLabels(a, b)
+    tallies = tally(a), tally(b)
     return RecordDiff(
         id=a.id,
         group=group,
-        flips=labels.flips,
-        changes=tuple(attribute(metric, labels) for metric in metrics),
-        decisions=_decisions(labels),
+        flips=tuple(decision_flips(a.example, (a.label, b.label), tallies)),
+        changes=tuple(
+            MetricChange.of(metric.id, *(metric.ratio(counted, a.id) for counted in tallies))
+            for metric in metrics
+        ),
+        decisions=_decisions(*tallies),
     )
 
 
-def _decisions(labels: MixedLabels) -> dict[Field, int]:
+def _decisions(a: Tally, b: Tally) -> dict[Field, int]:
     """Count the decisions of each field that both labels make."""
-    a, b = labels.tallies
     sentences, response = a.sentences, len(a.response)
     return {
         "relevant": sentences,
@@ -103,7 +108,6 @@ def _decisions(labels: MixedLabels) -> dict[Field, int]:
         "overall_supported": 1,
         "claims": int(a.claims is not None and b.claims is not None),
         "reference_claims": int(a.reference_claims is not None and b.reference_claims is not None),
-        "as_given": 1,
     }
 
 
@@ -130,7 +134,7 @@ class DiffSide(Brief):
 
 @dataclass(frozen=True, repr=False)
 class LabelDiff(Displayed):
-    """The differences between two sets of labels, and their effects on the metrics.
+    """The differences between two sets of labels, and the changes of the metrics.
 
     Attributes:
         a: the labels to start from.
@@ -157,6 +161,11 @@ class LabelDiff(Displayed):
     def groups(self) -> tuple[str | None, ...]:
         """``None`` for all records, then the groups."""
         return tuple(dict.fromkeys(count.group for count in self.flips))
+
+    @property
+    def pairs(self) -> dict[str, int]:
+        """Number of records with a value on both sides, by metric."""
+        return {row.metric.id: row.pairs for row in self.metrics if row.group is None}
 
     def _display(self) -> Display:
         heads = ("decisions", "gained", "lost", "changed", "rate")
@@ -198,7 +207,7 @@ class LabelDiff(Displayed):
             "flipped": self.flipped,
             "flips": [count.as_json() for count in self.flips],
             "metrics": [row.as_json() for row in self.metrics],
-            "records": [record.as_json() for record in self.records],
+            "records": [record.as_json(self.pairs) for record in self.records],
         }
 
 
@@ -228,7 +237,7 @@ class Differences(Brief):
     """Two sides that were read and paired, to be iterated over record by record.
 
     Attributes:
-        metrics: the metrics whose changes are split.
+        metrics: the metrics that are compared.
         by: name of the metadata column that records are grouped by, or ``None``.
     """
 
@@ -352,11 +361,11 @@ def diff_labels(
     top: int = TOP,
     **sides: Unpack[SideKeywords],
 ) -> LabelDiff:
-    """Show the decisions on which two sets of labels differ, and split each metric's change.
+    """Show the decisions on which two sets of labels differ, and what each metric changes by.
 
     Compared are the records that both have a label of, for the same question, documents and
-    response. The change of a metric is split over the decisions that flipped; the parts add up to
-    it exactly. See ``docs/diff.md``.
+    response. A record's share of a mean's change is its own change over the number of pairs; the
+    shares add up to it exactly. See ``docs/diff.md``.
 
     Args:
         a: label records and failures to start from, such as
@@ -370,7 +379,7 @@ def diff_labels(
             :class:`labeler.comparing.options.SideOptions`.
 
     Returns:
-        Flipped decisions by field, and each metric's change with its parts as exact fractions.
+        Flipped decisions by field, and each metric's change as an exact fraction.
 
     Raises:
         UsageError: a side has no label that fits the choice, or two different ones of a record; no
@@ -381,7 +390,7 @@ def diff_labels(
     Example:
         >>> stricter = labels.at(support=0.9)
         >>> row = labeler.diff_labels(labels, stricter, "adherence").metrics[0]
-        >>> row.change == sum(row.parts.values())
+        >>> row.change == row.mean_b - row.mean_a
         True
     """
     if top < 0:

@@ -1,4 +1,4 @@
-"""Sums over the records of a diff: flips by field, and their effects on each metric's mean."""
+"""Sums over the records of a diff: flips by field, and the change of each metric's mean."""
 
 from __future__ import annotations
 
@@ -8,13 +8,68 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from labeler.calculators import Metric
-from labeler.comparing.attribution import MetricChange
+from labeler.calculators import Metric, Ratio
 from labeler.comparing.flips import DIRECTIONS, FIELDS, DecisionFlip, Direction, Field
 from labeler.sentences.display import Brief
 
-Source = tuple[Field, Direction]
-"""A kind of flip that a part of a change is attributed to."""
+
+@dataclass(frozen=True, slots=True, repr=False)
+class MetricChange(Brief):
+    """One metric of one record.
+
+    Attributes:
+        metric: the metric's id.
+        a: its value by A's label; ``None`` where undefined.
+        b: its value by B's label; ``None`` where undefined.
+        undefined_a: why A has no value.
+        undefined_b: why B has no value.
+    """
+
+    metric: str
+    a: Fraction | None
+    b: Fraction | None
+    undefined_a: str | None
+    undefined_b: str | None
+
+    @classmethod
+    def of(cls, metric: str, a: Ratio, b: Ratio) -> MetricChange:
+        """Return the change between two ratios of a metric."""
+        return cls(metric, _exact(a), _exact(b), _reason(a), _reason(b))
+
+    @property
+    def change(self) -> Fraction | None:
+        """B's value minus A's; ``None`` where one is undefined."""
+        return None if self.a is None or self.b is None else self.b - self.a
+
+    def as_json(self, pairs: int) -> dict[str, Any]:
+        """Return the published form.
+
+        Args:
+            pairs: number of records with a value on both sides: the record's ``share`` of the
+                change of the mean is its change over this number, and the shares add up to it.
+        """
+        change = self.change
+        return {
+            "a": _plain(self.a),
+            "b": _plain(self.b),
+            "change": _plain(change),
+            "share": None if change is None else float(change / pairs),
+            "undefined_a": self.undefined_a,
+            "undefined_b": self.undefined_b,
+        }
+
+
+def _exact(ratio: Ratio) -> Fraction | None:
+    """Return a ratio without rounding; ``None`` where it is undefined."""
+    if ratio.numerator is None or ratio.denominator is None:
+        return None
+    if ratio.denominator == 0:
+        return None if ratio.convention is None else Fraction(ratio.convention)
+    return Fraction(ratio.numerator, ratio.denominator)
+
+
+def _reason(ratio: Ratio) -> str | None:
+    return None if _exact(ratio) is not None else ratio.undefined or "undefined"
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,7 +122,7 @@ class FlipCount(Brief):
 class MetricDiff(Brief):
     """A metric's change over the pairs that have a value on both sides.
 
-    All fractions are exact: ``mean_b - mean_a`` is the sum of ``parts`` and ``other``.
+    All fractions are exact: ``mean_b - mean_a`` is the sum of the records' changes over ``pairs``.
 
     Attributes:
         metric: the metric.
@@ -77,10 +132,7 @@ class MetricDiff(Brief):
         undefined_b: other pairs by the reason why B has no value.
         mean_a: mean of A's values; ``None`` without pairs.
         mean_b: mean of B's values.
-        parts: part of the change of the mean by kind of flip.
-        other: the change that belongs to no flip.
         changed: pairs whose value changed.
-        halfway: pairs in which a label between A's and B's had no value.
     """
 
     metric: Metric
@@ -90,10 +142,7 @@ class MetricDiff(Brief):
     undefined_b: dict[str, int]
     mean_a: Fraction | None
     mean_b: Fraction | None
-    parts: Mapping[Source, Fraction]
-    other: Fraction
     changed: int
-    halfway: int
 
     @property
     def change(self) -> Fraction | None:
@@ -116,12 +165,6 @@ class MetricDiff(Brief):
             "mean_a": _plain(self.mean_a),
             "mean_b": _plain(self.mean_b),
             "change": _plain(self.change),
-            "parts": [
-                {"field": source[0], "direction": source[1], "part": float(part)}
-                for source, part in self.parts.items()
-            ],
-            "other": float(self.other),
-            "halfway": self.halfway,
         }
 
 
@@ -156,31 +199,22 @@ class _MetricSums:
 
     pairs: int = 0
     changed: int = 0
-    halfway: int = 0
     a: _ExactSum = field(default_factory=_ExactSum)
     b: _ExactSum = field(default_factory=_ExactSum)
-    other: _ExactSum = field(default_factory=_ExactSum)
-    parts: defaultdict[Source, _ExactSum] = field(default_factory=lambda: defaultdict(_ExactSum))
     undefined_a: Counter[str] = field(default_factory=Counter)
     undefined_b: Counter[str] = field(default_factory=Counter)
 
-    def add(self, change: MetricChange, flips: Sequence[DecisionFlip]) -> None:
+    def add(self, change: MetricChange) -> None:
         if change.a is None or change.b is None:
             self.undefined_a.update([change.undefined_a] if change.undefined_a else [])
             self.undefined_b.update([change.undefined_b] if change.undefined_b else [])
             return
         self.pairs += 1
         self.changed += change.a != change.b
-        self.halfway += change.halfway
         self.a.add(change.a)
         self.b.add(change.b)
-        self.other.add(change.other)
-        for flip, part in zip(flips, change.parts, strict=True):
-            if part:
-                self.parts[flip.field, flip.direction].add(part)
 
     def result(self, metric: Metric, group: str | None) -> MetricDiff:
-        sources = [(f, d) for f in FIELDS for d in DIRECTIONS if (f, d) in self.parts]
         return MetricDiff(
             metric=metric,
             group=group,
@@ -189,10 +223,7 @@ class _MetricSums:
             undefined_b=dict(self.undefined_b.most_common()),
             mean_a=self._mean(self.a),
             mean_b=self._mean(self.b),
-            parts={source: self._mean(self.parts[source]) or Fraction() for source in sources},
-            other=self._mean(self.other) or Fraction(),
             changed=self.changed,
-            halfway=self.halfway,
         )
 
     def _mean(self, total: _ExactSum) -> Fraction | None:
@@ -210,7 +241,7 @@ class Totals:
     def __init__(self, group: str | None, metrics: Sequence[Metric]) -> None:
         self._group, self._metrics = group, metrics
         self._sums = [_MetricSums() for _ in metrics]
-        self._flips: Counter[Source] = Counter()
+        self._flips: Counter[tuple[Field, Direction]] = Counter()
         self._decisions: Counter[Field] = Counter()
         self._records: Counter[Field] = Counter()
 
@@ -225,7 +256,7 @@ class Totals:
         self._records.update({flip.field for flip in flips})
         self._decisions.update(decisions)
         for sums, change in zip(self._sums, changes, strict=True):
-            sums.add(change, flips)
+            sums.add(change)
 
     def flips(self) -> Iterator[FlipCount]:
         """Yield the numbers of flips by field, without the fields that no label has."""

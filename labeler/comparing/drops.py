@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from labeler.calculators import Intervals, Metric, MetricsRow
-from labeler.calculators.metrics_row import group_name, resampling_unit
+from labeler.calculators.metrics_row import group_key, group_names, resampling_unit
 from labeler.calculators.ratio import counts_in_gates, fixed_point
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.statistics.paired import paired_interval
@@ -39,8 +39,8 @@ class DropVerdict(Brief):
         label: printed signature of the new labels.
         base_label: printed signature of the labels of the base.
         allowed: the shares of rows without a value that pass.
-        clusters: groups of pairs that are drawn together, such as those of equal questions;
-            ``None`` if each pair is drawn alone.
+        clusters: groups of pairs that are one observation, such as those of equal questions;
+            ``None`` if each pair is one.
         notes: remarks on the models that answered.
     """
 
@@ -67,10 +67,10 @@ class DropVerdict(Brief):
 
     @property
     def value(self) -> float | None:
-        """The checked value: the mean drop, or the upper end of its interval."""
+        """The checked value: the mean drop, or the lower end of its interval, which is certain."""
         if self.on == "point":
             return self.drop
-        return None if self.interval is None else self.interval.high
+        return None if self.interval is None else self.interval.low
 
     @property
     def passed(self) -> bool:
@@ -119,8 +119,14 @@ class DropVerdict(Brief):
         if self.value is None:
             yield "too few pairs for an interval" if self.drop is not None else "nothing to compare"
         elif self.value > self.most:
-            yield f"more than {self.most:.15g}"
+            yield f"{'certainly ' * (self.on == 'interval')}more than {self.most:.15g}"
         yield from self.exceeded
+
+
+OTHER_QUESTION = "other_question"
+"""Why two labels of an id are no pair."""
+_LISTED = 5
+"""Ids that an error lists at most."""
 
 
 class _Pair(NamedTuple):
@@ -129,8 +135,23 @@ class _Pair(NamedTuple):
     base: MetricsRow | None
 
     @property
-    def row(self) -> MetricsRow | None:
-        return self.new or self.base
+    def labels(self) -> tuple[MetricsRow, MetricsRow] | None:
+        """The new row and that of the base, if both have a label."""
+        if self.new is None or self.base is None or self.new.failed or self.base.failed:
+            return None
+        return self.new, self.base
+
+    @property
+    def missing(self) -> str | None:
+        """The reason why there is no pair of labels of one question; ``None`` if there is one."""
+        if self.labels:
+            new, base = self.labels
+            return None if new.question == base.question else OTHER_QUESTION
+        if self.new is None:
+            return "only_in_base"
+        if self.new.failed:
+            return self.new.failed
+        return f"{self.base.failed}{IN_BASE}" if self.base else "only_in_new"
 
 
 _Side = Mapping[str, MetricsRow]
@@ -152,18 +173,19 @@ def check_drops(
         new: rows to check.
         base: rows to start from.
         drops: metrics, each with the largest drop that passes, or rise where less is better.
-        on: ``point`` for the mean drop, ``interval`` for the upper end of its interval.
+        on: ``point`` for the mean drop; ``interval`` for the lower end of its interval, so that
+            only a drop that chance does not explain misses.
         by: name of a metadata column, each of whose values must pass.
         intervals: settings of the intervals. Rows of one question, or of one value of the column
-            of the settings, are drawn together.
+            of the settings, are one observation.
         allowed: the largest shares of rows without a value that pass.
 
     Returns:
         A verdict for each gate, judge configuration and group.
 
     Raises:
-        UsageError: judge configurations cannot be paired, a row has two values, ``on`` is unknown,
-            or no row has a column that is named.
+        UsageError: judge configurations cannot be paired, a row has two values, no two rows of an
+            id ask the same question, ``on`` is unknown, or no row has a column that is named.
     """
     settings, found = intervals or Intervals(), []
     check_on(on)
@@ -173,22 +195,23 @@ def check_drops(
         check_unit(settings.group, columns)
     for metric, most in drops:
         for label, base_label, pairs in _paired(metric, new, base):
-            groups: dict[str | None, list[_Pair]] = {}
-            for pair in pairs:
-                if pair.row is not None:
-                    groups.setdefault(group_name(pair.row, by), []).append(pair)
-            for group in sorted(groups, key=str) or [None]:
-                verdict = _verdict(metric, most, groups.get(group, []), settings, on)
-                found.append(
-                    replace(
-                        verdict,
-                        group=group,
-                        label=label,
-                        base_label=base_label,
-                        allowed=allowed,
-                    )
-                )
+            for group, part in _grouped(pairs, by):
+                verdict = _verdict(metric, most, part, settings, on)
+                verdict = replace(verdict, group=group, allowed=allowed)
+                found.append(replace(verdict, label=label, base_label=base_label))
     return found
+
+
+def _grouped(pairs: Sequence[_Pair], by: str | None) -> list[tuple[str | None, Sequence[_Pair]]]:
+    """Return the pairs of each group by its name, sorted."""
+    if by is None or not pairs:
+        return [(None, pairs)]
+    groups: dict[str, list[_Pair]] = {}
+    for pair in pairs:
+        row = pair.new or pair.base
+        groups.setdefault(group_key(row.metadata, by) if row else "", []).append(pair)
+    names = group_names(groups)
+    return sorted((names[key], part) for key, part in groups.items())
 
 
 def _paired(
@@ -208,8 +231,21 @@ def _paired(
         )
     for one, other in matched:
         a, b = sides[0][one], sides[1][other]
-        ids = dict.fromkeys([*a, *b])
-        yield one, other, [_Pair(name, a.get(name), b.get(name)) for name in ids]
+        pairs = [_Pair(name, a.get(name), b.get(name)) for name in sorted({*a, *b})]
+        _check_questions([pair for pair in pairs if pair.labels])
+        yield one, other, pairs
+
+
+def _check_questions(labeled: Sequence[_Pair]) -> None:
+    """Require one pair of labels of the same question, unless there is no pair at all."""
+    if labeled and all(pair.missing for pair in labeled):
+        more = ", …" if len(labeled) > _LISTED else ""
+        ids = ", ".join(f"{pair.id!r:.80}" for pair in labeled[:_LISTED])
+        raise UsageError(
+            f"new labels and base share {len(labeled)} ids ({ids}{more}), but ask different "
+            "questions under each: these are other rows; give both sides the same rows under the "
+            "same ids (--id)"
+        )
 
 
 def _by_label(metric: Metric, rows: Iterable[MetricsRow]) -> dict[str | None, _Side]:
@@ -235,13 +271,14 @@ def _verdict(
     records: list[RecordValue] = []
     drops: list[Fraction] = []
     units: list[Hashable] = []
-    for name, new, base in pairs:
-        if new is None or base is None or new.failed or base.failed:
-            reason = "only_in_base" if new is None else new.failed
-            reason = reason or ("only_in_new" if base is None else f"{base.failed}{IN_BASE}")
+    for pair in pairs:
+        name = pair.id
+        if pair.missing or not pair.labels:
+            reason = pair.missing or ""
             failed[reason] += 1
             records.append(RecordValue(name, None, reason, missed=True))
             continue
+        new, base = pair.labels
         a, b = base.metrics[metric.id], new.metrics[metric.id]
         if a.value is None or b.value is None:
             reason = b.undefined or f"{a.undefined}{IN_BASE}"
@@ -257,7 +294,7 @@ def _verdict(
     clusters = count_clusters(units)
     grouped = intervals.group is not None or clusters is not None
     total = sum(fixed_point(drop.numerator, drop.denominator) for drop in drops)
-    records.sort(key=lambda one: (one.value is not None, -(one.value or 0.0)))
+    records.sort(key=lambda one: (one.value is not None, -(one.value or 0.0), one.id))
     return DropVerdict(
         metric=metric,
         most=most,
@@ -295,12 +332,6 @@ def _interval(
 ) -> Interval | None:
     low, high = metric.range or (0.0, 1.0)
     values = [float(drop) for drop in drops]
-    found = paired_interval(
-        values,
-        groups=groups,
-        span=max([high - low, *map(abs, values)]),
-        resamples=intervals.resamples,
-        level=intervals.level,
-        seed=intervals.seed,
-    )
+    span = max([high - low, *map(abs, values)])
+    found = paired_interval(values, groups=groups, span=span, level=intervals.level)
     return None if isinstance(found, Undefined) else found

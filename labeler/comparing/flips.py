@@ -27,15 +27,11 @@ Field = Literal[
     "overall_supported",
     "claims",
     "reference_claims",
-    "as_given",
 ]
 """The subject of a decision: a document sentence (``relevant``, ``utilized``), a response sentence
 (``supported``: its verdict; ``supporting_keys``: the keys alone, where both verdicts are the same)
-or the whole record. ``as_given`` is what normalization took from the answer: spelling, duplicates,
-unknown keys."""
+or the whole record."""
 FIELDS: tuple[Field, ...] = get_args(Field)
-SUPPORT_FIELDS: tuple[Field, ...] = ("supported", "supporting_keys")
-"""Flips of these fields replace the whole judgment of a response sentence."""
 
 Direction = Literal["gained", "lost", "changed"]
 """``gained``: yes in B only; ``lost``: yes in A only; ``changed``: neither a yes nor a no."""
@@ -76,7 +72,7 @@ def decision_flips(
     labels: tuple[GPTLabelingOutput, GPTLabelingOutput],
     tallies: tuple[Tally, Tally],
 ) -> Iterator[DecisionFlip]:
-    """Yield the flips in reading order, without ``as_given``.
+    """Yield the flips in reading order.
 
     Args:
         example: the sentences of both labels.

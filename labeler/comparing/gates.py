@@ -17,7 +17,7 @@ from labeler.calculators import (
     select_metrics,
     summarize,
 )
-from labeler.calculators.metrics_row import DistinctRows, group_name
+from labeler.calculators.metrics_row import DistinctRows, group_key, group_names
 from labeler.calculators.outcomes import measure_outcomes, split_scores
 from labeler.calculators.ratio import counts_in_gates
 from labeler.calculators.scores import (
@@ -28,6 +28,7 @@ from labeler.calculators.scores import (
     score_metrics,
 )
 from labeler.calculators.similarity import QUESTION_METRICS
+from labeler.calculators.summary_table import not_finite_notes
 from labeler.comparing.missing import DEFAULT_ALLOWED, Allowed, definitions_with_values, listed
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.answering import mixture
@@ -216,17 +217,19 @@ class Verdict(Brief):
         """Printed signature of the labels."""
         return self.row.label if self.row else None
 
-    def with_records(self, rows: Iterable[MetricsRow], by: str | None) -> Verdict:
-        """Return the verdict with the records that it is about."""
-        metric, found, rows = self.gate.metric.id, [], list(rows)
+    def with_records(self, rows: Sequence[MetricsRow]) -> Verdict:
+        """Return the verdict with the records that it is about.
+
+        Args:
+            rows: the rows of its group.
+        """
+        metric, found = self.gate.metric.id, []
         own = {row.id for row in rows if row.label == self.label is not None}
         for row in rows:
             if metric not in row.metrics or (row.label or self.label) != self.label:
                 continue
             if row.label is None and row.id in own:
                 continue  # failed before the judge was asked, and has a row since
-            if group_name(row, by) != self.group:
-                continue
             ratio = row.metrics[metric]
             if (value := ratio.value) is None:
                 reason = ratio.undefined or "undefined"
@@ -238,7 +241,9 @@ class Verdict(Brief):
         sign = 1 if self.gate.at_least else -1
         # Where the value keeps the threshold, rows without one are why the gate is missed.
         kept = self.value is not None and self.gate.kept_by(self.value)
-        found.sort(key=lambda one: ((one.value is None) is not kept, sign * (one.value or 0.0)))
+        found.sort(
+            key=lambda one: ((one.value is None) is not kept, sign * (one.value or 0.0), one.id)
+        )
         return replace(self, records=tuple(found))
 
     @property
@@ -270,6 +275,17 @@ class Verdict(Brief):
         if self.on == "point":
             return f"mean {self.value:.{digits}f} {count}"
         return f"{shown_interval(self.row, digits)}, mean {shown(self.row.mean)} {count}"
+
+
+def rows_by_group(rows: Iterable[MetricsRow], by: str | None) -> dict[str | None, list[MetricsRow]]:
+    """Return rows by the names of their groups, sorted; ``None`` if they are not grouped."""
+    if by is None:
+        return {None: list(rows)}
+    found: dict[str, list[MetricsRow]] = {}
+    for row in rows:
+        found.setdefault(group_key(row.metadata, by), []).append(row)
+    names = group_names(found)
+    return {names[key]: found[key] for key in sorted(found, key=names.__getitem__)}
 
 
 class GateResults(Displayed, tuple[Verdict, ...]):
@@ -404,7 +420,11 @@ def _verdicts(gate: Gate, summaries: Sequence[SummaryRow], on: On) -> Iterator[V
         if row.label in unasked and row.group in checked:
             continue
         # With the first verdict of the group.
-        remarks = [mixture(model.name for model in row.models), *selection_warnings([row.label])]
+        remarks = [
+            mixture(model.name for model in row.models),
+            *selection_warnings([row.label]),
+            *not_finite_notes(row.metric.id, row.not_finite),
+        ]
         noted = (*notes.pop(row.group, ()), *filter(None, remarks))
         value, missing = _checked_value(gate, row, on)
         yield Verdict(gate, row, on, value, missing, ways[row.label], noted)

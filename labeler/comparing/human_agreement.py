@@ -212,8 +212,9 @@ def _fields(people: People, side: Side[Judged]) -> Iterator[FieldAgreement]:
             counted[group, field][pattern] += 1
             records[group, field].setdefault(name, []).append(pattern)
             tied[group, field] += value is None
+    fields = people.fields()
     for group in side.groups:
-        for field in people.fields():
+        for field in fields:
             if (group, field) in counted:
                 unit = UNITS.get(field, RECORD)
                 drawn = _resampling(records[group, field], side)
@@ -267,7 +268,7 @@ def _estimates(
     for group in side.groups:
         for metric in metrics:
             values = {name: side.value(name).values[metric] for name in by_group[group]}
-            if group is not None and values.keys().isdisjoint(verdicts[metric]):
+            if group is not None and not any(name in verdicts[metric] for name in values):
                 continue  # people judged no record of the group: there is nothing to compare
             yield estimate(
                 metric,
@@ -295,10 +296,11 @@ def estimate(
         group: value of the grouping column, or ``None``.
         judged: the judge's value by record; ``None`` where the metric is undefined.
         verdicts: people's value by record; ``None`` where they are tied.
-        questions: question of each record; equal ones are resampled and left out together.
+        questions: question of each record; equal ones are one observation.
         random_sample: whether the human-judged records are known to have been drawn at random.
     """
-    values = {name: value for name, value in judged.items() if value is not None}
+    # Sorted, so that rounding does not depend on the order of records.
+    values = {name: value for name, value in sorted(judged.items()) if value is not None}
     human = {name: verdicts[name] for name in values if name in verdicts}
     sample = _Sample(human, values, questions or {})
     plain = plain_mean(list(values.values()), groups=sample.groups(values))

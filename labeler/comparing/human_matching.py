@@ -84,7 +84,7 @@ class Judged:
         values = {
             field: float(record.label.overall_supported)
             if field == OVERALL
-            else METRICS[field].compute(counted).value
+            else METRICS[field].ratio(counted, record.id).value
             for field in fields
         }
         if not in_full:
@@ -249,7 +249,7 @@ def _derived(
             complete = [majority]
         tallies = [_with_verdicts(judged.counted, field, own) for own in complete]
         for metric in _DERIVED[field]:
-            ratios = [METRICS[metric].compute(counted).value for counted in tallies]
+            ratios = [METRICS[metric].ratio(counted, name).value for counted in tallies]
             defined = [value for value in ratios if value is not None]
             if defined:
                 yield (name, metric, None), combine(defined, yes_or_no=is_yes_or_no(metric))

@@ -78,7 +78,7 @@ class Measured:
     def of(cls, record: LabelRecord, metrics: Sequence[Metric]) -> Measured:
         """Measure a label."""
         counts = tally(record)
-        ratios = [metric.compute(counts) for metric in metrics]
+        ratios = [metric.ratio(counts, record.id) for metric in metrics]
         return cls(
             tuple(r.undefined or "undefined" if r.value is None else r.value for r in ratios),
             tuple((name, getattr(counts, name)) for name in ("relevant", "utilized", "supported")),

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from labeler.calculators import Metric
+from labeler.calculators.metrics_row import NO_GROUP, group_key, group_names
 from labeler.calculators.outcomes import checked
 from labeler.calculators.summary import check_column
 from labeler.comparing.options import SideOptions
@@ -34,8 +35,6 @@ PARTS = ("question", "documents", "response", "history", "tool_outputs")
 """Parts of a record that two labels of it can share."""
 SENTENCES = PARTS[:3]
 """Those whose sentences are judged."""
-NO_GROUP = "(none)"
-"""Group of the records without a value in the grouping column."""
 _DIFFERS = "(differs)"
 _LISTED = 5
 """Ids and signatures that an error lists at most."""
@@ -206,6 +205,11 @@ def read_side(
         if len(some) > 1:
             raise contents.ambiguous(name, some)
     labeled = {name: some[0] for name, some in fitting.items() if some}
+    if by is not None:
+        names = group_names({kept.group or "" for kept in labeled.values()})
+        labeled = {
+            name: replace(kept, group=names[kept.group or ""]) for name, kept in labeled.items()
+        }
     failed = {
         name: reason
         for made_by, name, reason in failures
@@ -218,10 +222,7 @@ def read_side(
 
 def _kept(record: LabelRecord, keep: Callable[[LabelRecord], T], by: str | None) -> Kept[T]:
     texts = shown(record.example)
-    group = None
-    if by is not None:
-        value = record.example.metadata.get(by)
-        group = NO_GROUP if value is None else str(value)
+    group = None if by is None else group_key(record.example.metadata, by)
     digests = tuple(digest(texts.get(part)) for part in PARTS)
     return Kept(
         signature=str(record.signature),

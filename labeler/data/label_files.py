@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import gzip
+import logging
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -24,9 +25,11 @@ from labeler.data.lines import (
     replacing,
 )
 from labeler.errors import BadRow, StoreError, UnknownName, UsageError, describe_faults
+from labeler.labels.checksum import with_checksum, without_checksum
 from labeler.labels.record import AnyOutcome, LabelFailure, parse_outcome
-from labeler.sentences.characters import plain_json
+from labeler.sentences.characters import plain_json, visible
 
+_LOG = logging.getLogger(__name__)
 T = TypeVar("T", bound=AnyOutcome)
 _WRITTEN = 1 << 16
 """Bytes written to a file at once: labels are as long as Python's default buffer."""
@@ -140,6 +143,9 @@ def check_label_file(path: str | Path) -> None:
 def outcome_of(line: Line) -> AnyOutcome:
     """Parse the record or failure in a line; a line over a limit is a failure itself.
 
+    A record whose checksum matches was checked when it was written. Any other is checked here, as
+    when labels are imported; the first one of a file whose checksum is wrong is reported.
+
     Raises:
         UsageError: the line holds neither, or a record that was damaged or edited.
     """
@@ -148,7 +154,8 @@ def outcome_of(line: Line) -> AnyOutcome:
     except BadRow as error:
         return LabelFailure(id=line.where, reason=error.reason, message=str(error))
     try:
-        outcome = parse_outcome(line.content)
+        content, is_intact = without_checksum(line.content)
+        outcome = parse_outcome(content)
         # Constants that pydantic accepts as numbers in metadata and JSON does not have.
         if b"NaN" in line.content or b"Infinity" in line.content:
             parse_object(line, is_strict=True)
@@ -164,13 +171,40 @@ def outcome_of(line: Line) -> AnyOutcome:
             f"{line.where}: not a label record: {faults}; rows are labeled first: label files are "
             "written by 'labeler label' and 'labeler import'"
         ) from error
+    if not is_intact:
+        _check_changed(line, outcome, is_signed=is_intact is not None)
+    return outcome
+
+
+def _check_changed(line: Line, outcome: AnyOutcome, *, is_signed: bool) -> None:
+    """Check a record that this program did not write as it is.
+
+    Raises:
+        UsageError: the record contradicts itself.
+    """
     fault = None if isinstance(outcome, LabelFailure) else outcome.fault()
     if fault:
         raise UsageError(
             f"{line.where}: record {outcome.id!r} was damaged or edited: {fault}; "
             "write it again from the store, or leave the line out"
         )
-    return outcome
+    if is_signed:
+        _report_changed(line.where)
+
+
+_REPORTED: set[str] = set()
+"""Files whose first changed line was reported."""
+
+
+def _report_changed(where: str) -> None:
+    name = where.rpartition(":")[0]
+    if name not in _REPORTED:
+        _REPORTED.add(name)
+        _LOG.warning(
+            "%s: this line was changed after labeler wrote it; it keeps the rules of labels, so "
+            "it counts as it stands; further changed lines of this file are not listed",
+            visible(where),
+        )
 
 
 def to_line(outcome: AnyOutcome) -> str:
@@ -191,7 +225,8 @@ def write_outcomes(outcomes: Iterable[T], path: str | Path) -> Iterator[T]:
     if str(path) == STDIO:
         for outcome in outcomes:
             # The reader may be a terminal; escaped text is the same JSON.
-            sys.stdout.write(plain_json(to_line(outcome)) + "\n")
+            line = with_checksum(plain_json(to_line(outcome)).encode())
+            sys.stdout.write(line.decode() + "\n")
             yield outcome
         sys.stdout.flush()
         return
@@ -202,7 +237,7 @@ def write_outcomes(outcomes: Iterable[T], path: str | Path) -> Iterator[T]:
         return
     with replaced(Path(path)) as file:
         for outcome in outcomes:
-            file.write(to_line(outcome) + "\n")
+            file.buffer.write(with_checksum(to_line(outcome).encode()) + b"\n")
             yield outcome
 
 

@@ -20,6 +20,7 @@ from labeler.data.formats.arrow_files import arrow_errors
 from labeler.data.formats.parquet_files import ParquetRows
 from labeler.data.lines import Line, open_bytes, replacing
 from labeler.errors import UsageError
+from labeler.labels.checksum import checksum
 from labeler.labels.record import AnyOutcome, LabelFailure
 
 T = TypeVar("T", bound=AnyOutcome)
@@ -45,6 +46,8 @@ _NESTED = (
     "usage",
     "metadata",
 )
+_CHECKSUM = "checksum"
+"""That of the line of JSON that the row stands for."""
 _ID = "id"
 """A field of a failure; for a record, a copy of its example's id for readers of the table."""
 
@@ -53,7 +56,7 @@ SCHEMA = pa.schema(
     + [pa.field(name, pa.string()) for name in _TEXTS]
     + [pa.field(name, pa.int64()) for name in _COUNTS]
     + [pa.field(name, pa.bool_()) for name in _FLAGS]
-    + [pa.field(name, pa.string()) for name in _NESTED]
+    + [pa.field(name, pa.string()) for name in (*_NESTED, _CHECKSUM)]
 )
 GROUP = 1000
 """Records in a row group, the unit held in memory when reading and writing."""
@@ -70,7 +73,9 @@ def row_of(outcome: AnyOutcome) -> dict[str, Any]:
         else value
         for name, value in fields.items()
     }
-    return {**row, _ID: outcome.id}
+    row[_ID] = outcome.id
+    row = {name: row.get(name) for name in SCHEMA.names}
+    return {**row, _CHECKSUM: checksum(_json_of(row).encode()).decode()}
 
 
 def write_parquet(outcomes: Iterable[T], path: str | Path) -> Iterator[T]:

@@ -162,11 +162,14 @@ def _require_reference(example: KeyedExample) -> None:
 
 
 def _require_content(example: KeyedExample) -> None:
-    """Reject, before any spend, a row without question, evidence or response."""
+    """Reject, before any spend, a row without question or response.
+
+    A row without documents is judged: an answer that a search without results did not prevent is
+    a hallucination.
+    """
     empty = {
         "empty_question": not example.question.strip(),
         "empty_response": not example.response,
-        "no_document_sentences": not (any(example.documents) or example.tool_outputs),
     }
     for reason, is_empty in empty.items():
         if is_empty:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -34,8 +34,6 @@ SCRIPTS = (*RECORD_SCRIPTS, "diff.js")
 _QUESTION = 200
 """Characters of a question in the list."""
 
-# Coordinates of a chart, in its own units, which are pixels on a phone.
-_WIDTH, _LABELS, _FIGURES, _LINE = 340, 128, 56, 20
 _NONE = "\N{EN DASH}"
 
 
@@ -140,9 +138,6 @@ def _record(found: Differences, record: RecordDiff) -> dict[str, Any]:
                 "a": _text(change.a, change.undefined_a),
                 "b": _text(change.b, change.undefined_b),
                 "change": None if change.change is None else float(change.change),
-                "halfway": change.halfway,
-                "parts": [[n, float(part)] for n, part in enumerate(change.parts) if part],
-                "other": float(change.other),
             }
             for change in record.changes
         ],
@@ -200,9 +195,6 @@ def _flips(count: FlipCount) -> dict[str, Any]:
 
 
 def _metric(row: MetricDiff) -> dict[str, Any]:
-    parts = [(f"{_words(field)} {way}", part) for (field, way), part in row.parts.items() if part]
-    if row.other:
-        parts.append(("other", row.other))
     return {
         "id": row.metric.id,
         "aliases": row.metric.aliases,
@@ -210,36 +202,14 @@ def _metric(row: MetricDiff) -> dict[str, Any]:
         "a": _decimal(row.mean_a),
         "b": _decimal(row.mean_b),
         "change": _NONE if row.change is None else _signed(row.change),
+        "changed": row.changed,
         "pairs": row.pairs,
         "undefined": [
             f"{letter}: {count} {visible(reason)}"
             for letter, reasons in (("A", row.undefined_a), ("B", row.undefined_b))
             for reason, count in reasons.items()
         ],
-        "halfway": row.halfway,
-        "chart": _chart(parts),
     }
-
-
-def _chart(parts: Sequence[tuple[str, Fraction]]) -> dict[str, Any]:
-    """Return bars, to the right for parts that raise the mean, to the left for the others."""
-    longest = max((abs(part) for _, part in parts), default=Fraction(1))
-    reach = (_WIDTH - _LABELS - _FIGURES) / 2
-    zero = _LABELS + reach
-    bars = []
-    for line, (label, part) in enumerate(parts):
-        length = round(float(abs(part) / longest) * reach, 2)
-        bars.append(
-            {
-                "label": label,
-                "figure": _signed(part),
-                "rises": part > 0,
-                "x": round(zero if part > 0 else zero - length, 2),
-                "y": line * _LINE,
-                "width": length,
-            }
-        )
-    return {"width": _WIDTH, "height": len(parts) * _LINE, "zero": zero, "bars": bars}
 
 
 def _words(field: str) -> str:

@@ -317,7 +317,7 @@ class Labels(Displayed, Sequence[Outcome]):
         metrics: str | Iterable[str] | None = None,
         **options: Any,  # noqa: ANN401 - checked by labeler.diff_labels
     ) -> LabelDiff:
-        """Show the decisions on which other labels differ, and their effects on metrics.
+        """Show the decisions on which other labels differ, and the changes of metrics.
 
         Args:
             other: labels, a label file or a store.

@@ -20,7 +20,14 @@ from labeler.calculators import (
     select_metrics,
     summarize,
 )
-from labeler.calculators.metrics_row import QUESTION, Identities, Measurer, group_name
+from labeler.calculators.metrics_row import (
+    NO_GROUP,
+    QUESTION,
+    Identities,
+    Measurer,
+    group_key,
+    group_names,
+)
 from labeler.calculators.outcomes import checked
 from labeler.calculators.summary import check_column, check_unit
 from labeler.labels.answering import ANSWERED, AnsweringModels, configuration
@@ -34,7 +41,7 @@ from labeler.labels.record import (
 from labeler.report.page import CHUNK_SIZE
 from labeler.report.patterns import METRICS as PATTERN_METRICS
 from labeler.report.patterns import PATTERNS, match_patterns
-from labeler.report.views import failure_view, finding_view, finite_value, record_view
+from labeler.report.views import failure_view, finding_view, record_view
 from labeler.sentences.characters import visible
 
 Order = Literal["doubt", "file"]
@@ -75,9 +82,9 @@ class Entry:
     doubt: float | None = None
 
     def value(self, metric: str) -> float | None:
-        """Return the value of a metric; ``None`` if it is undefined, infinite or not there."""
+        """Return the value of a metric; ``None`` if it is undefined or not there."""
         ratio = self.metrics.get(metric)
-        return None if ratio is None else finite_value(ratio)
+        return None if ratio is None else ratio.value
 
 
 class ReportData:
@@ -141,6 +148,7 @@ class ReportData:
         self._check_columns()
         self._add_findings()
         self._sign_failed()
+        self._name_groups()
         self.signatures = tuple(self._signatures)
         self.groups = sorted({entry.group for entry in self.entries if entry.group is not None})
         measured = {name for row in self._rows for name in row.metrics}
@@ -215,11 +223,11 @@ class ReportData:
         self._rows.append(light)
         if row.identity and not row.failed and not self._known.add(row.identity):
             return
-        group = group_name(row, self.by)
+        group = None if self.by is None else group_key(row.metadata, self.by)
         entry = Entry(
             id=visible(outcome.id),
             question="",
-            group=None if group is None else visible(group),
+            group=group,
             signature=-1,
             failed=None,
             metrics=light.metrics,
@@ -236,7 +244,7 @@ class ReportData:
             view = record_view(outcome, metrics=row.metrics)
             entry.signature = self._signature(configuration(outcome))
             entry.question = visible(_beginning(outcome.example.question))
-            values = {name: finite_value(metrics[name]) for name in PATTERN_METRICS}
+            values = {name: metrics[name].value for name in PATTERN_METRICS}
             entry.patterns = match_patterns(values)
             self._note_time(outcome.reply.created_at)
         self._file.write(json.dumps(view, separators=(",", ":")).encode("ascii") + b"\n")
@@ -253,6 +261,18 @@ class ReportData:
             own = found.setdefault(label, [label])
             if len(own) == 1:
                 entry.signature = self._signature(own[0])
+
+    def _name_groups(self) -> None:
+        """Replace the texts of groups by their names, which summaries of some groups keep."""
+        if self.by is None:
+            return
+        names = group_names({entry.group or "" for entry in self.entries})
+        for entry in self.entries:
+            entry.group = visible(names[entry.group or ""])
+        for place, row in enumerate(self._rows):
+            if key := group_key(row.metadata, self.by):
+                named = row.metadata | {self.by: names[key]}
+                self._rows[place] = replace(row, metadata=named)
 
     def _without_texts(self, row: MetricsRow) -> MetricsRow:
         """Return a row with only the data that summaries read."""
@@ -284,7 +304,8 @@ class ReportData:
     def _rows_of_shown_groups(self) -> list[MetricsRow]:
         """Return the rows of the groups with figures: intervals of others take time for nothing."""
         shown = frozenset(self.groups[:MAX_GROUPS])
-        return [row for row in self._rows if visible(group_name(row, self.by) or "") in shown]
+        named = ((row, row.metadata.get(self.by or "", NO_GROUP)) for row in self._rows)
+        return [row for row, group in named if visible(group) in shown]
 
     def _summarize(self, rows: Sequence[MetricsRow], by: str | None) -> list[SummaryRow]:
         if all(row.label is None for row in rows):

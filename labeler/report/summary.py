@@ -329,12 +329,10 @@ def _interval_methods(rows: Iterable[SummaryRow], intervals: Intervals | None) -
     clusters = listed[0].clusters if listed else None
     found = dict.fromkeys(row.interval.method for row in listed if row.interval)
     words = ", ".join(method.replace("_", " ") for method in found) or "none, too few records"
-    bootstrap = any(method.startswith("bca") for method in found)
-    drawn = f", {intervals.resamples:,} resamples, seed {intervals.seed}" if bootstrap else ""
     together = f", grouped by {intervals.group}" if intervals.group else ""
     if clusters and not intervals.group:
         together = f", grouped by question ({clusters} groups)"
-    return f"Intervals of the mean: {intervals.level * 100:g} %, {words}{drawn}{together}."
+    return f"Intervals of the mean: {intervals.level * 100:g} %, {words}{together}."
 
 
 def _symbol_words(formulas: Iterable[str]) -> str:

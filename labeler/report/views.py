@@ -5,7 +5,6 @@ The report, the review app and the label diff draw the same views.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NotRequired
 
@@ -273,12 +272,6 @@ def _reference_claims(label: ReferenceLabelingOutput) -> list[ClaimView]:
     ]
 
 
-def finite_value(ratio: Ratio) -> float | None:
-    """Return a ratio's value; ``None`` for NaN and infinity, which JSON cannot hold."""
-    value = ratio.value
-    return None if value is None or not math.isfinite(value) else value
-
-
 def _metric_view(ratio: Ratio) -> MetricView:
     value = ratio.value
     if value is None:
@@ -287,7 +280,7 @@ def _metric_view(ratio: Ratio) -> MetricView:
         text = f"{value:.4f} ({ratio.numerator}/{ratio.denominator})"
     else:
         text = f"{value:.4f}"
-    return {"value": finite_value(ratio), "text": visible(text)}
+    return {"value": value, "text": visible(text)}
 
 
 def finding_view(finding: Finding) -> FindingView:

@@ -213,7 +213,7 @@ class ReviewStatistics:
     def _estimated(
         self, name: str, verdicts: Mapping[str, float | None], *, random_sample: bool
     ) -> Estimates:
-        """Estimate a mean; rows of equal questions are resampled together."""
+        """Estimate a mean; rows of equal questions are one observation."""
         return estimate(
             name,
             None,

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
+from functools import cached_property
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -113,7 +114,7 @@ class Grid:
             sections: rows, with an empty line between sections; by default all rows as one.
                 Column widths follow from all rows of the grid.
         """
-        widths = [self._column_width(index) for index in range(len(self.columns))]
+        widths = list(self._widths)
         excess = self._width(range(len(self.columns))) - width
         if excess > 0:
             widths[0] = min(widths[0], max(_MIN_NAME_WIDTH, widths[0] - excess))
@@ -160,12 +161,18 @@ class Grid:
         return Grid([self.columns[index] for index in indexes], rows)
 
     def _width(self, indexes: Sequence[int]) -> int:
-        return sum(map(self._column_width, indexes)) + _GAP * (len(indexes) - 1)
+        return sum(self._widths[index] for index in indexes) + _GAP * (len(indexes) - 1)
 
-    def _column_width(self, index: int) -> int:
-        head = self.columns[index].head.split("\n")
-        cells = (row[index] for row in self.rows)
-        return max(_text_width(visible(text)) for text in (*head, *cells))
+    @cached_property
+    def _widths(self) -> Sequence[int]:
+        """Width of each column; cached, because there may be a block for each of many groups."""
+        return [
+            max(
+                _text_width(visible(text))
+                for text in (*column.head.split("\n"), *(row[index] for row in self.rows))
+            )
+            for index, column in enumerate(self.columns)
+        ]
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ def test_the_list_is_filtered_and_sorted(visits: Visits, address: str) -> None:
     expect(page.locator("tbody [data-record]")).to_have_count(10)
 
 
-def test_a_record_shows_both_labels_and_what_the_flips_did(visits: Visits, address: str) -> None:
+def test_a_record_shows_both_labels_and_its_flips(visits: Visits, address: str) -> None:
     """B's verdict stands beside the sentence; a flip leads to it; the address names both."""
     page = visits.open(address)
     opened(page, "row-7")
@@ -65,7 +65,7 @@ def test_a_record_shows_both_labels_and_what_the_flips_did(visits: Visits, addre
     page.locator(".diff-moved > summary").click()
     line = page.get_by_role("row").filter(has_text="adherence_fraction")
     expect(line).to_contain_text("\N{MINUS SIGN}0.5000")
-    line.get_by_role("button").first.click()
+    page.locator(".diff-parts").get_by_title("Go to sentence b").click()
     expect(page.locator("[data-key=b]")).to_be_focused()
     assert page.url.endswith("#record=row-7&sentence=b")
     page.get_by_role("button", name="All records").click()

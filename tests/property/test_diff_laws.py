@@ -1,4 +1,4 @@
-"""Laws of the split of a metric's change over flips, for every pair of labels."""
+"""Laws of flips and changes, for every pair of labels."""
 
 from __future__ import annotations
 
@@ -9,11 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labeled import output, record, verbatim
-from labeler.calculators import METRICS, Metric, tally
-from labeler.comparing.attribution import MixedLabels
-from labeler.comparing.diff import RecordDiff, diff_labels, diff_record
-from labeler.comparing.flips import DecisionFlip
-from labeler.labels.answers import GPTLabelingOutput, SentenceSupport, VerbatimLabel
+from labeler.calculators import METRICS, Metric
+from labeler.comparing.diff import diff_labels, diff_record
 from labeler.labels.record import LabelRecord
 from labeler.sentences.keys import document_key, response_key
 
@@ -61,24 +58,16 @@ def answers(keys: list[str], size: int) -> st.SearchStrategy[dict[str, Any]]:
 
 
 @given(pairs())
-def test_the_parts_add_up_to_the_change(pair: tuple[LabelRecord, LabelRecord]) -> None:
-    """To the last digit; something is left over only where no flip has an effect by itself."""
-    found = diff_record(*pair, OF_TRACE)
-    for change in found.changes:
-        if change.change is not None:
-            assert len(change.parts) == len(found.flips)
-            assert sum(change.parts) + change.other == change.change
-            assert change.other == 0 or not any(change.parts)
-
-
-@given(pairs())
-def test_backwards_every_part_changes_its_sign(pair: tuple[LabelRecord, LabelRecord]) -> None:
-    """What a flip does to the way there it undoes on the way back."""
+def test_backwards_every_flip_and_change_is_reversed(pair: tuple[LabelRecord, LabelRecord]) -> None:
+    """B against A loses what A against B gains."""
     a, b = pair
     there, back = diff_record(a, b, OF_TRACE), diff_record(b, a, OF_TRACE)
-    assert [(f.field, f.key) for f in there.flips] == [(f.field, f.key) for f in back.flips]
+    opposite = {"gained": "lost", "lost": "gained", "changed": "changed"}
+    assert [(f.field, f.key, opposite[f.direction]) for f in there.flips] == [
+        (f.field, f.key, f.direction) for f in back.flips
+    ]
     for one, other in zip(there.changes, back.changes, strict=True):
-        assert one.parts == tuple(-part for part in other.parts)
+        assert one.change == (None if other.change is None else -other.change)
 
 
 @given(pairs())
@@ -88,93 +77,14 @@ def test_a_label_against_itself_has_no_flips(pair: tuple[LabelRecord, LabelRecor
     assert (found.flipped, found.records) == (0, ())
 
 
-@given(pairs())
-def test_flips_of_equal_effect_have_equal_parts(pair: tuple[LabelRecord, LabelRecord]) -> None:
-    """Relevance counts sentences: all that are gained weigh the same, all lost ones too."""
-    found = diff_record(*pair, [METRICS["relevance"]])
-    gained = _parts_of(found, "gained")
-    lost = _parts_of(found, "lost")
-    assert len(gained) <= 1
-    assert len(lost) <= 1
-    if gained and lost:
-        assert gained == {-part for part in lost}
-
-
-def _parts_of(found: RecordDiff, direction: str) -> set[Fraction]:
-    both = zip(found.flips, found.changes[0].parts, strict=False)
-    return {part for flip, part in both if (flip.field, flip.direction) == ("relevant", direction)}
-
-
-@given(pairs())
-def test_a_flip_without_effect_has_no_part(pair: tuple[LabelRecord, LabelRecord]) -> None:
-    """Use says nothing about relevance, nor relevance about support."""
-    found = diff_record(*pair, [METRICS["relevance"], METRICS["adherence_fraction"]])
-    for change, read in zip(found.changes, ({"relevant"}, {"supported"}), strict=True):
-        for flip, part in zip(found.flips, change.parts, strict=False):
-            assert flip.field in read or part == 0
-
-
-@given(pairs(), st.data())
-def test_a_label_between_two_is_the_one_that_its_sentences_make(
-    pair: tuple[LabelRecord, LabelRecord], data: st.DataObject
-) -> None:
-    """What metrics read of A with some of B's decisions is the tally of that very label."""
-    a, b = pair
-    labels = MixedLabels(a, b)
-    taken = [flip for flip in labels.flips if data.draw(st.booleans())]
-    made, wanted = labels.mixed(taken), tally(_mixed(a, b, taken))
-    for name in vars(wanted).keys() - {"stored"}:
-        assert getattr(made, name) == getattr(wanted, name)
-
-
-def _mixed(a: LabelRecord, b: LabelRecord, flips: list[DecisionFlip]) -> LabelRecord:
-    """A's label with some of B's decisions, written out."""
-    relevant, utilized = (
-        frozenset(flip.key for flip in flips if flip.field == field)
-        for field in ("relevant", "utilized")
-    )
-    judged = {f.key for f in flips if f.field in {"supported", "supporting_keys"}}
-    entries: list[SentenceSupport] = [
-        *(e for e in a.label.sentence_support_information if e.response_sentence_key not in judged),
-        *(e for e in b.label.sentence_support_information if e.response_sentence_key in judged),
-    ]
-    label = a.label.model_copy(
-        update={
-            "all_relevant_sentence_keys": tuple({*a.label.all_relevant_sentence_keys} ^ relevant),
-            "all_utilized_sentence_keys": tuple({*a.label.all_utilized_sentence_keys} ^ utilized),
-            "sentence_support_information": tuple(entries),
-        }
-    )
-    return a.model_copy(update={"label": label, "verbatim": None})
-
-
-@given(pairs())
-def test_the_answer_as_given_is_as_at_both_ends(pair: tuple[LabelRecord, LabelRecord]) -> None:
-    """No key, spelling or duplicate comes or goes, but for their order."""
-    labels = MixedLabels(*pair)
-    for end, taken in zip(labels.tallies, ((), labels.flips), strict=True):
-        assert _content(labels.mixed(taken).stored) == _content(end.stored)
-
-
-def _content(answer: GPTLabelingOutput | VerbatimLabel) -> object:
-    return (
-        sorted(answer.all_relevant_sentence_keys),
-        sorted(answer.all_utilized_sentence_keys),
-        answer.overall_supported,
-        sorted(
-            (e.response_sentence_key, sorted(e.supporting_sentence_keys), str(e.fully_supported))
-            for e in answer.sentence_support_information
-        ),
-    )
-
-
 @given(st.lists(pairs(), min_size=1, max_size=4))
-def test_the_parts_of_all_records_add_up(found: list[tuple[LabelRecord, LabelRecord]]) -> None:
-    """Also over records with different numbers of sentences, and in every group."""
+def test_the_shares_of_all_records_add_up(found: list[tuple[LabelRecord, LabelRecord]]) -> None:
+    """Over records with different numbers of sentences; groups add up to all records."""
     named = [tuple(_named(one, n) for one in pair) for n, pair in enumerate(found)]
     total = diff_labels([a for a, _ in named], [b for _, b in named], by="set")
-    for row in total.metrics:
-        assert row.change is None or sum(row.parts.values()) + row.other == row.change
+    for place, row in enumerate(total.metrics[: len(total.metrics) // len(total.groups)]):
+        changes = [one.changes[place].change or Fraction() for one in total.records]
+        assert row.change is None or sum(changes) / row.pairs == row.change
     assert sum(count.flipped for count in total.flips if count.group is None) == sum(
         count.flipped for count in total.flips if count.group is not None
     )
@@ -183,22 +93,3 @@ def test_the_parts_of_all_records_add_up(found: list[tuple[LabelRecord, LabelRec
 def _named(one: LabelRecord, number: int) -> LabelRecord:
     facts = {"id": f"r{number}", "metadata": {"set": number % 2}}
     return one.model_copy(update={"example": one.example.model_copy(update=facts)})
-
-
-@given(pairs())
-def test_each_flip_of_a_sum_has_its_own_effect(pair: tuple[LabelRecord, LabelRecord]) -> None:
-    """Utilization counts sentences: each used one is one over all of them."""
-    found = diff_record(*pair, [METRICS["utilization"]])
-    sentences = sum(map(len, pair[0].example.documents))
-    for flip, part in zip(found.flips, found.changes[0].parts, strict=True):
-        assert abs(part) == (Fraction(1, sentences) if flip.field == "utilized" else 0)
-
-
-@given(st.integers(1, 30), st.integers(0, 30))
-def test_equal_flips_of_a_record_have_equal_parts(lost: int, kept: int) -> None:
-    """Each lost support alone breaks adherence: all have the same part, however many they are."""
-    keys = [response_key(n) for n in range(lost + kept)]
-    a = record(support={key: ["0a"] for key in keys})
-    b = record(support={key: ["0a"] if n >= lost else [] for n, key in enumerate(keys)})
-    found = diff_record(a, b, [METRICS["adherence"]])
-    assert found.changes[0].parts[:lost] == (Fraction(-1, lost),) * lost

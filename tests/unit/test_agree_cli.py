@@ -637,7 +637,7 @@ def test_records_of_one_question_count_as_one_observation(agree: Run) -> None:
     assert "95 % intervals grouped by question (4 groups), utilized: kappa " in out
     utilized = field(found(agree("a.jsonl", "b.jsonl", "--json")), "utilized")
     assert utilized["questions"] == 4
-    assert utilized["kappa"]["interval"]["method"] == "bca_groups"
+    assert utilized["kappa"]["interval"]["method"] == "dirichlet_groups"
     assert utilized["kappa"]["interval"]["small_sample"] is True
     h = people(
         "h.csv", "id,overall_supported", *(f"r{n},{'yes' if n % 2 else 'no'}" for n in range(9))

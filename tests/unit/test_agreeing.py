@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from labeler.calculators import METRICS
-from labeler.calculators.rater_agreement import field_agreement, is_yes_or_no
+from labeled import record
+from labeler.calculators import METRICS, measure
+from labeler.calculators.rater_agreement import field_agreement, is_yes_or_no, verdicts_of
 from labeler.comparing import human_agreement
 from labeler.comparing.human_agreement import estimate
 
@@ -20,6 +21,19 @@ def test_fields_are_yes_or_no_by_what_they_are() -> None:
     assert {name for name in METRICS if is_yes_or_no(name)} == flags
     verdicts = ["relevant", "utilized", "supported", "overall_supported"]
     assert all(map(is_yes_or_no, verdicts))
+
+
+def test_a_sentence_that_was_judged_twice_counts_as_in_the_metrics() -> None:
+    """It is supported only if both judgments say so, whichever comes first."""
+    yes, no = (
+        record(support={"a": keys}).label.sentence_support_information[0] for keys in (["0a"], [])
+    )
+    for entries in ((yes, no), (no, yes)):
+        made = record(support={"a": ["0a"]})
+        label = made.label.model_copy(update={"sentence_support_information": entries})
+        made = made.model_copy(update={"label": label})
+        assert verdicts_of(made)["supported"] == (False,)
+        assert measure(made).metrics["adherence_fraction"].value == 0
 
 
 def test_who_voted_not_on_a_unit_has_no_mean_of_it() -> None:

@@ -15,7 +15,6 @@ from labeled import record, reference_output, right
 from labeler import import_labels
 from labeler.api import write_labels
 from labeler.calculators.statistics.intervals import Interval, Undefined
-from labeler.calculators.statistics.paired import PValue
 from labeler.cli import comparing, run
 from labeler.comparing.compare import compare, compare_runs
 from labeler.comparing.comparison import Comparison, MetricComparison
@@ -79,32 +78,30 @@ def failure(number: int, *, reason: str = "refusal", made_by: LabelRecord | None
 
 
 def compared(a: Sequence[Outcome], b: Sequence[Outcome], ids: str) -> MetricComparison:
-    """One metric of two sides, few samples drawn."""
-    (found,) = compare(a, b, ids, resamples=100).rows
+    """One metric of two sides."""
+    (found,) = compare(a, b, ids).rows
     return found
 
 
 def test_a_metric_is_compared_pair_by_pair() -> None:
-    """Seven of eight answers lose a sentence's support: .5 less each, 2 of 128 assignments."""
-    a = [row(n) for n in range(8)]
-    b = [row(n, support=HALF if n else BOTH) for n in range(8)]
+    """15 of 16 answers lose a sentence's support: .5 less each, 2 · 1.5^-15."""
+    a = [row(n) for n in range(16)]
+    b = [row(n, support=HALF if n else BOTH) for n in range(16)]
     found = compared(a, b, "adherence_fraction")
-    assert (found.pairs, found.undefined_pairs, found.questions) == (8, 0, None)
-    assert (found.mean_a, found.mean_b, found.difference) == (1.0, 0.5625, -0.4375)
-    assert found.p == PValue(2 / 128, "exact", 2, 128)
-    assert found.p_adjusted == 2 / 128
-    assert found.mcnemar == Undefined("not_binary")
+    assert (found.pairs, found.undefined_pairs, found.questions) == (16, 0, None)
+    assert (found.mean_a, found.mean_b, found.difference) == (1.0, 0.53125, -0.46875)
+    assert found.p == pytest.approx(2 * 1.5**-15, rel=0.02)
+    assert found.p_adjusted == found.p
     assert isinstance(found.interval, Interval)
-    assert found.interval.low < -0.4375 < found.interval.high
-    assert isinstance(found.detectable, float)
+    assert found.interval.low < -0.46875 < found.interval.high < 0
     assert found.verdict == "worse"
 
 
 def test_the_verdict_follows_the_direction_of_the_metric() -> None:
     """Fewer hallucinations are better, less faithfulness is worse; A against B is the reverse."""
     a, b = [row(n) for n in range(12)], [row(n, support=HALF) for n in range(12)]
-    there = compare(a, b, "faithfulness,hallucination_rate", resamples=100).rows
-    back = compare(b, a, "faithfulness,hallucination_rate", resamples=100).rows
+    there = compare(a, b, "faithfulness,hallucination_rate").rows
+    back = compare(b, a, "faithfulness,hallucination_rate").rows
     assert [found.difference for found in there] == [-0.5, 0.5]
     assert [found.verdict for found in there] == ["worse", "worse"]
     assert [found.verdict for found in back] == ["better", "better"]
@@ -115,7 +112,7 @@ def test_values_that_pass_1_are_compared_over_their_own_span() -> None:
     a = [row(n, relevant=[]) for n in range(6)]
     b = [used(row(n), ["0a", "0b", "1a"] * (n + 1)) for n in range(6)]
     a = [used(one, []) for one in a]
-    rows = compare(a, b, "utilization:ragbench, adherence", resamples=100).rows
+    rows = compare(a, b, "utilization:ragbench, adherence").rows
     assert [(found.metric.id, found.span) for found in rows] == [
         ("utilization:ragbench", 6.0),
         ("adherence", 1.0),
@@ -135,7 +132,7 @@ def test_groups_of_one_metric_share_its_span() -> None:
         for n, made in enumerate(a)
     ]
     a = [used(one, []) for one in a]
-    found = compare(a, b, "utilization:ragbench", by="domain", resamples=100).rows
+    found = compare(a, b, "utilization:ragbench", by="domain").rows
     assert [(one.group, one.mean_b, one.span) for one in found] == [
         ("art", 2.0, 4.0),
         ("law", 3.5, 4.0),
@@ -143,9 +140,9 @@ def test_groups_of_one_metric_share_its_span() -> None:
 
 
 def test_few_pairs_are_no_evidence_and_alike_ones_no_difference() -> None:
-    """Two pairs that differ have p = 2/4; where nothing differs there is nothing to test."""
+    """Two pairs that differ may be chance; where nothing differs there is nothing to test."""
     a, b = [row(n) for n in range(2)], [row(n, support=HALF) for n in range(2)]
-    fraction, relevance = compare(a, b, "adherence_fraction,relevance", resamples=100).rows
+    fraction, relevance = compare(a, b, "adherence_fraction,relevance").rows
     assert fraction.verdict == "no evidence"
     assert relevance.verdict == "no difference"
     assert relevance.p == relevance.p_adjusted == Undefined("equal_retrieval")
@@ -155,49 +152,50 @@ def test_a_yes_or_no_metric_has_mcnemars_test() -> None:
     """Six of nine answers are no longer supported, none newly is: 2 / 64."""
     a = [row(n) for n in range(9)]
     b = [row(n, support=HALF if n < 6 else BOTH) for n in range(9)]
-    found = compared(a, b, "adherence")
-    assert found.mcnemar == PValue(2 / 64, "binomial")
-    assert found.p == PValue(2 / 64, "exact", 2, 64)
+    assert compared(a, b, "adherence").p == pytest.approx(2 / 64, rel=0.01)
 
 
 def test_p_values_are_adjusted_over_all_metrics_tested() -> None:
-    """Two metrics at 2/64 each: 4/64; one without differences is no test."""
+    """The smaller of two p values counts twice; one without differences is no test."""
     a = [row(n) for n in range(6)]
     b = [row(n, support=HALF) for n in range(6)]
-    ids = "adherence,adherence_fraction,relevance"
-    rows = compare(a, b, ids, resamples=100).rows
-    assert [found.p_adjusted for found in rows] == [4 / 64, 4 / 64, Undefined("equal_retrieval")]
+    yes_or_no, share, relevance = compare(a, b, "adherence,adherence_fraction,relevance").rows
+    assert isinstance(yes_or_no.p, float)
+    assert yes_or_no.p_adjusted == 2 * yes_or_no.p
+    assert share.p_adjusted == share.p
+    assert relevance.p_adjusted == Undefined("equal_retrieval")
 
 
 def test_equal_quantities_are_one_test() -> None:
     """Three names of one share of sentences, one of them turned around, count once."""
-    a, b = [row(n) for n in range(6)], [row(n, support=HALF) for n in range(6)]
-    found = compare(a, b, "adherence_fraction,faithfulness,hallucination_rate", resamples=100)
+    a, b = [row(n) for n in range(12)], [row(n, support=HALF) for n in range(12)]
+    found = compare(a, b, "adherence_fraction,faithfulness,hallucination_rate")
     assert found.tests == 1
-    assert [one.p_adjusted for one in found.rows] == [2 / 64] * 3
+    assert [one.p_adjusted for one in found.rows] == pytest.approx([2 * 1.5**-12] * 3, rel=0.02)
     assert {one.verdict for one in found.rows} == {"worse"}
 
 
 def test_what_only_p_before_holm_shows_is_not_significant_and_says_so() -> None:
     """The interval, which is of p before Holm, does not hold 0."""
-    a = [row(n) for n in range(6)]
-    b = [using(row(n, support=HALF), "0a", "0b", "1a") for n in range(6)]
-    found = compare(a, b, "adherence,adherence_fraction,utilization", resamples=100)
+    a = [row(n) for n in range(10)]
+    b = [using(row(n, support=HALF if n < 6 else BOTH), *("0a", "0b")[: n % 2]) for n in range(10)]
+    found = compare(a, b, "adherence,adherence_fraction,utilization")
     assert found.tests == 3
-    assert {one.verdict for one in found.rows} == {"not significant after Holm"}
-    assert all(isinstance(one.interval, Interval) for one in found.rows)
-    assert all(one.interval.low * one.interval.high > 0 for one in found.rows)  # type: ignore[union-attr]
+    assert found["adherence"].verdict == "not significant after Holm"
+    interval = found["adherence"].interval
+    assert isinstance(interval, Interval)
+    assert interval.high < 0
 
 
 def test_two_judges_are_higher_and_lower_not_better_and_worse() -> None:
     """So are two prompts and thresholds; trials and splitters are no other judge."""
-    a = [row(n) for n in range(8)]
-    b = [row(n, support=HALF, model="test-2") for n in range(8)]
-    found = compare(a, b, "adherence,hallucination_rate", resamples=100)
+    a = [row(n) for n in range(14)]
+    b = [row(n, support=HALF, model="test-2") for n in range(14)]
+    found = compare(a, b, "adherence,hallucination_rate")
     assert not found.same_judge
     assert [one.verdict for one in found.rows] == ["lower", "higher"]
-    again = [of_trial(row(n, support=HALF), 1) for n in range(8)]
-    assert compare(a, again, "adherence", resamples=100).rows[0].verdict == "worse"
+    again = [of_trial(row(n, support=HALF), 1) for n in range(14)]
+    assert compare(a, again, "adherence").rows[0].verdict == "worse"
 
 
 def test_definedness_is_an_outcome_of_its_own() -> None:
@@ -208,8 +206,8 @@ def test_definedness_is_an_outcome_of_its_own() -> None:
     assert found.difference == 0
     assert found.verdict == "definedness differs"
     assert (found.definedness.only_a, found.definedness.only_b) == (10, 0)
-    assert found.definedness.p == PValue(2 / 1024, "exact", 2, 1024)
-    assert found.definedness.p_adjusted == 2 / 1024
+    assert found.definedness.p == pytest.approx(2 / 1024, rel=0.01)
+    assert found.definedness.p_adjusted == found.definedness.p
     assert found.as_json()["definedness"]["only_a"] == 10
     early, late = (
         [row(n, relevant=("0a",) if (n < 5) is first else ()) for n in range(10)]
@@ -250,8 +248,8 @@ def test_equal_retrieval_is_about_the_judge() -> None:
 
 def test_other_earlier_turns_are_another_retrieval() -> None:
     """What a follow-up question asks for depends on the turns before it."""
-    a = [row(n, relevant=("0a",)) for n in range(12)]
-    b = [row(n, relevant=("0a", "0b"), turns=1) for n in range(12)]
+    a = [row(n, relevant=("0a",)) for n in range(20)]
+    b = [row(n, relevant=("0a", "0b"), turns=1) for n in range(20)]
     found = compared(a, b, "relevance")
     assert (found.judge_inconsistency, found.verdict) == (None, "better")
 
@@ -270,7 +268,7 @@ def test_only_pairs_with_equal_retrieval_are_left_out() -> None:
 
     a = [row(n) for n in range(8)]
     b = [turned(row(n)) if n < 6 else row(n) for n in range(8)]
-    relevance, precision = compare(a, b, "relevance,context_precision", resamples=100).rows
+    relevance, precision = compare(a, b, "relevance,context_precision").rows
     assert relevance.judge_inconsistency is not None
     assert relevance.judge_inconsistency.pairs == 8
     assert precision.judge_inconsistency is not None
@@ -281,7 +279,7 @@ def test_every_record_is_counted_once() -> None:
     """Pairs, those of one side, failures in either, and ids that mean something else."""
     a = [row(1), row(2), row(3), failure(4), failure(5), row(6), row(7), failure(9)]
     b = [row(1), row(2), failure(3), row(4), failure(5), row(6, question="Why?"), row(8)]
-    counts = compare(a, b, "adherence", resamples=100).counts
+    counts = compare(a, b, "adherence").counts
     assert (counts.pairs, counts.same, counts.unlike) == (2, 2, {})
     assert (counts.only_a, counts.only_b) == (1, 1)
     assert (counts.failed_a, counts.failed_b, counts.failed_both) == (2, 1, 1)
@@ -291,7 +289,7 @@ def test_every_record_is_counted_once() -> None:
 def test_a_record_that_failed_first_and_was_labeled_later_did_not_fail() -> None:
     """Files of several runs may be joined."""
     a = [failure(1), row(1), row(2)]
-    assert compare(a, [row(1), row(2)], "adherence", resamples=100).counts.failed_a == 0
+    assert compare(a, [row(1), row(2)], "adherence").counts.failed_a == 0
 
 
 def test_pairs_without_a_value_on_both_sides_are_counted_with_their_reasons() -> None:
@@ -310,14 +308,14 @@ def test_a_metric_without_any_pair_is_not_tested() -> None:
     sides = [row(n, relevant=()) for n in range(3)]
     found = compared(sides, sides, "completeness")
     assert found.verdict == "not tested"
-    assert found.difference == found.p == found.mcnemar == Undefined("no_pairs")
+    assert found.difference == found.p == Undefined("no_pairs")
 
 
 def test_flips_are_named_where_the_sentences_are_the_same() -> None:
     """By record and key, in reading order: what B counts more, and less."""
     a = [row(1), row(2, relevant=("0a", "1a"))]
     b = [row(1), row(2, relevant=("1a", "0b"), support=HALF)]
-    relevance, fraction = compare(a, b, "context_precision,adherence_fraction", resamples=100).rows
+    relevance, fraction = compare(a, b, "context_precision,adherence_fraction").rows
     assert relevance.moved == ()
     (moved,) = fraction.moved
     assert (moved.id, moved.a, moved.b) == ("row-2", 1.0, 0.5)
@@ -328,7 +326,7 @@ def test_flips_are_not_attributed_where_systems_answer_differently() -> None:
     """Key b of one answer is not key b of the other."""
     a = [row(1), row(2)]
     b = [row(1, support={"a": []}), row(2)]
-    found = compare(a, b, "adherence", resamples=100)
+    found = compare(a, b, "adherence")
     assert not found.same_sentences
     assert (found.counts.same, found.counts.unlike) == (1, {"response": 1})
     (moved,) = found.rows[0].moved
@@ -336,28 +334,27 @@ def test_flips_are_not_attributed_where_systems_answer_differently() -> None:
 
 
 def test_the_records_that_moved_most_come_first() -> None:
-    """At most as many as were asked for, then in the order of A."""
+    """At most as many as were asked for, then by id."""
     a = [row(n) for n in range(4)]
     b = [row(0, support=HALF), row(1), row(2, support={"a": [], "b": []}), row(3, support=HALF)]
-    (found,) = compare(a, b, "adherence_fraction", resamples=100, top=2).rows
+    (found,) = compare(a, b, "adherence_fraction", top=2).rows
     assert [moved.id for moved in found.moved] == ["row-2", "row-0"]
 
 
-def test_records_that_share_a_question_are_drawn_together() -> None:
-    """Six answers to two questions are two units, not six; McNemar's test would take them apart."""
+def test_records_that_share_a_question_are_one_observation() -> None:
+    """Six answers to two questions are two units, not six."""
     a = [row(n, question=f"Q{n % 2}?") for n in range(6)]
     b = [row(n, question=f"Q{n % 2}?", support=HALF) for n in range(6)]
     found = compared(a, b, "adherence")
     assert found.questions == 2
-    assert found.p == PValue(2 / 4, "exact", 2, 4)
-    assert found.mcnemar == Undefined("shared_questions")
+    assert found.p == pytest.approx(2 / 4, rel=0.01)
 
 
 def test_pairs_are_compared_within_a_column() -> None:
     """Groups sorted by name; a pair whose sides do not agree has a group of its own."""
     a = [row(1, domain="law"), row(2, domain="health"), row(3, domain=None), row(4)]
     b = [row(1, domain="law"), row(2, domain="health"), row(3, domain=None), row(4, domain="art")]
-    found = compare(a, b, "adherence", by="domain", resamples=100).rows
+    found = compare(a, b, "adherence", by="domain").rows
     assert [(one.group, one.pairs) for one in found] == [
         ("(differs)", 1),
         ("(none)", 1),
@@ -365,13 +362,13 @@ def test_pairs_are_compared_within_a_column() -> None:
         ("law", 1),
     ]
     with pytest.raises(UsageError, match=r"no row has a column 'kind'.*columns: domain"):
-        compare(a, b, by="kind", resamples=100)
+        compare(a, b, by="kind")
 
 
 def test_metrics_that_the_labels_have_no_fields_for_are_compared_on_request_only() -> None:
     """Labels without claims have no claim metrics; asked for all the same, they say why."""
     sides = [row(1), row(2)]
-    by_default = {found.metric.id for found in compare(sides, sides, resamples=100).rows}
+    by_default = {found.metric.id for found in compare(sides, sides).rows}
     assert "adherence" in by_default
     assert "answer_relevancy" not in by_default
     asked = compared(sides, sides, "answer_relevancy")
@@ -382,13 +379,13 @@ def test_labels_made_in_several_ways_must_be_chosen_from() -> None:
     """The error lists the signatures and how to choose; a part of one is enough."""
     a = [row(1), row(2), row(1, model="test-2", support=HALF)]
     with pytest.raises(UsageError, match=r"(?s)2 ways.*--a-signature.*test/test-1.*\(2 labels\)"):
-        compare(a, [row(1)], "adherence", resamples=100)
-    chosen = compare(a, [row(1)], "adherence", a_signature="test/test-2", resamples=100)
+        compare(a, [row(1)], "adherence")
+    chosen = compare(a, [row(1)], "adherence", a_signature="test/test-2")
     assert chosen.rows[0].mean_a == 0.0
     with pytest.raises(UsageError, match=r"(?s)no label fits --a-signature='test-3'.*test-1"):
-        compare(a, [row(1)], "adherence", a_signature="test-3", resamples=100)
+        compare(a, [row(1)], "adherence", a_signature="test-3")
     with pytest.raises(UsageError, match="'row-1' was labeled in 2 ways"):
-        compare(a, [row(1)], "adherence", a_signature="test/", resamples=100)
+        compare(a, [row(1)], "adherence", a_signature="test/")
 
 
 def test_a_signature_given_in_full_means_itself() -> None:
@@ -397,14 +394,14 @@ def test_a_signature_given_in_full_means_itself() -> None:
     signature = first.signature.model_copy(update={"trial": 1})
     key = label_key(first.example, signature)
     second = first.model_copy(update={"signature": signature, "key": key})
-    found = compare([first, second], [row(1)], a_signature=str(first.signature), resamples=100)
+    found = compare([first, second], [row(1)], a_signature=str(first.signature))
     assert found.a.signatures == (str(first.signature),)
 
 
 def test_a_choice_may_fit_two_ways_that_share_no_record() -> None:
     """Rows with sentences of their own have another splitter than the rest of their run."""
     a = [row(1), row(2, model="test-2")]
-    found = compare(a, [row(1), row(2)], "adherence", a_signature="test/", resamples=100)
+    found = compare(a, [row(1), row(2)], "adherence", a_signature="test/")
     assert found.counts.pairs == 2
     assert len(found.a.signatures) == 2
 
@@ -414,7 +411,7 @@ def test_failures_of_another_way_of_labeling_are_not_counted() -> None:
     other = row(2, model="test-2")
     a = [row(1), failure(2, made_by=other), failure(3), other.model_copy(update={})]
     b = [row(1), row(2), row(3)]
-    counts = compare(a, b, "adherence", a_signature="test-1", resamples=100).counts
+    counts = compare(a, b, "adherence", a_signature="test-1").counts
     assert (counts.failed_a, counts.only_b) == (1, 1)
 
 
@@ -422,7 +419,7 @@ def test_a_failure_that_fits_the_choice_is_counted() -> None:
     """By its own signature, also where no label of that very signature is there."""
     a = [row(1), failure(2, made_by=row(2)), failure(3, made_by=row(3, model="test-12"))]
     b = [row(n) for n in range(1, 4)]
-    counts = compare(a, b, "adherence", a_signature="/test-1", resamples=100).counts
+    counts = compare(a, b, "adherence", a_signature="/test-1").counts
     assert (counts.failed_a, counts.only_b) == (2, 0)
 
 
@@ -433,7 +430,7 @@ def test_a_full_signature_leaves_out_the_failures_of_others() -> None:
     a = [row(1), failure(2, made_by=second.model_copy(update={"signature": later})), failure(3)]
     b = [row(n) for n in range(1, 4)]
     full = str(row(1).signature)
-    counts = compare(a, b, "adherence", a_signature=full, resamples=100).counts
+    counts = compare(a, b, "adherence", a_signature=full).counts
     assert (counts.failed_a, counts.only_b) == (1, 1)
 
 
@@ -443,10 +440,10 @@ def test_a_trial_chooses_labels_and_failures_of_both_sides() -> None:
     second = [of_trial(row(n, support=HALF), 1) for n in range(3)]
     lost = failure(9, made_by=second[0])
     both = [*first, *second, lost]
-    found = compare(both, both, "adherence", trial=0, b_trial=1, resamples=100)
+    found = compare(both, both, "adherence", trial=0, b_trial=1)
     assert (found.rows[0].mean_a, found.rows[0].mean_b) == (1.0, 0.0)
     assert (found.counts.failed_a, found.counts.failed_b) == (0, 1)
-    assert compare(both, both, "adherence", trial=1, resamples=100).rows[0].mean_a == 0.0
+    assert compare(both, both, "adherence", trial=1).rows[0].mean_a == 0.0
 
 
 def of_trial(made: LabelRecord, trial: int) -> LabelRecord:
@@ -461,26 +458,26 @@ def test_a_side_of_several_profiles_has_the_metrics_of_the_richest() -> None:
     """Labels of one run may be of several profiles; those without the fields have no value."""
     rich = record(id="row-1", answer=reference_output([right("a", ["0a"])], []))
     side = [rich, record(id="row-2")]
-    rows = compare(side, side, a_signature="test", b_signature="test", resamples=100).rows
+    rows = compare(side, side, a_signature="test", b_signature="test").rows
     (found,) = [one for one in rows if one.metric.id == "claim_precision"]
     assert found.undefined_a == {"needs_reference": 1, "no_reference_claims": 1}
-    plain = compare(side, side[1:], a_signature="test", resamples=100).rows
+    plain = compare(side, side[1:], a_signature="test").rows
     assert "claim_precision" not in {one.metric.id for one in plain}
 
 
 def test_a_record_with_two_labels_is_refused_and_a_repeated_one_is_not() -> None:
     """Which of two labels should count?"""
-    assert compare([row(1), row(1)], [row(1)], resamples=100).counts.pairs == 1
+    assert compare([row(1), row(1)], [row(1)]).counts.pairs == 1
     with pytest.raises(UsageError, match="A: outcome 2: record 'row-1' has another answer"):
-        compare([row(1), row(1, support=HALF)], [row(1)], resamples=100)
+        compare([row(1), row(1, support=HALF)], [row(1)])
 
 
 def test_sides_without_a_common_record_are_refused() -> None:
     """The message shows ids of both, or says that the ids mean other rows."""
     with pytest.raises(UsageError, match=r"1 labels \('row-1'\).*'row-2'.*joined by id"):
-        compare([row(1)], [row(2)], resamples=100)
+        compare([row(1)], [row(2)])
     with pytest.raises(UsageError, match="1 in question"):
-        compare([row(1)], [row(1, question="Why?")], resamples=100)
+        compare([row(1)], [row(1, question="Why?")])
 
 
 def test_a_side_that_holds_scores_is_told_that_labels_are_compared() -> None:
@@ -490,18 +487,17 @@ def test_a_side_that_holds_scores_is_told_that_labels_are_compared() -> None:
     assert compare([record(), score_record(4)], [record()], "adherence").counts.pairs == 1
 
 
-def test_a_seed_means_the_same_comparison() -> None:
-    """Figure by figure."""
-    a = [row(n) for n in range(60)]
-    b = [row(n, support=HALF if n % 3 else BOTH, relevant=("0a", "0b")) for n in range(60)]
-    first, again, other = (compare(a, b, resamples=100, seed=seed).rows for seed in (7, 7, 8))
-    assert first == again
-    assert first != other
+def test_the_order_of_lines_changes_no_figure() -> None:
+    """To the last digit, with shared questions, and the records that are named."""
+    a = [row(n, question=f"Q{n // 2}?") for n in range(60)]
+    b = [row(n, question=f"Q{n // 2}?", support=HALF if n % 3 else BOTH) for n in range(60)]
+    forth, back = compare(a, b), compare(a[::-1], [*b[30:], *b[:30]])
+    assert forth.rows == back.rows
 
 
 def test_options_out_of_range_are_refused() -> None:
     """Before anything is read."""
-    for options in ({"level": 95}, {"resamples": 0}, {"seed": -1}, {"top": -1}):
+    for options in ({"level": 95}, {"top": -1}):
         with pytest.raises(UsageError):
             compare([row(1)], [row(1)], **options)  # type: ignore[arg-type]  # wrong on purpose
 
@@ -515,8 +511,8 @@ def test_several_sets_are_compared_with_the_first_as_one_family_of_tests() -> No
     assert [one.rows[0].verdict for one in found] == ["worse", "no difference", "worse"]
     assert [one.rows[0].pairs for one in found] == [8, 6, 8]
     assert (found[0].tests, found[0].rows[0].p) == (2, alone.p)
-    assert isinstance(alone.p, PValue)
-    assert found[0].rows[0].p_adjusted == 2 * alone.p.value
+    assert isinstance(alone.p, float)
+    assert found[0].rows[0].p_adjusted == 2 * alone.p
     assert "A → D" in repr(found)
 
 
@@ -552,7 +548,7 @@ def test_lost_values_are_a_regression() -> None:
 
 def test_the_published_form_is_json_without_nan() -> None:
     """What is undefined is null, and its reason stands beside it."""
-    found: Comparison = compare([row(1), row(2)], [row(1), row(2)], "adherence", resamples=100)
+    found: Comparison = compare([row(1), row(2)], [row(1), row(2)], "adherence")
     text = json.dumps(found.as_json("1.2"), allow_nan=False)
     (published,) = json.loads(text)["comparisons"]
     assert published["p"] is None
@@ -574,7 +570,7 @@ class Command:
 
     def __call__(self, *arguments: str) -> tuple[int, str, str]:
         """Exit code, standard output, standard error."""
-        given = ["labeler", "compare", *arguments, "--resamples", "100"]
+        given = ["labeler", "compare", *arguments]
         self._monkeypatch.setattr(sys, "argv", given)
         code = run()
         out, err = self._capsys.readouterr()
@@ -599,8 +595,7 @@ def test_the_command_prints_tables_and_who_moved(command: Command) -> None:
     lines = [line.split() for line in out.splitlines()]
     (figures, tests) = [line for line in lines if line[:1] == ["adherence"] and len(line) > 1]
     assert figures[:6] == ["adherence", "↑", "7", "1.0000", "0.0000", "-1.0000"]
-    told = [*figures[8:], *tests[2:]]
-    assert told[:5] == ["worse", "0.0156", "exact", "0.0156", "0.0156"]
+    assert [*figures[8:], *tests[2:]][:3] == ["worse", "0.0155", "0.0155"]
     assert "row-0: 1.0000 → 0.0000 (supported -b)" in out
     assert "row-1" not in out
 
@@ -692,7 +687,7 @@ def test_the_command_has_the_librarys_defaults() -> None:
         {name: parameter.default for name, parameter in inspect.signature(one).parameters.items()}
         for one in (comparing.compare, compare_runs)
     )
-    for name in ("resamples", "level", "seed", "top"):
+    for name in ("level", "top"):
         assert written[name] == meant[name]
 
 

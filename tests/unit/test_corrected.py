@@ -149,9 +149,28 @@ def test_a_correction_that_cannot_be_made_says_why(
 
 def test_a_proportion_beyond_its_range_is_cut_and_said() -> None:
     """A judge who says yes less often than its errors alone would make it: 0, with a warning."""
-    found = corrected_proportion(5, 100, ERRORS)
+    found = corrected_proportion(25, 100, ERRORS)
     assert found.value == 0
-    assert warned(found, "the formula gave -0.417")
+    assert warned(found, "the formula gave -0.083, beyond 0 to 1")
+
+
+@pytest.mark.parametrize("judged_yes", [0, 5, 100])
+def test_shares_that_the_errors_exclude_have_no_value(judged_yes: int) -> None:
+    """Never 0 or 1 with an interval of width 0: the judge errs otherwise on the other records."""
+    errors = JudgeErrors(human_yes=100, both_yes=90, human_no=100, both_no=90)
+    found = corrected_proportion(judged_yes, 100, errors)
+    assert (found.value, found.interval) == (None, None)
+    assert found.undefined == "judge_errs_otherwise_elsewhere"
+    assert warned(found, "the formula gave")
+
+
+def test_a_judge_hardly_better_than_chance_leaves_the_share_open() -> None:
+    """Sensitivity and specificity may add up to 1: anything is possible, and marked."""
+    errors = JudgeErrors(human_yes=20, both_yes=12, human_no=10, both_no=5)
+    found = corrected_proportion(50, 100, errors)
+    assert ends(found) == (0.0, 1.0)
+    assert found.interval is not None
+    assert found.interval.small_sample
 
 
 def test_errors_are_counted_from_verdicts() -> None:
@@ -199,10 +218,10 @@ def test_people_who_say_one_thing_are_said() -> None:
 
 
 def test_a_plain_mean_has_the_interval_of_summaries() -> None:
-    """Yes or no: Wilson's interval of 8 in 10, with Student's quantile."""
+    """Yes or no: the exact interval of 8 in 10."""
     found = plain_mean([1.0] * 8 + [0.0] * 2)
     assert found.value == 0.8
-    assert ends(found) == pytest.approx((0.4445295, 0.9523653), abs=5e-8)
+    assert ends(found) == pytest.approx((0.4439, 0.9748), abs=2e-4)
 
 
 def test_few_human_labels_get_wilsons_interval_of_as_much_information() -> None:

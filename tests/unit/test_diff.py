@@ -1,4 +1,4 @@
-"""What two judgements decide differently, and how a metric's change is split: by hand."""
+"""Decisions that differ between two judgments, and the change of each metric: by hand."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,14 +13,14 @@ from typing import Any
 import pytest
 
 from command import Command
-from labeled import compared, expects, record, reference_output, right, says, verbatim, wrong
+from labeled import compared, expects, record, reference_output, right, says, wrong
 from labeler.api import write_labels
-from labeler.calculators import METRICS, Ratio, Tally, select_metrics
-from labeler.comparing.attribution import MetricChange, MixedLabels
-from labeler.comparing.diff import LabelDiff, RecordDiff, diff_labels, diff_record, open_diff
+from labeler.calculators import select_metrics
+from labeler.comparing.diff import LabelDiff, diff_labels, diff_record, open_diff
+from labeler.comparing.diff_totals import MetricChange
 from labeler.comparing.flips import DecisionFlip
 from labeler.errors import UsageError
-from labeler.labels.answers import ComparedClaim, ReferenceLabelingOutput, VerbatimLabel
+from labeler.labels.answers import ComparedClaim, ReferenceLabelingOutput
 from labeler.labels.record import LabelFailure, LabelRecord, label_key
 from labeler.report.diff_page import write_page
 
@@ -34,17 +33,9 @@ def judged(name: str = "r1", *, model: str = "test-1", trial: int = 0, **facts: 
     return made.model_copy(update={"signature": signature, "key": key})
 
 
-def split(a: LabelRecord, b: LabelRecord, name: str) -> tuple[RecordDiff, MetricChange]:
-    """The difference of a record, and one metric's change."""
-    found = diff_record(a, b, select_metrics(name))
-    return found, found.changes[0]
-
-
-def parts(a: LabelRecord, b: LabelRecord, name: str) -> dict[str, str]:
-    """Each flip's part of a metric's change, as a fraction."""
-    found, change = split(a, b, name)
-    named = [f"{flip.field} {flip.key}".strip() for flip in found.flips]
-    return {flip: str(part) for flip, part in zip(named, change.parts, strict=True)}
+def change_of(a: LabelRecord, b: LabelRecord, name: str) -> MetricChange:
+    """The change of one metric of a record."""
+    return diff_record(a, b, select_metrics(name)).changes[0]
 
 
 def test_flips_are_named_in_reading_order() -> None:
@@ -61,108 +52,30 @@ def test_flips_are_named_in_reading_order() -> None:
     )
 
 
-def test_equal_labels_have_no_flips_and_no_parts() -> None:
-    """Nothing is put down to nothing, whatever the explanations."""
+def test_explanations_are_no_decision() -> None:
+    """Labels that differ in words alone have no flip and no change."""
     a = record()
     other = a.label.model_copy(update={"relevance_explanation": "otherwise said"})
     found = diff_record(a, a.model_copy(update={"label": other}), select_metrics("all"))
-    assert found.flips == ()
-    assert not any(change.parts or change.other for change in found.changes)
+    assert not found.flips
     assert found.size == 0
 
 
-def test_each_relevant_sentence_weighs_the_same_in_relevance() -> None:
-    """Two sentences of three gained, one lost: a third each, up or down."""
-    a = record(documents=[2, 1], relevant=["0a"])
-    b = record(documents=[2, 1], relevant=["0b", "1a"])
-    assert parts(a, b, "relevance") == {
-        "relevant 0a": "-1/3",
-        "relevant 0b": "1/3",
-        "relevant 1a": "1/3",
-    }
-
-
-def test_sentences_that_break_adherence_together_share_the_loss() -> None:
-    """Either alone would do: half of the loss each; the keys of a third do not matter."""
-    a = record(support={"a": ["0a"], "b": ["0a"], "c": ["0a"]})
-    b = record(support={"a": [], "b": [], "c": ["0b"]})
-    assert parts(a, b, "adherence") == {
-        "supported a": "-1/2",
-        "supported b": "-1/2",
-        "supporting_keys c": "0",
-        "overall_supported": "0",
-    }
-
-
-def test_the_parts_of_completeness_are_those_found_by_hand() -> None:
-    """R 0a 0b, U 0a: 1/2; B has 0b used and 0a not relevant: 1. Alone they give 1/2 and -1/2.
-
-    Use adds +1/2 first and +1 last, relevance -1/2 first and 0 last. Means 3/4, -1/4.
-    """
+def test_the_change_of_a_record_is_exact() -> None:
+    """R 0a 0b, U 0a: completeness 1/2; B has 0b used and 0a not relevant: 1."""
     a = record(documents=[2], relevant=["0a", "0b"], utilized=["0a"])
     b = record(documents=[2], relevant=["0b"], utilized=["0a", "0b"])
-    assert parts(a, b, "completeness") == {"relevant 0a": "-1/4", "utilized 0b": "3/4"}
+    assert change_of(a, b, "completeness").change == Fraction(1, 2)
 
 
-def test_a_label_without_a_value_between_two_counts_as_halfway() -> None:
-    """With 0a lost and 0b not yet gained nothing is relevant: completeness 1/2, of 1 and 0.
-
-    Each takes 1/2 away, first or last. Halves.
-    """
-    a = record(documents=[2], relevant=["0a"], utilized=["0a"])
-    b = record(documents=[2], relevant=["0b"], utilized=["0a"])
-    assert parts(a, b, "completeness") == {"relevant 0a": "-1/2", "relevant 0b": "-1/2"}
-    assert split(a, b, "completeness")[1].halfway
-
-
-def test_a_change_from_no_value_is_undefined_and_not_split() -> None:
-    """The reason is kept; there is no part."""
-    _, change = split(record(relevant=[]), record(relevant=["0a"]), "completeness")
+def test_a_change_from_no_value_is_undefined() -> None:
+    """The reason is kept."""
+    change = change_of(record(relevant=[]), record(relevant=["0a"]), "completeness")
     assert (change.change, change.undefined_a, change.undefined_b) == (
         None,
         "no_relevant_sentences",
         None,
     )
-    assert change.parts == ()
-
-
-def test_equal_flips_have_equal_parts_however_many() -> None:
-    """Nine sentences lose their support: any of them alone breaks adherence, a ninth each."""
-    every = {letter: ["0a"] for letter in "abcdefghi"}
-    _, change = split(record(support=every), record(support=dict.fromkeys(every, ())), "adherence")
-    assert change.parts[:9] == (Fraction(-1, 9),) * 9
-
-
-def test_an_interaction_is_shared_by_the_sizes_of_the_effects() -> None:
-    """R 0a, U 0a: completeness 1. B has R 0a 0b 0c, U 0a 0b: 2/3.
-
-    First and last: 0b relevant -1/2 and +1/6, 0c relevant -1/2 and -1/3, 0b used 0 and +1/3. The
-    means -1/6, -5/12 and +1/6 lack +1/12 of the change, shared by 2/3, 5/6 and 1/3 of 11/6.
-    """
-    a = record(documents=[3], relevant=["0a"], utilized=["0a"])
-    b = record(documents=[3], relevant=["0a", "0b", "0c"], utilized=["0a", "0b"])
-    assert parts(a, b, "completeness") == {
-        "relevant 0b": str(Fraction(-1, 6) + Fraction(1, 12) * Fraction(4, 11)),
-        "utilized 0b": str(Fraction(1, 6) + Fraction(1, 12) * Fraction(2, 11)),
-        "relevant 0c": str(Fraction(-5, 12) + Fraction(1, 12) * Fraction(5, 11)),
-    }
-
-
-def test_a_change_that_takes_several_flips_at_once_is_no_flips_own() -> None:
-    """U over R, at most 1: one key more or less changes nothing, neither at A nor at B."""
-    a = record(documents=[3], relevant=[], utilized=[])
-    b = record(documents=[3], relevant=["0a", "0b"], utilized=["0a", "0b", "0c"])
-    _, change = split(a, b, "utilization:capstone")
-    assert change.change == change.other == 1
-    assert not any(change.parts)
-
-
-def test_the_keys_alone_matter_where_a_metric_reads_them() -> None:
-    """A sentence supported by general knowledge is no longer one that names a sentence."""
-    a = record(support={"a": ["0a"], "b": ["0b"]})
-    b = record(support={"a": ["0a"], "b": ["general"]})
-    assert parts(a, b, "citation_coverage") == {"supporting_keys b": "-1/2"}
-    assert parts(a, b, "adherence_fraction") == {"supporting_keys b": "0"}
 
 
 def test_claims_flip_as_one_block_and_their_wording_is_no_matter() -> None:
@@ -174,8 +87,7 @@ def test_claims_flip_as_one_block_and_their_wording_is_no_matter() -> None:
     ]
     assert diff_record(a, record(answer=_claims(reworded)), ()).flips == ()
     b = record(answer=_claims([right("a", ["0a"]), right("b", ["0b"])], found=False))
-    assert parts(a, b, "claim_precision") == {"claims": "1/2", "reference_claims": "0"}
-    assert parts(a, b, "claim_recall") == {"claims": "0", "reference_claims": "-1"}
+    assert [flip.field for flip in diff_record(a, b, ()).flips] == ["claims", "reference_claims"]
 
 
 def _claims(claims: Sequence[ComparedClaim], *, found: bool = True) -> ReferenceLabelingOutput:
@@ -186,70 +98,8 @@ def test_labels_of_a_leaner_profile_have_no_claims_to_flip() -> None:
     """Claims that were never asked for were not decided otherwise."""
     rich = record(answer=reference_output([compared(says("a", ["0a"]), "neutral")], []))
     plain = rich.model_copy(update={"label": record(support={"a": ["0a"]}, relevant=[]).label})
-    found, change = split(rich, plain, "claim_precision")
-    assert "claims" not in {flip.field for flip in found.flips}
-    assert change.undefined_b == "needs_reference"
-
-
-def test_spelling_moves_the_dialect_that_reads_the_answer_as_given() -> None:
-    """A key that A's judge wrote twice counts twice in the published column, and there alone."""
-    twice = verbatim(relevant=["0a", "0a", "0b"], support=[("a", ["0a"], True)])
-    a = record(documents=[4], response=1, stored=twice)
-    once = verbatim(relevant=["0A", "0c"], support=[("a", ["0a"], True)])
-    b = record(documents=[4], response=1, stored=once)
-    assert parts(a, b, "relevance:ragbench") == {
-        "relevant 0b": "-1/4",
-        "relevant 0c": "1/4",
-        "as_given": "-1/4",
-    }
-    assert parts(a, b, "relevance")["as_given"] == "0"
-
-
-def test_a_spelling_of_a_flipped_sentence_goes_with_its_flip() -> None:
-    """What stands twice is gone with the sentence: nothing is left for the spelling."""
-    stored = verbatim(relevant=["0a", "0b.", "0b"], support=[("a.", ["0a"], None)])
-    a = record(documents=[2], response=1, stored=stored)
-    b = record(documents=[2], relevant=["0a"], support={"a": []}, response=1)
-    assert parts(a, b, "relevance:ragbench") == {"relevant 0b": "-1", "supported a": "0"}
-
-
-def test_overall_support_overrules_in_the_published_adherence() -> None:
-    """The list of unsupported sentences is empty while the whole is called supported.
-
-    Both flips are needed for the loss: half each.
-    """
-    a = record(support={"a": ["0a"]})
-    b = record(support={"a": []})
-    assert parts(a, b, "adherence:ragbench") == {"supported a": "-1/2", "overall_supported": "-1/2"}
-
-
-def test_what_no_flip_accounts_for_is_said() -> None:
-    """A metric that reads explanations changes without any decision, in a record and on average."""
-    wordy = replace(METRICS["relevance"], name="wordy", needs=(), compute=_words)
-    a = record()
-    label = a.label.model_copy(update={"relevance_explanation": "because, because"})
-    b = a.model_copy(update={"label": label})
-    assert diff_record(a, b, [wordy]).changes[0].other == 1
-    (row,) = replace(open_diff([a], [b]), metrics=(wordy,)).summary().metrics
-    assert row.change == row.other == 1
-    assert not row.parts
-
-
-def _words(tally: Tally) -> Ratio:
-    return Ratio(len(tally.stored.relevance_explanation.split()), 1)
-
-
-def test_the_labels_between_end_at_bs_label() -> None:
-    """All flips together give what metrics read of B."""
-    a = record(documents=[2, 1], response=2, stored=verbatim(relevant=["0a", "9z"]))
-    b = record(documents=[2, 1], relevant=["1a"], utilized=[], support={"a": ["0b"], "b": []})
-    labels = MixedLabels(a, b)
-    together = labels.mixed(labels.flips)
-    for name in ("relevant", "utilized", "supported", "unsupported", "general", "citing"):
-        assert getattr(together, name) == getattr(labels.tallies[1], name)
-    given = together.stored
-    assert isinstance(given, VerbatimLabel)
-    assert given.all_relevant_sentence_keys == ("1a",)
+    assert "claims" not in {flip.field for flip in diff_record(rich, plain, ()).flips}
+    assert change_of(rich, plain, "claim_precision").undefined_b == "needs_reference"
 
 
 # -- all records together -------------------------------------------------------------------------
@@ -271,15 +121,14 @@ def two_sides() -> tuple[list[LabelRecord], list[LabelRecord]]:
 _HALF: Mapping[str, Sequence[str]] = {"a": ["0a"], "b": []}
 
 
-def test_parts_of_records_add_up_to_the_change_of_the_mean() -> None:
+def test_shares_of_records_add_up_to_the_change_of_the_mean() -> None:
     """A third of a sentence of three, over three records; and a lost one, over three."""
     found = diff_labels(*two_sides(), metrics="relevance,adherence,adherence_fraction")
-    assert [dict(row.parts) for row in found.metrics] == [
-        {("relevant", "lost"): Fraction(-1, 9)},
-        {("supported", "lost"): Fraction(-1, 3)},
-        {("supported", "lost"): Fraction(-1, 6)},
-    ]
-    assert all(row.change == sum(row.parts.values()) for row in found.metrics)
+    wanted = [Fraction(-1, 9), Fraction(-1, 3), Fraction(-1, 6)]
+    assert [row.change for row in found.metrics] == wanted
+    for place, row in enumerate(found.metrics):
+        changes = [record.changes[place].change or Fraction() for record in found.records]
+        assert sum(change / row.pairs for change in changes) == row.change
 
 
 def test_flips_are_counted_out_of_all_decisions() -> None:
@@ -363,16 +212,13 @@ def test_a_file_against_itself_has_no_flips() -> None:
     a, _ = two_sides()
     found = diff_labels(a, a, metrics="all")
     assert (found.flipped, found.records) == (0, ())
-    assert not any(row.change or row.parts for row in found.metrics)
+    assert not any(row.change for row in found.metrics)
 
 
 def test_the_published_form_is_json_without_nan() -> None:
-    """And its parts add up to the change, as far as floats can."""
+    """A flip has its field, sentence, direction and keys."""
     found: LabelDiff = diff_labels(*two_sides(), by="set")
     again = json.loads(json.dumps(found.as_json(), allow_nan=False))
-    for row in again["metrics"]:
-        total = sum(part["part"] for part in row["parts"]) + row["other"]
-        assert row["change"] is None or total == pytest.approx(row["change"])
     assert again["records"][0]["flips"][0] == {
         "field": "supported",
         "key": "b",
@@ -414,13 +260,13 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 def test_the_command_prints_flips_and_what_they_did(
     command: Command, files: tuple[Path, Path]
 ) -> None:
-    """Counts, the parts of each mean's change, and who changed most."""
+    """Counts, each mean's change, and the records that changed most."""
     code, out, err = command("diff", *files, "--metrics", "relevance,adherence")
     assert (code, err) == (0, "")
     assert "3 records with the very same sentences in both, 2 with a flip" in out
     lines = [line.split() for line in out.splitlines()]
-    assert ["relevance", "↑", "0.6667", "0.5556", "-0.1111", "-0.1111", "0"] in lines
-    assert ["adherence", "↑", "1.0000", "0.6667", "-0.3333", "0", "-0.3333"] in lines
+    assert ["relevance", "↑", "0.6667", "0.5556", "-0.1111", "1", "3"] in lines
+    assert ["adherence", "↑", "1.0000", "0.6667", "-0.3333", "1", "3"] in lines
     assert "    supported -b; overall supported -" in out.splitlines()
 
 
@@ -431,9 +277,7 @@ def test_the_command_gives_json(command: Command, files: tuple[Path, Path]) -> N
     assert (found["flipped"], len(found["records"])) == (2, 1)
     _, out, _ = command("diff", *files, "--rows", "--metrics", "relevance")
     rows = [json.loads(line) for line in out.splitlines()]
-    assert rows[0]["metrics"]["relevance"]["parts"] == [
-        {"flip": 0, "part": pytest.approx(-1 / 3), "exact": "-1/3"}
-    ]
+    assert rows[0]["metrics"]["relevance"]["share"] == pytest.approx(-1 / 9)
     assert [len(row["flips"]) for row in rows] == [1, 2, 0]
 
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from labeled import record
+from labeled import record, with_question
 from labeler.calculators import measure, select_metrics
 from labeler.cli import run
 from labeler.comparing.drops import DropVerdict, check_drops
@@ -68,15 +68,40 @@ def test_less_is_better_means_a_rise() -> None:
     assert found.demand == "hallucination_rate rise at most 0.05"
 
 
-def test_on_the_interval_the_worse_end_counts() -> None:
-    """Two of fifty may be chance either way."""
-    new, base = run_of(48, 2), run_of(50)
-    assert checked(new, base, 0.05).passed
-    found = checked(new, base, 0.05, interval=True)
+def test_on_the_interval_only_a_certain_drop_misses() -> None:
+    """Two of fifty may be chance, fifteen of fifty are not."""
+    base = run_of(50)
+    assert not checked(run_of(48, 2), base, 0.02).passed
+    found = checked(run_of(48, 2), base, 0.02, interval=True)
     assert found.interval is not None
-    assert found.value == found.interval.high > 0.05
-    assert not found.passed
-    assert checked(new, base, 0.2, interval=True).passed
+    assert found.value == found.interval.low < 0
+    assert found.passed
+    lost = checked(run_of(35, 15), base, 0.02, interval=True)
+    assert not lost.passed
+    assert "certainly more than 0.02" in lost.finding
+    assert checked(run_of(35, 15), base, 0.2, interval=True).passed
+
+
+def test_records_of_other_questions_are_no_pairs() -> None:
+    """They count as failed; where all are such, the files are of other rows, and refused."""
+    base = run_of(20)
+    other = [with_question(one, "Another?") for one in base]
+    found = checked([*base[:18], *other[18:]], base, 0.02)
+    assert (found.failed, found.passed) == ({"other_question": 2}, False)
+    assert checked([*base[:19], *other[19:]], base, 0.02).passed
+    with pytest.raises(UsageError, match=r"share 20 ids \('r0', 'r1', .*ask different questions"):
+        checked(other, base, 0.02)
+
+
+def test_the_order_of_lines_changes_no_verdict() -> None:
+    """Nor the records that are named."""
+    new, base = run_of(40, 10), run_of(50)
+    for on in (False, True):
+        forth, back = (
+            checked(new, base, 0.02, interval=on),
+            checked(new[::-1], base, 0.02, interval=on),
+        )
+        assert forth == back
 
 
 def test_rows_without_a_pair_count_as_failed() -> None:

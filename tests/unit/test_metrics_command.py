@@ -152,4 +152,4 @@ def test_labels_with_a_number_too_large_are_read(labeler_command: Command, tmp_p
     path = written(tmp_path / "l.jsonl", [made, record(id="b", metadata={"half": 1})])
     path.write_text(path.read_text().replace('"PLACE"', "1e999"))
     code, out, _ = labeler_command("metrics", path, "--json", "--by", "half")
-    assert (code, {row["group"] for row in json.loads(out)}) == (0, {"1", "inf"})
+    assert (code, {row["group"] for row in json.loads(out)}) == (0, {"1", "Infinity"})

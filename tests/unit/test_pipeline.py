@@ -166,8 +166,6 @@ def test_no_more_at_once_than_allowed() -> None:
     ("changes", "reason"),
     [
         ({"response": " \n "}, "empty_response"),
-        ({"documents": []}, "no_document_sentences"),
-        ({"documents": ["", " "]}, "no_document_sentences"),
         ({"question": ""}, "empty_question"),
         ({"response": "a\ud800"}, "lone_surrogate"),
         ({"response_sentences": ["Item 0 is a lamp."]}, "given_sentences_incomplete"),
@@ -183,6 +181,16 @@ def test_what_cannot_be_judged_costs_nothing(changes: dict[str, Any], reason: st
     outcomes = labeler.label([row(0, **changes), row(1)], judge=judge, store=MemoryStore())
     assert reasons(outcomes) == [reason, "label"]
     assert judge.asked == ["r1"]
+
+
+@pytest.mark.parametrize("documents", [[], ["", " "]])
+def test_an_answer_without_documents_is_judged(documents: list[str]) -> None:
+    """An answer invented after an empty retrieval is a hallucination; nothing is relevant."""
+    (made,) = labeler.label([row(0, documents=documents)], judge="embedded", store=MemoryStore())
+    (found,) = labeler.metrics([made])
+    assert found["hallucination_rate"].value == 1
+    assert found["adherence"].value == 0
+    assert found["relevance"].undefined == "no_document_sentences"
 
 
 def test_the_given_splitter_wants_given_sentences() -> None:

@@ -15,7 +15,7 @@ from command import Command
 from labeled import record, with_question
 from labeler.calculators import Intervals
 from labeler.calculators.metrics_row import REPEATED, Identities, Identity
-from labeler.calculators.statistics.intervals import bootstrap_mean
+from labeler.calculators.statistics.intervals import mean_interval
 from labeler.comparing.pairs import read_side
 from labeler.data.label_files import to_line
 from labeler.errors import UsageError
@@ -225,10 +225,10 @@ def test_records_of_one_question_are_drawn_together(summarized: Any) -> None:
     (row,), _ = summarized(labels(), "--metrics", "adherence")
     values = [float(n // EACH % 5 > 0) for n in range(QUESTIONS * EACH)]
     groups = [n // EACH for n in range(QUESTIONS * EACH)]
-    expected = bootstrap_mean(values, groups=groups)
+    expected = mean_interval(values, groups=groups)
     assert expected is not None
     assert (row["interval"], row["clusters"]) == (expected.as_json(), QUESTIONS)
-    assert expected.method == "wilson_effective_groups"
+    assert expected.method == "gaffke_groups"
 
 
 def test_each_judge_has_its_own_questions(summarized: Any) -> None:

@@ -37,7 +37,7 @@ from labeler.sentences.characters import visible
 from pages import Page, assert_inert, read_page, records_of, unpacked
 from payloads import PAYLOADS, harmless, hostile_column, hostile_records
 
-FEW = Intervals(resamples=100)
+FEW = Intervals()
 
 
 def _report(outcomes: Sequence[AnyOutcome], path: Path, **options: Any) -> Page:
@@ -422,13 +422,13 @@ def test_a_column_that_no_row_has_is_refused(path: Path) -> None:
     with pytest.raises(UsageError, match=r"has a column 'topic' to count by.*domain"):
         _report(outcomes, path, by="topic")
     with pytest.raises(UsageError, match=r"no row has a column 'topic' to draw records by.*domain"):
-        write_report(outcomes, path, name="l", intervals=Intervals(resamples=100, group="topic"))
+        write_report(outcomes, path, name="l", intervals=Intervals(group="topic"))
 
 
 def test_records_may_be_drawn_by_their_question(path: Path) -> None:
     """As for ``labeler metrics``, though a question is no metadata."""
     outcomes = _some(3)
-    write_report(outcomes, path, name="l", intervals=Intervals(resamples=100, group="question"))
+    write_report(outcomes, path, name="l", intervals=Intervals(group="question"))
     assert "grouped by question" in read_page(path).texts
 
 

@@ -31,7 +31,7 @@ def test_the_files_that_were_written_are_named(
     """With their sizes, on standard error; standard output stays empty."""
     page, folder = tmp_path / "report.html", tmp_path / "report"
     for output, files in ((page, ""), (folder, r", and 3 files of records, 0\.\d MB")):
-        code, out, err = labeler_command("report", labels, "-o", output, "--resamples", 100)
+        code, out, err = labeler_command("report", labels, "-o", output)
         assert (code, out) == (0, "")
         written = re.escape(str(output / "index.html" if files else output))
         assert re.fullmatch(rf"{written}: 0\.\d MB{files}\n", err)
@@ -41,7 +41,7 @@ def test_options_reach_the_page(labeler_command: Command, labels: Path, tmp_path
     """Title, column, metrics, order and how intervals are found."""
     output = tmp_path / "report.html"
     options = ["--by", "domain", "--metrics", "relevance", "--title", "Ours", "--sort", "file"]
-    drawn = ["--level", 0.9, "--resamples", 200, "--seed", 5, "--group", "question"]
+    drawn = ["--level", 0.9, "--group", "question"]
     code, _, err = labeler_command("report", labels, "-o", output, *options, *drawn)
     assert code == 0, err
     page = read_page(output)

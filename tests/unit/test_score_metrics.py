@@ -137,7 +137,7 @@ def test_scores_are_summarized_by_a_column_and_with_intervals() -> None:
         record(score, row={"id": f"r{n}", "metadata": {"set": "ab"[n % 2]}})
         for n, score in enumerate((5, 1, 4, 2))
     ]
-    rows = summarize_scores(outcomes, "set", intervals=Intervals(resamples=200))
+    rows = summarize_scores(outcomes, "set", intervals=Intervals())
     by = {(row.group, row.metric.id): row.mean for row in rows}
     assert by["a", "tone"] == 4.5
     assert by["b", "tone:pass"] == 0.0
@@ -147,7 +147,7 @@ def test_scores_are_summarized_by_a_column_and_with_intervals() -> None:
 def test_records_of_one_question_may_be_drawn_together() -> None:
     """The question is a column of every score."""
     score, _ = summarize_scores(
-        [*given(5, 3, 2, 4)], "question", intervals=Intervals(resamples=200, group="question")
+        [*given(5, 3, 2, 4)], "question", intervals=Intervals(group="question")
     )
     assert (score.group, score.mean) == ("What is the capital of France?", 3.5)
 
@@ -214,7 +214,7 @@ FIRST, SECOND = [1, 2, 4, 5, 3, 5] * 6, [1, 3, 4, 4, 3, 5] * 5 + [2, 2, 5, 5, 3,
 
 
 @pytest.mark.parametrize("raters", [(FIRST, SECOND), (FIRST, SECOND, FIRST[::-1])])
-def test_what_is_resampled_is_what_is_printed(raters: tuple[list[int], ...]) -> None:
+def test_what_is_drawn_is_what_is_printed(raters: tuple[list[int], ...]) -> None:
     """From the sums over all records follow the coefficients of the panel."""
     (found,) = compare_raters(
         [one for name, scores in zip("abc", raters, strict=False) for one in judged(name, *scores)]
@@ -227,11 +227,11 @@ def test_what_is_resampled_is_what_is_printed(raters: tuple[list[int], ...]) -> 
         assert one.value is not None
         assert one.value == pytest.approx(whole[name])
         assert interval.low < one.value < interval.high
-        assert (interval.method, interval.small_sample) == ("bca", False)
+        assert (interval.method, interval.small_sample) == ("dirichlet", False)
     assert found.intervals.keys() == found.by_name.keys()
 
 
-def test_scores_of_one_question_are_resampled_together() -> None:
+def test_scores_of_one_question_are_drawn_together() -> None:
     """Three records of each of twelve questions are twelve units."""
     scored = [
         record(
@@ -244,7 +244,7 @@ def test_scores_of_one_question_are_resampled_together() -> None:
     ]
     (found,) = compare_raters(scored)
     assert found.questions == 12
-    assert {one.method for one in found.intervals.values()} == {"bca_groups"}
+    assert {one.method for one in found.intervals.values()} == {"dirichlet_groups"}
     (bare,) = compare_raters(scored, intervals=False)
     assert bare.intervals == {}
 
@@ -318,12 +318,12 @@ def test_weighted_scores_of_many_records_have_an_alpha() -> None:
 def test_scores_that_are_all_1_are_no_share() -> None:
     """Interval and bounds are on the scale from 1 to 5; those of the passes from 0 to 1."""
     outcomes: list[ScoreOutcome] = [*given(1, 1, 1), failed("bad")]
-    score, passed = summarize_scores(outcomes, intervals=Intervals(resamples=200))
+    score, passed = summarize_scores(outcomes, intervals=Intervals())
     assert (score.mean, score.bounds) == (1.0, (1.0, 2.0))
     assert score.interval is not None
     assert score.interval.low == 1 < score.interval.high < 5
     assert passed.interval is not None
-    assert (passed.interval.method, passed.bounds) == ("wilson_t", (0.0, 0.25))
+    assert (passed.interval.method, passed.bounds) == ("gaffke", (0.0, 0.25))
 
 
 def of_length(*points: tuple[int, int]) -> list[ScoreOutcome]:
@@ -340,6 +340,22 @@ def test_a_judge_that_rewards_length_is_seen() -> None:
     assert found.slope == pytest.approx(11.0)
     assert found.low is not None
     assert found.low > 0
+
+
+def test_records_of_one_question_are_one_observation_of_length() -> None:
+    """Four copies of each record say no more than one: about the same interval."""
+    points = ((100, 1), (250, 2), (300, 3), (420, 5), (500, 4), (610, 5))
+    (once,) = length_effects(of_length(*points))
+    often = [
+        record(score, row={"id": f"r{n}-{copy}", "question": f"Q{n}?", "response": "x" * length})
+        for n, (length, score) in enumerate(points)
+        for copy in range(4)
+    ]
+    (found,) = length_effects(often)
+    assert (once.clusters, found.clusters) == (None, 6)
+    assert found.slope == pytest.approx(once.slope)
+    assert (found.low, found.high) == pytest.approx((once.low, once.high))
+    assert found.as_json("0")["clusters"] == 6
 
 
 def test_equal_lengths_have_no_slope() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.statistics.slope import Slope, fit_slope
+from labeler.calculators.statistics.small_samples import student_quantile
 from labeler.errors import UsageError
 
 
@@ -28,7 +29,7 @@ def test_a_small_line_is_that_of_the_formula() -> None:
     reach = 12.7062 * math.sqrt(2) / 2
     assert made.interval.low == pytest.approx(0.5 - reach, rel=1e-5)
     assert made.interval.high == pytest.approx(0.5 + reach, rel=1e-5)
-    assert (made.interval.level, made.interval.method) == (0.95, "hc3")
+    assert (made.interval.level, made.interval.method) == (0.95, "leave_one_out")
 
 
 def test_the_error_is_that_of_the_matrix_formula() -> None:
@@ -44,8 +45,33 @@ def test_the_error_is_that_of_the_matrix_formula() -> None:
     error = math.sqrt((inverse @ (design.T * weights) @ design @ inverse)[1, 1])
     made = fitted(x.tolist(), y.tolist())
     assert isinstance(made.interval, Interval)
-    # 2.00172 is Student's quantile for 58 degrees of freedom.
-    assert made.interval.high - made.slope == pytest.approx(2.00172 * error, rel=1e-4)
+    squares = (x - x.mean()) ** 2
+    quantile = student_quantile(0.975, int(squares.sum() ** 2 / (squares**2).sum()))
+    assert made.interval.high - made.slope == pytest.approx(quantile * error, rel=1e-9)
+
+
+def test_records_of_one_question_are_left_out_together() -> None:
+    """Each record four times is no more than once; the order changes nothing."""
+    rng = np.random.default_rng(4)
+    x, y = rng.uniform(40, 4000, 20).tolist(), rng.normal(3, 1, 20).tolist()
+    once, often = fitted(x, y), fit_slope(x * 4, y * 4, groups=[*range(20)] * 4)
+    back = fit_slope(x[::-1] * 4, y[::-1] * 4, groups=[*range(20)][::-1] * 4)
+    assert isinstance(often, Slope)
+    assert isinstance(often.interval, Interval)
+    assert isinstance(once.interval, Interval)
+    assert often.interval.method == "leave_one_out_groups"
+    assert often.slope == pytest.approx(once.slope)
+    assert (often.interval.low, often.interval.high) == pytest.approx(
+        (once.interval.low, once.interval.high)
+    )
+    assert often == back
+
+
+def test_two_questions_have_no_interval() -> None:
+    """However many records they have."""
+    made = fit_slope([1, 2, 3, 4], [1, 3, 2, 5], groups=["q", "q", "r", "r"])
+    assert isinstance(made, Slope)
+    assert made.interval == Undefined("too_few_groups")
 
 
 def test_a_wider_level_makes_a_wider_interval() -> None:

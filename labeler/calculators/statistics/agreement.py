@@ -32,6 +32,9 @@ ONE_CLASS = "one_class"
 UNEQUAL_RATERS = "unequal_raters"
 OUT_OF_RANGE = "out_of_range"
 
+FEWEST_OTHERS = 5
+"""Units of other classes than the most common one, by the average rater, below which kappa and
+alpha say little: a rule of thumb for expected counts (Cochran 1954)."""
 PAIR = 2
 """Minimum number of ratings of a unit that counts."""
 MAX_CELLS = 16_000_000
@@ -64,6 +67,17 @@ class Agreement:
     units: int
     raw: float | None
     prevalence: Mapping[Rating, float]
+
+    @property
+    def caution(self) -> str | None:
+        """Why chance-corrected coefficients of such ratings say little; ``None`` if they do not."""
+        most, share = max(self.prevalence.items(), key=lambda found: found[1], default=(None, 0.0))
+        if most is None or share == 1 or self.units * (1 - share) >= FEWEST_OTHERS:
+            return None
+        return (
+            f"{1 - share:.1%} of the ratings of {self.units} units are not {_name(most)!r}: kappa "
+            "and alpha can be near 0 or 1 by chance; read the share of agreement and AC1"
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form; classes are strings, as keys of JSON objects."""

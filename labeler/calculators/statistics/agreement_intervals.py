@@ -1,23 +1,25 @@
-"""Bootstrap intervals of agreement; records or their questions are resampled, not sentences."""
+"""Intervals of agreement; records or their questions are drawn, not sentences."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from labeler.calculators.statistics.agreement import PAIR, Pattern
-from labeler.calculators.statistics.bootstrap import BCA, corrected_percentiles, group_sums
-from labeler.calculators.statistics.intervals import LEVEL, Interval
-from labeler.calculators.statistics.small_samples import is_small, quantile_of
+from labeler.calculators.statistics.grouping import Floats, Groups, group_sums
+from labeler.calculators.statistics.intervals import GROUPED, LEVEL, Interval
+from labeler.calculators.statistics.small_samples import is_small
 
-Floats = NDArray[np.float64]
 Sums = tuple[float, ...]
 
-_RESAMPLES = 2_000
+DIRICHLET = "dirichlet"
+"""Method of the intervals of agreement."""
+_FEW = 8
+"""Records or groups up to which intervals are remembered."""
+_DRAWS = 2_000
 _CELLS = 1 << 21
 """Numbers in memory at once: 16 MB."""
 
@@ -50,12 +52,11 @@ _SUMS = _PAIRED + 2
 def agreement_intervals(
     records: Sequence[Sequence[float]],
     *,
-    pair: bool = True,
-    groups: Sequence[Hashable] | None = None,
+    raters: int = PAIR,
+    groups: Groups = None,
     level: float = LEVEL,
-    seed: int = 0,
 ) -> Mapping[str, Interval]:
-    """Return bootstrap intervals of ``kappa``, ``ac1`` and ``alpha``.
+    """Return intervals of ``kappa``, ``ac1`` and ``alpha``.
 
     Kappa is Cohen's, or Fleiss' of more raters. AC1 is Gwet's. Alpha is Krippendorff's for
     differences, which for yes-or-no ratings equals the nominal one. Kappa and AC1 are meant for
@@ -63,64 +64,102 @@ def agreement_intervals(
 
     Args:
         records: :func:`record_sums` of each record.
-        pair: True for two raters.
-        groups: group of each record, such as its question; whole groups are resampled.
+        raters: number of raters.
+        groups: group of each record, such as its question; whole groups are drawn.
         level: confidence level.
-        seed: the same seed gives the same intervals.
 
     Returns:
-        The intervals by name; see :func:`resampled` for those that are left out.
-    """
-    named = partial(coefficients, pair=pair)
-    return resampled(records, named, counted=True, groups=groups, level=level, seed=seed)
-
-
-def resampled(
-    records: Sequence[Sequence[float]],
-    statistics: Callable[[Floats], Mapping[str, Floats]],
-    *,
-    counted: bool = False,
-    groups: Sequence[Hashable] | None = None,
-    level: float = LEVEL,
-    seed: int = 0,
-) -> Mapping[str, Interval]:
-    """Return bootstrap intervals of statistics of sums over records.
-
-    The percentiles are corrected for bias and acceleration, which follows from the jackknife, and
-    expanded for few records.
-
-    Args:
-        records: sums of each record, all of one length; records of zeros are ignored.
-        statistics: returns statistics by name, one for each row of sums.
-        counted: True for yes-or-no ratings, of which fewer records suffice; see :func:`is_small`.
-        groups: group of each record; whole groups are resampled.
-        level: confidence level.
-        seed: the same seed gives the same intervals.
-
-    Returns:
-        The intervals by name; none for a statistic that is undefined in a sample in twenty, and
-        none without width, as for perfect agreement: it would claim what no sample can know.
+        The intervals by name; see :func:`drawn_intervals` for those that are left out.
     """
     sums = group_sums(np.array(records, dtype=np.float64), groups)
+    found = _remembered if len(sums) <= _FEW else _intervals_of_verdicts
+    return found(tuple(sorted(map(tuple, sums.tolist()))), raters, groups is not None, level)
+
+
+def _intervals_of_verdicts(
+    records: Sequence[Sequence[float]], raters: int, grouped: bool, level: float
+) -> Mapping[str, Interval]:
+    unseen = [record_sums([pattern]) for pattern in extreme_patterns(0, 1, raters)]
+    named = partial(coefficients, pair=raters <= PAIR)
+    return _intervals(np.array(records), named, unseen, grouped=grouped, level=level)
+
+
+_remembered = lru_cache(maxsize=1 << 12)(_intervals_of_verdicts)
+"""Small groups of records are often alike."""
+
+
+def extreme_patterns(low: float, high: float, raters: int) -> list[tuple[float, ...]]:
+    """Return the ratings of one unit by which raters agree, and differ, as far as possible."""
+    half = raters // 2
+    split = (*[low] * half, *[high] * (raters - half))
+    return [(low,) * raters, (high,) * raters, split, split[::-1]]
+
+
+def drawn_intervals(
+    records: Sequence[Sequence[float]],
+    statistics: Callable[[Floats], Mapping[str, Floats]],
+    unseen: Sequence[Sequence[float]],
+    *,
+    groups: Groups = None,
+    level: float = LEVEL,
+) -> Mapping[str, Interval]:
+    """Return intervals of statistics of sums over records.
+
+    Records get random weights, together with one that was not seen, as in
+    :mod:`labeler.calculators.statistics.bounded_mean`. Which unseen record is the worst depends on
+    the statistic: the ends are the furthest that any of them makes. A rare class of which the
+    sample holds one or two ratings, or none, leaves kappa and alpha wide open.
+
+    Args:
+        records: sums of each record, all of one length, the number of units first; records of zeros
+            are ignored. Their order does not matter.
+        statistics: returns statistics by name, one for each row of sums.
+        unseen: sums of one unit of each kind of record that may not have been seen.
+        groups: group of each record; whole groups are drawn.
+        level: confidence level.
+
+    Returns:
+        The intervals by name; none for a statistic that is undefined.
+    """
+    sums = group_sums(np.array(records, dtype=np.float64), groups)
+    return _intervals(sums, statistics, unseen, grouped=groups is not None, level=level)
+
+
+def _intervals(
+    sums: Floats,
+    statistics: Callable[[Floats], Mapping[str, Floats]],
+    unseen: Sequence[Sequence[float]],
+    *,
+    grouped: bool,
+    level: float,
+) -> Mapping[str, Interval]:
     sums = sums[sums.any(axis=1)] if len(sums) else sums
-    count = len(sums)
-    if count < 2:  # noqa: PLR2004 - one record does not vary
+    if len(sums) < 2:  # noqa: PLR2004 - one record does not vary
         return {}
-    drawn = np.concatenate(list(_drawn(sums, np.random.default_rng(seed))))
-    whole = sums.sum(axis=0)
-    observed, without = statistics(whole[np.newaxis]), statistics(whole - sums)
-    wide = quantile_of(level, count) * math.sqrt(count / (count - 1))
-    method = BCA if groups is None else f"{BCA}_groups"
+    observed = statistics(sums.sum(axis=0)[np.newaxis])
+    unit = float((sums[:, 0] ** 2).sum() / max(sums[:, 0].sum(), 1.0))
+    drawn, weights = _drawn(sums, np.random.default_rng(0))
+    worst = [statistics(drawn + weights * unit * np.array(kind)) for kind in unseen]
+    small = is_small(sums[:, 0].sum() / max(unit, 1.0), skewness=None)
+    method = f"{DIRICHLET}{GROUPED * grouped}"
     found = {}
-    for name, values in statistics(drawn).items():
-        defined = np.sort(values[np.isfinite(values)])
-        if len(defined) < 0.95 * _RESAMPLES or not np.isfinite(observed[name][0]):
+    for name, values in observed.items():
+        value = float(values[0])
+        if not math.isfinite(value):
             continue
-        bend = _acceleration(without[name])
-        low, high = corrected_percentiles(defined, float(observed[name][0]), bend, wide)
-        if low < high:
-            found[name] = Interval(low, high, level, method, is_small(count, counted=counted))
+        ends = [_quantiles(one[name], level) for one in worst]
+        low, high = (pick([end[side] for end in ends]) for side, pick in ((0, min), (1, max)))
+        found[name] = Interval(min(low, value), max(high, value), level, method, small)
     return found
+
+
+def _quantiles(values: Floats, level: float) -> tuple[float, float]:
+    """Return both quantiles of the defined values; infinite the wrong way if there are none."""
+    defined = values[np.isfinite(values)]
+    if not len(defined):
+        return math.inf, -math.inf
+    low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2]).tolist()
+    return low, high
 
 
 def score_sums(scores: Sequence[float], rounded: Sequence[int], scale: Sequence[int]) -> Sums:
@@ -157,21 +196,18 @@ def score_coefficients(sums: Floats) -> dict[str, Floats]:
         }
 
 
-def _acceleration(without: Floats) -> float:
-    """Return the acceleration from the statistics without one record each."""
-    defined = without[np.isfinite(without)]
-    influences = defined.mean() - defined if len(defined) else defined
-    squares = float((influences**2).sum())
-    return float((influences**3).sum()) / (6 * squares**1.5) if squares > 0 else 0.0
-
-
-def _drawn(sums: Floats, rng: np.random.Generator) -> Iterable[Floats]:
-    """Yield the sums over samples of records, in portions that bound memory."""
-    count = len(sums)
-    portion = max(1, _CELLS // count)
-    for start in range(0, _RESAMPLES, portion):
-        size = min(portion, _RESAMPLES - start)
-        yield rng.multinomial(count, np.full(count, 1 / count), size=size) @ sums
+def _drawn(sums: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Return the sums over randomly weighted records, and the weight of an unseen one, by draw."""
+    rows, counts = np.unique(sums, axis=0, return_counts=True)
+    portion = max(1, _CELLS // len(rows))
+    drawn = []
+    for start in range(0, _DRAWS, portion):
+        size = min(portion, _DRAWS - start)
+        weights = rng.standard_gamma(np.append(counts, 1.0), size=(size, len(rows) + 1))
+        weights *= len(sums) / weights.sum(axis=1, keepdims=True)
+        drawn.append(np.column_stack([weights[:, :-1] @ rows, weights[:, -1]]))
+    every = np.concatenate(drawn)
+    return every[:, :-1], every[:, -1:]
 
 
 def coefficients(sums: Floats, *, pair: bool = True) -> dict[str, Floats]:

@@ -46,6 +46,7 @@ NO_OTHERS = "no_unlabeled_records"
 NO_YES = "no_human_yes"
 NO_NO = "no_human_no"
 UNINFORMATIVE = "judge_no_better_than_chance"
+CONTRADICTORY = "judge_errs_otherwise_elsewhere"
 
 _PAIR = 2
 
@@ -287,7 +288,8 @@ def corrected_proportion(
     """Return the error-corrected estimate of the share of human yeses.
 
     With the judge's share of yes p, specificity q0 and sensitivity q1: (p + q0 - 1)/(q0 + q1 - 1),
-    clipped to 0 and 1.
+    clipped to 0 and 1. Undefined (``judge_errs_otherwise_elsewhere``) if the whole interval lies
+    beyond 0 or 1: no share explains the judge's yeses by its errors on the sample.
 
     Args:
         judged_yes: records without human labels that the judge calls yes.
@@ -311,11 +313,12 @@ def corrected_proportion(
     sensitivity = errors.both_yes / errors.human_yes
     specificity = errors.both_no / errors.human_no
     raw = (judged_yes / judged + specificity - 1) / (sensitivity + specificity - 1)
+    interval = _interval_of_proportion(judged_yes, judged, errors, effect, level)
     return Corrected(
         method="error-corrected",
-        value=_cut(raw, (0, 1)),
-        interval=_interval_of_proportion(judged_yes, judged, errors, effect, level),
-        undefined=None,
+        value=_cut(raw, (0, 1)) if interval else None,
+        interval=interval,
+        undefined=None if interval else CONTRADICTORY,
         labeled=labeled,
         unlabeled=judged,
         warnings=(*_proportion_warnings(errors, raw, random_sample=random_sample),),
@@ -341,8 +344,8 @@ def _undefined_reason(judged: int, errors: JudgeErrors) -> str | None:
 
 def _interval_of_proportion(
     judged_yes: int, judged: int, errors: JudgeErrors, effect: GroupEffect | None, level: float
-) -> Interval:
-    """Return the interval of Lang and Reiczigel, from adjusted counts.
+) -> Interval | None:
+    """Return the interval of Lang and Reiczigel, from adjusted counts; ``None`` beyond 0 to 1.
 
     The judge's share gets z²/2 yeses in z² additional records, sensitivity and specificity one in
     two; the midpoint is shifted by the second-order bias of the quotient. Groups widen it by the
@@ -357,8 +360,10 @@ def _interval_of_proportion(
     share = (judged_yes + z**2 / 2) / n
     q1, q0 = (errors.both_yes + 1) / yes, (errors.both_no + 1) / no
     gain = q0 + q1 - 1
-    if gain <= 0 or math.isinf(wide):  # the adjusted counts leave no information
-        return Interval(0.0, 1.0, level, method, small)
+    noise = wide * z * math.sqrt(q0 * (1 - q0) / no + q1 * (1 - q1) / yes)
+    if gain <= noise:  # it may be 0, so that the quotient may be anything (Fieller 1954)
+        return Interval(0.0, 1.0, level, method, small_sample=True)
+    small = small or gain <= _UNSURE * noise
     middle = (share + q0 - 1) / gain
     on_no = (1 - middle) * q0 * (1 - q0) / no
     on_yes = middle * q1 * (1 - q1) / yes
@@ -366,9 +371,13 @@ def _interval_of_proportion(
     spread = share * (1 - share) / n + (1 - middle) * on_no + middle * on_yes
     half = wide * z * math.sqrt(spread) / gain
     low, high = middle + shift - half, middle + shift + half
+    if low >= 1 or high <= 0:
+        return None
     return Interval(_cut(low, (0, 1)), _cut(high, (0, 1)), level, method, small)
 
 
+_UNSURE = 2
+"""Half-widths of sensitivity + specificity - 1 from 0 below which the interval is marked."""
 _ONE_GROUP = "all human-judged records ask one question: there is no interval"
 
 
@@ -421,7 +430,10 @@ def _proportion_warnings(errors: JudgeErrors, raw: float, *, random_sample: bool
                 "such records is hardly known"
             )
     if not 0 <= raw <= 1:
-        yield f"the formula gave {raw:.3f}, which is no proportion; it was cut to 0 or 1"
+        yield (
+            f"the formula gave {raw:.3f}, beyond 0 to 1: the judge errs otherwise on the records "
+            "without human labels, or the human-judged records are hardly a random sample"
+        )
 
 
 def _cut(value: float, bounds: tuple[float, float] | None) -> float:

@@ -17,11 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labeler.calculators.statistics.bootstrap import Floats, group_sums
+from labeler.calculators.statistics.grouping import Floats, Groups, group_sums
 from labeler.calculators.statistics.small_samples import SAME, effective_count
-
-Groups = Sequence[Hashable] | None
-"""Group of each record, the sample first; ``None`` makes each record a group of its own."""
 
 
 def ppi_variance(
@@ -39,7 +36,7 @@ def ppi_variance(
         judge: the judge's values of the same records.
         judge_alone: the judge's values of all other records.
         weight: a fixed weight of the judge; by default it is estimated each time.
-        groups: of the records.
+        groups: of the records, the sample first.
 
     Returns:
         ``None`` if all human labels are of one group.

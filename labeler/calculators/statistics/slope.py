@@ -1,8 +1,10 @@
 """Least-squares slopes with robust confidence intervals.
 
 They show whether scores depend on the length of the response. The spread of scores varies with
-length, so the usual interval, which assumes equal spread, would be wrong. This interval is robust
-against unequal spread (HC3: MacKinnon and White 1985) and has a closed form, without resampling.
+length, and records of one question are alike, so the usual interval would be wrong. This one leaves
+out a record, or all records of a question, at a time; for single records that is the estimate HC3
+(MacKinnon and White 1985), for groups CV3 (MacKinnon, Nielsen and Webb 2023). Student's degrees of
+freedom follow from the effective number of records or groups: a few long responses decide a slope.
 """
 
 from __future__ import annotations
@@ -12,19 +14,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from labeler.calculators.statistics.intervals import LEVEL, Interval, Undefined, check_options
-from labeler.calculators.statistics.small_samples import is_small, student_quantile
+from labeler.calculators.statistics.grouping import Floats, Groups, group_sums
+from labeler.calculators.statistics.intervals import (
+    GROUPED,
+    LEVEL,
+    Interval,
+    Undefined,
+    check_level,
+)
+from labeler.calculators.statistics.small_samples import effective_count, is_small, student_quantile
 from labeler.errors import UsageError
 
-Floats = NDArray[np.float64]
-
-METHOD = "hc3"
+METHOD = "leave_one_out"
 _LEAST = 3
-"""Minimum number of points with a residual."""
+"""Minimum number of points, or groups of them, with a residual."""
 _ROUNDING = 1e-12
-"""Residuals, and complements of leverages, below this are rounding errors."""
+"""Residuals, and remaining sums of squares, below this are rounding errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +42,9 @@ class Slope:
         intercept: y at x = 0.
         n: number of points.
         interval: of the slope, robust against a spread that depends on x. Undefined for fewer than
-            three points (``too_few_points``), if the line passes through every point
-            (``exact_fit``), and if one point determines it (``one_point_decides``).
+            three points (``too_few_points``) or groups (``too_few_groups``), if the line passes
+            through every point (``exact_fit``), and if one point or group determines it
+            (``one_point_decides``).
     """
 
     slope: float
@@ -46,12 +53,15 @@ class Slope:
     interval: Interval | Undefined
 
 
-def fit_slope(x: Sequence[float], y: Sequence[float], *, level: float = LEVEL) -> Slope | Undefined:
-    """Fit y = intercept + slope · x by least squares.
+def fit_slope(
+    x: Sequence[float], y: Sequence[float], *, groups: Groups = None, level: float = LEVEL
+) -> Slope | Undefined:
+    """Fit y = intercept + slope · x by least squares; the order of points does not matter.
 
     Args:
         x: the independent variable, such as the characters of a response.
         y: one value for each x, such as a score.
+        groups: group of each point, such as its question; groups are left out as a whole.
         level: confidence level.
 
     Returns:
@@ -59,53 +69,67 @@ def fit_slope(x: Sequence[float], y: Sequence[float], *, level: float = LEVEL) -
         (``too_few_points``), and if numbers exceed the range of floats (``out_of_range``).
 
     Raises:
-        UsageError: a value is not finite, x and y differ in length, or the level is out of range.
+        UsageError: a value is not finite, x, y and groups differ in length, or the level is out of
+            range.
     """
-    check_options(level=level)
+    check_level(level)
     across, up = _checked(x, "x"), _checked(y, "y")
     if len(across) != len(up):
         raise UsageError(f"{len(across)} x with {len(up)} y; give one y for each x")
+    if groups is not None and len(groups) != len(across):
+        raise UsageError(f"{len(across)} points with {len(groups)} groups; give one for each")
     if len(across) < 2:  # noqa: PLR2004 - two points make a line
         return Undefined("too_few_points")
+    order = np.lexsort((up, across))
+    members = None if groups is None else [groups[place] for place in order]
     with np.errstate(all="ignore"):
-        return _fit(across, up, level)
+        return _fit(across[order], up[order], members, level)
 
 
-def _fit(x: Floats, y: Floats, level: float) -> Slope | Undefined:
+def _fit(x: Floats, y: Floats, groups: Groups, level: float) -> Slope | Undefined:
     centered = x - x.mean()
     scale = float(np.abs(centered).max())
     if not np.ptp(x) or not scale:
         return Undefined("constant_x")
     unit = centered / scale  # squares of extreme numbers would exceed the range of floats
-    square = float(unit @ unit)
-    rise = float(unit @ (y - y.mean())) / square
+    rise = float(unit @ (y - y.mean())) / float(unit @ unit)
     slope = rise / scale
     intercept = float(y.mean() - slope * x.mean())
     if not (math.isfinite(slope) and math.isfinite(intercept)):
         return Undefined("out_of_range")
     residuals = y - y.mean() - rise * unit
-    spread = _spread(unit, residuals, y, square)
-    if isinstance(spread, Undefined):
-        return Slope(slope, intercept, len(x), spread)
-    reach = student_quantile((1 + level) / 2, len(x) - 2) * spread / scale
+    if np.abs(residuals).max() <= _ROUNDING * np.abs(y).max():
+        few = len(x) < _LEAST
+        return Slope(slope, intercept, len(x), Undefined("too_few_points" if few else "exact_fit"))
+    found = _spread(unit, residuals, groups)
+    if isinstance(found, Undefined):
+        return Slope(slope, intercept, len(x), found)
+    error, effective, count = found
+    freedom = min(effective, count - 2)
+    reach = student_quantile((1 + level) / 2, freedom) * error / scale
     if not math.isfinite(reach):
         return Slope(slope, intercept, len(x), Undefined("out_of_range"))
-    small = is_small(len(x))
-    interval = Interval(slope - reach, slope + reach, level, METHOD, small)
+    method = METHOD if groups is None else f"{METHOD}{GROUPED}"
+    interval = Interval(slope - reach, slope + reach, level, method, is_small(count))
     return Slope(slope, intercept, len(x), interval)
 
 
-def _spread(unit: Floats, residuals: Floats, y: Floats, square: float) -> float | Undefined:
-    """Return the standard error of the rise per unit, from leave-one-out residuals (HC3)."""
-    if len(unit) < _LEAST:
-        return Undefined("too_few_points")
-    own = 1 - 1 / len(unit) - unit**2 / square
-    if own.min() < _ROUNDING:
+def _spread(unit: Floats, residuals: Floats, groups: Groups) -> tuple[float, int, int] | Undefined:
+    """Return the standard error of the rise per unit, and effective and real number of groups."""
+    parts = (np.ones_like(unit), unit, unit**2, residuals, unit * residuals)
+    sums = group_sums(np.stack(parts, axis=1), groups)
+    if len(sums) < _LEAST:
+        return Undefined("too_few_points" if groups is None else "too_few_groups")
+    count, first, square, off, product = (sums.sum(axis=0) - sums).T
+    # The slope of the residuals without each group: what the group adds to the slope of all.
+    remaining = square - first**2 / count
+    if count.min() < 1 or remaining.min() < _ROUNDING:
         return Undefined("one_point_decides")
-    if np.abs(residuals).max() <= _ROUNDING * np.abs(y).max():
-        return Undefined("exact_fit")
-    error = float(np.sqrt(((unit * residuals / own) ** 2).sum())) / square
-    return error if math.isfinite(error) else Undefined("out_of_range")
+    changes = (product - first * off / count) / remaining
+    weights = sums[:, 2]
+    effective = effective_count(float(weights.sum()), float(weights @ weights))
+    error = float(np.sqrt(changes @ changes))
+    return (error, effective, len(sums)) if math.isfinite(error) else Undefined("out_of_range")
 
 
 def _checked(values: Sequence[float], name: str) -> Floats:

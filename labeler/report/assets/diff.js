@@ -1,8 +1,6 @@
 /* The diff: a list of the records that changed, and one of them opened, with both labels. */
 
 const DIFF_PAGE = 50;
-/** Parts of a metric's change that are named of a record. */
-const DIFF_PARTS = 24;
 const DIFF_SIGNS = { gained: "+", lost: "\u2212", changed: "~" };
 const DIFF_ORDERS = [
   ["change", "size of change"],
@@ -15,11 +13,6 @@ function signedText(value) {
   if (value === null) return "\u2013";
   if (value === 0) return "0";
   return `${value > 0 ? "+" : "\u2212"}${Math.abs(value).toFixed(4)}`;
-}
-
-/** Which decision a flip is of: `relevant +0b`. */
-function flipText(flip) {
-  return `${flip.field.replaceAll("_", " ")} ${DIFF_SIGNS[flip.direction]}${flip.key ?? ""}`;
 }
 
 /** Records that changed: which are shown, in what order, and which one is open. */
@@ -252,25 +245,26 @@ class DiffBrowser {
     this.showList();
   }
 
-  /** What each metric changed by, which flips that is put down to, and why B decides otherwise. */
+  /** Show the flips, what each metric changed by, and why B decides differently. */
   drawMoved(record, place, drawn) {
     return el(
       "details",
       { class: "diff-moved card" },
       el("summary", {}, `${counted(record.flips.length, "flip")}: ${this.flipWords(place)}`),
+      el("ul", { class: "diff-parts", role: "list" }, record.flips.map((flip) => el("li", {}, this.drawFlip(flip, drawn)))),
       el(
         "div",
-        { class: "scroll", tabindex: "0", role: "region", "aria-label": "What the flips did" },
+        { class: "scroll", tabindex: "0", role: "region", "aria-label": "Metrics of the record" },
         el(
           "table",
           {},
-          el("caption", {}, "What the flips did to each metric"),
+          el("caption", {}, "Metrics of the record"),
           el(
             "thead",
             {},
-            el("tr", {}, ["Metric", "A", "B", "Change", "Made up of"].map((head, at) => el("th", { scope: "col", class: at % 4 ? "number" : null }, head))),
+            el("tr", {}, ["Metric", "A", "B", "Change"].map((head, at) => el("th", { scope: "col", class: at ? "number" : null }, head))),
           ),
-          el("tbody", {}, record.metrics.map((metric) => this.drawMetric(metric, record.flips, drawn))),
+          el("tbody", {}, record.metrics.map((metric) => this.drawMetric(metric))),
         ),
       ),
       this.drawReasons(record, drawn),
@@ -297,33 +291,19 @@ class DiffBrowser {
     return el("button", { type: "button", class: "key", title: `Go to sentence ${key}`, onclick: () => drawn.focus(key) }, key);
   }
 
-  drawMetric(metric, flips, drawn) {
-    const parts = [...metric.parts].sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
-    const rest = parts.slice(DIFF_PARTS).reduce((sum, [, part]) => sum + part, 0);
+  drawMetric(metric) {
     return el(
       "tr",
       {},
       el("th", { scope: "row" }, metric.metric),
       [["A", metric.a], ["B", metric.b]].map(([name, text]) => el("td", { class: "number", "data-name": name }, shownText(text))),
       el("td", { class: "number", "data-name": "change" }, signedText(metric.change)),
-      el(
-        "td",
-        {},
-        el(
-          "ul",
-          { class: "diff-parts", role: "list" },
-          parts.slice(0, DIFF_PARTS).map(([place, part]) => el("li", {}, this.drawPart(flips[place], part, drawn))),
-          parts.length > DIFF_PARTS && el("li", { class: "chip" }, `${parts.length - DIFF_PARTS} more ${signedText(rest)}`),
-          metric.other !== 0 && el("li", { class: "chip" }, `other ${signedText(metric.other)}`),
-        ),
-        metric.halfway && el("p", { class: "small muted" }, "by way of a label without a value"),
-      ),
     );
   }
 
-  /** A flip and its part; it leads to its sentence, where it has one. */
-  drawPart(flip, part, drawn) {
-    const text = [flipText(flip), " ", el("strong", {}, signedText(part))];
+  /** A flip, such as `relevant +0b`; it leads to its sentence, where it has one. */
+  drawFlip(flip, drawn) {
+    const text = `${flip.field.replaceAll("_", " ")} ${DIFF_SIGNS[flip.direction]}${flip.key ?? ""}`;
     if (flip.key === null) return el("span", { class: "chip" }, text);
     return el("button", { type: "button", title: `Go to sentence ${flip.key}`, onclick: () => drawn.focus(flip.key) }, text);
   }

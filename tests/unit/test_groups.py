@@ -1,0 +1,86 @@
+"""Groups of a metadata column: what is one group, what its name is, and what many of them cost."""
+
+from __future__ import annotations
+
+import io
+import time
+from contextlib import redirect_stdout
+
+import labeler
+from labeled import record
+from labeler.audit.auditing import audit_labels
+from labeler.calculators import Intervals
+from labeler.calculators.statistics.intervals import mean_interval
+from labeler.cli import agreement_view
+from labeler.cli.terminal import print_summary
+from labeler.comparing.agreement import compare_labels
+from labeler.comparing.compare import compare
+from labeler.comparing.gates import Gate, check_rows, rows_by_group
+from labeler.labels.record import LabelRecord
+
+VALUES = (1, "1", None, "(none)", True, "true", "", "law")
+NAMES = {"1", '"1"', "(none)", '"(none)"', "true", '"true"', '""', "law"}
+
+
+def labels() -> list[LabelRecord]:
+    """Two records of each value, one of them supported; one record without the column."""
+    made = [
+        record(id=f"{n}-{good}", support={"a": ["0a"] * good}, metadata={"g": value})
+        for n, value in enumerate(VALUES)
+        for good in (0, 1)
+    ]
+    return [*made, record(id="without", metadata={"other": 1})]
+
+
+def test_numbers_texts_and_missing_values_are_groups_of_their_own() -> None:
+    """In summaries, gates, comparisons and audits, each with a name of its own."""
+    found = labeler.summary(labels(), "adherence", by="g")
+    counts = {row.group: row.defined for row in found}
+    assert counts == {**dict.fromkeys(NAMES, 2), "(none)": 3}
+    compared = compare(labels(), labels(), "adherence", by="g").rows
+    assert {row.group: row.pairs for row in compared} == counts
+    agreed = compare_labels(labels(), labels(), by="g").fields
+    assert {one.group for one in agreed} == {None, *NAMES}
+    assert {row.group for row in audit_labels(labels(), by="g").rows} == NAMES
+    rows = labeler.metrics(labels(), "adherence")
+    gate = Gate.of("adherence", 0.9, at_least=True)
+    grouped = rows_by_group(rows, "g")
+    for verdict in check_rows(rows, [gate], by="g"):
+        named = verdict.with_records(grouped[verdict.group]).records
+        assert len(named) == counts[verdict.group]
+
+
+def test_a_text_keeps_its_name_where_nothing_else_has_it() -> None:
+    """Groups of a CSV file are texts, and look like numbers."""
+    made = [record(id=year, metadata={"year": year}) for year in ("2024", "2025")]
+    assert [row.group for row in labeler.summary(made, "adherence", by="year")] == ["2024", "2025"]
+
+
+def test_observations_of_a_column_are_told_apart_in_the_same_way() -> None:
+    """The number 1 and the text are two observations; records without a value are each alone."""
+    values = [1, "1", 1, "1", None, None]
+    made = [record(id=str(n), metadata={"g": value}) for n, value in enumerate(values)]
+    (row,) = labeler.summary(made, "adherence", intervals=Intervals(group="g"))
+    assert row.interval == mean_interval([1.0] * 6, groups=["a", "b", "a", "b", None, None])
+
+
+def seconds(groups: int) -> float:
+    """Processor time for tables of so many groups, and for agreement by group."""
+    made = [
+        record(id=f"r{n}", support={"a": ["0a"] * (n % 3 > 0)}, metadata={"g": f"g{n // 2}"})
+        for n in range(2 * groups)
+    ]
+    begin = time.process_time()
+    rows = labeler.summary(made, by="g", intervals=Intervals())
+    agreement = compare_labels(made, made, by="g")
+    with redirect_stdout(io.StringIO()):
+        print_summary(rows, "0", Intervals(), by="g")
+        agreement_view.print_labels(agreement)
+    return time.process_time() - begin
+
+
+def test_many_groups_cost_as_much_as_their_records() -> None:
+    """Four times as many groups take about four times as long, not sixteen."""
+    seconds(50)
+    few, many = seconds(150), seconds(600)
+    assert many < 9 * few
