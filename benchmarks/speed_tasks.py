@@ -61,10 +61,12 @@ def decode_msgspec(path: str) -> int:
 
 
 def decode_models(path: str) -> int:
-    """Decode every line by pydantic into a label, and check nothing but types."""
+    """Decode every line by pydantic into a label, and check types and checksum."""
+    from labeler.labels.checksum import without_checksum  # noqa: PLC0415 - as above
     from labeler.labels.record import outcome_adapter  # noqa: PLC0415 - as above
 
-    return _decoded(path, outcome_adapter("label").validate_json)
+    validate = outcome_adapter("label").validate_json
+    return _decoded(path, lambda line: validate(without_checksum(line)[0]))
 
 
 def fill_store(folder: str, path: str, count: str) -> int:

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise
 
-from labeler.audit.numerals import claimed_figures, is_known
 from labeler.audit.registry import Found, check, name_some
 from labeler.audit.subject import Subject
 from labeler.labels.answers import SentenceSupport
 from labeler.sentences.keys import position
+from labeler.sentences.negation import negations
+from labeler.sentences.numbers import claimed_figures, is_known
 from labeler.sentences.statements import Claim
-from labeler.sentences.words import SCAFFOLD, STOP_WORDS, negations
+from labeler.sentences.words import SCAFFOLD, STOP_WORDS
 
 SAME = 0.8
 """Share of common words, in both directions, from which two sentences say the same."""
@@ -86,7 +87,7 @@ def number_in_no_document(subject: Subject) -> Iterator[Found]:
     """Find numbers that neither the documents nor the question contain."""
     known = subject.figures(*subject.evidence) | subject.asked_figures
     for entry, claim in subject.checkable:
-        strange = _missing(entry, claim, known)
+        strange = _missing(subject, entry, claim, known)
         if strange:
             yield Found(f"No document has {_quoted(strange)}.", (claim.key, *subject.named(entry)))
 
@@ -107,9 +108,11 @@ def number_not_in_support(subject: Subject) -> Iterator[Found]:
     everywhere = subject.figures(*subject.evidence)
     for entry, claim in subject.checkable:
         named = subject.named(entry)
-        missing = _missing(entry, claim, subject.figures(*named) | subject.asked_figures)
+        missing = _missing(subject, entry, claim, subject.figures(*named) | subject.asked_figures)
         elsewhere = [
-            number for number in missing if number not in _missing(entry, claim, everywhere)
+            number
+            for number in missing
+            if number not in _missing(subject, entry, claim, everywhere)
         ]
         if elsewhere:
             yield Found(
@@ -119,12 +122,12 @@ def number_not_in_support(subject: Subject) -> Iterator[Found]:
             )
 
 
-def _missing(entry: SentenceSupport, claim: Claim, known: set[str]) -> list[str]:
+def _missing(subject: Subject, entry: SentenceSupport, claim: Claim, known: set[str]) -> list[str]:
     """Return the unknown numbers of a sentence, as written; none if it was calculated."""
     if "numerical_reasoning" in entry.supporting_sentence_keys:
         return []
-    figures = claimed_figures(claim.text)
-    return [written for written, value in figures.items() if not is_known(value, known)]
+    figures = claimed_figures(claim.text, subject.decimal_marks)
+    return [written for written, values in figures.items() if not is_known(values, known)]
 
 
 def _quoted(numbers: list[str]) -> str:

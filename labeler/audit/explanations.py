@@ -17,7 +17,8 @@ from labeler.audit.stances import LONGEST, affirms, calls_wrong, denies
 from labeler.audit.subject import Subject
 from labeler.labels.answers import SentenceSupport
 from labeler.sentences.characters import visible
-from labeler.sentences.words import negations, surface_words
+from labeler.sentences.negation import negations
+from labeler.sentences.words import surface_words
 
 FEWEST_COPIES = 3
 """Sentences with equal explanations from which they count as copied."""

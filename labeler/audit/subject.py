@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from sys import intern
 
-from labeler.audit.numerals import known_figures
 from labeler.labels.answers import SPECIAL_SUPPORT, GPTLabelingOutput, SentenceSupport
 from labeler.labels.opinion import SecondOpinion
 from labeler.labels.record import LabelRecord
 from labeler.labels.signature import Signature
-from labeler.sentences.citations import Cited, read_citations
+from labeler.sentences.citations import Cited, read_citations, source_sentences
+from labeler.sentences.numbers import decimal_marks, known_figures
 from labeler.sentences.statements import Claim, read_claim
 from labeler.sentences.words import stems, surface_words
 
@@ -150,8 +150,10 @@ class Subject:
 
     @cached_property
     def claims(self) -> dict[str, Claim]:
-        """The analyzed response sentences, by key."""
-        return {s.key: read_claim(s) for s in self.record.example.response}
+        """The analyzed response sentences, by key, without those that only name sources."""
+        response = self.record.example.response
+        sources = source_sentences([sentence.text for sentence in response])
+        return {s.key: read_claim(s) for n, s in enumerate(response) if n not in sources}
 
     @cached_property
     def checkable(self) -> tuple[tuple[SentenceSupport, Claim], ...]:
@@ -178,15 +180,20 @@ class Subject:
         return {key: cited for key, cited in found if cited != Cited()}
 
     @cached_property
+    def decimal_marks(self) -> str:
+        """The characters that may be a decimal mark in the record's texts."""
+        return decimal_marks([self.record.example.question, *self.texts.values()])
+
+    @cached_property
     def asked_figures(self) -> set[str]:
         """Values of the numbers in the question."""
-        return known_figures(self.record.example.question)
+        return known_figures(self.record.example.question, self.decimal_marks)
 
     def figures(self, *keys: str) -> set[str]:
         """Return the values of the numbers in some sentences."""
         for key in keys:
             if key not in self._figures:
-                self._figures[key] = known_figures(self.texts.get(key, ""))
+                self._figures[key] = known_figures(self.texts.get(key, ""), self.decimal_marks)
         return set[str]().union(*(self._figures[key] for key in keys))
 
     @cached_property

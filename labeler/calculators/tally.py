@@ -21,6 +21,7 @@ from labeler.labels.non_answers import OVERRULED
 from labeler.labels.record import LabelRecord, SentenceScores
 from labeler.sentences.abstention import abstains, is_polite
 from labeler.sentences.characters import may_cite
+from labeler.sentences.citations import read_citations, source_sentences
 from labeler.sentences.example import KeyedExample
 from labeler.sentences.keys import DOCUMENT, position
 
@@ -225,7 +226,14 @@ def count(claims: Iterable[ClaimTally] | None, holds: Holds) -> int:
 def tally(record: LabelRecord) -> Tally:
     """Return the tally of a record; a pure function."""
     example, label = record.example, record.label
-    judged = label.sentence_support_information
+    response = example.response_keys()
+    sources = source_sentences([sentence.text for sentence in example.response])
+    left_out = {response[place] for place in sources}
+    judged = [
+        one
+        for one in label.sentence_support_information
+        if one.response_sentence_key not in left_out
+    ]
     unsupported = frozenset(s.response_sentence_key for s in judged if not s.fully_supported)
     supported = frozenset(s.response_sentence_key for s in judged) - unsupported
     named = [(s.response_sentence_key, frozenset(s.supporting_sentence_keys)) for s in judged]
@@ -241,7 +249,7 @@ def tally(record: LabelRecord) -> Tally:
         lengths=lengths,
         relevant=frozenset(label.all_relevant_sentence_keys),
         utilized=frozenset(label.all_utilized_sentence_keys),
-        response=tuple(example.response_keys()),
+        response=tuple(key for key in response if key not in left_out),
         supported=supported,
         unsupported=unsupported,
         general=general & supported,
@@ -256,7 +264,7 @@ def tally(record: LabelRecord) -> Tally:
         well_cited=cited.complete & supported,
         probabilities=_probabilities(record.scores, lengths),
         not_measured=record.not_measured,
-        claims=_claims(label),
+        claims=_claims(label, left_out),
         reference_claims=_reference_claims(label),
     )
 
@@ -271,8 +279,6 @@ def _citations(example: KeyedExample, named: Iterable[tuple[str, Collection[str]
     texts = [sentence.text for sentence in example.response]
     if not may_cite("\n".join(texts)):
         return _NO_CITATIONS
-    from labeler.sentences.citations import read_citations  # noqa: PLC0415 - compiles patterns
-
     supporting: dict[str, set[int]] = {}
     for key, support in named:
         supporting.setdefault(key, set()).update(_documents(support))
@@ -313,7 +319,8 @@ def _probabilities(
     )
 
 
-def _claims(label: GPTLabelingOutput) -> tuple[ClaimTally, ...] | None:
+def _claims(label: GPTLabelingOutput, left_out: Collection[str]) -> tuple[ClaimTally, ...] | None:
+    """Return the claims of the response, without those of sentences that only name sources."""
     if not isinstance(label, ClaimsLabelingOutput):
         return None
     return tuple(
@@ -334,6 +341,7 @@ def _claims(label: GPTLabelingOutput) -> tuple[ClaimTally, ...] | None:
             contradicted=claim.verdict == "contradiction",
         )
         for claim in label.response_claims
+        if claim.response_sentence_key not in left_out
     )
 
 

@@ -21,7 +21,7 @@ from labeler.labels.answers import (
 )
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.sentences.characters import visible
-from labeler.sentences.citations import Cited, Marker, find_markers, first_number, read_numbers
+from labeler.sentences.citations import Citation, locate_citations
 from labeler.sentences.example import Sentence
 
 
@@ -196,20 +196,15 @@ def _sentence_views(sentences: Sequence[Sentence]) -> list[SentenceView]:
 def _response_views(sentences: Sequence[Sentence], documents: int) -> list[SentenceView]:
     """Return response sentences with their keys and citation markers."""
     views = _sentence_views(sentences)
-    first = first_number(sentence.text for sentence in sentences)
-    for sentence, view in zip(sentences, views, strict=True):
-        markers = find_markers(sentence.text)
-        if markers:
-            view["cites"] = [
-                _citation_view(
-                    sentence.text, marker, read_numbers(marker.numbers, first, documents)
-                )
-                for marker in markers
-            ]
+    texts = [sentence.text for sentence in sentences]
+    for view, text, row in zip(views, texts, locate_citations(texts, documents), strict=True):
+        if row:
+            view["cites"] = [_citation_view(text, one) for one in row]
     return views
 
 
-def _citation_view(text: str, marker: Marker, cited: Cited) -> CitationView:
+def _citation_view(text: str, citation: Citation) -> CitationView:
+    marker, cited = citation
     return {
         "marker": visible(text[marker.start : marker.end]),
         "documents": sorted(cited.documents),

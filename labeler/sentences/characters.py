@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001  # brackets of many scripts
 """Escaping of unsafe characters, and a quick look for those of citation markers.
 
 Unsafe characters control a terminal or look like a model's control tokens.
@@ -40,9 +41,10 @@ _ESCAPED = bytes(n for n in range(128) if _UNSAFE.match(chr(n)) or _CANDIDATE.ma
 
 
 SMALL_DIGITS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
-_BRACKETS = ("[", "【", "<sup>")
+_BRACKETS = ("[", "【", "［", "〔", "<sup>")
 _NAMES = ("doc", "Doc", "assage", "ource", "ontext", "hunk", "xcerpt")
 _NUMBERED = re.compile(r"(?:ments?|[Dd]ocs?|ges?|rces?|exts?|ks?|pts?)\.?:?\s{0,2}[#^]?[0-9]")
+_IN_PARENTHESES = re.compile(r"[(（]\s?[^\W\d_][\w.्]{0,12}[:：]?\s{0,2}[#^]?\d")
 
 
 def may_cite(text: str) -> bool:
@@ -51,6 +53,7 @@ def may_cite(text: str) -> bool:
         any(sign in text for sign in _BRACKETS)
         or (not text.isascii() and not frozenset(SMALL_DIGITS).isdisjoint(text))
         or (any(name in text for name in _NAMES) and _NUMBERED.search(text) is not None)
+        or _IN_PARENTHESES.search(text) is not None
     )
 
 

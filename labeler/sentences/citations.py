@@ -1,42 +1,61 @@
+# ruff: noqa: RUF001  # brackets, names and stops of many scripts
 """Citation markers in a response: ``[1]``, ``[2, 6]``, ``[^1]``, ``¹``, ``(Document 1)``.
 
-Markers are read from the sentence text whenever they are needed; neither stored nor in the key of a
-label.
+Markers are read from the sentence texts whenever they are needed; neither stored nor in the key of
+a label. Code, intervals and lists of sources have none.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import accumulate
 from typing import NamedTuple
 
 from labeler.sentences.characters import SMALL_DIGITS, may_cite
-
-VERSION = 1
-"""Increased when other markers are found, or other documents for one, in any text."""
+from labeler.sentences.code import code_spans, is_indented_code
 
 # Numbers have at most three digits, so that [2019] is a year. Every gap is bounded: time is linear.
-_NUMBER = r"[0-9]{1,3}"
-_AND = r"\s{0,2}(?:[,;/&\u2013\u2014-]|and|,\s{0,2}and)\s{0,2}"
+_NUMBER = r"[0-9０-９]{1,3}"
+_AND = r"\s{0,2}(?:[,;/&，、；\u2013\u2014-]|and|,\s{0,2}and)\s{0,2}"
 _MORE = rf"(?:{_AND}#?{_NUMBER}){{0,20}}"
 _NAME = r"(?:[Dd]oc(?:ument)?s?\b\.?|[Pp]assages?|[Ss]ources?|[Cc]ontexts?|[Cc]hunks?|[Ee]xcerpts?)"
-_NAMED = rf"(?:{_NAME}|[Rr]ef(?:erence)?s?\b\.?|[Cc]itations?|[Aa]rticles?|[Nn]otes?):?\s{{0,2}}"
-_ITEM = rf"(?:{_NAMED})?[#^]?{_NUMBER}"
-_ITEMS = rf"{_ITEM}(?:{_AND}{_ITEM}){{0,40}}"
-_BRACKETS = (
-    rf"\^?[\[【]\s?{_ITEMS}(?:†[^\]】]{{0,80}})?\s?[\]】]"
-    rf"(?:\s?[\u2013\u2014-]\s?\[\s?{_NUMBER}\s?\]|\((?:https?://|#)[^()\s]{{0,500}}\))?"
+_OTHER_NAME = (
+    r"(?:[Dd]oc(?:ument)?s?\.?|[Dd]okumente?|[Dd]ocumentos?|[Dd]ocumenti|[Qq]uellen?|[Ff]uentes?|[Ff]ont[ei]s?"
+    r"|[Bb]ron(?:nen)?|[Źź]ródł[ao]|[ДдИи](?:окументы?|сточники?)|文[档檔件献獻書]|[来來]源|[资資]料|出[处處典]"
+    r"|参考|문서|출처|المصدر|स्रोत)"
 )
+_ONLY_IN_BRACKETS = (
+    r"(?:[Rr]ef(?:erence)?s?\b\.?|[Cc]it(?:ation)?e?s?|[Aa]rticles?|[Nn]otes?|[Ww]eb ?pages?|ID|id)"
+)
+_NAMED = rf"(?:{_NAME}|{_OTHER_NAME}|{_ONLY_IN_BRACKETS})[:：_-]?\s{{0,2}}"
+_ITEM = rf"(?:{_NAMED})?[#^]?{_NUMBER}\^?"
+_ITEMS = rf"{_ITEM}(?:{_AND}{_ITEM}){{0,40}}"
+_LINK = r"\((?:https?://|#)[^()\s]{0,500}\)"
+_SINGLE = rf"[\[【［〔]\s?{_ITEMS}(?:†[^\]】]{{0,80}})?\s?[\]】］〕]"
+# The second number counts documents from 0.
+_OF_ASSISTANTS = (
+    rf"(?:【{_NUMBER}:{_NUMBER}(?:†[^】]{{0,80}})?】|\[{_NUMBER}:{_NUMBER}†[^\]]{{0,80}}\])"
+)
+_BRACKETS = (
+    rf"(?:{_OF_ASSISTANTS}|\^?\[{_SINGLE}\](?:{_LINK})?"
+    rf"|\^?{_SINGLE}(?:\s?[\u2013\u2014-]\s?\[\s?{_NUMBER}\s?\]|{_LINK}|\^)?)"
+)
+_PARENTHESES = rf"[(（]\s?(?:{_NAME}|{_OTHER_NAME})[:：]?\s{{0,2}}{_ITEMS}\s?[)）]"
 _SMALL = SMALL_DIGITS
 # A small number is an exponent behind a digit or a symbol, and 2 and 3 also behind a unit: km².
 _BEHIND = (
-    r"(?:(?<=[^\W\d_]{4})|(?<=[.,;:!?\"'\u201d\u2019»\]])|(?:(?<=[^\W\d_]{2})|(?<=\)))"
+    r"(?:(?<=[^\W\d_]{4})|(?<=[.,;:!?\"'\u201d\u2019»\]。！？」』])"
+    r"|(?<=[\u3040-\u30ff\u3400-\u9fff])(?<![米里尺寸厘ルチ])|(?:(?<=[^\W\d_]{2})|(?<=\)))"
     rf"(?!(?:<sup>)?[²³23](?![{_SMALL}0-9])))"
 )
+_MARK = rf"<sup>\s?{_NUMBER}{_MORE}\s?</sup>"
 _SUPERSCRIPT = (
-    rf"(?=[{_SMALL}<]){_BEHIND}(?:<sup>\s?{_NUMBER}{_MORE}\s?</sup>"
-    rf"|[{_SMALL}]{{1,3}}(?:[,˒·\s][{_SMALL}]{{1,3}}){{0,20}}(?![⁺⁻{_SMALL}]|[^\W\d_]))"
+    rf"(?=[{_SMALL}<]){_BEHIND}(?:{_MARK}"
+    rf"|[{_SMALL}]{{1,3}}(?:[,˒·\s][{_SMALL}]{{1,3}}){{0,20}}(?![⁺⁻{_SMALL}]|[A-Za-zͰ-ӿ]))"
 )
 _NO_ARTICLE = "".join(rf"(?<!\b{word}\s)" for word in ("[Tt]he", "[Aa]", "[Tt]his", "[Ee]ach"))
 _IN_TEXT = (
@@ -44,17 +63,57 @@ _IN_TEXT = (
     rf"(?:{_NAME.replace('s?', 's')}\s{{0,2}}#?{_NUMBER}{_MORE}|{_NAME}\s{{0,2}}#?{_NUMBER})"
     r"(?!\w|%|[.,:]\d)"
 )
-_MARKER = re.compile(
-    rf"(?=[\[【<^`({_SMALL}DdPpSsCcE])(?:(?P<code>`[^`\n]{{1,300}}`)"
-    rf"|(?:<sup>\s?)?{_BRACKETS}(?:\s?</sup>)?|\(\s?{_NAME}:?\s{{0,2}}{_ITEMS}\s?\)|{_SUPERSCRIPT}|{_IN_TEXT})"
-)
+MARKED = rf"(?:(?:<sup>\s?)?{_BRACKETS}(?:\s?</sup>)?|{_PARENTHESES})"
+"""Pattern of a marker in brackets or parentheses."""
 _READ = re.compile(
     rf"(?P<first>{_NUMBER})\]?\s{{0,2}}[\u2013\u2014-]\s{{0,2}}\[?(?P<last>{_NUMBER})|{_NUMBER}"
 )
 _NOT_NUMBERS = re.compile(r"†.*|(?<=\])\(.*", re.DOTALL)
+_BEFORE_DOCUMENT = re.compile(rf".{_NUMBER}:(?={_NUMBER}[†】])")
+_INTERVAL = re.compile(r"\[\s?(?:0\s?[,;–-]\s?\d{1,3}|\d{1,3}\s?[,;–-]\s?0)\s?\]")
 _TO_DIGITS = str.maketrans(_SMALL, "0123456789")
 _WIDEST = 50
 """Numbers in a range; a wider one names its ends only."""
+
+_TITLES = "|".join(
+    """
+    further reading|read more|see also
+    sources?|references?|citations?|bibliography|works cited|footnotes?|source documents?
+    documents? (?:used|cited)|quellen?(?:verzeichnis|angaben?)?|literatur(?:verzeichnis)?|referenzen
+    belege|r[ée]f[ée]rences|bibliographie|fuentes?|referencias?|bibliograf[íi]a|font[ei]s?
+    riferimenti|refer[êe]ncias|bron(?:nen|vermelding)?|referenties|źródł[ao]|bibliografia|käll(?:or|a)
+    kilder?|lähteet|zdroje|kaynak(?:lar|ça)?|nguồn|sumber|источники?|ссылки|примечания
+    (?:список )?литератур[аы]|джерела|πηγές|βιβλιογραφία|מקורות|المصادر|المصدر|المراجع|स्रोत|संदर्भ
+    引用元?|出典|情報源
+    (?:参考|參考|引用)?(?:资料|資料|文献|文獻|来源|來源|出处|出處)|(?:资料|資料)[来來]源|출처
+    참고 ?(?:문헌|자료)|แหล่งที่มา|อ้างอิง
+    """.strip().split("\n    ")
+)
+HEADING = re.compile(
+    rf"\W{{0,8}}(?:list of )?(?:{_TITLES})(?: (?:used|cited|consulted))?[*_】\])]{{0,4}}\s{{0,4}}"
+    r"(?:(?P<end>[:：\n]|[–—-]\s)[*_\s]{0,8}(?P<rest>.*)|\Z)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""The title of a list of sources at the start of a text, and what stands behind it."""
+FOOTNOTE = re.compile(r"\s{0,8}(?:[-*] )?\[\^[^\]\n]{1,30}\]:")
+"""The start of a footnote's text."""
+_MARK_FIRST = (
+    rf"[\[【［〔]\^?[\w†:#. ]{{1,30}}[\]】］〕]|<sup>\s?{_NUMBER}\s?</sup>"
+    rf"|[{_SMALL}]{{1,3}}(?=\W|[^\W\d_]{{3}})"
+)
+_BY_MARK = re.compile(rf"[\s>*_-]{{0,8}}(?P<mark>{_MARK_FIRST})[\s:.*_]{{0,8}}(?P<next>.)")
+ENTRY = re.compile(
+    rf"[\s>]{{0,8}}(?:(?:[-+*•·–‣]|\(?\d{{1,3}}[.)])\s"
+    rf"|[*_]{{0,3}}(?:{_MARK_FIRST}|https?:|www\.|<a |[\"“„«「『《_]"
+    rf"|(?:{_NAME}|{_OTHER_NAME})\s?#?\d))"
+)
+"""The start of a source in a list."""
+_SHORT_TITLE = re.compile(r"[^\d\[]{1,30}[:：]\W{0,3}")
+_STOPS = (".", "!", "?", "。")
+_LONGEST_GAP = 3
+"""Sentences of one source without the start of another."""
+_MOST_LINES = 30
+"""Lines of a list without signs of entries."""
 
 
 class Marker(NamedTuple):
@@ -64,16 +123,18 @@ class Marker(NamedTuple):
         start: offset of its first character.
         end: offset behind its last character.
         numbers: distinct numbers as written, in order; ``[2-4]`` has 2, 3 and 4.
+        counts_from_0: True if its form counts documents from 0, as ``【4:0†source】`` does.
     """
 
     start: int
     end: int
     numbers: tuple[int, ...]
+    counts_from_0: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """The documents that one response sentence cites.
+    """The documents that a marker or a response sentence cites.
 
     Attributes:
         documents: their indices, in retrieval order from 0.
@@ -83,55 +144,200 @@ class Cited:
     documents: frozenset[int] = frozenset()
     missing: frozenset[int] = frozenset()
 
+    def __or__(self, other: Cited) -> Cited:
+        return Cited(self.documents | other.documents, self.missing | other.missing)
+
+
+class Citation(NamedTuple):
+    """A citation marker with its documents."""
+
+    marker: Marker
+    cited: Cited
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    """Compile the pattern of all markers, which takes long."""
+    return re.compile(
+        rf"(?=[\[【［〔<^(（{_SMALL}DdPpSsCcE])(?:{MARKED}|{_SUPERSCRIPT}|{_IN_TEXT})"
+    )
+
 
 def find_markers(text: str) -> list[Marker]:
     """Return the citation markers of a text, in order.
 
-    Code between backticks has none. Exponents (``km²``, ``10⁶``) and years (``[2019]``) are none.
+    Code has none. Exponents (``km²``, ``10⁶``), years (``[2019]``), and intervals (``[0, 1]`` next
+    to markers that count from 1) are none.
     """
-    if not may_cite(text):
-        return []
-    found = (match for match in _MARKER.finditer(text) if match["code"] is None)
-    return [Marker(match.start(), match.end(), _numbers(match[0])) for match in found]
+    return _read([text])[0]
+
+
+def _read(texts: Sequence[str]) -> list[list[Marker]]:
+    """Return the markers of each sentence of a text."""
+    whole = "\n".join(texts)
+    if not may_cite(whole):
+        return [[] for _ in texts]
+    hidden = list(code_spans(whole))
+    starts = accumulate((len(text) + 1 for text in texts), initial=0)
+    found: list[list[Marker]] = []
+    for text, offset in zip(texts, starts, strict=False):
+        is_code = is_indented_code([line for line in text.splitlines() if line.strip()])
+        matches = () if is_code else _pattern().finditer(text)
+        found.append([_marker(m) for m in matches if not _is_inside(offset + m.start(), hidden)])
+    pairs = {
+        (place, marker)
+        for place, text in enumerate(texts)
+        for marker in found[place]
+        if 0 in marker.numbers and _INTERVAL.fullmatch(text, marker.start, marker.end)
+    }
+    others = [m for place, row in enumerate(found) for m in row if (place, m) not in pairs]
+    if not pairs or not others or _has_0(others):
+        return found
+    return [[m for m in row if (place, m) not in pairs] for place, row in enumerate(found)]
+
+
+def _is_inside(at: int, spans: Sequence[tuple[int, int]]) -> bool:
+    place = bisect_right(spans, at, key=lambda span: span[0]) - 1
+    return place >= 0 and at < spans[place][1]
+
+
+def _has_0(markers: Iterable[Marker]) -> bool:
+    return any(0 in marker.numbers for marker in markers if not marker.counts_from_0)
+
+
+def _marker(match: re.Match[str]) -> Marker:
+    text = _BEFORE_DOCUMENT.sub("", match[0])
+    return Marker(match.start(), match.end(), _numbers(text), text != match[0])
 
 
 def without_markers(text: str) -> str:
     """Return a text without its citation markers and the space before each."""
     parts, end = [], 0
     for marker in find_markers(text):
-        parts.append(text[end : marker.start].rstrip(" "))
+        parts.append(text[end : marker.start].rstrip())
         end = marker.end
-    return "".join([*parts, text[end:]]) if parts else text
+    return "".join([*parts, text[end:]])
 
 
-def first_number(texts: Iterable[str]) -> int:
-    """Return the number of a record's first document: 0 if a marker has 0, else 1."""
-    numbers = (
-        number for text in texts for marker in find_markers(text) for number in marker.numbers
-    )
-    return int(0 not in numbers)
-
-
-def read_citations(texts: Sequence[str], documents: int) -> list[Cited]:
-    """Return the cited documents of each response sentence.
+def locate_citations(texts: Sequence[str], documents: int) -> list[list[Citation]]:
+    """Return the citations of each response sentence, in order; a list of sources has none.
 
     Args:
         texts: the stored sentences of a whole response.
         documents: number of the record's documents.
     """
-    marked = [{n for marker in find_markers(text) for n in marker.numbers} for text in texts]
-    first = int(not any(0 in numbers for numbers in marked))
-    return [read_numbers(numbers, first, documents) for numbers in marked]
+    sources = _source_list(texts)
+    markers = [[] if n in sources else row for n, row in enumerate(_read(texts))]
+    first = int(not _has_0(marker for row in markers for marker in row))
+    return [
+        [
+            Citation(one, _cited(one.numbers, 0 if one.counts_from_0 else first, documents))
+            for one in row
+        ]
+        for row in markers
+    ]
 
 
-def read_numbers(numbers: Iterable[int], first: int, documents: int) -> Cited:
-    """Return the documents of cited numbers.
+def read_citations(texts: Sequence[str], documents: int) -> list[Cited]:
+    """Return the cited documents of each response sentence.
+
+    A sentence of markers alone, such as ``Source: [1]``, cites for the one before it.
 
     Args:
-        numbers: the numbers as written.
-        first: the number of the first document, 0 or 1; see :func:`first_number`.
+        texts: the stored sentences of a whole response.
         documents: number of the record's documents.
     """
+    cited = [Cited()] * len(texts)
+    owner = 0
+    for place, row in enumerate(locate_citations(texts, documents)):
+        if not row or not _is_attribution(texts[place]):
+            owner = place
+        for citation in row:
+            cited[owner] |= citation.cited
+    return cited
+
+
+def source_sentences(texts: Sequence[str]) -> frozenset[int]:
+    """Return the positions of response sentences that only name sources and claim nothing.
+
+    These are a list of sources (``Sources: [1], [2]``), footnotes (``[^1]: …``), and sentences of
+    markers alone.
+    """
+    alone = {n for n, text in enumerate(texts) if n and _is_attribution(text)}
+    return _source_list(texts) | alone
+
+
+def _is_attribution(text: str) -> bool:
+    """Return True if a sentence is nothing but markers, with or without a title."""
+    if not may_cite(text):
+        return False
+    heading = HEADING.match(text)
+    return _alone().fullmatch(heading["rest"] or "" if heading else text) is not None
+
+
+def is_marker(text: str) -> bool:
+    """Return True if a text is nothing but markers."""
+    return may_cite(text) and _alone().fullmatch(text) is not None
+
+
+@cache
+def _alone() -> re.Pattern[str]:
+    return re.compile(
+        rf"[\s,;.。(*_]*(?:(?:{MARKED}|{_MARK}|[{_SMALL}]+|{_IN_TEXT})[\s,;.。)*_]*)+"
+    )
+
+
+def _source_list(texts: Sequence[str]) -> frozenset[int]:
+    """Return the positions of lists of sources and of footnotes."""
+    found = {n for n, text in enumerate(texts) if FOOTNOTE.match(text)}
+    titled = {n: match for n, text in enumerate(texts) if n and (match := HEADING.match(text))}
+    attributions = {n for n, match in titled.items() if match["rest"] and _is_attribution(texts[n])}
+    for place, title in titled.items():
+        # "Source: [1]" behind more than one sentence cites for each.
+        if place not in found and not (len(attributions) > 1 and place in attributions):
+            found.update(range(place, _list_end(texts, place, title)))
+    return frozenset(found | _untitled_list(texts))
+
+
+def _list_end(texts: Sequence[str], start: int, title: re.Match[str]) -> int:
+    """Return where the list of sources ends that begins with a title; its start if it is none."""
+    rest, end = (title["rest"] or "").strip(), len(texts)
+    is_alone = not rest or title["end"] == "\n"
+    following = texts[start + 1 : start + 1 + _MOST_LINES]
+    lines = [*filter(None, [rest]), *following]
+    if lines and not ENTRY.match(lines[0]):
+        is_last = start + 1 + len(following) == end
+        are_titles = not (any(map(find_markers, lines)) or all(t.endswith(_STOPS) for t in lines))
+        is_list = are_titles and is_last if is_alone else not following
+        return end if is_list else start
+    entry, last = ENTRY if is_alone else _BY_MARK, start
+    for place in range(start + 1, end):
+        if entry.match(texts[place]):
+            last = place
+        elif place - last > _LONGEST_GAP:
+            break
+    return last + 1
+
+
+def _untitled_list(texts: Sequence[str]) -> set[int]:
+    """Return the last sentences if each begins with a marker, and these are all that are cited."""
+    place, listed = len(texts), set[int]()
+    while place > 1 and (match := _BY_MARK.match(texts[place - 1])):
+        numbers = _numbers(match["mark"])
+        if not numbers or not listed.isdisjoint(numbers) or match["next"].islower():
+            break
+        listed.update(numbers)
+        place -= 1
+    if not listed:
+        return set()
+    if place > 1 and _SHORT_TITLE.fullmatch(texts[place - 1]):
+        place -= 1
+    cited = {n for row in _read(texts[:place]) for marker in row for n in marker.numbers}
+    return set(range(place, len(texts))) if cited and cited <= listed else set()
+
+
+def _cited(numbers: Iterable[int], first: int, documents: int) -> Cited:
+    """Return the documents of cited numbers, counted from the first."""
     cited = frozenset(numbers)
     known = {number for number in cited if first <= number < first + documents}
     return Cited(frozenset(number - first for number in known), cited - known)

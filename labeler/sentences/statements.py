@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from labeler.sentences.example import Sentence
+from labeler.sentences.numbers import claimed_numbers
 from labeler.sentences.words import SCAFFOLD, STOP_WORDS, names, stems, surface_words, written
 
 # The number of a list item, which splitters leave at either end of a sentence or inside it. After
@@ -14,8 +15,6 @@ from labeler.sentences.words import SCAFFOLD, STOP_WORDS, names, stems, surface_
 _BEFORE_A_NUMBER = "is are was were of to in by at than and or about only"
 _COUNTING = "".join(rf"(?<!\b{word})" for word in _BEFORE_A_NUMBER.split())
 _ENUMERATOR = re.compile(rf"^\s*\d{{1,2}}[.)](?=\s|$)|{_COUNTING}(?<!\s)\s+\d{{1,2}}[.)](?=\s|$)")
-# A separate number: not the 19 of COVID-19, not the 2 of CO2.
-_FREE_NUMBER = re.compile(r"(?<![\w.,])(?<![^\W\d_]-)\d+(?:[.,]\d+)*")
 _SOURCE = r"(?:context|documents?|passages?|texts?|sources?|articles?|manual|excerpts?|information)"
 _SAYS = (
     r"(?:mention|state|say|specif|provid|contain|includ|cover|address|giv|indicat|describ|discuss"
@@ -63,8 +62,9 @@ class Claim:
 
     @property
     def numbers(self) -> set[str]:
-        """The separate numbers."""
-        return self.words.intersection(_FREE_NUMBER.findall(self.text))
+        """The separate numbers, but for the count of what an introduction introduces."""
+        found = self.words.intersection(claimed_numbers(self.text))
+        return {number for number in found if len(number) > 1} if self.introduces else found
 
     @property
     def names(self) -> frozenset[str]:

@@ -20,9 +20,14 @@ _UNICODE_WORD = re.compile(rf"\d+(?:[.,]\d+)*|{_LETTER}+(?:'[^\W\d_]+)?|%")
 
 # Thai, Lao, Myanmar, Khmer; kana; Han, and its extensions. Hangul has spaces.
 _UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
-    "\uf900-\ufaff\U00020000-\U0003ffff]+"
+    r"(?:(?!\d)[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    r"\uf900-\ufaff\U00020000-\U0003ffff])+"
 )
+
+
+NAME_LETTERS = "A-Za-z\u00c0-\u024f\u0370-\u052f"
+"""Letters of scripts in which a number may be part of a name, such as CO2."""
+_GLUED = re.compile(rf"(?<=[{_MARKS}]|[^\W\d_{NAME_LETTERS}])(?=\d)")
 
 
 def _vocabulary(text: str) -> frozenset[str]:
@@ -72,10 +77,11 @@ _SAYING_WORDS = _vocabulary(
     """
 )
 
-_NEGATORS = _vocabulary(
+NEGATORS = _vocabulary(
     "no not never none nothing neither nor without cannot lack avoid unable fail refrain"
 )
-_UNTOUCHED = STOP_WORDS | _NEGATORS
+"""Words that negate, besides those that end in "n't"."""
+_UNTOUCHED = STOP_WORDS | NEGATORS
 
 _UNITS = _vocabulary(
     """
@@ -91,6 +97,8 @@ _SHORTEST_STEM = 3
 _KEPT_DOUBLES = "lsz"  # "fall", "pass", "buzz" end in two by nature; "runn" does not
 
 _OPENING = "\"'([*\u201c\u2018"  # characters that may precede a name
+
+_FIRST_WORD = re.compile(r"[^\w]*\S+")
 
 _CACHED_STEMS = 100_000
 
@@ -120,7 +128,9 @@ def stem(word: str) -> str:
     """Remove the English ending of a word; stop words, numbers and short words stay."""
     if len(word) <= _SHORTEST_STEM or word in _UNTOUCHED or not word[0].isalpha():
         return word
-    word = _strip_suffix(_strip_plural(word))
+    whole, word = word, _strip_suffix(_strip_plural(word))
+    if word in NEGATORS:  # "noted" denies nothing
+        return whole
     if len(word) > _SHORTEST_STEM + 1:
         word = word.removesuffix("e")
         if word.endswith("y"):
@@ -167,7 +177,7 @@ def surface_words(text: str) -> list[str]:
     if text.isascii():
         return _ASCII_WORD.findall(text.lower())
     text = unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")
-    return _UNICODE_WORD.findall(_UNSPACED.sub(_bigrams, text))
+    return _UNICODE_WORD.findall(_GLUED.sub(" ", _UNSPACED.sub(_bigrams, text)))
 
 
 def stems(words: Sequence[str]) -> list[str]:
@@ -201,11 +211,7 @@ def measures(sequence: Sequence[str]) -> frozenset[tuple[str, str]]:
 
 def names(text: str) -> frozenset[str]:
     """Return the stems of capitalized words, except the first word of the text."""
-    capitalized = [word for word in text.split()[1:] if word.strip(_OPENING)[:1].isupper()]
+    first = _FIRST_WORD.match(text)
+    later = text[first.end() :].split() if first else ()
+    capitalized = [word for word in later if word.strip(_OPENING)[:1].isupper()]
     return frozenset(stems(surface_words(" ".join(capitalized)))) - STOP_WORDS
-
-
-def negations(sequence: Sequence[str]) -> int:
-    """Count the negating stems; an initial "no" answers a question and does not count."""
-    negating = sum(word in _NEGATORS or word.endswith("n't") for word in sequence)
-    return negating - (sequence[:1] == ["no"])

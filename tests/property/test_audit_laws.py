@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from audited import judged
 from labeler.audit import CHECKS, Finding, audit_labels, findings_of, suspicion_score
 from labeler.audit.mentions import named_keys
-from labeler.audit.numerals import claimed_figures, is_known, known_figures
 from labeler.audit.stances import affirms, denies
 from labeler.labels.record import LabelRecord
 from labeler.sentences.characters import escape_formula
+from labeler.sentences.numbers import claimed_figures, is_known, known_figures
 
 KEYS = ["0a", "0b", "1a"]
 FINDINGS = st.lists(

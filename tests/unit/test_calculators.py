@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import labeler
+from audited import judged
 from labeled import record, verbatim
 from labeler.calculators import METRICS, Metric, Ratio, measure, select_metrics, summarize, tally
 from labeler.calculators.scores import score_metrics
@@ -179,6 +180,24 @@ def test_citations_count_from_0_where_0_is_cited() -> None:
     labeled = record(documents=[1, 1], support={"a": ["0a"], "b": ["0a"]}, citing=[" [0]", " [1]"])
     assert ratio(labeled, "citation_precision") == Ratio(1, 2)
     assert ratio(labeled, "citation_recall") == Ratio(1, 2)
+
+
+@pytest.mark.parametrize("listed", [[], ["0a"], ["general"]])
+def test_a_list_of_sources_counts_nowhere(listed: list[str]) -> None:
+    """Whatever the judge says of it: all is as without the list."""
+    texts = ["The quay is long [1].", "It is of oak [2].", "Sources: [1], [2]"]
+    supports = [["0a"], ["1a"], listed]
+    bare, full = (
+        judged(
+            dict(zip(texts[:count], supports, strict=False)),
+            documents=[["It is."], ["So it is."]],
+            overall=count == 2 or bool(listed),
+        )
+        for count in (2, 3)
+    )
+    assert ratio(full, "citation_precision") == Ratio(2, 2)
+    for metric in ("adherence", "adherence_fraction", "citation_recall", "citation_coverage"):
+        assert ratio(full, metric) == ratio(bare, metric)
 
 
 @pytest.mark.parametrize(

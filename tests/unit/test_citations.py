@@ -1,10 +1,17 @@
+# ruff: noqa: RUF001  # brackets of many scripts are the point
 """Citation markers: their forms, what is none, and the documents that they name."""
 
 from __future__ import annotations
 
 import pytest
 
-from labeler.sentences.citations import Cited, find_markers, read_citations, without_markers
+from labeler.sentences.citations import (
+    Cited,
+    find_markers,
+    read_citations,
+    source_sentences,
+    without_markers,
+)
 
 FORMS = {
     "It rains [1].": (["[1]"], [1]),
@@ -24,6 +31,12 @@ FORMS = {
         ["¹²", "¹,³", "<sup>4</sup>"],
         [12, 1, 3, 4],
     ),
+    "It rains [doc1][doc 2], it pours [ID:3].": (["[doc1]", "[doc 2]", "[ID:3]"], [1, 2, 3]),
+    "下雨［1］。下雪【2，3】（来源：4）。": (["［1］", "【2，3】", "（来源：4）"], [1, 2, 3, 4]),
+    "It rains [[1]](https://a.example/b).": (["[[1]](https://a.example/b)"], [1]),
+    "Es regnet [Quelle 1] (Dokument 2).": (["[Quelle 1]", "(Dokument 2)"], [1, 2]),
+    "It rains [cite: 1, 2]; it pours [citation:3].": (["[cite: 1, 2]", "[citation:3]"], [1, 2, 3]),
+    "長さは90メートル¹。木造²。": (["¹", "²"], [1, 2]),
 }
 
 
@@ -40,7 +53,14 @@ def test_forms_of_markers(text: str) -> None:
     [
         "6 km², 10⁶ m³, x², Ca²⁺ and ¹⁴C; 4 m<sup>2</sup>, 10<sup>6</sup>",
         "The act of [2019], [sic] and [a], in section 3 (1).",
-        "Read `args[0]` first.",
+        "Read `args[0]` first, then ``b`[1]``, and <code>c[2]</code>.",
+        "Run:\n```python\nvalue = args[0]\n```",
+        "> ~~~~\n> ~~~\n> args[0]\n> ~~~~",
+        "````\n```\nargs[1]\n````",
+        "```js\nconst first = args[0];",
+        "    value = args[0]\n    print(value)",
+        "\targs[1].run()",
+        "At [12:30] they met, and read [4:5].",
         "The right to be forgotten (Article 17), with a [sic] (note 2).",
         "Document 1.5 and Document1 of the document 2 years ago.",
     ],
@@ -66,3 +86,81 @@ def test_numbers_count_from_1_or_from_0() -> None:
         Cited(frozenset([1]), frozenset([2])),
         Cited(frozenset([0])),
     ]
+
+
+@pytest.mark.parametrize(
+    ("texts", "cited"),
+    [
+        (["A【4:0†source】.", "B【4:2†b.pdf】."], [{0}, {2}]),
+        (["A 【0:1†source】【7:2†source】"], [{1, 2}]),
+        (["A [1]. It is in [0, 1].", "B [2]."], [{0}, {1}]),
+        (["A [1], in [0;100] or [5-0].", "B [2]."], [{0}, {1}]),
+        (["A [0, 1].", "B [0]."], [{0, 1}, {0}]),
+        (["A [0, 1]."], [{0, 1}]),
+        (["A [1].", "```py\nb = a[0]", "c = a[0]\n```", "D [2]."], [{0}, set(), set(), {1}]),
+        (["A [1].", "    b = args[0]", "C [2]."], [{0}, set(), {1}]),
+    ],
+)
+def test_what_else_counts_from_0(texts: list[str], cited: list[set[int]]) -> None:
+    """Assistants' second number does; intervals and code shift no other marker."""
+    assert [one.documents for one in read_citations(texts, 3)] == cited
+
+
+LISTS = [
+    ["Sources: [1], [2]"],
+    ["(Sources: [1], [2])"],
+    ["References:\n[1] Harbour handbook", "[2] Tide tables"],
+    ["## References", "1. Harbour handbook", "2. Tide tables"],
+    ["**Sources:**", "- Harbour handbook, p. 3", "- https://a.example/tides"],
+    ["References:", "[1] Harbour handbook.", "Second edition.", "[2] Tide tables."],
+    ["[^1]: Harbour handbook.", "[^2]: Tide tables."],
+    ["[1] Harbour handbook", "[2] Tide tables"],
+    ["¹ Harbour handbook", "² Tide tables"],
+    ["Source: Harbour handbook, 2nd edition."],
+    ["References\nHarbour handbook", "Tide tables"],
+    ["📚 Sources used: Document 1, Document 2"],
+    ["参考文献：", "[1] 港口手册", "[2] 潮汐表"],
+    ["来源：[1][2]"],
+    ["出典：[1]、[2]"],
+    ["Quellen:", "[1] Hafenhandbuch", "[2] Gezeiten"],
+    ["Fuentes: [1], [2]"],
+    ["Источники: [1], [2]"],
+    ["المصادر: [1]، [2]"],
+    ["출처: [1], [2]"],
+]
+
+
+@pytest.mark.parametrize("listed", LISTS, ids=lambda listed: listed[0])
+def test_a_list_of_sources_is_neither_claim_nor_citation(listed: list[str]) -> None:
+    """Whatever its title, language and signs; a remark behind it is read again."""
+    claims = ["The quay is 90 m long [1].", "It was built of oak [2]."]
+    texts = [*claims, *listed]
+    assert source_sentences(texts) == {*range(2, len(texts))}
+    cited = [one.documents for one in read_citations(texts, 2)]
+    assert cited == [{0}, {1}, *[set()] * len(listed)]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["The river has two.", "## Sources", "They lie in the hills.", "Both are dry."],
+        ["It has several.", "Sources: wind and sun.", "They are cheap."],
+        ["A [1].", "References to it are rare."],
+        ["[1] The quay is long.", "[2] It is of oak."],
+        ["A [1].", "[1] says that it is deep."],
+        ["A [1].", "B [2].", "[2] Its gate is new."],
+        ["Sources: [1], [2]"],
+    ],
+)
+def test_what_is_no_list_of_sources(texts: list[str]) -> None:
+    """Sentences about sources, sentences that begin with a marker, and a whole response."""
+    assert source_sentences(texts) == frozenset()
+
+
+def test_markers_alone_cite_for_the_sentence_before() -> None:
+    """Once for each sentence, with or without a title."""
+    texts = ["A.", "Source: [1]", "B.", "[2]", "[3].", "C.", "Source: [1]"]
+    assert [one.documents for one in read_citations(texts, 3)] == [
+        *({0}, set(), {1, 2}, set(), set(), {0}, set())
+    ]
+    assert source_sentences(texts) == {1, 3, 4, 6}

@@ -154,7 +154,7 @@ def test_a_proportion_beyond_its_range_is_cut_and_said() -> None:
     assert warned(found, "the formula gave -0.083, beyond 0 to 1")
 
 
-@pytest.mark.parametrize("judged_yes", [0, 5, 100])
+@pytest.mark.parametrize("judged_yes", [0, 2, 100])
 def test_shares_that_the_errors_exclude_have_no_value(judged_yes: int) -> None:
     """Never 0 or 1 with an interval of width 0: the judge errs otherwise on the other records."""
     errors = JudgeErrors(human_yes=100, both_yes=90, human_no=100, both_no=90)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from labeler.judges.embedded.claims import MOST_CLAUSES, clauses
 from labeler.judges.embedded.judge import EmbeddedJudge
+from labeler.judges.embedded.plain_text import PlainText
 from labeler.labels.answers import (
     ClaimsLabelingOutput,
     GPTLabelingOutput,
@@ -73,7 +74,8 @@ def compared(response: Sequence[str], reference: Sequence[str]) -> ReferenceLabe
 
 def parts(text: str) -> list[str]:
     """The clauses of a sentence."""
-    return [part.text for part in clauses(Sentence(key="a", text=text, start=0, end=len(text)))]
+    sentence = Sentence(key="a", text=text, start=0, end=len(text))
+    return [part.text for part in clauses(sentence, PlainText())]
 
 
 # Clauses

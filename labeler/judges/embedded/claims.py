@@ -18,7 +18,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from labeler.judges.embedded.index import DocumentIndex
-from labeler.judges.embedded.plain_text import plain, plain_sentence
+from labeler.judges.embedded.limits import closest_part, most_compared
+from labeler.judges.embedded.plain_text import PlainText
 from labeler.judges.embedded.probabilities import Scores
 from labeler.judges.embedded.support import SAME_STATEMENT, Evidence, compare
 from labeler.labels.answers import (
@@ -101,7 +102,7 @@ class Clause(NamedTuple):
     claim: Claim
 
 
-def clauses(sentence: Sentence) -> list[Clause]:
+def clauses(sentence: Sentence, plain: PlainText) -> list[Clause]:
     """Split a sentence into clauses, in order.
 
     Only punctuation splits: a semicolon, or a comma with a conjunction. Without a parser, "Paris,
@@ -113,23 +114,23 @@ def clauses(sentence: Sentence) -> list[Clause]:
     spans: list[tuple[int, int]] = []
     words = 0
     for (_, start), (end, _) in pairwise(joints):
-        more = len(_part(sentence, start, end).claim.words)
+        more = len(_part(sentence, start, end, plain).claim.words)
         if spans and (min(words, more) < MIN_WORDS or len(spans) == MOST_CLAUSES):
             spans[-1] = (spans[-1][0], end)
             words += more
         else:
             spans.append((start, end))
             words = more
-    parts = [_part(sentence, start, end) for start, end in spans]
-    return parts if all(part.claim.words for part in parts) else [_whole(sentence)]
+    parts = [_part(sentence, start, end, plain) for start, end in spans]
+    return parts if all(part.claim.words for part in parts) else [_whole(sentence, plain)]
 
 
-def _whole(sentence: Sentence) -> Clause:
-    return Clause(sentence.text.strip(), read_claim(plain_sentence(sentence)))
+def _whole(sentence: Sentence, plain: PlainText) -> Clause:
+    return Clause(sentence.text.strip(), read_claim(plain.sentence(sentence)))
 
 
-def _part(sentence: Sentence, start: int, end: int) -> Clause:
-    return _whole(replace(sentence, text=sentence.text[start:end]))
+def _part(sentence: Sentence, start: int, end: int, plain: PlainText) -> Clause:
+    return _whole(replace(sentence, text=sentence.text[start:end]), plain)
 
 
 class _ClaimVerdict(NamedTuple):
@@ -155,6 +156,10 @@ class _ClaimLabeler:
     label: GPTLabelingOutput
     example: KeyedExample
     scores: Scores
+
+    @cached_property
+    def _plain(self) -> PlainText:
+        return PlainText.of(self.example)
 
     @cached_property
     def response_without_claims(self) -> tuple[str, ...]:
@@ -206,16 +211,16 @@ class _ClaimLabeler:
 
     def _parts(self, sentence: Sentence, evidence: Evidence) -> list[Clause]:
         whole = evidence.kind == "meta"
-        return [_whole(sentence)] if whole else clauses(sentence)
+        return [_whole(sentence, self._plain)] if whole else clauses(sentence, self._plain)
 
     @cached_property
     def _reference(self) -> dict[str, list[Clause]]:
         """The clauses of each reference sentence that makes a claim, by its key."""
-        read = [_whole(sentence).claim for sentence in self._reference_sentences]
+        read = [_whole(sentence, self._plain).claim for sentence in self._reference_sentences]
         if all(claim.words <= EMPTY_TALK for claim in read):
             return {}
         return {
-            sentence.key: clauses(sentence)
+            sentence.key: clauses(sentence, self._plain)
             for sentence, claim in zip(self._reference_sentences, read, strict=True)
             if claim.words
         }
@@ -235,7 +240,7 @@ class _ClaimLabeler:
 
     @cached_property
     def _documents(self) -> DocumentIndex:
-        return DocumentIndex(self.example, self._words)
+        return DocumentIndex(self.example, self._words, self._plain)
 
     @cached_property
     def _evidence(self) -> DocumentIndex:
@@ -243,16 +248,18 @@ class _ClaimLabeler:
         evidence = with_conversation(self.example)
         if evidence is self.example:
             return self._documents
-        return DocumentIndex(evidence, self._words)
+        return DocumentIndex(evidence, self._words, self._plain)
 
     def _index_of(self, text: tuple[Sentence, ...]) -> DocumentIndex:
         """Index a text of the record other than its documents."""
-        alone = self.example.model_copy(update={"documents": (text,)})
-        return DocumentIndex(alone, self._words)
+        judged = [one.text for one in (*self.example.response, *self._reference_sentences)]
+        part = closest_part(text, judged, most_compared(self.example))
+        alone = self.example.model_copy(update={"documents": (tuple(part),)})
+        return DocumentIndex(alone, self._words, self._plain)
 
     @cached_property
     def _question(self) -> set[str]:
-        asked = set(stems(surface_words(plain(self.example.question))))
+        asked = set(stems(surface_words(self._plain(self.example.question))))
         return asked - STOP_WORDS - SCAFFOLD
 
     @cached_property
@@ -322,7 +329,10 @@ def _contradicting(claim: Claim, evidence: Evidence, index: DocumentIndex) -> tu
     """Return the key of the sentence that differs only by a negation or by a number, if any."""
     if evidence.flipped:
         return evidence.closest[:1]
-    rest = claim.words - claim.numbers
+    numbers = claim.numbers
+    if any(map(index.may_have, numbers - index.weights.keys())):
+        return ()
+    rest = claim.words - numbers
     matches = index.closest(rest) if evidence.numbers else []
     if not matches or matches[0].adds < SAME_STATEMENT:
         return ()

@@ -21,6 +21,8 @@ def explain_support(evidence: Evidence, threshold: float) -> str:
         return "Not supported: the response claims nothing that documents could support."
     if evidence.kind == "general":
         return "Claims nothing of its own, so there is nothing to look for in the documents."
+    if evidence.kind == "source":
+        return "Only names sources, so there is nothing to look for in the documents."
     if evidence.kind == "meta":
         return _explain_meta(evidence)
     relation = "at least" if evidence.support >= threshold else "below"
@@ -30,6 +32,7 @@ def explain_support(evidence: Evidence, threshold: float) -> str:
         _listed("Names not in any document", evidence.names),
         _listed("Numbers without a match in the closest sentences", evidence.numbers),
         "The closest sentence says the same but for a negation." if evidence.flipped else "",
+        "It negates, and no sentence near the closest does." if evidence.negates_alone else "",
         f"Probability of support {evidence.support:.2f}, {relation} the threshold {threshold:.2f}.",
     ]
     return " ".join(filter(None, parts))
@@ -53,6 +56,7 @@ def explain_relevance(
     unseen_question: Sequence[str],
     *,
     of_response: bool,
+    left_out: int = 0,
 ) -> str:
     """Explain the choice of relevant document sentences.
 
@@ -61,6 +65,7 @@ def explain_relevance(
         threshold: lowest probability of a relevant sentence.
         unseen_question: words of the question that no document contains.
         of_response: True if the words of a response counted, too.
+        left_out: number of sentences beyond the limit, which were not compared.
     """
     chosen = sum(value >= threshold for value in scores.values())
     if not scores:
@@ -70,7 +75,8 @@ def explain_relevance(
         f"shared with the question{' and the response' * of_response}; highest: {_ranked(scores)}."
     )
     missing = _listed("Words of the question in no document", unseen_question)
-    return f"{found} {missing}".rstrip()
+    cut = f"{left_out} more share fewer words and were not compared." if left_out else ""
+    return " ".join(filter(None, [found, missing, cut]))
 
 
 def _explain_meta(evidence: Evidence) -> str:

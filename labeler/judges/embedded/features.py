@@ -9,8 +9,9 @@ from statistics import fmean, pstdev
 from typing import NamedTuple, TypeVar
 
 from labeler.judges.embedded.index import THOUSAND, DocumentIndex
-from labeler.judges.embedded.plain_text import plain, plain_sentence
-from labeler.judges.embedded.support import EMPTY, Evidence, weigh
+from labeler.judges.embedded.plain_text import PlainText
+from labeler.judges.embedded.support import EMPTY, SOURCE, Evidence, weigh
+from labeler.sentences.citations import source_sentences
 from labeler.sentences.example import KeyedExample
 from labeler.sentences.statements import Claim, read_claim
 from labeler.sentences.words import EMPTY_TALK, SCAFFOLD, STOP_WORDS, stems, surface_words, written
@@ -76,20 +77,26 @@ class Features(NamedTuple):
 
 def describe(example: KeyedExample) -> Features:
     """Describe every sentence of a record."""
-    claims = [read_claim(plain_sentence(sentence)) for sentence in example.response]
+    plain = PlainText.of(example)
+    sources = source_sentences([sentence.text for sentence in example.response])
+    every = [read_claim(plain.sentence(sentence)) for sentence in example.response]
+    claims = [claim for place, claim in enumerate(every) if place not in sources]
     asked = surface_words(plain(example.question))
     asked_stems = stems(asked)
     question = set(asked_stems) - STOP_WORDS
     empty = all(claim.words <= EMPTY_TALK for claim in claims)
     targets = [question] if empty else [claim.content for claim in claims]
-    index = DocumentIndex(example, question.union(*targets))
+    index = DocumentIndex(example, question.union(*targets), plain)
     places = [number for number, length in enumerate(index.lengths) for _ in range(length)]
     asked_best = max(index.coverage(question), default=0.0)
-    evidence = {claim.key: EMPTY if empty else weigh(claim, index) for claim in claims}
+    evidence = {
+        claim.key: SOURCE if place in sources else EMPTY if empty else weigh(claim, index)
+        for place, claim in enumerate(every)
+    }
     return Features(
         evidence=evidence,
         support=[
-            _support(claim, evidence[claim.key], index, places, asked_best) for claim in claims
+            _support(claim, evidence[claim.key], index, places, asked_best) for claim in every
         ],
         rank=_rank(index, targets, question, claims) if index.keys else [[]] * len(RANK),
         keys=index.keys,
@@ -113,6 +120,8 @@ def _support(
         places: document of each of their sentences.
         asked_best: share of the question in its closest document sentence.
     """
+    if found is SOURCE:
+        return [float(name == "general") for name in SUPPORT]
     words = claim.words
     whole = index.mass(words) or 1
     unseen = words - index.weights.keys()
@@ -129,7 +138,7 @@ def _support(
         float(len(claim.numbers & unseen)),
         float(claim.introduces),
         len(claim.content & SCAFFOLD) / (len(claim.content) or 1),
-        float(found.flipped),
+        float(found.flipped or found.negates_alone),
         float(found.kind == "meta" and not found.flipped),
         float(found.kind == "general"),
     ]

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property, lru_cache
-from itertools import chain, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
-from labeler.judges.embedded.plain_text import plain
+from labeler.judges.embedded.plain_text import PlainText
 from labeler.sentences.example import KeyedExample
-from labeler.sentences.words import STOP_WORDS, stems, surface_words
+from labeler.sentences.negation import negations
+from labeler.sentences.words import STOP_WORDS, is_number, stems, surface_words
 
+_AROUND = 2
 THOUSAND = 1000
 """Weights are whole thousandths."""
 
@@ -40,11 +43,14 @@ class DocumentIndex:
     Args:
         example: the record.
         wanted: the words that are searched for.
+        plain: the reading of the record's texts.
     """
 
-    def __init__(self, example: KeyedExample, wanted: set[str]) -> None:
+    def __init__(self, example: KeyedExample, wanted: set[str], plain: PlainText) -> None:
+        self._plain = plain
         self.keys = example.document_keys()
         self.lengths = [len(document) for document in example.documents]
+        self._ends = list(accumulate(self.lengths))
         self.sequences = [stems(surface_words(plain(s.text))) for s in example.document_sentences()]
         self.contents = [set(sequence) - STOP_WORDS for sequence in self.sequences]
         size = len(self.contents)
@@ -56,6 +62,28 @@ class DocumentIndex:
             for word in content & wanted:
                 self.places[word].append(place)
         self.pairs = set(chain.from_iterable(map(pairwise, self.sequences)))
+
+    def may_have(self, number: str) -> bool:
+        """Return True if a number that may be read in two ways is one of the documents' numbers."""
+        return not self._values.isdisjoint(self._plain.values(number))
+
+    @cached_property
+    def _values(self) -> frozenset[str]:
+        """The values that the documents' numbers may have."""
+        numbers = filter(is_number, self.weights)
+        return frozenset(chain.from_iterable(map(self._plain.values, numbers)))
+
+    @cached_property
+    def negating(self) -> frozenset[int]:
+        """The sentences that negate something."""
+        return frozenset(n for n, words in enumerate(self.sequences) if negations(words))
+
+    def around(self, place: int) -> range:
+        """Return a sentence and up to two on each side of it in its document."""
+        document = bisect_right(self._ends, place)
+        end = self._ends[document]
+        start = end - self.lengths[document]
+        return range(max(start, place - _AROUND), min(end, place + _AROUND + 1))
 
     def mass(self, words: Iterable[str]) -> int:
         """Return the weight of words, including those that no document contains."""

@@ -18,6 +18,7 @@ from typing import Annotated
 
 from labeler.judges.embedded.claims import with_claims, with_conversation
 from labeler.judges.embedded.explain import explain_overall, explain_relevance, explain_support
+from labeler.judges.embedded.limits import limited
 from labeler.judges.embedded.probabilities import Scores, probabilities
 from labeler.judges.embedded.support import Evidence
 from labeler.judges.embedded.weights import load_weights
@@ -60,9 +61,10 @@ class EmbeddedJudge:
 
     async def label(self, task: Task) -> JudgeReply:
         """Judge one record, without errors or waits."""
-        example, thresholds = task.example, load_weights().thresholds
+        example, thresholds = limited(task.example), load_weights().thresholds
         scores = scored(example)
-        label = decide(example, scores, thresholds)
+        left_out = len(task.example.document_keys()) - len(scores.relevance)
+        label = decide(example, scores, thresholds, left_out)
         if isinstance(task.kind, LabelKind):
             label = with_claims(label, task.kind.profile.output, example, scores)
         return JudgeReply(
@@ -70,8 +72,8 @@ class EmbeddedJudge:
             facts=ReplyFacts(served_model=MODEL, attempts=1, thresholds=thresholds),
             scores=SentenceScores(
                 support={key: found.support for key, found in scores.evidence.items()},
-                relevance=scores.relevance,
-                utilization=scores.utilization,
+                relevance=_of_all(task.example, scores.relevance),
+                utilization=_of_all(task.example, scores.utilization),
                 adherence=scores.adherence,
             ),
             not_measured=NOT_MEASURED,
@@ -95,7 +97,7 @@ def scored(example: KeyedExample) -> Scores:
 
 
 def decide(
-    example: KeyedExample, scores: Scores, thresholds: Mapping[str, float]
+    example: KeyedExample, scores: Scores, thresholds: Mapping[str, float], left_out: int = 0
 ) -> GPTLabelingOutput:
     """Turn probabilities into a label that meets the contract."""
     least = thresholds["support"]
@@ -108,6 +110,7 @@ def decide(
             thresholds["relevance"],
             scores.unseen_question,
             of_response=bool(example.response),
+            left_out=left_out,
         ),
         all_relevant_sentence_keys=tuple(
             key for key, value in scores.relevance.items() if value >= thresholds["relevance"]
@@ -133,11 +136,16 @@ def decide(
     )
 
 
+def _of_all(example: KeyedExample, values: Mapping[str, float]) -> dict[str, float]:
+    """Return the values of all document sentences: 0 for those that were not compared."""
+    return dict.fromkeys(example.document_keys(), 0.0) | dict(values)
+
+
 def supporting_keys(found: Evidence, threshold: float) -> tuple[str, ...]:
     """Return the supporting keys or the special key; empty if the sentence is not supported."""
     if found.kind == "empty" or found.support < threshold:
         return ()
-    if found.kind == "general":
+    if found.kind in {"general", "source"}:
         return ("general",)
     if found.kind == "meta":
         return ("supported_without_sentence",)

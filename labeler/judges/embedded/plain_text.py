@@ -6,49 +6,37 @@ Documents and responses are read the same way, so that "twelve [3]" equals "12",
 
 from __future__ import annotations
 
-import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from labeler.sentences.citations import without_markers
-from labeler.sentences.example import Sentence
-
-_THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?!\d|,\d)")
-_ONES = ("two", "three", "four", "five", "six", "seven", "eight", "nine")
-_TEENS = (
-    *("ten", "eleven", "twelve", "thirteen", "fourteen"),
-    *("fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
-)
-_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
-_VALUES = (
-    {"one": 1, "zero": 0}
-    | {word: n for n, word in enumerate(_ONES, 2)}
-    | {word: n for n, word in enumerate(_TEENS, 10)}
-    | {word: 10 * n for n, word in enumerate(_TENS, 2)}
-)
-# "one" alone is more often a pronoun than a number.
-_NUMBER_WORD = re.compile(
-    rf"\b(?:({'|'.join(_TENS)})(?:[- ]({'|'.join(['one', *_ONES])}))?"
-    rf"|({'|'.join(['zero', *_ONES, *_TEENS])}))\b",
-    re.IGNORECASE,
-)
+from labeler.sentences.example import KeyedExample, Sentence
+from labeler.sentences.numbers import decimal_marks, read_number, with_plain_numbers
 
 
-def plain(text: str) -> str:
-    """Return a text without citation markers and with its numbers in plain digits."""
-    return _NUMBER_WORD.sub(_digits, _THOUSANDS.sub(_joined, without_markers(text)))
+@dataclass(frozen=True)
+class PlainText:
+    """Texts as they are compared.
 
+    Attributes:
+        marks: what may be the decimal mark of the record.
+    """
 
-def plain_sentence(sentence: Sentence) -> Sentence:
-    """Return a sentence with its text as it is compared."""
-    return replace(sentence, text=plain(sentence.text))
+    marks: str = "."
 
+    @classmethod
+    def of(cls, example: KeyedExample) -> PlainText:
+        """Return the reading of a record's texts."""
+        texts = (*example.evidence_sentences(), *example.response, *(example.reference or ()))
+        return cls(decimal_marks([example.question, *(one.text for one in texts)]))
 
-def _joined(match: re.Match[str]) -> str:
-    return match[0].replace(",", "")
+    def __call__(self, text: str) -> str:
+        """Return a text without citation markers and with its numbers in plain digits."""
+        return with_plain_numbers(without_markers(text), self.marks)
 
+    def sentence(self, sentence: Sentence) -> Sentence:
+        """Return a sentence with its text as it is compared."""
+        return replace(sentence, text=self(sentence.text))
 
-def _digits(match: re.Match[str]) -> str:
-    tens, ones, small = match.groups()
-    if small:
-        return str(_VALUES[small.lower()])
-    return str(_VALUES[tens.lower()] + (_VALUES[ones.lower()] if ones else 0))
+    def values(self, number: str) -> tuple[str, ...]:
+        """Return the values that a compared number may have."""
+        return read_number(number, self.marks)

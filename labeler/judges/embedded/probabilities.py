@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from labeler.judges.embedded.features import describe
-from labeler.judges.embedded.support import EMPTY, NO_SUPPORT, Evidence
+from labeler.judges.embedded.support import EMPTY, NO_SUPPORT, SOURCE, Evidence
 from labeler.judges.embedded.weights import DIGITS, Linear, load_weights, log_odds
 from labeler.sentences.example import KeyedExample
 
@@ -55,7 +55,14 @@ def probabilities(example: KeyedExample) -> Scores:
         relevance=dict(zip(found.keys, relevance, strict=True)),
         utilization=dict(zip(found.keys, utilization, strict=True)),
         unseen_question=found.unseen_question,
-        adherence=adherence(support, weights.adherence),
+        adherence=adherence(
+            [
+                probability
+                for probability, evidence in zip(support, found.evidence.values(), strict=True)
+                if evidence is not SOURCE
+            ],
+            weights.adherence,
+        ),
     )
 
 

@@ -12,15 +12,18 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from labeler.judges.embedded.index import DocumentIndex, Match
+from labeler.sentences.negation import affirms, denials, negations
 from labeler.sentences.statements import Claim
-from labeler.sentences.words import SAYING, SCAFFOLD, measures, negations
+from labeler.sentences.words import SAYING, SCAFFOLD, measures
 
 # Support of a response sentence: coverage by its closest document sentence (0 to 1), and …
 BIGRAMS = 0.5  # … its share of word pairs that occur in some document sentence
 UNSEEN_NAME = 0.3  # for each name in no document
 FAR_NUMBER = 0.1  # for each number missing from its two closest document sentences
 UNSEEN_NUMBER = 0.8  # in addition, for each number in no document, or only with another unit
-NEGATION_FLIP = 1.0  # the closest sentence states the same except for a negation
+NEGATION_FLIP = (
+    1.0  # the closest sentence states the same except for a negation, or it negates alone
+)
 INTRODUCTION = 0.2  # it ends in a colon: 98 % of these are supported on the development rows
 GENERAL_SUPPORT = 1.0  # it makes no claim
 META_SUPPORT = 1.0  # it correctly states that the documents lack something
@@ -31,18 +34,20 @@ COUNTED = 3  # names or numbers beyond this many do not lower a score further
 # rows contain no real flip: 42 of 42 were false alarms at 0.7, 6 of 6 at 0.85. The rule stays for
 # answers that do contradict the documents.
 SAME_STATEMENT = 0.85
+SIMILAR = 0.4  # least coverage by the closest sentence for its negations to tell
 SECOND_SENTENCE = 0.15  # least coverage that the second closest document sentence adds
 
 DIGITS = 4
 
-Kind = Literal["claim", "meta", "general", "empty"]
+Kind = Literal["claim", "meta", "general", "source", "empty"]
 
 
 class Evidence(NamedTuple):
     """Evidence for and against one response sentence in the documents.
 
     Attributes:
-        kind: kind of statement; ``empty`` if the whole response makes no claim.
+        kind: kind of statement; ``source`` if it only names sources, ``empty`` if the whole
+            response makes no claim.
         support: the score, rounded; higher means better supported.
         coverage: weighted share of its claim words in the closest document sentence.
         closest: keys of up to two document sentences, closest first; empty if no word is shared.
@@ -51,6 +56,7 @@ class Evidence(NamedTuple):
         numbers: its numbers missing from the closest sentences.
         names: its names in no document.
         flipped: true if the closest sentence states the same except for a negation.
+        negates_alone: true if it negates, and the document sentences around the closest do not.
     """
 
     kind: Kind
@@ -62,9 +68,11 @@ class Evidence(NamedTuple):
     numbers: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     flipped: bool = False
+    negates_alone: bool = False
 
 
 EMPTY = Evidence("empty", NO_SUPPORT)
+SOURCE = Evidence("source", GENERAL_SUPPORT)
 
 
 def weigh(claim: Claim, documents: DocumentIndex) -> Evidence:
@@ -79,7 +87,7 @@ def weigh(claim: Claim, documents: DocumentIndex) -> Evidence:
 def compare(claim: Claim, documents: DocumentIndex) -> Evidence:
     """Compare a claim with the sentences of a text, without regard to its kind."""
     matches = documents.closest(claim.words)
-    flipped = _flipped(claim, documents, matches)
+    negated = _negated(claim, documents, matches)
     unseen = claim.words - documents.weights.keys()
     missing = _missing_numbers(claim, documents, matches)
     strange = claim.names & unseen
@@ -90,7 +98,7 @@ def compare(claim: Claim, documents: DocumentIndex) -> Evidence:
         - UNSEEN_NAME * min(len(strange), COUNTED)
         - FAR_NUMBER * min(len(missing.far), COUNTED)
         - UNSEEN_NUMBER * min(len(missing.unseen), COUNTED)
-        - NEGATION_FLIP * flipped
+        - NEGATION_FLIP * any(negated)
     )
     if not matches:  # pairs of function words alone are no support
         support = min(support, NO_SUPPORT)
@@ -101,7 +109,8 @@ def compare(claim: Claim, documents: DocumentIndex) -> Evidence:
         unseen=claim.written(unseen - strange - missing.far),
         numbers=claim.written(missing.far),
         names=claim.written(strange),
-        flipped=flipped,
+        flipped=negated.flipped,
+        negates_alone=negated.alone,
     )
 
 
@@ -160,12 +169,33 @@ def _missing_numbers(claim: Claim, documents: DocumentIndex, matches: list[Match
     return _Missing((numbers - near) | unseen, unseen)
 
 
-def _flipped(claim: Claim, documents: DocumentIndex, matches: list[Match]) -> bool:
-    """Return true if the closest sentence states the same, and exactly one of the two negates."""
-    if not matches or matches[0].adds < SAME_STATEMENT:
+class _Negated(NamedTuple):
+    """What negations tell against a claim; see :class:`Evidence`."""
+
+    flipped: bool
+    alone: bool
+
+
+def _negated(claim: Claim, documents: DocumentIndex, matches: list[Match]) -> _Negated:
+    """Compare the negations of a claim with those of the closest sentences."""
+    if not matches:
+        return _Negated(flipped=False, alone=False)
+    places = [match.place for match in matches]
+    denied = list(denials(claim.sequence)) if matches[0].adds >= SIMILAR else []
+    affirmed = any(affirms(documents.sequences[places[0]], one) for one in denied)
+    is_plain = bool(denied) or not negations(claim.sequence)
+    around = {*places, *documents.around(places[0])}
+    return _Negated(
+        flipped=affirmed or (is_plain and _states_the_contrary(claim, documents, matches[0])),
+        alone=bool(denied) and documents.negating.isdisjoint(around),
+    )
+
+
+def _states_the_contrary(claim: Claim, documents: DocumentIndex, match: Match) -> bool:
+    """Return true if a sentence states the same, and exactly one of the two negates."""
+    if match.adds < SAME_STATEMENT:
         return False
-    place = matches[0].place
-    content = documents.contents[place] - SCAFFOLD
+    content = documents.contents[match.place] - SCAFFOLD
     if documents.mass(claim.words & content) < SAME_STATEMENT * documents.mass(content):
         return False
-    return bool(negations(claim.sequence)) != bool(negations(documents.sequences[place]))
+    return bool(negations(claim.sequence)) != bool(negations(documents.sequences[match.place]))

@@ -107,3 +107,20 @@ GERMAN_MONTHS = _words(
     """
 )
 """German words after an ordinal number."""
+
+BEGINNERS = STARTERS - {"I", "Sie", "Ihr", "Ihre", "Lei", "U"}
+"""Words whose capital begins a sentence; the others have it inside one, too."""
+
+_MAY_END = _words(
+    """
+    it he she they we you i there here no not what why how who where then thus once all first second
+    next later one two three several few other others any only even just now yes still yet like
+    today perhaps maybe therefore moreover furthermore additionally finally instead similarly most
+    some such both each this that these those
+    """
+)
+OPEN_WORDS = frozenset(map(str.lower, STARTERS)) - _MAY_END | GERMAN_ORDINAL
+"""Words, in lower case, with which no line of a list ends."""
+
+JOINING = _words("and or of to for with in on at by from und oder von mit et ou de du y di da")
+"""Words with which no entry of a list begins."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import zip_longest
 from typing import NamedTuple
+
+from labeler.sentences.code import fence_kinds
 
 
 class Block(NamedTuple):
@@ -21,13 +22,15 @@ class Block(NamedTuple):
         body: offset where sentences begin, after a bullet or a number, and before ``end``; the
             marker belongs to the first of them.
         end: offset after the last character.
-        verbatim: True if the block is a code fence or a table row, which are not split.
+        verbatim: True if the block is code or a table row, which are not split.
+        is_indented: True if its indentation says that it is code.
     """
 
     start: int
     body: int
     end: int
     verbatim: bool
+    is_indented: bool = False
 
 
 # Each alternative is anchored at the line's first visible character, and long parts match
@@ -64,33 +67,15 @@ class Line(NamedTuple):
 
 
 def lines(text: str) -> Iterator[Line]:
-    """Yield every line with its kind: a group of ``_STRUCTURE``, or blank, plain or code."""
+    """Yield every line with its kind: a group of ``_STRUCTURE``, or blank, plain, fence or code."""
     found = text.splitlines(keepends=True)
     is_fenced = "```" in text or "~~~" in text
-    marks = list(map(_fence, found)) if is_fenced else []
-    # A retrieved chunk may hold half a fence. Only a fence that is closed further down hides the
-    # structure of its lines; the last mark of each kind shows that without searching ahead.
-    last_fence = {mark: number for number, mark in enumerate(marks)}
-    fence = ""
+    fences = fence_kinds(found) if is_fenced else [""] * len(found)
     start = 0
-    for number, (line, mark) in enumerate(zip_longest(found, marks, fillvalue="")):
-        kind, body = ("code", 0) if fence else ("fence", 0) if mark else _kind(line)
-        if fence and mark == fence:
-            fence = ""
-        elif kind == "fence":
-            fence = mark if last_fence[mark] > number else ""
-            kind = kind if fence else "rule"
+    for line, fence in zip(found, fences, strict=True):
+        kind, body = (fence, 0) if fence else _kind(line)
         yield Line(kind, start, start + body, start + len(line))
         start += len(line)
-
-
-def _fence(line: str) -> str:
-    """Return the mark of a line that opens or closes a code fence, else an empty text."""
-    visible = line.lstrip()
-    mark = visible[:3]
-    # ```code``` is code inside a paragraph.
-    is_fence = mark in {"```", "~~~"} and mark not in visible.lstrip(mark[0])
-    return mark if is_fence else ""
 
 
 def _kind(line: str) -> tuple[str, int]:

@@ -13,6 +13,8 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 
+from labeler.sentences.characters import SMALL_DIGITS
+from labeler.sentences.citations import MARKED, is_marker
 from labeler.sentences.example import Piece
 from labeler.sentences.splitting import Splitter
 from labeler.sentences.splitting.abbreviations import (
@@ -27,6 +29,7 @@ from labeler.sentences.splitting.blocks import Block
 from labeler.sentences.splitting.spans import (
     EMOJI,
     MARKER,
+    WIDE_STOPS,
     Span,
     are_two_sentences,
     bounded,
@@ -49,7 +52,7 @@ _TAG = re.compile(
     r"<sup\b[^<>]{0,80}>[^<>]{0,20}</sup>|<(?P<closing>/)?[a-zA-Z][a-zA-Z0-9]{0,15}(?:\s[^<>]{0,300})?/?>"
 )
 
-_WIDE = "。！？｡．।॥؟۔։።፧။‼⁇⁈⁉"
+_WIDE = WIDE_STOPS
 _CLOSERS = rf"""\"'”’)\]}}」』】）》〉*_`{_CLOSING_TAG}"""
 _CLOSING = rf"[{_CLOSERS}.!?…{_WIDE}]|(?:[«“]| ?[»›])(?=[\s,.;:!?)–—-]|\Z)"
 _OPENERS = rf"""\"'“«‹(\[{{「『【（《〈¿¡„”»‚*_`>#{_OPENING_TAG}"""
@@ -60,12 +63,14 @@ _STOP = re.compile(
 # Any stop; most are clear: a word of letters before, one space and a capital behind.
 _ANY_STOP = re.compile(rf"[.!?…{_WIDE};](?:(?<=[A-Za-z]{{4}}[.!?]) (?=[A-Z]))?")
 _GREEK_QUESTION = re.compile(r"[\u0370-\u03ff\u1f00-\u1fff]{2};(?=\s|\Z)")
-# Citations behind a stop: ¹, [12], (12) and a bare number that touches the stop.
+# Citations behind a stop: ¹, [12], (Source 2) and a bare number that touches the stop.
 _NUMBERS = r"\d{1,3}(?:\s?[,;–-]\s?\d{1,3}){0,9}"
 _CITATION = re.compile(
-    rf"(?:[¹²³⁰-⁹][¹²³⁰-⁹,⁻–]{{0,15}}|(?:[-–,]?\[\s?{_NUMBERS}\s?\]|\[[a-z]\]){{1,9}}|{_CLOSING_TAG})++"
+    rf"(?:(?:[-–,;]|\s{{0,2}}[,;]?\s{{0,2}})(?:{MARKED}|\[(?:[a-z]|\^[\w-]{{1,30}})\])|[¹²³⁰-⁹](?:\s?[¹²³⁰-⁹,⁻–]){{0,15}}|{_CLOSING_TAG})++"
+    r"(?:[.。](?![\w.]))?"
 )
-_SPACED_CITATION = re.compile(rf"\s(?:\[{_NUMBERS}\]\s?){{1,9}}(?=\s|\Z)")
+_FIRST_OF_CITATION = frozenset(f"[【［〔(（^,;-–DPSCEdpsce{SMALL_DIGITS}{_CLOSING_TAG}")
+_LONGEST_CITATION = 60
 _BARE_CITATION = re.compile(rf"\s?{_NUMBERS}(?=\s(?P<next>[^\W\d_]+)|\s*\Z)")
 # A number with two spaces behind it is the number of an item.
 _ITEM_NUMBER = re.compile(r"\s\d{1,2}  (?=\S)")
@@ -104,8 +109,9 @@ _WORD_OR_NUMBER = re.compile(
 
 _QUOTES = re.compile(
     r"""“[^“”]{1,200}”|„[^„“”"]{1,200}[“”"]|«[^«»]{1,200}»|»[^«»]{1,200}«|「[^「」]{1,200}」|『[^『』]{1,200}』"""
-    r"""|"(?<![^\s(\[]")(?=\S)[^"]{0,199}(?<=\S)"(?!\w)|\((?:[^()]|\([^()]{0,60}\)){1,300}\)|（[^（）]{1,200}）|\[[^\[\]]{1,200}\]"""
+    r"""|"(?<![^\s(\[]")(?=\S)[^"]{0,199}(?<=\S)"(?!\w)|\((?:[^()]|\([^()]{0,60}\)){1,300}\)|（[^（）]{1,200}）|\[[^\[\]]{1,200}\]|(?<!`)(`{1,3})(?=[^\s`])[^`]{1,200}(?<=\S)\1(?!`)"""
 )
+_QUOTING = frozenset('"([`')
 _SAYS_BEHIND = re.compile(
     r"\s?(?:[^。！？，,“”「」\n]{0,10}?(?:说(?!明|法|服)|問|问(?!题)|答|喊|叫|道|説)[道着了，,。！]"
     r"|と|って|라고|이라고|하고)"
@@ -145,15 +151,32 @@ def split(text: str) -> list[Piece]:
     if "<" in flat:
         flat = _TAG.sub(_bracketed, flat)
     spans: list[Span] = []
+    indented: set[int] = set()
     for unit in units(text):
         found = [(unit.start, unit.end)] if unit.verbatim else _sentences(flat, unit)
         nice = _NICE_IN_ROWS if unit.verbatim else _NICE_IN_PROSE
         for start, end in found:
+            if spans and end - start < _LONGEST_CITATION and _only_cites(flat, start, end, unit):
+                spans[-1] = (spans[-1][0], end)
+                continue
+            parts = [(start, end)]
             if end - start > LONGEST:
-                spans.extend(bounded(text, start, end, nice, LONGEST))
-            else:
-                spans.append((start, end))
-    return [trimmed(text, start, end) for start, end in joined(text, spans, LONGEST, flat)]
+                parts = list(bounded(text, start, end, nice, LONGEST))
+            spans += parts
+            if unit.is_indented:
+                indented.update(start for start, _ in parts)
+    return [
+        trimmed(text, start, end, is_indented=start in indented)
+        for start, end in joined(text, spans, LONGEST, flat)
+    ]
+
+
+def _only_cites(flat: str, start: int, end: int, unit: Block) -> bool:
+    """Return True for markers alone; a line "Document 1" is the title of what follows."""
+    first = flat[start:end].lstrip()[:1]
+    if first not in _FIRST_OF_CITATION or (first.isalpha() and start == unit.start):
+        return False
+    return is_marker(flat[start:end])
 
 
 def _bracketed(tag: re.Match[str]) -> str:
@@ -191,7 +214,7 @@ def _stop_cuts(flat: str, unit: Block) -> Iterator[int]:
 
 def _quotes(flat: str, start: int, end: int) -> list[Span]:
     """Return the spans of quotations and parentheses."""
-    if flat.isascii() and '"' not in flat and "(" not in flat and "[" not in flat:
+    if flat.isascii() and _QUOTING.isdisjoint(flat[start:end]):
         return []
     return [quote.span() for quote in _QUOTES.finditer(flat, start, end)]
 
@@ -235,7 +258,7 @@ def _list_numbers(flat: str, unit: Block) -> list[int]:
 def _stands_alone(flat: str, span: Span, cuts: set[int]) -> bool:
     """Return True if a quotation is no part of a longer sentence, so that its own may end."""
     begin, end = span
-    return flat[begin] not in "([（" and begin in cuts and _behind_space(flat, end) in cuts
+    return flat[begin] not in "([（`" and begin in cuts and _behind_space(flat, end) in cuts
 
 
 def _is_inside(kept: list[Span], cut: int) -> bool:
@@ -256,12 +279,22 @@ def _cut(flat: str, stop: re.Match[str], unit: Block) -> int | None:
     emoji = EMOJI.match(flat, at + (flat[at : at + 1] == " "), end)
     if emoji:
         return emoji.end()
-    for pattern in (_CITATION, _SPACED_CITATION):
-        citation = pattern.match(flat, at, end)
-        at = citation.end() if citation else at
+    at = _behind_citations(flat, at, end)
     if at >= end:
         return None
     return _bare_citation(flat, at, end) or (at if _ends(flat, stop, at, unit) else None)
+
+
+def _behind_citations(flat: str, at: int, end: int) -> int:
+    """Return the end of the citations behind a stop; "[1] says so" begins a sentence."""
+    if _FIRST_OF_CITATION.isdisjoint(flat[at : at + 2]):
+        return at
+    cited = _CITATION.match(flat, at, end)
+    if cited is None:
+        return at
+    space = flat.find(" ", at, cited.end())
+    is_subject = space >= 0 and flat[cited.end() : cited.end() + 2].lstrip()[:1].islower()
+    return space if is_subject else cited.end()
 
 
 def _ends(flat: str, stop: re.Match[str], at: int, unit: Block) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from labeler.sentences.example import Piece
 
 Span = tuple[int, int]
+_LINE_ENDS = "\r\n"
 
 # All white space becomes a plain space: line breaks inside a unit mean nothing. Control characters
 # and zero-width spaces hide a stop. Listed in full, because ``[^\S ]`` is much slower.
@@ -17,6 +18,8 @@ _FOREIGN = re.compile(
     "[\x00-\x1f\x7f\x85\xa0\u1680\u2000-\u200b\u200e\u200f"
     "\u2028\u2029\u202f\u205f\u2060\u3000\ufeff\ud800-\udfff]"
 )
+# Sentence ends of Unicode's scripts (Sentence_Terminal), and those of Tibetan.
+WIDE_STOPS = "。！？｡．।॥؟۔։።፧፨။‼⁇⁈⁉។៕།༎᠃᠉᱾᱿꯫܀܁܂߹᙮᥄᥅᪨᪩᪪᪫᭚᭛᭞᭟᰻᰼꓿꘎꘏꛳꛷꡶꡷꣎꣏꤯꧈꧉꩝꩞꩟꫰꫱︒︕︖﹒﹖﹗"
 _WORD = re.compile(r"[^\W_]")
 
 # The number of an inline list, as in "… here. 2. Next …".
@@ -44,9 +47,9 @@ def flatten(text: str) -> str:
     return _FOREIGN.sub(" ", text).replace("‘", "’")
 
 
-def trimmed(text: str, start: int, end: int) -> Piece:
-    """Return the piece of a span that is not blank."""
-    visible = text[start:end].lstrip()
+def trimmed(text: str, start: int, end: int, *, is_indented: bool = False) -> Piece:
+    """Return the piece of a span that is not blank, with its indentation if that shows code."""
+    visible = text[start:end].lstrip(_LINE_ENDS if is_indented else None)
     start = end - len(visible)
     visible = visible.rstrip()
     return Piece(visible, start, start + len(visible))

@@ -12,16 +12,20 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from itertools import groupby
+from itertools import groupby, pairwise
+from typing import NamedTuple
 
-from labeler.sentences.splitting.abbreviations import GERMAN_ORDINAL, STARTERS
+from labeler.sentences.citations import ENTRY, FOOTNOTE, HEADING
+from labeler.sentences.code import is_indented_code
+from labeler.sentences.splitting.abbreviations import BEGINNERS, JOINING, NEVER_FINAL, OPEN_WORDS
 from labeler.sentences.splitting.blocks import Block, Line, lines
+from labeler.sentences.splitting.spans import WIDE_STOPS
 
 # A transcript line up to this length is one unit, a longer one is split into sentences.
 _LONGEST_TURN = 300
-# Text is hard-wrapped at widths in this range. A shorter line is a heading or an entry, a longer
-# one a paragraph of its own.
-_WRAP_WIDTHS = range(40, 141)
+# Text is hard-wrapped at widths in this range, below the second number only with signs of it. A
+# shorter line is a heading or an entry, a longer one a paragraph of its own.
+_WRAP_WIDTHS, _SURE_WIDTH = range(40, 141), 60
 
 _QUOTED = re.compile(r'"[^"]*"')
 # Delimiters of table rows: a text that they contain, and how many adjacent lines make a table if
@@ -61,13 +65,17 @@ _REFERENCE = re.compile(
 )
 _LETTER = re.compile(r"[^\W\d_]")
 _WIDE = re.compile(r"[\u1100-\u11ff\u2e80-\ua4cf\uac00-\ud7af\uf900-\ufaff\uff00-\uff60]")
-_FIRST_WORD = re.compile(r"[^\w]*+(\S+)")
+# Scripts without spaces break between characters, or between the words of a phrase.
+_FIRST_WORD = re.compile(
+    r"[^\w]*+(?P<word>[\u3040-\u30ff\u3400-\u9fff][，。、：；！？）」』】]*"
+    r"|[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff]{1,8}|\S+)"
+)
+_HARD_BREAK = re.compile(r"(?:  |\\)(?:\r\n?|\n)\Z")
+_STOPPED = re.compile(rf"[.!?…{WIDE_STOPS}][\"'”’»)\]*_]{{0,4}}\Z")
+_FIRST_UNSPACED = "\u0e00"
 # A line that ends with one of these is complete, and one that ends with a comma is not.
 _COMPLETE = (";", "{", "}", ":", "：")
 _INCOMPLETE = (",", "，", "、", "-", "–", "(", "&", "/")
-
-# Function words, after which a line goes on.
-_OPEN_WORDS = frozenset(map(str.lower, STARTERS)) | GERMAN_ORDINAL
 
 _BLOCK_TAG = (
     r"(?:p|div|li|[uo]l|br|hr|t[dhr]|table|thead|tbody|tfoot|caption|h[1-6]|section|article|header|footer"
@@ -85,25 +93,71 @@ def units(text: str) -> Iterator[Block]:
         line = _with_kind(found[0], _own_kind(text, found[0]))
         yield from _between_tags(text, _block(line, line))
         return
+    found = list(_with_sources(text, found))
     labels = [label for line in found if (label := _label(text, line))]
     counts = Counter(labels) if labels else {}
     for is_blank, paragraph in groupby(found, key=lambda line: line.kind == "blank"):
         if not is_blank:
-            for block in _paragraph(text, list(paragraph), counts):
-                yield from _between_tags(text, block)
+            yield from _parts(text, list(paragraph), counts)
+
+
+def _with_sources(text: str, found: list[Line]) -> Iterator[Line]:
+    """Yield the lines; each entry of a list of sources becomes a reference."""
+    is_list = False
+    for line in found:
+        kind = line.kind
+        if kind in _TITLES and (title := HEADING.match(text, line.start, line.end)):
+            is_list = not title["rest"] or ENTRY.match(title["rest"]) is not None
+            kind = "reference" if title["rest"] and is_list else kind
+        elif is_list and kind in _REFINED and ENTRY.match(text, line.start, line.end):
+            kind = "reference"
+        elif kind == "heading":
+            is_list = False
+        yield _with_kind(line, kind)
+
+
+def _parts(text: str, found: list[Line], labels: Mapping[str, int]) -> Iterator[Block]:
+    """Yield the blocks of adjacent lines that are not blank, and each block of indented code."""
+    done = 0
+    if text.find("    ", found[0].start) >= 0 or text.find("\t", found[0].start) >= 0:
+        for is_indented, run in groupby(range(len(found)), lambda n: _is_indented(text, found[n])):
+            places = list(run)
+            first, end = places[0], places[-1] + 1
+            if is_indented and _is_code(text, found[first - 1 : first], found[first:end]):
+                yield from _paragraph(text, found[done:first], labels)
+                yield Block(
+                    found[first].start,
+                    found[first].start,
+                    found[end - 1].end,
+                    verbatim=True,
+                    is_indented=True,
+                )
+                done = end
+    yield from _paragraph(text, found[done:], labels)
+
+
+def _is_indented(text: str, line: Line) -> bool:
+    return line.kind in _CODE and text.startswith(("    ", "\t"), line.start)
+
+
+def _is_code(text: str, above: list[Line], found: list[Line]) -> bool:
+    """Return True for indented code below a blank line or a colon."""
+    is_introduced = not above or _content(text, above[0]).endswith(_COMPLETE)
+    return is_introduced and is_indented_code([text[line.start : line.end] for line in found])
 
 
 def _paragraph(text: str, found: list[Line], labels: Mapping[str, int]) -> Iterator[Block]:
-    """Yield the blocks of adjacent lines that are not blank."""
+    """Yield the blocks of adjacent lines that are no indented code."""
+    if not found:
+        return
     refined = _refined(text, found, labels)
     first = last = refined[0]
-    width = max(_width(_content(text, line)) for line in refined) if len(refined) > 1 else 0
-    for line in refined[1:]:
-        if not _continues(text, first, last, line, width):
-            yield _block(first, last)
+    for line, is_wrap in zip(refined[1:], _wraps(text, refined), strict=True):
+        if not _continues(text, first, last, line, is_wrap=is_wrap):
+            yield from _between_tags(text, _block(first, last))
             first = line
         last = line
-    yield _block(first, last)
+    yield from _between_tags(text, _block(first, last))
 
 
 def _block(first: Line, last: Line) -> Block:
@@ -114,6 +168,8 @@ def _block(first: Line, last: Line) -> Block:
 _VERBATIM = frozenset({"fence", "row", "log", "reference"})
 _REFINED = frozenset({"item", "field", "plain"})
 _RUNNING = _REFINED | {"turn", "log", "reference"}
+_TITLES = _REFINED - {"item"} | {"heading"}
+_CODE = _TITLES | {"rule"}
 
 
 def _refined(text: str, found: list[Line], labels: Mapping[str, int]) -> list[Line]:
@@ -140,7 +196,7 @@ def _own_kind(text: str, line: Line) -> str:
     if line.kind in _REFINED:
         if _LOG.match(text, line.start, line.end):
             return "log"
-        if _REFERENCE.match(text, line.start, line.end):
+        if _REFERENCE.match(text, line.start, line.end) or FOOTNOTE.match(text, line.start):
             return "reference"
     return line.kind
 
@@ -188,11 +244,11 @@ def _width(content: str) -> int:
     return len(content) + (0 if content.isascii() else len(_WIDE.findall(content)))
 
 
-def _continues(text: str, first: Line, last: Line, line: Line, width: int) -> bool:
+def _continues(text: str, first: Line, last: Line, line: Line, *, is_wrap: bool) -> bool:
     """Return True if a line continues the block of lines from the first to the last."""
     if line.kind == "code":
         return first.kind in {"fence", "code"}
-    before, after = _content(text, last), _content(text, line)
+    before = _content(text, last)
     if line.kind == "log":
         # The number of a subtitle, above its time.
         return last is first and before.isdigit()
@@ -201,22 +257,100 @@ def _continues(text: str, first: Line, last: Line, line: Line, width: int) -> bo
     is_bare = last.kind in {"item", "log"} and not _LETTER.search(before)
     if is_bare or last.kind == "log" or before.endswith(_COMPLETE):
         return is_bare
-    return _wraps(before, after, width)
+    return is_wrap
 
 
-def _wraps(before: str, after: str, width: int) -> bool:
-    """Return True if a line was broken for its width, so that its text goes on in the next."""
-    word = _FIRST_WORD.match(after)
-    is_open = before.endswith(_INCOMPLETE) or before.rsplit(None, 1)[-1] in _OPEN_WORDS
-    if is_open or (word and word[1][0].islower()):
-        return True
-    has_no_place = word is not None and _width(before) + 1 + _width(word[1]) > width
-    return width in _WRAP_WIDTHS and has_no_place
+class _Break(NamedTuple):
+    """The break between two lines.
+
+    Attributes:
+        goes_on: True if the words on both sides show that the text goes on.
+        is_full: True if the next word had no place on the line.
+        is_finished: True if the line ends with a stop.
+        is_hard: True if Markdown breaks the line.
+        begins: True if the next line has a word that begins sentences.
+    """
+
+    goes_on: bool
+    is_full: bool
+    is_finished: bool
+    is_hard: bool
+    begins: bool
+
+
+def _wraps(text: str, found: list[Line]) -> list[bool]:
+    """Return for each line but the last True if it was broken for its width.
+
+    A text of one width has lines that go on and had no place for the next word. Without such a line
+    it has no short line, except for the first, which may be a title.
+    """
+    if len(found) == 1:
+        return []
+    contents = [_content(text, line) for line in found]
+    widths = list(map(_width, contents))
+    width = max(widths)
+    is_list = _may_be_list(found, contents)
+    longest = 0 if not is_list else width if width < _WRAP_WIDTHS[0] else 2 * width // 3
+    breaks = [
+        _break(text, line, [before, after], width - own, are_short=max(own, following) <= longest)
+        for line, (before, after), (own, following) in zip(
+            found, pairwise(contents), pairwise(widths), strict=False
+        )
+    ]
+    is_sure = any(one.goes_on and one.is_full for one in breaks)
+    is_broken = any(not (one.goes_on or one.is_full or one.is_finished) for one in breaks[1:])
+    is_wrapped = width in _WRAP_WIDTHS and (is_sure or (width >= _SURE_WIDTH and not is_broken))
+    return [
+        (is_wrapped and one.is_full and (one.goes_on or not (one.is_hard or one.begins)))
+        or (one.goes_on and not one.is_hard)
+        for one in breaks
+    ]
+
+
+def _may_be_list(found: list[Line], contents: list[str]) -> bool:
+    """Return True for lines without stops, each of which may be an entry of a list without bullets.
+
+    Two lines are none if only the second has a small letter first.
+    """
+    has_items = any(line.kind == "item" for line in found)
+    is_pair = len(found) == 2 and not contents[0][:1].islower()  # noqa: PLR2004
+    return not (has_items or is_pair or any(map(_STOPPED.search, contents)))
+
+
+def _break(text: str, line: Line, contents: list[str], place: int, *, are_short: bool) -> _Break:
+    """Return the break behind a line.
+
+    Args:
+        text: the text.
+        line: the line.
+        contents: the line and the next one, without outer space.
+        place: how much shorter the line is than the longest.
+        are_short: True if both lines may be entries of a list.
+    """
+    before, after = contents
+    match = _FIRST_WORD.match(after)
+    word = match["word"] if match else ""
+    has_space = word[:1] < _FIRST_UNSPACED
+    is_small = word[:1].islower() and (not are_short or word in JOINING)
+    return _Break(
+        goes_on=is_small or after.startswith("<") or _is_open(before),
+        is_full=bool(word) and _width(word) + has_space > place,
+        is_finished=bool(_STOPPED.search(before)),
+        is_hard=bool(_HARD_BREAK.search(text, line.start, line.end)),
+        begins=word.rstrip(",:") in BEGINNERS,
+    )
+
+
+def _is_open(content: str) -> bool:
+    """Return True if a text does not end with a line."""
+    last = content[content.rfind(" ") + 1 :]
+    is_title = last.endswith(".") and last[:-1].lower() in NEVER_FINAL
+    return content.endswith(_INCOMPLETE) or last in OPEN_WORDS or is_title
 
 
 def _between_tags(text: str, block: Block) -> Iterator[Block]:
     """Yield the parts of a block between HTML block tags."""
-    if block.verbatim or "<" not in text:
+    if block.verbatim or text.find("<", block.start, block.end) < 0:
         yield block
         return
     start, body = block.start, block.body
