@@ -33,12 +33,12 @@ from audit_ragbench import Ranked
 from judge_figures import area
 from judges import ask
 from labeler.audit import Subject, examine, suspicion_score
-from labeler.audit.auditing import WitnessSource
+from labeler.audit.auditing import SecondJudge
 from labeler.cli import run
+from labeler.judges.embedded.opinion import second_opinion
 from labeler.labeling.failures import record_or_failure
+from labeler.labeling.label_tasks import label_tasks
 from labeler.labeling.options import LabelOptions
-from labeler.labeling.tasks import label_tasks
-from labeler.labeling.witness import Witnesses
 from labeler.labels.answers import judged_sentences
 from labeler.labels.record import LabelRecord
 from planted_errors import KINDS, Planted, figures, plant
@@ -60,7 +60,7 @@ DROPPED = {
     *("prompt_cache_key", "labeler_version", "checksum"),
 }
 """Fields of JSON that name versions, keys and circumstances."""
-WITNESS = {"witness_disagrees", "general_makes_a_claim"}
+WITNESS = {"second_opinion_disagrees", "general_makes_a_claim"}
 """Checks that compare a label with a second judge's."""
 Json = Any
 
@@ -241,15 +241,14 @@ def powers(truth: Iterable[LabelRecord]) -> Iterator[tuple[str, Json]]:
     contradict; the witness is the embedded judge, so it says nothing about the latter.
     """
     records = list(truth)
-    with Witnesses("-") as witness:
-        for name, planter in KINDS.items():
-            got = figures(records, planter, witness)
-            yield f"{name}: found", got.found[0]
-            yield f"{name}: AUROC of records", got.ranked[0]
-            yield f"{name}: AUROC of records, with the witness", got.ranked[1]
-            for title, second in (("", lambda _: None), (", with the witness", witness)):
-                rows = list(verdicts(plant(records, planter), second))
-                yield f"{name}: AUROC of verdicts{title}", area(rows)
+    for name, planter in KINDS.items():
+        got = figures(records, planter)
+        yield f"{name}: found", got.found[0]
+        yield f"{name}: AUROC of records", got.ranked[0]
+        yield f"{name}: AUROC of records, with the witness", got.ranked[1]
+        for title, second in (("", lambda _: None), (", with the witness", second_opinion)):
+            rows = list(verdicts(plant(records, planter), second))
+            yield f"{name}: AUROC of verdicts{title}", area(rows)
     judged = {one.id: one for one in on_published_sentences(records)}
     wrong = [
         (judged[one.id], one.label.overall_supported != judged[one.id].label.overall_supported)
@@ -264,7 +263,7 @@ def powers(truth: Iterable[LabelRecord]) -> Iterator[tuple[str, Json]]:
     yield "embedded judge: AUROC of verdicts", area(rows)
 
 
-def verdicts(planted: Iterable[Planted], second: WitnessSource) -> Iterator[Ranked]:
+def verdicts(planted: Iterable[Planted], second: SecondJudge) -> Iterator[Ranked]:
     """Yield the suspicion of one verdict of each label, before and after an error was planted."""
     for one in planted:
         for record, wrong in ((one.before, False), (one.after, True)):

@@ -3,10 +3,10 @@
     python benchmarks/planted_errors.py [FOLDER] [--write docs/audit.md]
 
 Each record that allows it gets one error of a kind, drawn with a fixed seed; the audit examines the
-label before and after, without and with the witness. An error is found if a finding that the label
-did not have before names the response sentence. The AUROC is the probability that the suspicion
-score of a label with the error is above that of an untouched label of another record. Published
-labels have errors of their own, so neither figure can reach 1.
+label before and after, without and with a second opinion. An error is found if a finding that the
+label did not have before names the response sentence. The AUROC is the probability that the
+suspicion score of a label with the error is above that of an untouched label of another record.
+Published labels have errors of their own, so neither figure can reach 1.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from audit_ragbench import Ranked, percent, replaced
 from judge_figures import area
 from judges import line, shown, true_labels
 from labeler.audit import Finding, Subject, examine
-from labeler.labeling.witness import Witnesses
+from labeler.judges.embedded.opinion import second_opinion
 from labeler.labels.answers import SPECIAL_SUPPORT, SentenceSupport
 from labeler.labels.record import LabelRecord, label_key
 from labeler.sentences.keys import position
@@ -186,7 +186,7 @@ def plant(records: Sequence[LabelRecord], planter: Planter) -> Iterator[Planted]
 
 
 class Figures(NamedTuple):
-    """Found share and AUROC of one kind, without and with the witness."""
+    """Found share and AUROC of one kind, without and with a second opinion."""
 
     errors: int
     found: tuple[float, float]
@@ -199,11 +199,11 @@ def is_found(before: Sequence[Finding], after: Sequence[Finding], key: str) -> b
     return any(key in one.keys and (one.check, one.keys) not in known for one in after)
 
 
-def figures(records: Sequence[LabelRecord], planter: Planter, witness: Witnesses) -> Figures:
+def figures(records: Sequence[LabelRecord], planter: Planter) -> Figures:
     """Return the figures of one kind."""
     planted = list(plant(records, planter))
     found, ranked = [], []
-    for second in (lambda _: None, witness):
+    for second in (lambda _: None, second_opinion):
         before = [examine(one.before, second(one.before)) for one in planted]
         after = [examine(one.after, second(one.after)) for one in planted]
         pairs = zip(before, after, planted, strict=True)
@@ -218,25 +218,25 @@ def figures(records: Sequence[LabelRecord], planter: Planter, witness: Witnesses
 
 
 def tables(records: Sequence[LabelRecord]) -> dict[str, list[str]]:
-    """The table of all kinds, and the findings of the witness in untouched labels."""
-    with Witnesses("-") as witness:
-        lines = [
-            line(["planted error", "errors", "found", "with witness", "AUROC", "with witness"]),
-            line(["---", *["--:"] * 5]),
-        ]
-        for name, planter in KINDS.items():
-            got = figures(records, planter, witness)
-            cells = [f"{share:.3f}" for share in got.found] + [shown(one) for one in got.ranked]
-            lines.append(line([name, got.errors, *cells]))
-        lines += ["", *untouched(records, witness)]
+    """The table of all kinds, and what a second opinion finds in untouched labels."""
+    second = "with a second opinion"
+    lines = [
+        line(["planted error", "errors", "found", second, "AUROC", second]),
+        line(["---", *["--:"] * 5]),
+    ]
+    for name, planter in KINDS.items():
+        got = figures(records, planter)
+        cells = [f"{share:.3f}" for share in got.found] + [shown(one) for one in got.ranked]
+        lines.append(line([name, got.errors, *cells]))
+    lines += ["", *untouched(records)]
     return {"planted": lines}
 
 
-def untouched(records: Sequence[LabelRecord], witness: Witnesses) -> Iterator[str]:
-    """How often the checks of the witness find something in untouched labels."""
-    found = [examine(one, witness(one))[0] for one in records]
+def untouched(records: Sequence[LabelRecord]) -> Iterator[str]:
+    """How often the checks of a second opinion find something in untouched labels."""
+    found = [examine(one, second_opinion(one))[0] for one in records]
     sentences = sum(len(one.label.sentence_support_information) for one in records)
-    for check in ("witness_disagrees", "general_makes_a_claim"):
+    for check in ("second_opinion_disagrees", "general_makes_a_claim"):
         named_by = sum(one.check == check for some in found for one in some)
         flagged = sum(any(one.check == check for one in some) for some in found)
         yield (

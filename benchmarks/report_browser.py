@@ -61,7 +61,7 @@ def outcome(sizes: list[str], times: list[str], chromium: str) -> str:
     """The tables with what they mean, and where they were made."""
     today = datetime.now(UTC).date().isoformat()
     return f"""{MARK}Synthetic labels with the lengths of RAGBench's rows, audit and intervals
-included, without the second witness:
+included:
 
 {chr(10).join(sizes)}
 

@@ -1,8 +1,8 @@
 """Measure reports and audits of synthetic labels: processor time, memory and size.
 
 Run from the repository: ``python benchmarks/report_size.py [RECORDS ...]``; by default 1,000,
-10,000 and 100,000 records, those of ``speed_labels.py``. Each command is a process of its own,
-without the second witness, which takes its time once. Up to 10,000 records a report is a page.
+10,000 and 100,000 records, those of ``speed_labels.py``. Each command is a process of its own.
+Up to 10,000 records a report is a page.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def written(records: int, folder: Path) -> Written:
     labels = folder / f"labels-{records}.jsonl"
     write_labels(labels, records)
     target = folder / f"report-{records}{'.html' if records <= PAGE_RECORDS else ''}"
-    report = ran("report", str(labels), "-o", str(target), "--no-witness")
-    audit = ran("audit", str(labels), "--no-witness")
+    report = ran("report", str(labels), "-o", str(target))
+    audit = ran("audit", str(labels))
     files = [target] if target.is_file() else list(target.rglob("*.*"))
     page = target if target.is_file() else target / "index.html"
     return Written(records, page, sum(each.stat().st_size for each in files), report, audit)

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from labeler.judges.gemini import GeminiJudge
     from labeler.judges.openai.judge import MistralJudge, OllamaJudge, OpenAIJudge
     from labeler.judges.pricing import find_price
-    from labeler.labeling.canaries import Canaries
     from labeler.labels.answers import (
         ClaimsLabelingOutput,
         GPTLabelingOutput,
@@ -82,7 +81,6 @@ _HOMES = {
     "labeler.comparing.human_agreement": ("compare_with_people",),
     "labeler.audit": ("Finding", "Found", "Subject", "audit_labels", "check", "findings_of"),
     "labeler.calculators": ("Intervals", "Ratio", "metric"),
-    "labeler.labeling.canaries": ("Canaries",),
     "labeler.comparing.compare": ("compare", "compare_runs"),
     "labeler.comparing.comparison": ("Comparison",),
     "labeler.data.corrections.applying": ("apply_corrections",),
@@ -126,7 +124,6 @@ __all__ = [
     "AnthropicJudge",
     "BadRows",
     "BedrockJudge",
-    "Canaries",
     "ClaimsLabelingOutput",
     "Comparison",
     "CorrectionsFile",

@@ -20,7 +20,7 @@ from labeler.calculators.outcomes import (
     stored_outcomes,
     summary,
 )
-from labeler.data.label_files import is_table, write_outcomes
+from labeler.data.label_files import write_outcomes
 from labeler.data.options import RowsOptions, keywords
 from labeler.errors import UsageError
 from labeler.judges.opening import hosted_spec, open_judge, open_judges, price_of_run
@@ -44,9 +44,7 @@ if TYPE_CHECKING:
     from labeler.integrations.batch.submit import Submission
     from labeler.integrations.embeddings.records import QuestionsOutcome
     from labeler.judges.judge import Judge
-    from labeler.judges.traffic.limits import Limits
     from labeler.labeling.cache import CallTracer
-    from labeler.labeling.canaries import Canaries
     from labeler.labeling.estimate import Estimate
     from labeler.labeling.run import Run, RunCounts, RunListener
     from labeler.labels.score_record import ScoreOutcome
@@ -94,8 +92,7 @@ def iter_labels(rows: RowSource, options: LabelOptions) -> Generator[Outcome, No
         rows: as for :func:`open_rows`.
         options: ``judge`` is ``"embedded"``, ``"openai"`` with a ``model``, or a judge such as
             ``OpenAIJudge(model=…)``; ``store`` is a folder or a store (``MemoryStore()`` keeps
-            nothing); ``canaries`` is a share, or ``Canaries(share)``, which reports afterwards how
-            often the judge was fooled.
+            nothing).
 
     Yields:
         A label record or a failure for each row.
@@ -114,21 +111,6 @@ def iter_labels(rows: RowSource, options: LabelOptions) -> Generator[Outcome, No
         'tide-gate-height'
     """
     yield from _labels(rows, options, _judges(options))
-
-
-@keywords(LabelOptions)
-def iter_label_lines(rows: RowSource, options: LabelOptions) -> Generator[Outcome, None, None]:
-    """Label rows to write them: as :func:`iter_labels`, but labels may be lines.
-
-    Args:
-        rows: as for :func:`open_rows`.
-        options: those of :func:`iter_labels`.
-
-    Yields:
-        An outcome for each row; a :class:`labeler.data.label_files.LabelLine` stands for a stored
-        record, for :func:`write_labels`.
-    """
-    yield from _labels(rows, options, _judges(options), as_lines=True)
 
 
 @keywords(LabelFileOptions)
@@ -159,8 +141,7 @@ def label(rows: RowSource, options: LabelFileOptions) -> Labels:
 
     counts, judges = RunCounts(), _judges(options)
     path = options.output
-    as_lines = path is not None and not is_table(path)
-    run = _labels(rows, options, judges, counts, as_lines=as_lines)
+    run = _labels(rows, options, judges, counts)
     outcomes = list(run) if path is None else deque(write_outcomes(run, path), maxlen=0)
     price, spent = price_of_run(judges), counts.spent
     dollars = float(spent.spent) if price and spent and not counts.unmetered else None
@@ -178,37 +159,26 @@ def _labels(
     options: LabelOptions,
     judges: Sequence[Judge],
     counts: RunCounts | None = None,
-    *,
-    as_lines: bool = False,
 ) -> Generator[Outcome, None, None]:
     """Label rows; see :func:`iter_labels`."""
+    from labeler.labeling.label_tasks import label_tasks
     from labeler.labeling.pipeline import run_tasks
-    from labeler.labeling.tasks import label_tasks
 
-    for name in ("repeat", "processes"):
-        if (count := getattr(options, name)) < 1:
-            raise UsageError(f"{name} must be 1 or more, got {count}")
-    opened, canaries, votes = options.open(rows), _canaries(options), options.votes
-    if options.are_voting and canaries.share:
-        raise UsageError("--canaries test one judge: they go without --repeat and --judges")
-
+    if options.repeat < 1:
+        raise UsageError(f"repeat must be 1 or more, got {options.repeat}")
+    opened = options.open(rows)
     tasks = [
         label_tasks(judge, options, extra=extra)
         for judge in judges
         for extra in range(options.repeat)
     ]
-    pool = None
-    if options.processes > 1:
-        from labeler.integrations.processes.pool import ProcessPool
-
-        pool = ProcessPool(options, canaries, votes)
-    with _begin(options, counts, pool.limits if pool else None) as run:
+    with _begin(options, counts) as run:
         if options.are_voting:
-            from labeler.labeling.votes import Uncounted, vote_rows
+            from labeler.labeling.vote import Uncounted, vote_rows
 
-            yield from vote_rows(run, opened, tasks, votes or Uncounted(), pool)
+            yield from vote_rows(run, opened, tasks, options.votes or Uncounted())
         else:
-            labels = run_tasks(run, opened, tasks, canaries, as_lines=as_lines, elsewhere=pool)
+            labels = run_tasks(run, opened, tasks)
             yield from cast("Generator[Outcome, None, None]", labels)  # what a task of labels makes
 
 
@@ -348,7 +318,7 @@ def submit_batch(rows: RowSource, options: BatchOptions) -> Submission:
         ... )
     """
     from labeler.integrations.batch import submit
-    from labeler.labeling.tasks import label_tasks
+    from labeler.labeling.label_tasks import label_tasks
 
     if options.batches is None or not isinstance(options.store, str | Path):
         raise UsageError("a batch needs a service, batches=OpenAIBatches(…), and a folder as store")
@@ -385,7 +355,7 @@ def estimate(rows: RowSource, options: EstimateOptions) -> Estimate:
         14
     """
     from labeler.labeling import estimate as estimating
-    from labeler.labeling.tasks import label_tasks
+    from labeler.labeling.label_tasks import label_tasks
 
     opened, price = options.open(rows), options.find_price()
     given = options.judge
@@ -411,22 +381,19 @@ def _judges(
     return [open_judge(replace(options, judge=options.judge or default))]
 
 
-def _begin(
-    options: RunOptions, counts: RunCounts | None = None, limits: Limits | None = None
-) -> Run:
+def _begin(options: RunOptions, counts: RunCounts | None = None) -> Run:
     """Begin a run that closes the store at its end if it opens it here.
 
     Args:
         options: of the run.
         counts: counts its events before they reach the options' listener.
-        limits: on its requests, if not those of the options alone.
     """
     from labeler.labeling.run import Run
 
-    store, listener, opened = options.store, _listener(options), None
+    limits, listener = options.limits(), _listener(options)
+    store, opened = options.store, None
     if counts is not None:
         counts.forward, listener = listener, counts
-    limits = limits or options.limits()
     if isinstance(store, str | Path):
         from labeler.store.disk import DiskStore
 
@@ -478,13 +445,6 @@ def _in_batch(store: LabelStore) -> Callable[[str], str | None]:
     from labeler.integrations.batch.folder import PendingKeys
 
     return PendingKeys(folder)
-
-
-def _canaries(options: LabelOptions) -> Canaries:
-    from labeler.labeling.canaries import Canaries
-
-    given = options.canaries
-    return given if isinstance(given, Canaries) else Canaries(given, options.canary_seed)
 
 
 @contextmanager

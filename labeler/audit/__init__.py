@@ -9,12 +9,12 @@ from labeler.audit import explanations  # noqa: F401 - registers its checks # is
 from labeler.audit import claims  # noqa: F401 - registers its checks # isort: skip
 from labeler.audit import provenance  # noqa: F401 - registers its checks # isort: skip
 from labeler.audit import disagreements  # noqa: F401 - registers its checks # isort: skip
-from labeler.audit import second_opinion  # noqa: F401 - registers its checks # isort: skip
+from labeler.audit import opinion_checks  # noqa: F401 - registers its checks # isort: skip
 from labeler.audit.auditing import (
     Audit,
     AuditedRecord,
     CheckRow,
-    WitnessSource,
+    SecondJudge,
     audit_labels,
     examine,
     findings_of,
@@ -43,9 +43,9 @@ __all__ = [
     "Finding",
     "Found",
     "Judgment",
+    "SecondJudge",
     "Severity",
     "Subject",
-    "WitnessSource",
     "audit_labels",
     "check",
     "examine",

@@ -25,17 +25,16 @@ from labeler.calculators.metrics_row import DistinctRows, Identity, group_key, g
 from labeler.calculators.outcomes import checked
 from labeler.errors import UsageError
 from labeler.labels.answering import configuration
+from labeler.labels.opinion import SecondOpinion
 from labeler.labels.record import (
     AnyOutcome,
     LabelRecord,
     Outcome,
-    is_uncounted,
     records_of,
 )
-from labeler.labels.witness import Witness
 from labeler.sentences.display import Brief, Column, Display, Displayed, Grid, number, reason_counts
 
-WitnessSource = Callable[[LabelRecord], Witness | None]
+SecondJudge = Callable[[LabelRecord], SecondOpinion | None]
 """Returns what a second judge says about a record's sentences; ``None`` for nothing."""
 _SHOWN = 3
 """Records that a display names."""
@@ -88,8 +87,8 @@ class AuditJSON(TypedDict):
     """The most suspicious first."""
 
 
-WITNESS_WEIGHT = 0.4
-"""Weight of a witness that is certain of the contrary; it falls with the square of certainty."""
+OPINION_WEIGHT = 0.4
+"""Weight of an opinion that is certain of the contrary; it falls with the square of certainty."""
 
 
 def suspicion_score(findings: Iterable[Finding], disagreement: float = 0.0) -> float:
@@ -97,18 +96,18 @@ def suspicion_score(findings: Iterable[Finding], disagreement: float = 0.0) -> f
 
     Each check with a finding counts once, as independent evidence with the check's weight:
     1 - (1 - w1)(1 - w2)... The order of findings does not matter, and another finding never lowers
-    the score. A witness adds evidence also where it finds nothing: the more it disagrees, the more.
+    the score. A second opinion that disagrees adds evidence without a finding too.
 
     Args:
         findings: the findings in the record.
-        disagreement: that of the witness, see :attr:`Subject.disagreement`.
+        disagreement: that of the second opinion, see :attr:`Subject.disagreement`.
 
     Returns:
         0 without findings, at most 1; rounded to 6 digits, since the last ones depend on the
         machine.
     """
     weights = {finding.check: _weight(finding) for finding in findings}
-    strengths = sorted((*weights.values(), WITNESS_WEIGHT * disagreement**2))
+    strengths = sorted((*weights.values(), OPINION_WEIGHT * disagreement**2))
     rest = math.prod(1 - weight for weight in strengths)
     return round(1 - rest, _SCORE_DIGITS)
 
@@ -297,7 +296,7 @@ class Audit(Displayed):
 def findings_of(
     record: LabelRecord,
     checks: str | Iterable[str | Check] | None = None,
-    witness: Witness | None = None,
+    second_opinion: SecondOpinion | None = None,
 ) -> tuple[Finding, ...]:
     """Return the findings in one record, in the order of the checks.
 
@@ -305,7 +304,7 @@ def findings_of(
         record: the record.
         checks: ids or checks, see :func:`labeler.audit.select_checks`; by default all. Checks of
             repeated judgments find nothing in a single one.
-        witness: what a second judge says about its sentences, for the checks that read it.
+        second_opinion: that of another judge, for the checks that read it.
 
     Returns:
         The findings; mostly none.
@@ -318,7 +317,7 @@ def findings_of(
         >>> [finding.check for finding in labeler.findings_of(labels["pilot-boat-half"])]
         ['verdict_hangs_on_one', 'undecided_score']
     """
-    return _findings(Subject(record, witness), select_checks(checks))
+    return _findings(Subject(record, second_opinion), select_checks(checks))
 
 
 def _findings(subject: Subject, checks: Iterable[Check]) -> tuple[Finding, ...]:
@@ -327,10 +326,10 @@ def _findings(subject: Subject, checks: Iterable[Check]) -> tuple[Finding, ...]:
 
 
 def examine(
-    record: LabelRecord, witness: Witness | None = None
+    record: LabelRecord, second_opinion: SecondOpinion | None = None
 ) -> tuple[tuple[Finding, ...], float]:
     """Return the findings of all checks in one record, and its suspicion score."""
-    subject = Subject(record, witness)
+    subject = Subject(record, second_opinion)
     findings = _findings(subject, select_checks())
     return findings, suspicion_score(findings, subject.disagreement)
 
@@ -340,20 +339,20 @@ def audit_labels(
     *,
     checks: str | Iterable[str | Check] | None = None,
     by: str | None = None,
-    witness: WitnessSource | None = None,
+    second_opinion: SecondJudge | None = None,
 ) -> Audit:
     """Audit the labels among outcomes; no text is kept.
 
     Judge configurations, and models that answered in one, have separate rates. Copies and failures
-    count as in metrics, see :func:`labeler.calculators.summarize`. Canaries, windows of longer
-    records, and outcomes other than labels are skipped.
+    count as in metrics, see :func:`labeler.calculators.summarize`. Outcomes
+    other than labels are skipped.
 
     Args:
         outcomes: outcomes of any kind; consumed once.
         checks: ids or checks, see :func:`labeler.audit.select_checks`; by default all.
         by: name of a metadata column to group by; records without it form the group ``(none)``.
-        witness: returns what a second judge says about a record's sentences. By default there is
-            no witness, and the checks that read one are left out.
+        second_opinion: returns another judge's opinion of a label. Without it, the checks that
+            read one are left out.
 
     Returns:
         Rates by check, and the findings of each record.
@@ -369,11 +368,11 @@ def audit_labels(
         'pilot-boat-half'
     """
     chosen = select_checks(checks)
-    if witness is None:
-        chosen = tuple(check for check in chosen if not check.needs_witness)
-    running = _RunningAudit(chosen, by, witness)
+    if second_opinion is None:
+        chosen = tuple(check for check in chosen if not check.needs_opinion)
+    running = _RunningAudit(chosen, by, second_opinion)
     labels = records_of(checked(outcomes), "label")
-    distinct = DistinctRows(_Judged.of(one) for one in labels if not is_uncounted(one))
+    distinct = DistinctRows(_Judged.of(one) for one in labels)
     for judged in distinct:
         running.add(judged.outcome)
     return running.audit(distinct.repeated)
@@ -408,11 +407,11 @@ class _RunningAudit:
     """The counts of an audit over the records so far."""
 
     def __init__(
-        self, checks: tuple[Check, ...], by: str | None, witness: WitnessSource | None
+        self, checks: tuple[Check, ...], by: str | None, second_opinion: SecondJudge | None
     ) -> None:
         self.checks = checks
         self.by = by
-        self.witness = witness
+        self.second_opinion = second_opinion
         self.disagreements: list[float] = []
         self.columns: set[str] = set()
         self.failed: Counter[str] = Counter()
@@ -426,7 +425,7 @@ class _RunningAudit:
             self.failed[outcome.reason] += 1
             return
         self.columns.update(outcome.example.metadata)
-        subject = Subject(outcome, self.witness(outcome) if self.witness else None)
+        subject = Subject(outcome, self.second_opinion(outcome) if self.second_opinion else None)
         key = _GroupKey(configuration(outcome), self._group(outcome))
         counts = self._counts(key)
         findings: list[Finding] = []

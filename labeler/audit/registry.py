@@ -104,7 +104,7 @@ class Check(Brief):
         applies: returns True for records that it can examine: the base of its rate.
         compare: yields what is wrong with one of several judgments of the same sentences; ``None``
             if it examines single records.
-        needs_witness: true if it reads a witness; without witnesses it is left out.
+        needs_opinion: true if it reads a second opinion; without one it is left out.
     """
 
     id: str
@@ -116,7 +116,7 @@ class Check(Brief):
     find: FindFunction = _nothing
     applies: AppliesFunction = _never
     compare: CompareFunction | None = None
-    needs_witness: bool = False
+    needs_opinion: bool = False
 
     def findings(self, subject: Subject) -> list[Finding]:
         """Return the findings in a record that the check applies to.
@@ -227,21 +227,21 @@ def repeat_check(
     return register
 
 
-def witness_check(
+def opinion_check(
     name: str, *, severity: Severity, title: str, why: str, weight: float
 ) -> Callable[[FindFunction], FindFunction]:
-    """Register the decorated function as a check of a label against its witness."""
+    """Register the decorated function as a check of a label against a second opinion."""
 
     def register(find: FindFunction) -> FindFunction:
-        made = Check(name, 1, severity, title, why, weight, find, _has_witness, needs_witness=True)
+        made = Check(name, 1, severity, title, why, weight, find, _has_opinion, needs_opinion=True)
         CHECKS.add(name, made)
         return find
 
     return register
 
 
-def _has_witness(subject: Subject) -> bool:
-    return subject.witness is not None
+def _has_opinion(subject: Subject) -> bool:
+    return subject.second_opinion is not None
 
 
 def name_some(names: Sequence[str], most: int = 6) -> str:

@@ -8,9 +8,9 @@ from functools import cached_property
 from sys import intern
 
 from labeler.labels.answers import SPECIAL_SUPPORT, GPTLabelingOutput, SentenceSupport
+from labeler.labels.opinion import SecondOpinion
 from labeler.labels.record import LabelRecord
 from labeler.labels.signature import Signature
-from labeler.labels.witness import Witness
 from labeler.sentences.citations import Cited, read_citations, source_sentences
 from labeler.sentences.numbers import decimal_marks, known_figures
 from labeler.sentences.statements import Claim, read_claim
@@ -62,7 +62,7 @@ class Subject:
 
     Args:
         record: the label record.
-        witness: what a second judge says about its sentences, if there is one.
+        second_opinion: that of another judge, if there is one.
 
     Example:
         >>> subject = labeler.Subject(labels["pilot-boat-half"])
@@ -70,8 +70,8 @@ class Subject:
         ('All fishing boats are exempt.', ['0a', '1b'])
     """
 
-    def __init__(self, record: LabelRecord, witness: Witness | None = None) -> None:
-        self.record, self.witness = record, witness
+    def __init__(self, record: LabelRecord, second_opinion: SecondOpinion | None = None) -> None:
+        self.record, self.second_opinion = record, second_opinion
         self._words: dict[str, list[str]] = {}
         self._figures: dict[str, set[str]] = {}
 
@@ -82,8 +82,8 @@ class Subject:
 
     @cached_property
     def disagreements(self) -> dict[str, float]:
-        """Probability that a verdict is wrong by the witness, by response sentence."""
-        return self.witness.disagreements(self.label) if self.witness else {}
+        """Probability that a verdict is wrong by the second opinion, by response sentence."""
+        return self.second_opinion.disagreements(self.label) if self.second_opinion else {}
 
     @property
     def disagreement(self) -> float:

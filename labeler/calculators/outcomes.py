@@ -34,7 +34,6 @@ from labeler.labels.record import (
     LabelFailure,
     LabelRecord,
     Outcome,
-    is_uncounted,
     records_of,
     reject_path,
     requested_kind,
@@ -57,7 +56,7 @@ class Located(NamedTuple):
 class CheckedOutcomes:
     """Outcomes in which no two records of an id and a key have different answers.
 
-    Equal ones are copies, of which every caller counts one. Canaries and windows are not checked.
+    Equal ones are copies, of which every caller counts one.
 
     Args:
         located: the outcomes; consumed once.
@@ -85,7 +84,7 @@ class CheckedOutcomes:
     def _checked(self) -> Iterator[AnyOutcome]:
         known = DigestMap()
         for where, outcome in self._located:
-            if not isinstance(outcome, LabelFailure) and not is_uncounted(outcome):
+            if not isinstance(outcome, LabelFailure):
                 content = content_digest(outcome.content())
                 if known.add(row_digest(outcome.id, outcome.key), content) not in {0, content}:
                     raise UsageError(
@@ -239,11 +238,7 @@ def read_scores(scores: str | Path) -> Iterator[ScoreOutcome]:
 
 def read_records(labels: str | Path) -> Iterator[LabelRecord]:
     """Read the label records among the outcomes of :func:`read_labels`."""
-    return (
-        outcome
-        for outcome in read_labels(labels)
-        if isinstance(outcome, LabelRecord) and not is_uncounted(outcome)
-    )
+    return (outcome for outcome in read_labels(labels) if isinstance(outcome, LabelRecord))
 
 
 def split_scores(
@@ -297,7 +292,7 @@ def measure_outcomes(
             continue
         if of_questions:
             row = measure_questions(cast("QuestionsOutcome", outcome), questions)
-        elif requested_kind(outcome) in {"label", None} and not is_uncounted(outcome):
+        elif requested_kind(outcome) in {"label", None}:
             row = measurer.row(cast("Outcome", outcome))
         else:
             continue

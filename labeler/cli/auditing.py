@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labeler.cli.options import Json, Witness
-from labeler.cli.running import outcomes_at, reject_overwrite, watching, witnesses_of
+from labeler.cli.options import Json
+from labeler.cli.running import outcomes_at, reject_overwrite, watching
 from labeler.cli.terminal import (
     LineWriter,
     dropped_note,
@@ -33,7 +33,7 @@ from labeler.sentences.display import NONE, Column, Grid, console, reason_counts
 from labeler.version import __version__
 
 if TYPE_CHECKING:
-    from labeler.audit import Audit, AuditedRecord, Check, CheckRow, Finding
+    from labeler.audit import Audit, AuditedRecord, Check, CheckRow, Finding, SecondJudge
     from labeler.audit.export import FindingRow
     from labeler.labels.record import AnyOutcome
 
@@ -76,7 +76,10 @@ def audit(
         ),
     ] = None,
     listing: Annotated[bool, typer.Option("--list", help="List the checks.")] = False,
-    witness: Witness = True,
+    second_opinion: Annotated[
+        bool,
+        typer.Option("--second-opinion", help="Compare labels with the embedded judge's."),
+    ] = False,
 ) -> None:
     """Find labels that contradict themselves or the texts."""
     from labeler.audit import select_checks
@@ -91,7 +94,7 @@ def audit(
     if labels is None:
         raise UsageError("name a label file or a store folder; --list shows the checks")
     _check_output(output, labels)
-    found = _audit(labels, chosen, by, witness=witness)
+    found = _audit(labels, chosen, by, second_opinion=second_opinion)
     shown = _SHOWN_RECORDS if top is None else top
     if output:
         _write(Path(output), finding_rows(found, top))
@@ -110,7 +113,7 @@ def audit(
             print_lines([f"to read them with their texts: {command}"])
 
 
-def _audit(labels: str, checks: Sequence[Check], by: str | None, *, witness: bool) -> Audit:
+def _audit(labels: str, checks: Sequence[Check], by: str | None, *, second_opinion: bool) -> Audit:
     """Audit stored labels while showing how many records were read.
 
     Raises:
@@ -121,10 +124,15 @@ def _audit(labels: str, checks: Sequence[Check], by: str | None, *, witness: boo
 
     kinds: Counter[str] = Counter()
     models = AnsweringModels()
-    with watching("auditing") as watched, witnesses_of(labels, wanted=witness) as second:
+    judge: SecondJudge | None = None
+    if second_opinion:
+        from labeler.judges.embedded import opinion
+
+        judge = opinion.second_opinion
+    with watching("auditing") as watched:
         counted = partial(_count_kinds, kinds=kinds)
         outcomes = outcomes_at(labels).through(watched, models.watch, counted)
-        found = audit_labels(outcomes, checks=checks, by=by, witness=second)
+        found = audit_labels(outcomes, checks=checks, by=by, second_opinion=judge)
     if not found.records and not found.failed:
         raise UsageError(f"{labels}: {_no_labels(kinds)}")
     notify_repeated(found.duplicates)
@@ -142,8 +150,6 @@ def _count_kinds(outcomes: Iterable[AnyOutcome], kinds: Counter[str]) -> Iterato
 
 def _no_labels(kinds: Counter[str]) -> str:
     """Return the reason why there is nothing to audit."""
-    if kinds["label"]:
-        return f"{kinds['label']} canaries and no label of a row"
     if kinds["score"]:
         return (
             f"{kinds['score']} scores and no labels; name what labeler label wrote, not what "

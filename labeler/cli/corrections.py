@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labeler.cli.options import Witness
 from labeler.cli.running import (
     check_label_target,
     reject_overwrite,
     reject_own_input,
-    witnesses_of,
 )
 from labeler.cli.terminal import notify, plural
 from labeler.errors import UsageError
@@ -99,7 +97,6 @@ def export(
     blind: Annotated[
         bool, typer.Option("--blind", help="Hide the judge's label from annotators.")
     ] = False,
-    witness: Witness = True,
 ) -> None:
     """Write labels as tasks for an annotation tool.
 
@@ -119,10 +116,8 @@ def export(
     settings_file = settings_path(output, chosen_tool)
     for path in (output, str(settings_file)):
         reject_overwrite([labels], path)
-    with witnesses_of(labels, wanted=witness and top is not None) as second:
-        outcomes = api.stored_outcomes(labels)
-        chosen = choose(outcomes, top=top, sample=sample, seed=seed, witness=second)
-        written = _write_tasks(chosen, chosen_tool, Path(output), blind=blind, labels=labels)
+    chosen = choose(api.stored_outcomes(labels), top=top, sample=sample, seed=seed)
+    written = _write_tasks(chosen, chosen_tool, Path(output), blind=blind, labels=labels)
     with replaced(settings_file) as file:
         file.write(chosen_tool.settings())
     tasks = plural(written, "task")

@@ -99,9 +99,7 @@ def _delete_traces(stores: Stores, selection: Selection, *, dry_run: bool) -> Co
     from labeler.data.corrections.file import CorrectionsFile, corrections_path
     from labeler.integrations.batch.deleting import delete_requests
     from labeler.integrations.embeddings.vector_store import delete_vectors
-    from labeler.labeling.witness import drop_witnesses
     from labeler.store.deleting import rewrite_without
-    from labeler.store.memo import drop_memo
 
     counts = Counter[str]()
     for folder, _, found in stores:
@@ -122,7 +120,4 @@ def _delete_traces(stores: Stores, selection: Selection, *, dry_run: bool) -> Co
                     path, lambda line: any(key in line for key in keys)
                 )
             )
-        if not dry_run:
-            drop_witnesses(folder)
-            drop_memo(folder)
     return +counts

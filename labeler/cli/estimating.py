@@ -131,13 +131,6 @@ def _row_lines(found: Estimate) -> Iterator[tuple[str, int, str]]:
     yield "requests", rows.asked, f"to {found.model}"
     for name, number in found.profiles.items():
         yield "  retrieval labels" if name == "retrieval" else f"  profile {name}", number, ""
-    parts = f"of at most {found.max_input_tokens or 0:,} tokens, of too long rows: "
-    yield "  in windows", rows.windows, parts + _named(rows.windowed_ids, rows.windowed)
-
-
-def _named(ids: tuple[str, ...], total: int) -> str:
-    shown = (f"{name!r:.{_LONGEST_ID}}" for name in ids)
-    return ", ".join(shown) + (", …" if total > len(ids) else "")
 
 
 def _token_lines(found: Estimate) -> Iterator[tuple[str, int, str]]:

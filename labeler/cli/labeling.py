@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import fields
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from labeler.cli.run_report import RunReport
     from labeler.integrations.ray.worker import Work
     from labeler.judges.judge import Judge
-    from labeler.labeling.canaries import Canaries
 
 
 def label(
@@ -73,8 +72,6 @@ def label(
     if show_config:
         config.show_config(context)
         return 0
-    if given.are_voting and given.canaries:
-        raise UsageError("--canaries test one judge: they go without --repeat and --judges")
     also = given.restrictions
     if given.judges is not None:
         judges = open_judges(given.judges, given, also=also)
@@ -110,20 +107,15 @@ def _label_here(
     from labeler import Intervals, api
     from labeler.calculators.rater_agreement import Votes
     from labeler.cli.run_report import RunReport
-    from labeler.data.label_files import is_table
-    from labeler.labeling.canaries import Canaries
 
     announce_grace("; press Ctrl-C again to drop them")
-    share = cast("float", given.canaries)
-    planted, votes = Canaries(share, given.canary_seed), Votes()
+    votes = Votes()
     summary: list[SummaryRow] = []
     drawn = Intervals()
     asked = vars(given) | _asked(given, judges)
     with RunReport("labeling", price_of_run(judges)) as progress:
-        also = {"canaries": planted, "votes": votes, "listener": progress}
-        as_lines = output is not None and not is_table(output) and otel_events is None
-        iter_outcomes = api.iter_label_lines if as_lines else api.iter_labels
-        run = iter_outcomes(rows, **asked | also)
+        also = {"votes": votes, "listener": progress}
+        run = api.iter_labels(rows, **asked | also)
         if otel_events is not None:
             from labeler.cli.tracing import with_events
 
@@ -139,18 +131,12 @@ def _label_here(
         from labeler.cli.agreement_view import print_voters  # loads numpy
 
         print_voters(votes.agreement())
-    if given.canaries:
-        _print_canaries(planted)
     return exit_code(progress)
 
 
 def _asked(given: LabelOptions, judges: list[Judge]) -> dict[str, Any]:
-    """Return the judges of a run as options; other processes make theirs from the given ones."""
-    if given.processes == 1:
-        asked = {"judges": judges} if given.are_voting else {"judge": judges[0]}
-        return vars(JudgeOptions()) | asked
-    embedded = given.judges is None and judges[0].spec.judge == "embedded"
-    return {"judge": given.judge or "embedded"} if embedded else {}
+    """Return the judges of a run as options, in place of those that opened them."""
+    return vars(JudgeOptions()) | ({"judges": judges} if given.are_voting else {"judge": judges[0]})
 
 
 def _ray_work(given: LabelOptions, inputs: list[str], output: str) -> Work:
@@ -161,10 +147,8 @@ def _ray_work(given: LabelOptions, inputs: list[str], output: str) -> Work:
     """
     require_engine(
         "ray",
-        canaries=given.canaries,
         judges=given.judges,
         repeat=given.repeat > 1,
-        processes=given.processes > 1,
     )
     distributing.require_folder(output)
     if not inputs:
@@ -190,21 +174,6 @@ def _counts(progress: RunReport, judges: list[Judge], repeat: int) -> tuple[str,
     by = ", ".join(str(judge.spec) for judge in judges)
     times = f", {repeat} times each" if repeat > 1 else ""
     return (f"{judged} labeled by the majority of {by}{times}",)
-
-
-def _print_canaries(planted: Canaries) -> None:
-    """Print the results of records with planted sentences."""
-    notify(str(planted))
-    if planted.ordered.judged or planted.plain.judged:
-        notify(
-            "  fooled: a planted sentence of a document was called relevant, used or a support, or "
-            "one of a response supported; with orders: they also asked for that"
-        )
-    elif not planted.failed:
-        notify(
-            f"  none was judged: chance chose no row for a share of {planted.share:g}; a greater "
-            "--canaries chooses more"
-        )
 
 
 def import_ragbench(

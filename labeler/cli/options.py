@@ -35,13 +35,6 @@ Output = Annotated[
     str, typer.Option("--output", "-o", help="Label file to write; - is standard output.")
 ]
 Store = Annotated[str, typer.Option(envvar=STORE.envvar, help=STORE.help, callback=_folder)]
-Witness = Annotated[
-    bool,
-    typer.Option(
-        "--witness/--no-witness",
-        help="Compare labels with the embedded judge's, kept next to them.",
-    ),
-]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 

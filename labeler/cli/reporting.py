@@ -7,9 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from labeler.cli.options import Witness
 from labeler.cli.reading import Group, Labels, Level
-from labeler.cli.running import outcomes_at, reject_overwrite, watching, witnesses_of
+from labeler.cli.running import outcomes_at, reject_overwrite, watching
 from labeler.cli.terminal import notify, plural
 from labeler.errors import UsageError
 
@@ -40,7 +39,6 @@ def report(
     ] = "doubt",
     level: Level = 0.95,
     group: Group = None,
-    witness: Witness = True,
 ) -> None:
     """Write an HTML report: metrics, findings, records."""
     from labeler.calculators import Intervals
@@ -50,7 +48,7 @@ def report(
     if output == STDIO:
         raise UsageError("a report is a page or a folder: name it, such as -o report.html")
     reject_overwrite([labels], output)
-    with watching("reporting") as watched, witnesses_of(labels, wanted=witness) as second:
+    with watching("reporting") as watched:
         written = write_report(
             outcomes_at(labels).through(watched),
             output,
@@ -60,7 +58,6 @@ def report(
             intervals=Intervals(level, group),
             title=title,
             order=sort,
-            witness=second,
         )
     page, *files = ((path, path.stat().st_size / 1e6) for path in written)
     more = f", and {plural(len(files), 'file')} of records, {sum(mb for _, mb in files):.1f} MB"

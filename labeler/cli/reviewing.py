@@ -9,16 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from labeler.cli.interrupt import Interrupted
-from labeler.cli.options import Witness
 from labeler.cli.reading import Labels
-from labeler.cli.running import witnesses_of
 from labeler.cli.terminal import notify, plural
 from labeler.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from labeler.audit import WitnessSource
     from labeler.review.session import ReviewSession, ReviewSettings
 
 DEFAULT_METRICS = "relevance,utilization,completeness,adherence"
@@ -60,7 +57,6 @@ def review(
         int, typer.Option(min=0, max=65535, help="Port on this machine; 0 picks a free one.")
     ] = 0,
     open_browser: Annotated[bool, typer.Option("--open", help="Open the browser.")] = False,
-    witness: Witness = True,
 ) -> None:
     """Correct labels in a browser on this machine; Ctrl-C ends it."""
     from labeler.data.corrections.file import corrections_path
@@ -77,12 +73,11 @@ def review(
     )
     path = corrections_path(labels) if corrections is None else corrections
     code = 0
-    with witnesses_of(labels, wanted=witness) as second:
-        session = _session(labels, path, settings, second, ids=ids, sample=sample, seed=seed)
-        try:
-            _serve(session, port, open_browser=open_browser)
-        except Interrupted as interrupt:
-            code = interrupt.exit_code
+    session = _session(labels, path, settings, ids=ids, sample=sample, seed=seed)
+    try:
+        _serve(session, port, open_browser=open_browser)
+    except Interrupted as interrupt:
+        code = interrupt.exit_code
     _conclude(session, labels)
     raise typer.Exit(code)
 
@@ -103,7 +98,6 @@ def _session(
     labels: str,
     path: str | Path,
     settings: ReviewSettings,
-    witness: WitnessSource | None,
     *,
     ids: str,
     sample: int | None,
@@ -129,15 +123,13 @@ def _session(
     label_set = LabelSet(
         api.read_labels(labels),
         metrics,
-        doubt=(lambda record: examine(record, witness(record) if witness else None)[1])
-        if settings.queue == "doubtful"
-        else None,
+        doubt=(lambda record: examine(record)[1]) if settings.queue == "doubtful" else None,
         name=labels,
     )
     places = queue_places(
         settings.queue, label_set.keys, size=sample, seed=seed, doubts=label_set.doubts
     )
-    session = ReviewSession(label_set, places, log, settings, metrics, witness=witness)
+    session = ReviewSession(label_set, places, log, settings, metrics)
     known = sum(key in label_set.places for key, _ in snapshot.current)
     _describe(session, known)
     return session

@@ -95,8 +95,10 @@ class RunReport(Progress):
             left: state of the output file.
         """
         self.__exit__()
-        if counts and self.total is not None:
-            rest = f"{self.total - self.reached} of {self.total} rows not reached"
+        if counts and self.started:
+            rest = "the other rows not reached"
+            if self.total is not None:
+                rest = f"{self.total - self.reached} of {self.total} rows not reached"
             # Requests and tokens of these rows were not reported; the budget has their cost.
             priced = " and counted in dollars alone" if self._price else ""
             self.close(
@@ -106,7 +108,7 @@ class RunReport(Progress):
             notify(self._spending())
         if not self.usage.prompt_tokens and self.spent is not None and self.spent.spent:
             notify(f"spent: {self._dollars()}")
-        if left and self.total is not None:
+        if left and self.started:
             notify(left)
 
     def _served_models(self) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 import typer
 
 from labeler.cli.interrupt import ReaderGone, announce
-from labeler.cli.terminal import notify, plural
+from labeler.cli.terminal import plural
 from labeler.data.lines import STDIO, is_remote
 from labeler.errors import UsageError
 from labeler.sentences.display import console
@@ -21,7 +21,6 @@ from labeler.sentences.display import console
 if TYPE_CHECKING:
     from labeler.calculators.outcomes import CheckedOutcomes
     from labeler.cli.run_report import RunReport
-    from labeler.labeling.witness import Witnesses
     from labeler.labels.record import AnyOutcome
 
 T = TypeVar("T", bound="AnyOutcome")
@@ -275,18 +274,6 @@ def reject_repeats(names: Sequence[str]) -> None:
                     "name each file once"
                 )
             named[place] = part
-
-
-@contextmanager
-def witnesses_of(labels: str, *, wanted: bool) -> Iterator[Witnesses | None]:
-    """Provide the witnesses of labels, which are kept next to them; ``None`` if not wanted."""
-    if not wanted:
-        yield None
-        return
-    from labeler.labeling.witness import Witnesses
-
-    with Witnesses(labels, notify) as found:
-        yield found
 
 
 def outcomes_at(labels: str) -> CheckedOutcomes:

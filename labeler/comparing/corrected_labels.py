@@ -11,7 +11,7 @@ from labeler.data.corrections.applying import usable
 from labeler.data.corrections.correction import Correction, Judgement, decided
 from labeler.data.corrections.file import independent
 from labeler.data.corrections.selection import drawn_at_random
-from labeler.labels.record import AnyOutcome, LabelRecord, is_uncounted
+from labeler.labels.record import AnyOutcome, LabelRecord
 
 
 class CorrectedLabels(NamedTuple):
@@ -99,7 +99,6 @@ def _distinct(
     for outcome in outcomes:
         if (
             isinstance(outcome, LabelRecord)
-            and not is_uncounted(outcome)
             and outcome.key in wanted
             and outcome.key not in seen
             and choice.fits(outcome)

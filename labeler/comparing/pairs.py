@@ -1,7 +1,7 @@
 """Join two sets of labels by record id, for ``compare``, ``agree``, ``diff`` and human labels.
 
 A side is chosen in one way everywhere: by a part of the signature, by the trial, or by both.
-Canaries and records of other kinds are left out. A record may have one label on a side.
+Records of other kinds are left out. A record may have one label on a side.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from labeler.labels.record import (
     AnyOutcome,
     LabelFailure,
     LabelRecord,
-    is_uncounted,
     records_of,
     shown,
 )
@@ -181,7 +180,7 @@ def read_side(
     repeated: Counter[str] = Counter()
     contents = _Contents(choice)
     for outcome in records_of(contents.count(outcomes), "label"):
-        if is_uncounted(outcome) or not choice.fits(outcome):
+        if not choice.fits(outcome):
             continue
         if isinstance(outcome, LabelFailure):
             made_by = None if outcome.signature is None else str(outcome.signature)
@@ -251,9 +250,8 @@ class _Contents:
 
     def _count(self, outcome: AnyOutcome) -> AnyOutcome:
         if isinstance(outcome, LabelRecord):
-            if not is_uncounted(outcome):
-                self._signatures[configuration(outcome)] += 1
-                self._trials.add(outcome.signature.trial)
+            self._signatures[configuration(outcome)] += 1
+            self._trials.add(outcome.signature.trial)
         elif not isinstance(outcome, LabelFailure):
             self._others[outcome.kind] += 1
         return outcome

@@ -11,9 +11,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Final, TextIO, TypeVar
+from typing import TextIO, TypeVar
 
-import msgspec
 from pydantic import ValidationError
 
 from labeler.data.lines import (
@@ -27,7 +26,7 @@ from labeler.data.lines import (
 )
 from labeler.errors import BadRow, StoreError, UnknownName, UsageError, describe_faults
 from labeler.labels.checksum import with_checksum, without_checksum
-from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, parse_outcome
+from labeler.labels.record import AnyOutcome, LabelFailure, parse_outcome
 from labeler.sentences.characters import plain_json, visible
 
 _LOG = logging.getLogger(__name__)
@@ -213,58 +212,6 @@ def to_line(outcome: AnyOutcome) -> str:
     return outcome.model_dump_json()
 
 
-class _Reply(msgspec.Struct):
-    served_model: str | None = None
-    system_fingerprint: str | None = None
-    host: str | None = None
-
-
-class _Kind(msgspec.Struct):
-    kind: str
-
-
-class _Facts(msgspec.Struct):
-    reply: _Reply = msgspec.field(default_factory=_Reply)
-    normalised: dict[str, int] = {}
-    violations: list[_Kind] = []
-
-
-_FACTS = msgspec.json.Decoder(_Facts)
-
-
-class LabelLine:
-    """The line of a stored label, for a record that is only counted and written as it was before.
-
-    Args:
-        text: the line, without a line break.
-        facts: the record, if it is at hand, which has the next facts.
-
-    Attributes:
-        text: the line.
-        reply: the model and the host that answered.
-        normalised: as of the record.
-        violations: the same.
-    """
-
-    kind: Final = "label"
-
-    def __init__(self, text: bytes, facts: LabelRecord | None = None) -> None:
-        known = facts or _FACTS.decode(text)
-        self.text, self.reply = text, known.reply
-        self.normalised, self.violations = known.normalised, known.violations
-
-
-def record_of(outcome: AnyOutcome | LabelLine) -> AnyOutcome:
-    """Return an outcome, parsed if it is a line."""
-    if isinstance(outcome, LabelLine):
-        return LabelRecord.model_validate_json(outcome.text)
-    return outcome
-
-
-def _line_of(outcome: AnyOutcome | LabelLine) -> bytes:
-    return outcome.text if isinstance(outcome, LabelLine) else to_line(outcome).encode()
-
-
 def write_outcomes(outcomes: Iterable[T], path: str | Path) -> Iterator[T]:
     """Write outcomes as JSON Lines, or as Parquet by the file's name, and yield each.
 
@@ -278,7 +225,7 @@ def write_outcomes(outcomes: Iterable[T], path: str | Path) -> Iterator[T]:
     if str(path) == STDIO:
         for outcome in outcomes:
             # The reader may be a terminal; escaped text is the same JSON.
-            line = with_checksum(plain_json(_line_of(outcome).decode()).encode())
+            line = with_checksum(plain_json(to_line(outcome)).encode())
             sys.stdout.write(line.decode() + "\n")
             yield outcome
         sys.stdout.flush()
@@ -290,7 +237,7 @@ def write_outcomes(outcomes: Iterable[T], path: str | Path) -> Iterator[T]:
         return
     with replaced(Path(path)) as file:
         for outcome in outcomes:
-            file.buffer.write(with_checksum(_line_of(outcome)) + b"\n")
+            file.buffer.write(with_checksum(to_line(outcome).encode()) + b"\n")
             yield outcome
 
 

@@ -48,6 +48,17 @@ class Line(NamedTuple):
     """Its bytes; of one over the limit, as much as shows that it is over."""
 
 
+def count_lines(name: str) -> int:
+    """Return the number of lines of a file that are not blank."""
+    count, is_filled = 0, False
+    with file_errors(name), open_bytes(name) as file:
+        while piece := file.readline(_BUFFER):
+            is_filled = is_filled or not piece.isspace()
+            if piece.endswith(b"\n"):
+                count, is_filled = count + is_filled, False
+    return count + is_filled
+
+
 def read_lines(path: str | Path) -> Iterator[Line]:
     """Read the non-blank lines of a file, gzipped or not, or of standard input (``-``).
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TypeVar, cast
 
-from labeler.data.repeats import RowDigests, SeenRows, row_digests
-from labeler.data.rows import KnownRow, Row
+from labeler.data.repeats import SeenRows, row_digests
+from labeler.data.rows import Row
 from labeler.labels.record import LabelFailure
 from labeler.sentences.example import Example
 
-RowT = TypeVar("RowT", bound=Row | KnownRow)
 
-
-def identified(rows: Iterable[RowT]) -> Iterator[RowT]:
+def identified(rows: Iterable[Row]) -> Iterator[Row]:
     """Yield each row under an id that names it alone, or a copy of an earlier row under its id.
 
     A row without an id of its own that repeats an earlier one is named by the same digest with its
@@ -21,21 +18,17 @@ def identified(rows: Iterable[RowT]) -> Iterator[RowT]:
     """
     with SeenRows() as seen:
         for row in rows:
-            digests = _digests_of(row)
-            first = None if digests is None else seen.add(row.where, digests)
-            if first is None:
+            example = row.content
+            if not isinstance(example, Example):
                 yield row
                 continue
-            parsed = row.parse() if isinstance(row, KnownRow) else row
-            example = parsed.content
-            if parsed.is_named and not first.is_same:
-                content: Example | LabelFailure = _conflict(row.where, example, first.where)
-            elif not parsed.is_named and isinstance(example, Example):
-                content = _numbered(row.where, example, seen)
+            first = seen.add(row.where, row_digests(example))
+            if first is None or (row.is_named and first.is_same):
+                yield row
+            elif row.is_named:
+                yield Row(row.where, _conflict(row.where, example, first.where))
             else:
-                yield row
-                continue
-            yield cast("RowT", Row(row.where, content))
+                yield Row(row.where, _numbered(row.where, example, seen))
 
 
 def _numbered(where: str, example: Example, seen: SeenRows) -> Example:
@@ -48,16 +41,10 @@ def _numbered(where: str, example: Example, seen: SeenRows) -> Example:
             return named
 
 
-def _conflict(where: str, row: Example | LabelFailure, first: str) -> LabelFailure:
+def _conflict(where: str, row: Example, first: str) -> LabelFailure:
     """Return the failure of a row whose id names another one, under its place."""
     message = (
         f"{where}: id {row.id!r} stands already at {first} with other content; ids name records: "
         "give each row its own, name rows by several columns (--id), or leave ids out"
     )
     return LabelFailure(id=where, reason="id_conflict", message=message, metadata=row.metadata)
-
-
-def _digests_of(row: Row | KnownRow) -> RowDigests | None:
-    if row.digests or isinstance(row, KnownRow):
-        return row.digests
-    return row_digests(row.content) if isinstance(row.content, Example) else None

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +21,7 @@ from labeler.data.field_values import SPLIT_REMEDY, is_native, read_values
 from labeler.data.formats import (
     Raw,
     check_file,
-    format_of,
+    count_rows,
     is_rereadable,
     json_rows,
     read_file,
@@ -36,7 +35,6 @@ from labeler.data.parsing import (
     reject_surrogates,
     to_example,
 )
-from labeler.data.repeats import RowDigests, row_digests
 from labeler.data.row_limits import memory_of
 from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure
@@ -48,6 +46,10 @@ if TYPE_CHECKING:
     from labeler.data.formats.tables import Table
 
 
+FIRST_ROWS = 100
+"""Rows that are read before the first request: a fault of all of them stops a run unpaid."""
+
+
 class Row(NamedTuple):
     """One input row: an example, or the failure that takes its place."""
 
@@ -56,11 +58,6 @@ class Row(NamedTuple):
     content: Example | LabelFailure
     lacks: frozenset[str] = frozenset()
     """Required fields that the row does not have."""
-    line: bytes | None = None
-    """The line of JSON of an example, if nothing else decides what the row is, and its reader kept
-    it."""
-    digests: RowDigests | None = None
-    """Its digests, if its line was kept."""
     columns: Mapping[str, Any] | None = None
     """The row as it was given, if it lacks a required field."""
     is_named: bool = False
@@ -70,34 +67,6 @@ class Row(NamedTuple):
     def memory(self) -> int:
         """The bytes that the row takes while it is labeled, roughly."""
         return memory_of(self.content) if isinstance(self.content, Example) else 0
-
-
-class KnownRow(NamedTuple):
-    """A row whose line was read before, and so is not parsed.
-
-    Attributes:
-        where: as of :class:`Row`.
-        digests: digests of the row.
-        label: line of its label, if labels are wanted.
-        parse: parses the row.
-    """
-
-    where: str
-    digests: RowDigests
-    label: bytes | None
-    parse: Callable[[], Row]
-    memory: int = 0
-
-
-class Recalled(NamedTuple):
-    """What is known of a line: digests of its row, and the line of its label if that is wanted."""
-
-    digests: RowDigests
-    label: bytes | None = None
-
-
-Recall = Callable[[Sequence[bytes]], Iterable[Recalled | None]]
-"""Returns what is known of each of some lines."""
 
 
 class RowFile:
@@ -145,12 +114,17 @@ class RowFile:
         """Yield each row; a line that is no example becomes a failure in its place.
 
         Raises:
-            UsageError: a file cannot be read, or a column named by the user is in none of its rows.
+            UsageError: a file cannot be read, or a column named by the user is in none of its
+                first rows.
         """
-        left_out = Counter[str]()
+        left_out, read = Counter[str](), 0
         for source in self._sources:
             raws = read_file(source) if isinstance(source, str) else json_rows(source)
-            yield from self._converter(left_out).rows(raws)
+            # Later rows cost money before a column can be missed.
+            converter = self._converter(left_out, columns_required=read < FIRST_ROWS)
+            for row in converter.rows(raws):
+                read += 1
+                yield row
 
     def _converter(self, left_out: Counter[str], **options: Any) -> _RowConverter:  # noqa: ANN401
         return _RowConverter(
@@ -162,56 +136,16 @@ class RowFile:
             **options,
         )
 
-    @property
-    def id_from(self) -> tuple[str, ...]:
-        """The columns that name a row."""
-        return tuple(self._id_from)
-
-    @property
-    def is_plain(self) -> bool:
-        """True if no row depends on named columns or on the rows before it."""
-        return self._columns is None and not self._keep_thinking and type(self) is RowFile
-
-    def recalled(self, recall: Recall) -> Iterator[Row | KnownRow]:
-        """Yield each row; a line of JSON that is known is not parsed. Rows are plain."""
-        left_out = Counter[str]()
-        for source in self._sources:
-            converter = self._converter(left_out)
-            if isinstance(source, str) and format_of(source) != "jsonl":
-                yield from converter.rows(read_file(source))
-                continue
-            if isinstance(source, str):
-                check_file(source)
-            lines = read_lines(source) if isinstance(source, str) else source
-            for some in _portions(lines):
-                for line, known in zip(some, recall([one.content for one in some]), strict=True):
-                    if known is None:
-                        yield converter.row_of_line(line)
-                    else:
-                        parse = partial(converter.row_of_line, line)
-                        yield KnownRow(line.where, known.digests, known.label, parse)
+    def total(self) -> int | None:
+        """Return the number of rows where it can be counted exactly without reading them."""
+        counts = [count_rows(one) if isinstance(one, str) else len(one) for one in self._sources]
+        return None if None in counts else sum(filter(None, counts))
 
 
 def _read_once(name: str) -> list[Line]:
     lines = list(read_lines(name))
     check_file(name, lines[0].content if lines else b"")
     return lines
-
-
-_PORTION, _PORTION_BYTES = 64, 1 << 20
-"""Lines that are looked up at once, and their bytes."""
-
-
-def _portions(lines: Iterable[Line]) -> Iterator[list[Line]]:
-    some, size = list[Line](), 0
-    for line in lines:
-        some.append(line)
-        size += len(line.content)
-        if len(some) >= _PORTION or size >= _PORTION_BYTES:
-            yield some
-            some, size = [], 0
-    if some:
-        yield some
 
 
 class RowPart(RowFile):
@@ -264,6 +198,10 @@ class RowSequence:
             _raw(f"row {number}", row) for number, row in enumerate(self.rows, start=1)
         )
 
+    def total(self) -> int | None:
+        """As of :class:`RowFile`."""
+        return len(self.rows) if isinstance(self.rows, Sized) else None
+
 
 def _raw(where: str, row: object) -> Raw:
     if isinstance(row, Example):
@@ -276,25 +214,8 @@ def _raw(where: str, row: object) -> Raw:
         return Raw(where, error)
 
 
-@dataclass(frozen=True)
-class RecalledRows:
-    """The rows of files, of which known ones are not parsed."""
-
-    rows: RowFile
-    recall: Recall
-
-    @property
-    def notices(self) -> dict[str, str]:
-        """As of :class:`RowFile`."""
-        return self.rows.notices
-
-    def __iter__(self) -> Iterator[Row | KnownRow]:
-        """Yield each row, or what is known of it."""
-        return self.rows.recalled(self.recall)
-
-
 Rows = RowFile | RowSequence
-"""Rows that can be read more than once."""
+"""Rows that can be read more than once; a run reads them once."""
 
 
 class _RowConverter:
@@ -331,12 +252,21 @@ class _RowConverter:
         """Yield each row as an example or a failure.
 
         Raises:
-            UsageError: a column named by the user is in none of the rows.
+            UsageError: a column named by the user is in none of the first rows.
         """
+        read = 0
         for raw in raws:
             if raw.notice:
                 self._notices.setdefault(raw.notice, raw.notice)
-            yield self._row_of(raw)
+            row = self._row_of(raw)
+            read += 1
+            if read == FIRST_ROWS:
+                self._require_columns()
+            yield row
+        if read < FIRST_ROWS:
+            self._require_columns()
+
+    def _require_columns(self) -> None:
         if self._first and self._unseen:
             path, field = next(iter(self._unseen.items()))
             where, row = self._first
@@ -344,17 +274,6 @@ class _RowConverter:
                 f"no row has {path.text!r}, which {field!r} is to be read from; at {where} "
                 f"{path.fault(row)}"
             )
-
-    def row_of_line(self, line: Line) -> Row:
-        """Return the row of a line of JSON, with the line if nothing else decides what it is."""
-        (raw,) = json_rows([line])
-        noted = self._left_out.total()
-        row = self._row_of(raw)
-        example = row.content
-        is_plain = not isinstance(raw.fields, BadRow) and is_native(raw.fields)
-        if not is_plain or not isinstance(example, Example) or self._left_out.total() > noted:
-            return row  # a notice counts what is left out, on a rerun too
-        return row._replace(line=line.content, digests=row_digests(example))
 
     def _row_of(self, raw: Raw) -> Row:
         if isinstance(raw.fields, BadRow):

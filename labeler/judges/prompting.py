@@ -193,11 +193,6 @@ def sentence_lines(sentences: Iterable[Sentence]) -> str:
     return inert_json("\n".join([f"{s.key} {encode_basestring(s.text)}" for s in sentences]))
 
 
-def sentence_line(key: str, text: str) -> str:
-    """Render a sentence as a line of a data block, such as ``0a "Paris is the capital."``."""
-    return inert_json(f"{key} {encode_basestring(text)}")
-
-
 def data_text(text: str) -> str:
     """Return a JSON string without line breaks and control tokens of models."""
     return inert_json(encode_basestring(text))

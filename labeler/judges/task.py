@@ -134,10 +134,6 @@ class TaskKind(ABC, Generic[AnswerT]):
             return record
         return record.model_copy(update={"example": task.example})
 
-    def of_window(self) -> TaskKind[AnswerT]:
-        """Return the kind of a task about a part of the documents."""
-        return self
-
     def unsupported(self, judge: str) -> str:
         """Return the error message for a judge that does not answer tasks of this kind."""
         return f"judge {judge!r} does not answer tasks of kind {self.name!r}"
@@ -292,7 +288,7 @@ class SupportKind(LabelKind):
     """Labels of one profile whose relevance was judged without the response."""
 
     basis: RetrievalBasis | None = None
-    """The retrieval label; ``None`` until it is known, and for windows."""
+    """The retrieval label; ``None`` until it is known."""
 
     @property
     def answer_type(self) -> type[Any]:
@@ -323,16 +319,12 @@ class SupportKind(LabelKind):
 
         return resting_on(record, self.basis) if self.basis else record
 
-    def of_window(self) -> LabelKind:
-        """Return the kind of a window, whose documents the retrieval label does not number."""
-        return replace(self, basis=None)
-
 
 TASK_KINDS: Catalog[Any] = Catalog("task kind")
 """Labels by profile, as kinds; the others as classes, imported on demand."""
 for _profile in PROFILES.values():
     TASK_KINDS.add(_profile.name, LabelKind(_profile))
-TASK_KINDS.add("retrieval", "labeler.labeling.retrieval_tasks:RetrievalKind")
+TASK_KINDS.add("retrieval", "labeler.labeling.blind:RetrievalKind")
 TASK_KINDS.add("score", "labeler.labeling.score_tasks:ScoreKind")
 TASK_KINDS.add("steps", "labeler.labeling.score_tasks:StepsKind")
 TASK_KINDS.add("questions", "labeler.integrations.embeddings.questioning:QuestionsKind")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ from labeler.labeling.failures import (
 )
 from labeler.labeling.served import ServedLabels
 from labeler.labels.record import AnyOutcome, LabelFailure, ReplyFacts
-from labeler.store.protocol import LabelStore, Lease, Saving
+from labeler.store.protocol import LabelStore, Lease
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
 """Seconds between two attempts to lease a key that another run holds."""
@@ -40,8 +40,6 @@ class Settled(NamedTuple):
 
     outcome: AnyOutcome
     origin: Origin
-    line: bytes | None = None
-    """The record's JSON, if it was just made to save it."""
 
 
 @contextmanager
@@ -71,7 +69,6 @@ class LabelCache:
     trace: CallTracer = no_tracing
     served: ServedLabels = field(default_factory=ServedLabels)
     _waited: bool = field(default=False, init=False)
-    _absent: set[str] = field(default_factory=set, init=False)
     _failed: set[str] = field(default_factory=set, init=False)
     """Keys with a new lasting failure: ``retry_failed`` repeats a task once in a run."""
     _undecided: dict[str, tuple[Health, int]] = field(default_factory=dict, init=False)
@@ -83,21 +80,8 @@ class LabelCache:
         """True without any record, and without a batch."""
         return not len(self.store) and not getattr(self.batch_of, "batches", None)
 
-    def look_ahead(self, keys: Collection[str]) -> None:
-        """Note which keys of the next tasks are not stored: :meth:`glance` asks for no others."""
-        self._absent = self.store.absent(keys) if keys else set()
-
-    def glance(self, task: Task[Any]) -> AnyOutcome | None:
-        """Return the stored outcome of a task, unless it was not stored when last looked for.
-
-        Saves a query; :meth:`judge` looks again once nobody else can save it.
-        """
-        return None if task.key in self._absent else self.find(task)
-
     def find(self, task: Task[Any]) -> AnyOutcome | None:
         """Return the stored outcome of a task, or a failure if the task is in a batch."""
-        if self.store.absent((task.key,)):
-            return self._in_batch(task)
         repeats = self.retry_failed and task.key not in self._failed
         known = self.store.get(task.key) or (None if repeats else self.store.failure(task.key))
         return known or self._in_batch(task)
@@ -170,7 +154,7 @@ class LabelCache:
         except UnstorableRecord as error:
             return await self._save(task, unstorable(task, outcome, error), saving)
         if new:
-            return Settled(outcome, "judge", saved.text if isinstance(saved, Saving) else None)
+            return Settled(outcome, "judge")
         # A record that was imported meanwhile stays: the store keeps its first answer.
         return Settled(self.store.get(task.key) or outcome, "judge")
 

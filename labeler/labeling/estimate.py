@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
 
-from labeler.data.row_ids import identified
+from labeler.data.row_stream import RowStream
 from labeler.data.rows import Row, Rows
 from labeler.errors import BadRow, StoreError, UsageError
 from labeler.judges.judge import JudgeSpec
@@ -26,10 +26,11 @@ from labeler.judges.tokens import (
     request_tokens_at_most,
 )
 from labeler.labeling.bills import Bill, Cost
+from labeler.labeling.blind import RetrievalTasks
 from labeler.labeling.cache_rules import cache_rules
 from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.options import EstimateOptions
-from labeler.labeling.tasks import LabelTasks, PromptTasks, RetrievalTasks
+from labeler.labeling.tasks import LabelTasks, PromptTasks
 from labeler.labels.record import LabelFailure, LabelRecord, Usage
 from labeler.labels.signature import Signature
 from labeler.store.protocol import LabelStore
@@ -39,7 +40,6 @@ ENOUGH_LABELS = 20
 LABELS_READ = 1000
 """Labels of the store that are read at most."""
 
-_NAMED = 3
 _ABSURD = 10**9
 
 
@@ -83,12 +83,6 @@ class RowCounts:
     """Stored failures: they are repeated on request only."""
     asked: int
     """Judgments to buy. All further figures refer to them."""
-    windows: int
-    """Windows of long records among them."""
-    windowed: int
-    """Number of such records."""
-    windowed_ids: tuple[str, ...]
-    """Ids of the first few of them."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +136,7 @@ class Estimate:
     seconds: float | None
     """Seconds in all, unless the provider's limits slow the run."""
     max_input_tokens: int | None
-    """Most tokens of a prompt; ``None`` if unknown."""
+    """Most tokens of a prompt; longer rows cannot be labeled. ``None`` if unknown."""
 
     def as_json(self) -> dict[str, Any]:
         """Return a JSON value; dollars are exact texts."""
@@ -175,10 +169,12 @@ def estimate(
         UsageError: the rows cannot be read.
     """
     model = how.judge.spec.model
-    choose_mode(how.judge, first_tasks(how, rows), store, lambda key: store.get(key) is not None)
+    stream = RowStream(rows)
+    first = first_tasks(how, stream.first)
+    choose_mode(how.judge, first, store, lambda key: store.get(key) is not None)
     past = _past(store, how)
     tally = _Tally(how, counter or counter_for(model), price, options.max_output_tokens, past)
-    for row in identified(rows):
+    for row in stream:
         tally.rows += 1
         _sort_in(row, how, store, tally, retry_failed=options.retry_failed)
     return tally.result(options)
@@ -208,36 +204,20 @@ def _sort_retrieval(
 ) -> bool:
     """Count a row's retrieval label, once; return False if it failed before."""
     retrieval, found = how.task(row), tally.retrievals
-    if how.answered(retrieval):
+    if how.stored(retrieval, store):
         return True
     if retrieval.key not in found:
-        asked = _sort_task(how, retrieval, store, tally, retry_failed=retry_failed)
-        found[retrieval.key] = retry_failed or not any(
-            store.get(one.key) is None and store.failure(one.key) for one in asked
-        )
+        _sort_task(how, retrieval, store, tally, retry_failed=retry_failed)
+        is_failed = store.get(retrieval.key) is None and store.failure(retrieval.key)
+        found[retrieval.key] = retry_failed or not is_failed
     return found[retrieval.key]
 
 
 def _sort_task(
     how: PromptTasks, request: Task[Any], store: LabelStore, tally: _Tally, *, retry_failed: bool
-) -> Sequence[Task[Any]]:
-    """Count a task as a run would treat it, or its windows; return what is asked."""
-    windowed = how.windows_of(request, lambda key: store.get(key) is not None)
-    if windowed is None or store.get(windowed.task.key) is not None:
-        request = windowed.task if windowed else request
-        _sort_request(request, store, tally, retry_failed)
-        return (request,)
-    if not tally.is_new(windowed.task.key):
-        tally.shared += 1
-        return windowed.parts
-    before = tally.asked
-    for part in windowed.parts:
-        _sort_request(part, store, tally, retry_failed)
-    tally.note_windows(request, tally.asked - before)
-    return windowed.parts
-
-
-def _sort_request(request: Task[Any], store: LabelStore, tally: _Tally, retry_failed: bool) -> None:
+) -> None:
+    """Count a task as a run would treat it."""
+    how.require_fit(request, lambda key: store.get(key) is not None)
     if not tally.is_new(request.key):
         tally.shared += 1
     elif store.get(request.key) is not None:
@@ -289,9 +269,7 @@ def _alike(store: LabelStore, how: LabelTasks) -> Iterator[LabelRecord]:
     asked = [_configuration(how.signature("", *kind)) for kind in kinds]
     try:
         for record in islice(store, LABELS_READ):
-            is_whole = record.signature.windows is None  # else several answers in one
-            is_alike = is_whole and _configuration(record.signature) in asked
-            if isinstance(record, LabelRecord) and is_alike:
+            if isinstance(record, LabelRecord) and _configuration(record.signature) in asked:
                 yield record
     except StoreError:
         # A damaged label of another row is reported when that row is needed.
@@ -340,10 +318,9 @@ class _Tally:
             cap,
             past,
         )
-        self.asked = self._windows = self._windowed = self._prompts = self._largest = 0
+        self.asked = self._prompts = self._largest = 0
         self._document_sentences = self._response_sentences = 0
         self._answers = 0.0
-        self._windowed_ids: list[str] = []
         self._keys: set[bytes] = set()
         self._bills = [Bill(price), Bill(price.batched())] if price else []
         self._kinds: dict[str, _Kind] = {}
@@ -395,13 +372,6 @@ class _Tally:
             )
         return self._kinds[name]
 
-    def note_windows(self, request: Task[Any], asked: int) -> None:
-        """Add a record with so many windows to buy."""
-        self._windows += asked
-        self._windowed += asked > 0
-        if asked and len(self._windowed_ids) < _NAMED:
-            self._windowed_ids.append(request.example.id)
-
     def counts(self) -> RowCounts:
         """Return the counts of rows and judgments."""
         return RowCounts(
@@ -411,9 +381,6 @@ class _Tally:
             stored=self.stored,
             failed=self.failed,
             asked=self.asked,
-            windows=self._windows,
-            windowed=self._windowed,
-            windowed_ids=tuple(self._windowed_ids),
         )
 
     def result(self, options: EstimateOptions) -> Estimate:
@@ -442,5 +409,5 @@ class _Tally:
             concurrency=options.concurrency,
             latency=latency,
             seconds=None if latency is None else rounds * latency,
-            max_input_tokens=self._how.context_budget.window if self._how.context_budget else None,
+            max_input_tokens=self._how.limit.tokens if self._how.limit else None,
         )

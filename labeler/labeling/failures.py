@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,8 @@ from typing import Any
 from labeler.errors import BadRow, UnstorableRecord
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.task import JudgeReply, Task
+from labeler.labeling.context_limit import TOO_LONG, prompt_tokens
 from labeler.labeling.tasks import MissingField
-from labeler.labeling.windows import Windowed
 from labeler.labels.contract import Violation
 from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, Usage
 from labeler.sentences.example import Example, KeyedExample
@@ -72,10 +71,13 @@ def task_failure(
 
 def unusable(task: Task[Any], error: UnusableAnswer) -> LabelFailure:
     """Return the failure of a task that was paid for without a usable answer."""
+    message = str(error)
+    if error.reason == TOO_LONG:  # the server's own words have its limit
+        message += f"; the prompt has about {prompt_tokens(task):,} tokens"
     return task_failure(
         task,
         error.reason,
-        str(error),
+        message,
         attempts=error.attempts,
         reasks=error.reasks,
         usage=error.usage,
@@ -127,7 +129,7 @@ def repeated(failure: LabelFailure, example: KeyedExample) -> LabelFailure:
     """Return a known failure for another row with the same key; it cost nothing."""
     message = failure.message.removeprefix(f"{failure.id!r}: ")
     on_request = "; asked again only on request (retry_failed, --retry-failed)"
-    if failure.lasting and on_request not in message:  # a retrieval label's or a window's has it
+    if failure.lasting and on_request not in message:  # a retrieval label's has it
         message += on_request
     return failure.model_copy(
         update={
@@ -138,26 +140,4 @@ def repeated(failure: LabelFailure, example: KeyedExample) -> LabelFailure:
             "reasks": 0,
             "usage": None,
         }
-    )
-
-
-def incomplete(windowed: Windowed, outcomes: Sequence[AnyOutcome]) -> LabelFailure:
-    """Return the failure of a record some of whose windows failed.
-
-    Its attempts and usage are those of the failed windows; the other windows are stored.
-    """
-    failed = [(n, each) for n, each in enumerate(outcomes) if isinstance(each, LabelFailure)]
-    number, failure = next((pair for pair in failed if pair[1].lasting), failed[0])
-    message = failure.message.removeprefix(f"{failure.id!r}: ")
-    usages = [each.usage for _, each in failed if each.usage]
-    others = f"; {len(failed) - 1} more of its windows have no label" if len(failed) > 1 else ""
-    return task_failure(
-        windowed.task,
-        failure.reason,
-        f"{windowed.place(number)}: {message}{others}",
-        attempts=sum(each.attempts for _, each in failed),
-        reasks=sum(each.reasks for _, each in failed),
-        usage=sum(usages, Usage()) if usages else None,
-        violations=failure.violations,
-        lasting=failure.lasting,
     )

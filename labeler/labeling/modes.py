@@ -61,11 +61,7 @@ def choose_mode(
 
 
 def first_tasks(factory: TaskFactory, rows: Iterable[Row]) -> Iterator[Task[Any]]:
-    """Yield the tasks of the first rows and of their retrievals.
-
-    For a long record, also yield its label's and a window's.
-    """
-    windows_of = getattr(factory, "windows_of", lambda *_: None)
+    """Yield the tasks of the first rows and of their retrievals."""
     relevance = getattr(factory, "relevance", None)
     for row in islice(rows, ROWS):
         if isinstance(row.content, Example):
@@ -74,9 +70,6 @@ def first_tasks(factory: TaskFactory, rows: Iterable[Row]) -> Iterator[Task[Any]
                 yield task
                 if relevance is not None:
                     yield relevance.task(task)
-                windowed = windows_of(task, lambda _: False)
-                if windowed is not None:
-                    yield from (windowed.task, windowed.parts[0])
 
 
 def known_modes(

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from labeler.integrations.embeddings.cache import EmbeddingWork
     from labeler.integrations.embeddings.embedder import Embedder
     from labeler.judges.traffic.limits import Limits
-    from labeler.labeling.canaries import Canaries
     from labeler.labeling.progress import RunEvent
     from labeler.labeling.run import RunListener
     from labeler.labels.criteria import Criterion
@@ -40,12 +39,10 @@ if TYPE_CHECKING:
     StoreLike: TypeAlias = str | Path | LabelStore
     Dollars: TypeAlias = str | float | Decimal
     SeveralJudges: TypeAlias = str | Sequence[JudgeLike]
-    CanaryShare: TypeAlias = float | Canaries
     Criteria: TypeAlias = str | Path | Criterion | Iterable[str | Path | Criterion]
     EmbedderLike: TypeAlias = str | Embedder
 else:  # the types of the command line
     StoreLike = Dollars = SeveralJudges = Criteria = EmbedderLike = str
-    CanaryShare = float
 
 SHORT_WAIT = 120.0
 """Seconds that a server may ask to wait before ``--no-wait`` ends the run."""
@@ -78,7 +75,7 @@ class TaskOptions:
     max_input_tokens: Annotated[
         int | None,
         Option(
-            "Maximum prompt tokens; longer rows are split into windows. By default the model's.",
+            "Maximum prompt tokens; longer rows fail unasked. By default the model's.",
             min=1,
             panel=LIMITS,
         ),
@@ -181,17 +178,6 @@ class LabelOptions(ExampleOptions, JudgeOptions, TaskOptions, RunOptions):
 
     PANEL: ClassVar = REPEATS
 
-    canaries: Annotated[
-        CanaryShare,
-        Option("Share of rows judged again with planted sentences, from 0 to 1.", min=0, max=1),
-    ] = 0.0
-    canary_seed: Annotated[int, Option("Random seed of the planted sentences.")] = 0
-    processes: Annotated[
-        int,
-        Option(
-            "Processes on this machine that share the work and the limits.", min=1, panel=LIMITS
-        ),
-    ] = 1
     repeat: Annotated[int, Option("Judgments per row; the label is their majority.", min=1)] = 1
     judges: Annotated[
         SeveralJudges | None,

@@ -5,68 +5,26 @@ A row that cannot be labeled becomes a failure in the same stream and never ends
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from labeler.data.rows import KnownRow, RecalledRows, Row, RowFile, Rows
+from labeler.data.rows import Row, Rows
 from labeler.errors import BadRow
-from labeler.judges.judge import JudgeSpec
 from labeler.judges.task import Task
-from labeler.labeling.cache import Settled
-from labeler.labeling.canaries import Canaries
 from labeler.labeling.failures import bad_row
 from labeler.labeling.modes import choose_mode, first_tasks
-from labeler.labeling.run import Pending, Run, RunCounts, settled
-from labeler.labeling.tasks import (
-    LabelTasks,
-    MissingField,
-    TaskFactory,
-    needs_of,
-)
-from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
+from labeler.labeling.run import Known, Pending, Run
+from labeler.labeling.tasks import LabelTasks, MissingField, TaskFactory
+from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.sentences.example import Example
-from labeler.store.memory import MemoryStore
 
 if TYPE_CHECKING:
-    from labeler.labeling.recalling import Recalling
-    from labeler.labeling.retrievals import Retrievals
-
-_TOGETHER, _LARGE = 32, 1 << 21
-"""Rows that are split together, and bytes of memory that they take, at most."""
-_FIRST = 8
-"""Rows that are split before the first request: as many as are asked before the first label."""
-
-
-class Elsewhere(Protocol):
-    """Has rows judged in other processes."""
-
-    def in_order(
-        self, run: Run, rows: Rows, *, expected: int, retrievals: Retrievals | None, width: int = 1
-    ) -> Generator[Settled, None, None]:
-        """Yield one outcome of each row, in the rows' order, as :meth:`Run.in_order` does.
-
-        Args:
-            run: the run here, which counts what it costs there.
-            rows: rows, which get ids of their own.
-            expected: rows of the first pass.
-            retrievals: the retrieval labels that labels rest on, judged before.
-            width: tasks behind each outcome.
-        """
-        ...
+    from labeler.labeling.blind import BlindRelevance
 
 
 def run_tasks(
-    run: Run,
-    rows: Rows,
-    factories: Sequence[TaskFactory],
-    canaries: Canaries | None = None,
-    *,
-    judges_retrievals: bool = True,
-    as_lines: bool = False,
-    elsewhere: Elsewhere | None = None,
+    run: Run, rows: Rows, factories: Sequence[TaskFactory], *, asks_retrievals: bool = True
 ) -> Generator[AnyOutcome, None, None]:
     """Submit the tasks of several factories for each row; yield their outcomes in that order.
 
@@ -74,228 +32,113 @@ def run_tasks(
 
     Args:
         run: the run, which the caller ends.
-        rows: read twice: once before any spend, then some way ahead of the outcomes.
+        rows: read once, some way ahead of the outcomes.
         factories: build the tasks of each row.
-        canaries: records to judge once more with planted sentences; collects the results.
-        judges_retrievals: False if the retrieval labels that labels rest on were judged before.
-        as_lines: whether stored labels may come as :class:`labeler.data.label_files.LabelLine`.
-        elsewhere: judges the rows in other processes.
+        asks_retrievals: False if the retrieval labels that labels rest on were judged before.
 
     Raises:
+        BadRows: the first rows all have the same fault; nothing was sent.
         FatalJudgeError: no record can be labeled; earlier labels are stored.
         RunPaused: the server asks to wait longer than the limits allow.
         StoreError: labels cannot be read or saved.
-        UsageError: the rows cannot be read (nothing was sent), or
-            they changed during the run.
+        UsageError: the rows cannot be read.
     """
     for factory in factories:
         run.traffic_for(factory.judge)  # closed at the end, even if nothing is asked
-        first = () if run.cache.is_new else first_tasks(factory, rows)
+    stream = run.read(rows, factories)
+    for factory in factories:
+        first = () if run.cache.is_new else first_tasks(factory, stream.first)
         choose_mode(factory.judge, first, run.cache.store, run.cache.is_known)
-    recalling = None
-    if elsewhere is None:
-        recalling = _recalling(run, rows, factories, canaries, as_lines=as_lines)
-    total = run.count(recalling.first_pass if recalling else rows, needs_of(factories))
-    if run.listener:
-        run.listener.on_start(total * len(factories))
-    retrievals = None
-    if any(getattr(factory, "relevance", None) for factory in factories):
-        from labeler.labeling.retrievals import Retrievals  # noqa: PLC0415 - for blind relevance
-
-        retrievals = Retrievals(run)
-        if judges_retrievals:
-            retrievals.judge(rows, factories, total, canaries)
-    if elsewhere is None:
-        yield from submit_rows(
-            run,
-            recalling.labeled if recalling else rows,
-            total,
-            factories,
-            canaries=canaries,
-            retrievals=retrievals,
-            recalling=recalling,
-        )
-        return
-    there = elsewhere.in_order(run, rows, expected=total, retrievals=retrievals)
-    for outcome, origin, _ in there:
-        if origin == "store" and len(factories) == 1:
-            run.served.check(factories[0].judge, outcome)
-        if run.listener:
-            run.listener.on_result(outcome, origin)
-        yield outcome
-
-
-def _recalling(
-    run: Run,
-    rows: Rows,
-    factories: Sequence[TaskFactory],
-    canaries: Canaries | None,
-    *,
-    as_lines: bool,
-) -> Recalling | None:
-    """Open the memo of the run's store; ``None`` if the rows have more to them than their lines."""
-    factory, store = factories[0], run.cache.store
-    if (
-        not isinstance(rows, RowFile)
-        or not isinstance(factory, LabelTasks)
-        or isinstance(store, MemoryStore)
-        or not rows.is_plain
-        or len(factories) > 1
-        or (canaries and canaries.share)
-    ):
-        return None
-    from labeler.labeling.recalling import recall_rows  # noqa: PLC0415 - for stores on disk
-
-    as_lines = as_lines and isinstance(run.listener, RunCounts | None)
-    return recall_rows(rows, factory, store, run.closing, as_lines=as_lines)
+    yield from submit_rows(run, stream, factories, asks_retrievals=asks_retrievals)
 
 
 def submit_rows(
     run: Run,
-    rows: Rows | RecalledRows,
-    expected: int,
+    rows: Iterable[Row],
     factories: Sequence[TaskFactory],
     *,
-    canaries: Canaries | None = None,
-    retrievals: Retrievals | None = None,
-    recalling: Recalling | None = None,
     with_unreadable: bool = True,
+    asks_retrievals: bool = True,
 ) -> Generator[AnyOutcome, None, None]:
-    """Submit the tasks of several factories for each row after a first pass over the rows.
+    """Submit the tasks of several factories for each row of a stream.
 
     Args:
         run: the run.
-        rows: rows.
-        expected: rows of the first pass.
+        rows: rows with ids of their own.
         factories: build the tasks of each row.
-        canaries: records to judge once more with planted sentences.
-        retrievals: the retrieval labels that labels rest on, judged before.
-        recalling: returns the labels of known rows, and remembers those of others.
         with_unreadable: whether to yield failures of rows that no judge can be asked about.
+        asks_retrievals: as for :func:`run_tasks`.
     """
-    submission = Submission(
-        run, factories, canaries or Canaries(0), retrievals, recalling, with_unreadable
-    )
-    submit, ahead = submission.submit, submission.ahead
-    for outcome, origin, _ in run.in_order(rows, submit, expected=expected, ahead=ahead):
-        submission.collect_canaries(wait=False)
-        if run.listener:
-            run.listener.on_result(outcome, origin)
-        yield outcome
-    submission.collect_canaries(wait=True)
+    judged, rest = judged_first(run, rows, factories)
+    rows = judged if asks_retrievals else rows
+    submission = Submission(run, factories, rest, with_unreadable)
+    for found in run.in_order(rows, submission.submit, width=len(factories)):
+        for outcome, origin in found:
+            if run.listener:
+                run.listener.on_result(outcome, origin)
+            yield outcome
 
 
-def _portions(rows: Iterable[Row | KnownRow]) -> Iterator[list[Row | KnownRow]]:
-    some, size, most = list[Row | KnownRow](), 0, _FIRST
-    try:
-        for row in rows:
-            some.append(row)
-            size += row.memory
-            if len(some) >= most or size >= _LARGE:
-                yield some
-                some, size, most = [], 0, _TOGETHER
-    except Exception:  # of the rows' source: those before it are labeled
-        yield some
-        raise
-    yield some
+def judged_first(
+    run: Run, rows: Iterable[Row], factories: Sequence[TaskFactory]
+) -> tuple[Iterable[Row], BlindRelevance | None]:
+    """Have the retrievals of rows judged before the rows, where labels rest on them."""
+    blind = [one for one in factories if isinstance(one, LabelTasks) and one.relevance]
+    if not blind:
+        return rows, None
+    from labeler.labeling.blind import BlindRelevance  # noqa: PLC0415 - optional
+
+    relevance = BlindRelevance(run, blind)
+    return relevance.judged(rows), relevance
 
 
-@dataclass
+@dataclass(frozen=True)
 class Submission:
-    """Submits the tasks of rows and of their canaries."""
+    """Submits the tasks of rows.
+
+    Attributes:
+        run: the run.
+        factories: build the tasks of each row.
+        relevance: the retrieval labels that labels rest on, judged before.
+        with_unreadable: whether rows that no judge can be asked about have an outcome.
+        together: whether a row has one outcome if one of its tasks cannot be asked.
+    """
 
     run: Run
     factories: Sequence[TaskFactory]
-    canaries: Canaries
-    retrievals: Retrievals | None = None
-    recalling: Recalling | None = None
+    relevance: BlindRelevance | None = None
     with_unreadable: bool = True
-    _planted: deque[Pending] = field(default_factory=deque, init=False)
-    _built: dict[tuple[int, int], tuple[JudgeSpec, Task]] = field(default_factory=dict, init=False)
-    """Tasks of the next rows with the judge's settings, by identities of example and factory."""
+    together: bool = False
 
-    def ahead(self, rows: Iterable[Row | KnownRow]) -> Iterator[Row | KnownRow]:
-        """Yield rows; some together are read, split and looked up before the first of them.
+    def submit(self, row: Row) -> list[Pending]:
+        """Submit the tasks of a row; none before all of them are prepared."""
+        example = row.content
+        if isinstance(example, LabelFailure):
+            return [Known(example, "row")] if self.with_unreadable else []
+        prepared = [self._prepared(row, example, factory) for factory in self.factories]
+        bad = [one for one in prepared if isinstance(one, Known) and one.origin == "row"]
+        if bad and self.together:
+            return [bad[0]]
+        pairs = zip(self.factories, prepared, strict=True)
+        return [
+            self.run.submit(factory.judge, one) if isinstance(one, Task) else one
+            for factory, one in pairs
+            if one is not None
+        ]
 
-        Between two requests, each would take about twice as long.
-        """
-        for some in _portions(rows):
-            self._built.clear()
-            for row in some:
-                if isinstance(row, Row) and isinstance(row.content, Example):
-                    self._build(row.content)
-            self.run.cache.look_ahead([task.key for _, task in self._built.values()])
-            yield from some
-
-    def _build(self, example: Example) -> None:
-        for factory in self.factories:
-            if isinstance(factory, LabelTasks):
-                with suppress(Exception):  # raised again when the row is submitted
-                    made = factory.judge.spec, factory.task(example)
-                    self._built[id(example), id(factory)] = made
-
-    def _task(self, factory: TaskFactory, example: Example) -> Task:
-        """Return a row's task; a new one if the judge's settings changed since it was built."""
-        spec, task = self._built.get((id(example), id(factory)), (None, None))
-        return task if task and spec is factory.judge.spec else factory.task(example)
-
-    def submit(self, row: Row | KnownRow) -> Iterator[Pending]:
-        """Submit the tasks of a row, and yield each before the next one is submitted."""
-        if isinstance(row, KnownRow):
-            if self.recalling and row.label is not None:
-                yield self.run.serve(self.factories[0].judge, self.recalling.outcome(row.label))
-                return
-            row = row.parse()
-        if isinstance(row.content, LabelFailure):
-            if self.with_unreadable:
-                yield settled(row.content, "row")
-            return
-        for factory in self.factories:
-            yield from self._submit(row, row.content, factory)
-
-    def _submit(self, row: Row, example: Example, factory: TaskFactory) -> Iterator[Pending]:
+    def _prepared(
+        self, row: Row, example: Example, factory: TaskFactory
+    ) -> Task[Any] | Known | None:
+        """Return a task that can be submitted, or its failure; ``None`` for neither."""
         try:
-            task = self._task(factory, example)
-            pending = self._pending(factory, task)
+            task = factory.task(example)
+            rested = self.relevance.rest(factory, task) if self.relevance else task
+            if isinstance(rested, LabelFailure):
+                return Known(rested, "store")
+            if isinstance(factory, LabelTasks):
+                factory.require_fit(rested, self.run.cache.is_known)
         except BadRow as error:
-            if self.with_unreadable or isinstance(error, MissingField):
-                yield settled(bad_row(error, f"{row.where}: {error}", example), "row")
-            return
-        yield self._remembered(row, task, pending)
-        planted = self.canaries.perturbed(task)
-        if planted:
-            try:
-                self._planted.append(self._pending(factory, planted))
-            except BadRow as error:
-                failure = bad_row(error, str(error), planted.example)
-                self._planted.append(settled(failure, "row"))
-
-    def _remembered(self, row: Row, task: Task, pending: Pending) -> Pending:
-        """Return an outcome that is remembered with the row's line once it is settled."""
-        remember = self.recalling.remembering(row, task) if self.recalling else None
-        if remember is None:
-            return pending
-
-        def settle() -> Settled:
-            found = pending.settle()
-            return found._replace(outcome=remember(found))
-
-        return Pending(pending.futures, settle, pending.decided)
-
-    def _pending(self, factory: TaskFactory, task: Task) -> Pending:
-        """Submit a task, unless its retrieval label failed."""
-        rested = self.retrievals.rest(factory, task) if self.retrievals else task
-        if isinstance(rested, LabelFailure):
-            return settled(rested, "store")
-        return self.run.submit(factory.judge, rested, self.run.windows_of(factory, rested))
-
-    def collect_canaries(self, *, wait: bool) -> None:
-        """Collect the outcomes of canaries: all of them, or the first ones that succeeded.
-
-        The error of a canary that failed reaches the run through the wait for a row's outcome: only
-        there are the outcomes before it passed on.
-        """
-        while self._planted and (wait or self._planted[0].succeeded):
-            outcome = self._planted.popleft().settle().outcome
-            if isinstance(outcome, LabelRecord | LabelFailure):  # canaries are labels
-                self.canaries.add(outcome)
+            if not (self.with_unreadable or isinstance(error, MissingField)):
+                return None
+            return Known(bad_row(error, f"{row.where}: {error}", example), "row")
+        return rested

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self
 
-from labeler.data.label_files import LabelLine, record_of
 from labeler.judges.traffic.limits import Budget
 from labeler.labeling.cache import Origin
 from labeler.labeling.run import RunCounts
@@ -83,7 +82,7 @@ class Progress(RunCounts):
             self.bar.draw(self)
             self.bar.stop()
 
-    def on_start(self, outcomes: int) -> None:
+    def on_start(self, outcomes: int | None) -> None:
         """Draw the bar."""
         super().on_start(outcomes)
         if self.bar:
@@ -91,14 +90,14 @@ class Progress(RunCounts):
             self.bar.draw(self)
         self._event("start")
 
-    def on_result(self, outcome: AnyOutcome | LabelLine, origin: Origin) -> None:
+    def on_result(self, outcome: AnyOutcome, origin: Origin) -> None:
         """Count and draw an outcome."""
         super().on_result(outcome, origin)
         if self.bar and (self.reached == self.total or time.monotonic() >= self._next_drawing):
             self.bar.draw(self)
             self._next_drawing = time.monotonic() + _SECONDS
         if self._on_event:
-            self._event("result", record_of(outcome))
+            self._event("result", outcome)
 
     def _event(
         self,
@@ -191,8 +190,9 @@ class _NotebookBar(Displayed):
             self._handle = display(self, display_id=True)
 
     def draw(self, counts: RunCounts) -> None:
+        total = "" if counts.total is None else f" of {counts.total:,}"
         self._line = (
-            f"{self._doing}: {counts.reached:,} of {counts.total or 0:,}, "
+            f"{self._doing}: {counts.reached:,}{total}, "
             f"{counts.origins['store']:,} stored, {counts.failed:,} failed"
         )
         if self._handle is not None:

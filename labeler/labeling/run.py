@@ -6,27 +6,22 @@ import contextlib
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Coroutine, Generator, Iterable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
-from labeler.data.first_pass import count_rows
-from labeler.data.label_files import LabelLine, record_of
-from labeler.data.row_ids import RowT, identified
-from labeler.data.rows import RecalledRows, Rows
-from labeler.errors import FatalJudgeError, UnstorableRecord, UsageError
+from labeler.data.row_stream import RowStream
+from labeler.data.rows import Row, Rows
 from labeler.judges.judge import Judge, ModeRejected
 from labeler.judges.task import Task
 from labeler.judges.traffic.limits import Budget, Limits
 from labeler.judges.traffic.traffic import Traffic
 from labeler.labeling.cache import CallTracer, LabelCache, Origin, Settled, no_tracing
 from labeler.labeling.engine import Engine, succeeded
-from labeler.labeling.failures import incomplete, repeated, unstorable
+from labeler.labeling.failures import repeated
 from labeler.labeling.served import ServedLabels
-from labeler.labeling.tasks import PromptTasks
-from labeler.labeling.windows import Windowed
+from labeler.labeling.tasks import TaskFactory, needs_of
 from labeler.labels.metering import unmetered_requests
-from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, Usage
+from labeler.labels.record import AnyOutcome, LabelFailure, Usage
 from labeler.store.protocol import LabelStore
 
 DEFAULT_CONCURRENCY = 16
@@ -45,18 +40,18 @@ T = TypeVar("T")
 class RunListener(Protocol):
     """Receives the events of a run, such as a progress bar."""
 
-    def on_start(self, outcomes: int) -> None:
+    def on_start(self, outcomes: int | None) -> None:
         """Called before any spend.
 
         Args:
-            outcomes: number of outcomes to come.
+            outcomes: number of outcomes to come; ``None`` if it is unknown before rows are read.
         """
 
     def on_result(self, outcome: AnyOutcome, origin: Origin) -> None:
         """Called for each outcome, in output order."""
 
     def on_judged(self, outcome: AnyOutcome) -> None:
-        """Called for each fresh judgment, including canaries, votes and steps."""
+        """Called for each fresh judgment, including votes and steps."""
 
     def on_finish(self, spent: Budget) -> None:
         """Called once at the end of a run, even of a failed one, with its cost."""
@@ -72,7 +67,8 @@ class RunCounts:
         forward: another listener, called after the counting.
 
     Attributes:
-        total: number of outcomes to come; ``None`` before it is known.
+        started: True once rows are read.
+        total: number of outcomes to come; ``None`` if it is unknown.
         origins: number of records by origin.
         reasons: number of failures by reason.
         repairs: repairs and kept violations of labels and scores by kind.
@@ -88,6 +84,7 @@ class RunCounts:
 
     def __init__(self, forward: RunListener | None = None) -> None:
         self.forward = forward
+        self.started = False
         self.total: int | None = None
         self.origins, self.reasons = Counter[str](), Counter[str]()
         self.repairs, self.broken, self.models = Counter[str](), Counter[str](), Counter[str]()
@@ -106,13 +103,13 @@ class RunCounts:
         """Rows with an outcome."""
         return self.origins.total() + self.failed
 
-    def on_start(self, outcomes: int) -> None:
+    def on_start(self, outcomes: int | None) -> None:
         """Set the number of outcomes."""
-        self.total = outcomes
+        self.started, self.total = True, outcomes
         if self.forward:
             self.forward.on_start(outcomes)
 
-    def on_result(self, outcome: AnyOutcome | LabelLine, origin: Origin) -> None:
+    def on_result(self, outcome: AnyOutcome, origin: Origin) -> None:
         """Count an outcome."""
         if isinstance(outcome, LabelFailure):
             self.reasons[outcome.reason] += 1
@@ -125,10 +122,7 @@ class RunCounts:
             self.repairs.update(getattr(outcome, "normalised", {}))
             self.repairs.update(one.kind for one in getattr(outcome, "violations", ()))
         if self.forward:
-            if isinstance(self.forward, RunCounts):
-                self.forward.on_result(outcome, origin)
-            else:
-                self.forward.on_result(record_of(outcome), origin)
+            self.forward.on_result(outcome, origin)
 
     def on_judged(self, outcome: AnyOutcome) -> None:
         """Count the requests and tokens of a new outcome."""
@@ -169,39 +163,58 @@ class Closable(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Pending:
-    """An outcome that may not be known yet.
-
-    Attributes:
-        futures: jobs that the outcome depends on.
-        settle: waits for the jobs and returns the outcome. Call it once.
-        decided: returns whether it is known if a failure lasts, after the jobs.
-    """
-
-    futures: tuple[Future[Any], ...]
-    settle: Callable[[], Settled]
-    decided: Callable[[], bool] = lambda: True
+class Pending(Protocol):
+    """An outcome that may not be known yet."""
 
     @property
     def succeeded(self) -> bool:
-        """True if :attr:`settle` returns without waiting."""
-        return all(map(succeeded, self.futures)) and self.decided()
+        """True if :meth:`settle` returns without waiting."""
+        ...
+
+    def settle(self) -> Settled:
+        """Wait for the outcome and return it; call it once."""
+        ...
 
 
-def settled(outcome: AnyOutcome, origin: Origin) -> Pending:
-    """Return an outcome that is known already."""
-    return Pending((), lambda: Settled(outcome, origin))
+class Known(NamedTuple):
+    """An outcome that is known already."""
+
+    outcome: AnyOutcome
+    origin: Origin
+
+    @property
+    def succeeded(self) -> bool:
+        """True."""
+        return True
+
+    def settle(self) -> Settled:
+        """Return the outcome."""
+        return Settled(self.outcome, self.origin)
 
 
-def joined(parts: Sequence[Pending], join: Callable[[list[Settled]], Settled]) -> Pending:
-    """Return the one outcome of several parts."""
-    futures = tuple(future for part in parts for future in part.futures)
-    return Pending(
-        futures,
-        lambda: join([part.settle() for part in parts]),
-        lambda: all(part.decided() for part in parts),
-    )
+class Asked(NamedTuple):
+    """The outcome of a task that was submitted.
+
+    Attributes:
+        run: the run.
+        future: the job.
+        task: the row's task.
+        is_first: False if an earlier row submitted a task with the same key.
+    """
+
+    run: Run
+    future: Future[Settled]
+    task: Task[Any]
+    is_first: bool
+
+    @property
+    def succeeded(self) -> bool:
+        """True if the job is done, and it is known if a failure lasts."""
+        return succeeded(self.future) and self.run.is_decided(self.future.result(), self.task)
+
+    def settle(self) -> Settled:
+        """Wait for the job and give its outcome the row's id."""
+        return self.run.settle(self)
 
 
 class Run:
@@ -253,16 +266,24 @@ class Run:
     def __enter__(self) -> Self:
         return self
 
-    def count(self, rows: Rows | RecalledRows, needed: Collection[str]) -> int:
-        """Count the rows before any spend, and report how they are read.
+    def read(
+        self, rows: Rows, factories: Collection[TaskFactory], *, outcomes: int | None = None
+    ) -> RowStream:
+        """Read the first rows, check them, and report the start.
+
+        Args:
+            rows: rows of the run.
+            factories: build the tasks of each row.
+            outcomes: outcomes of each row, if not one for each factory.
 
         Raises:
-            UsageError: as for :func:`labeler.data.first_pass.count_rows`.
+            UsageError: as for :class:`labeler.data.row_stream.RowStream`.
         """
-        counts = count_rows(rows, needed)
-        for text in rows.notices.values():
-            self.notice(text)
-        return counts
+        stream = RowStream(rows, needs_of(factories), self.notice)
+        if self.listener:
+            total, each = stream.total(), outcomes or len(factories)
+            self.listener.on_start(None if total is None else total * each)
+        return stream
 
     def __exit__(
         self,
@@ -300,30 +321,18 @@ class Run:
             self._closables.append(user)
         return traffic
 
-    def windows_of(self, factory: object, task: Task[Any]) -> Windowed | None:
-        """Cut a task into windows; ``None`` if it is short, known, or asked as a whole already.
-
-        Raises:
-            BadRow: the record is too long even for windows.
-        """
-        if not isinstance(factory, PromptTasks) or self.is_asked(task):
-            return None
-        return factory.windows_of(task, self.cache.is_known)
-
-    def submit(self, judge: Judge, task: Task[Any], windowed: Windowed | None = None) -> Pending:
-        """Submit a task, or its windows; waits while very many requests are unfinished."""
-        if windowed is not None:
-            return self._submit_windows(judge, windowed)
+    def submit(self, judge: Judge, task: Task[Any]) -> Pending:
+        """Submit a task; waits while very many requests are unfinished."""
         traffic = self.traffic_for(judge)
         asked = self._asked.get(task.key)
         if asked is not None:  # by a row with the same sentences
-            return self._pending(asked, task, is_first=False)
-        known = self.cache.glance(task)
+            return Asked(self, asked, task, is_first=False)
+        known = self.cache.find(task)
         if known is not None:
             return self.serve(judge, _named(known, "store", task))
         future = self._engine.submit(lambda: self._judge(judge, task), traffic)
         self._asked[task.key] = future
-        return self._pending(future, task, is_first=True)
+        return Asked(self, future, task, is_first=True)
 
     def serve(self, judge: Judge, outcome: AnyOutcome) -> Pending:
         """Return a stored outcome that the judge need not be asked for.
@@ -332,7 +341,7 @@ class Run:
             UsageError: another host gave it, and the run refuses that.
         """
         self.served.check(judge, outcome)
-        return settled(outcome, "store")
+        return Known(outcome, "store")
 
     async def _judge(self, judge: Judge, task: Task[Any]) -> Settled:
         """Ask the judge; again under another key if the server rejects the output mode."""
@@ -344,14 +353,6 @@ class Run:
                 task = task.in_mode(rejected.facts)
                 if asked is not None:  # later rows with the same sentences find it
                     self._asked.setdefault(task.key, asked)
-
-    def _submit_windows(self, judge: Judge, windowed: Windowed) -> Pending:
-        """Submit a record's windows, whose labels become one, unless that is stored."""
-        merged = self.cache.store.get(windowed.task.key)
-        if merged is not None:
-            return self.serve(judge, windowed.task.renamed(merged))
-        parts = [self.submit(judge, part) for part in windowed.parts]
-        return joined(parts, lambda outcomes: self._merge(windowed, outcomes))
 
     def submit_job(
         self, job: Callable[[], Coroutine[Any, Any, T]], traffic: Traffic | None = None
@@ -367,90 +368,59 @@ class Run:
         """
         return self._engine.wait(future)
 
-    def is_asked(self, task: Task[Any]) -> bool:
-        """Return whether a task is in flight."""
-        return task.key in self._asked
-
     @property
     def failed(self) -> bool:
         """True if an error of a task has ended the run: submitting or settling raises it."""
         return self._engine.failed
 
-    def most_ahead(self, width: int = 1) -> int:
-        """Return how many rows may be submitted before the first of them has its outcome.
-
-        Args:
-            width: tasks behind each pending outcome.
-        """
-        return max(1, _BUFFERED * self._first.concurrency // width)
-
     def in_order(
-        self,
-        rows: Iterable[RowT],
-        submit: Callable[[RowT], Iterable[Pending]],
-        *,
-        expected: int,
-        width: int = 1,
-        ahead: Callable[[Iterable[RowT]], Iterable[RowT]] = iter,
-    ) -> Generator[Settled, None, None]:
-        """Submit rows some way ahead of the outcomes, which come in the order of submission.
+        self, rows: Iterable[Row], submit: Callable[[Row], Sequence[Pending]], *, width: int = 1
+    ) -> Generator[list[Settled], None, None]:
+        """Submit rows some way ahead of the outcomes, which come row by row.
 
         Args:
-            rows: rows, which get ids of their own.
+            rows: rows with ids of their own.
             submit: submits the tasks of a row.
-            expected: rows of the first pass.
-            width: tasks behind each pending outcome.
-            ahead: prepares rows before they are submitted.
-
-        Raises:
-            UsageError: the rows changed since the first pass.
+            width: tasks of a row at most.
         """
-        read = held = 0
-        most = self.most_ahead(width)
+        held, most = 0, max(1, _BUFFERED * self._first.concurrency // width)
         heaviest = max(_HEAVIEST, _HEAVY * self._first.concurrency)
-        buffer: deque[tuple[Pending, int]] = deque()
+        buffer: deque[tuple[Sequence[Pending], int]] = deque()
         try:
-            for row in ahead(identified(rows)):
-                read += 1
-                for pending in submit(row):
-                    buffer.append((pending, row.memory))
-                    held += row.memory
-                while buffer and (buffer[0][0].succeeded or len(buffer) >= most or held > heaviest):
+            for row in rows:
+                memory = row.memory
+                buffer.append((submit(row), memory))
+                held += memory
+                while buffer and (
+                    _are_ready(buffer[0][0]) or len(buffer) >= most or held > heaviest
+                ):
                     held -= buffer[0][1]
-                    yield buffer.popleft()[0].settle()
+                    yield [one.settle() for one in buffer.popleft()[0]]
             while buffer:
-                yield buffer.popleft()[0].settle()
-        except FatalJudgeError:
+                yield [one.settle() for one in buffer.popleft()[0]]
+        except Exception:
             # Earlier outcomes are paid for and passed on, whichever worker noticed the error first.
-            while buffer and buffer[0][0].succeeded:
-                yield buffer.popleft()[0].settle()
+            while buffer and _are_ready(buffer[0][0]):
+                yield [one.settle() for one in buffer.popleft()[0]]
             raise
-        require_unchanged(read, expected)
 
-    def _pending(self, future: Future[Settled], task: Task[Any], *, is_first: bool) -> Pending:
-        return Pending(
-            (future,),
-            lambda: self._settle(future, task, is_first=is_first),
-            lambda: (
-                self._engine.failed
-                or self.cache.is_decided(future.result().outcome.key or task.key)
-            ),
-        )
+    def is_decided(self, found: Settled, task: Task[Any]) -> bool:
+        """Return whether it is known if a failure lasts."""
+        return self._engine.failed or self.cache.is_decided(found.outcome.key or task.key)
 
-    def _settle(self, future: Future[Settled], task: Task[Any], *, is_first: bool) -> Settled:
+    def settle(self, asked: Asked) -> Settled:
         """Wait for an outcome and give it the row's id."""
-        answered, origin, line = self._engine.wait(future)
-        outcome = self._decided(answered)
-        if not is_first:
+        answered, origin = self._engine.wait(asked.future)
+        outcome, task = self._decided(answered), asked.task
+        if not asked.is_first:
             return Settled(_named(outcome, "store", task), "store")
         for key in {task.key, outcome.key or task.key}:
-            if self._asked.get(key) is future:
+            if self._asked.get(key) is asked.future:
                 # From now on the store answers; a failure may be repeated.
                 del self._asked[key]
         if origin == "judge" and self.listener:
             self.listener.on_judged(outcome)
-        named = _named(outcome, origin, task)
-        return Settled(named, origin, line if named is answered else None)
+        return Settled(_named(outcome, origin, task), origin)
 
     def _decided(self, outcome: AnyOutcome) -> AnyOutcome:
         """Wait until it is known whether a failure lasts, or nothing is left that could show it."""
@@ -461,40 +431,14 @@ class Run:
             going_on = self._engine.wait_for_any(self._asked.values())
         return self.cache.decided(outcome, stopped=self._engine.failed)
 
-    def _merge(self, windowed: Windowed, parts: list[Settled]) -> Settled:
-        """Merge and store the labels of a record's windows."""
-        outcomes = [part.outcome for part in parts]
-        records: list[Any] = [one for one in outcomes if not isinstance(one, LabelFailure)]
-        origin: Origin = "judge" if any(part.origin == "judge" for part in parts) else "store"
-        if len(records) < len(parts):
-            return Settled(incomplete(windowed, outcomes), origin)
-        record: AnyRecord = windowed.merged(records)
-        try:
-            # Not a job: a job's error does not keep the store from saving what is paid for.
-            new = self.cache.store.put(record).result()
-        except UnstorableRecord as error:
-            return Settled(unstorable(windowed.task, record, error), origin)
-        # Merged for another row, or by another run: the store keeps its first answer.
-        kept = None if new else self.cache.store.get(record.key)
-        return Settled(windowed.task.renamed(kept or record), origin)
-
     async def _close_all(self) -> None:
         for closable in self._closables:
             with contextlib.suppress(Exception):  # the outcomes are safe all the same
                 await closable.aclose()
 
 
-def require_unchanged(read: int, expected: int) -> None:
-    """Reject rows of which another pass had another number.
-
-    Raises:
-        UsageError: the rows changed since the first pass.
-    """
-    if read != expected:
-        raise UsageError(
-            f"the rows changed while they were read: {expected} at first, then "
-            f"{read}; run it again, what was labeled is stored"
-        )
+def _are_ready(pending: Sequence[Pending]) -> bool:
+    return all(one.succeeded for one in pending)
 
 
 def _named(outcome: AnyOutcome, origin: Origin, task: Task[Any]) -> AnyOutcome:

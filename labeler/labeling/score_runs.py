@@ -6,7 +6,8 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from labeler.data.rows import Rows
+from labeler.data.row_stream import RowStream
+from labeler.data.rows import Row, Rows
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.judge import Judge, require_answers
 from labeler.judges.providers import PROVIDERS
@@ -15,8 +16,7 @@ from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.pipeline import submit_rows
 from labeler.labeling.run import Run
 from labeler.labeling.score_tasks import ScoreKind, ScoreTasks, steps_task
-from labeler.labeling.tasks import needs_of
-from labeler.labeling.votes import require_bounds
+from labeler.labeling.vote import require_bounds
 from labeler.labels.criteria import Criterion
 from labeler.labels.record import LabelFailure
 from labeler.labels.score_record import ScoreOutcome, ScoreRecord, StepsRecord
@@ -62,7 +62,7 @@ class Plan:
             for trial in range(self.samples * self.repeat)
         ]
 
-    def first_tasks(self, rows: Rows) -> Iterator[Task[Any]]:
+    def first_tasks(self, rows: Sequence[Row]) -> Iterator[Task[Any]]:
         """Yield what may be stored already: steps, and scores of the first rows."""
         for criterion in self.criteria:
             if criterion.steps is None:
@@ -79,7 +79,7 @@ def score_rows(run: Run, rows: Rows, plans: Sequence[Plan]) -> Generator[ScoreOu
 
     Args:
         run: the run, which the caller ends; all plans together keep to its budget.
-        rows: read once before any spend, then once for each plan.
+        rows: read once for each plan.
         plans: one plan for each judge. A row that cannot be read fails once, not once for each.
 
     Raises:
@@ -91,18 +91,18 @@ def score_rows(run: Run, rows: Rows, plans: Sequence[Plan]) -> Generator[ScoreOu
     """
     for plan in plans:
         run.traffic_for(plan.judge)  # closed at the end, even if it is never asked
-        choose_mode(plan.judge, plan.first_tasks(rows), run.cache.store, run.cache.is_known)
     _require_judges(plans)
     require_bounds([plan.judge for plan in plans], run.limits)
-    total = run.count(rows, needs_of(one for plan in plans for one in plan.factories()))
+    stream = run.read(rows, [one for plan in plans for one in plan.factories()])
+    for plan in plans:
+        first = plan.first_tasks(stream.first)
+        choose_mode(plan.judge, first, run.cache.store, run.cache.is_known)
     ready = [_with_steps(plan, run) for plan in plans]
-    if run.listener:
-        outcomes = sum(total * len(plan.factories()) for plan in ready)
-        run.listener.on_start(outcomes)
     for number, plan in enumerate(ready, start=1):
         if len(plans) > 1:
             run.notice(f"judge {number} of {len(plans)}: {plan.judge.spec}")
-        for outcome in submit_rows(run, rows, total, plan.factories(), with_unreadable=number == 1):
+        read = stream if number == 1 else RowStream(rows)
+        for outcome in submit_rows(run, read, plan.factories(), with_unreadable=number == 1):
             if isinstance(outcome, ScoreRecord | LabelFailure):  # as scores are
                 yield outcome
 

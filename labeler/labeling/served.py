@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from labeler.errors import UsageError
 
 if TYPE_CHECKING:
-    from labeler.data.label_files import LabelLine
     from labeler.judges.judge import Judge
     from labeler.labels.record import AnyOutcome
 
@@ -36,7 +35,7 @@ class ServedLabels:
         """Numbers of labels by the host that gave them, by the host that the run asks."""
         self._changed = set[str]()
 
-    def check(self, judge: Judge, outcome: AnyOutcome | LabelLine) -> None:
+    def check(self, judge: Judge, outcome: AnyOutcome) -> None:
         """Compare a stored outcome with its judge.
 
         Raises:

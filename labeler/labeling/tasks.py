@@ -7,31 +7,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from labeler.catalog import unknown
-from labeler.errors import BadRow, UnknownName, UsageError
-from labeler.judges.judge import Judge, JudgeSpec, require_answers
-from labeler.judges.pricing import Price, price_of
-from labeler.judges.prompting import Prompt, is_retrieval_prompt, load_prompt
-from labeler.judges.task import TASK_KINDS, Task, label_task
-from labeler.labeling.options import BLIND, RELEVANCE, BatchOptions, EstimateOptions, LabelOptions
-from labeler.labeling.windows import ContextBudget, Windowed, context_budget_in, cut
-from labeler.labels.answers import RetrievalLabel
-from labeler.labels.profiles import (
-    AUTO,
-    PROFILES,
-    SUPPORT,
-    Profile,
-    family_of,
-    version_of,
-)
-from labeler.labels.record import label_key, retrieval_example, retrieval_key
-from labeler.labels.schemas import ResponseSchema, load_schema
+from labeler.errors import BadRow
+from labeler.judges.judge import Judge, JudgeSpec
+from labeler.judges.prompting import Prompt
+from labeler.judges.task import Task, label_task
+from labeler.labeling.context_limit import ContextLimit
+from labeler.labels.record import label_key
+from labeler.labels.schemas import ResponseSchema
 from labeler.labels.signature import Artifact, Signature
 from labeler.sentences.example import Example, KeyedExample
-from labeler.sentences.splitting import SPLITTERS, Splitter, key_example
+from labeler.sentences.splitting import Splitter, key_example
 
 if TYPE_CHECKING:
-    from labeler.labels.retrieval_record import RetrievalRecord
+    from labeler.labeling.blind import RetrievalTasks
 
 
 class TaskFactory(Protocol):
@@ -83,7 +71,7 @@ class PromptTasks:
         prompt: prompt of the tasks.
         schema: schema of the answers.
         trial: 0 for the first judgment; repeats count up.
-        context_budget: limits on the prompt length; ``None`` if unknown or unlimited.
+        limit: longest prompt; ``None`` if unknown or unlimited.
     """
 
     judge: Judge
@@ -91,7 +79,7 @@ class PromptTasks:
     prompt: Prompt
     schema: ResponseSchema
     trial: int = 0
-    context_budget: ContextBudget | None = None
+    limit: ContextLimit | None = None
 
     def signature(self, splitter: str, prompt: Prompt, schema: ResponseSchema) -> Signature:
         """Return the signature for a splitter, a prompt and a schema."""
@@ -107,42 +95,18 @@ class PromptTasks:
         """Signatures made so far, shared by all records."""
         return {}
 
-    def windows_of(self, task: Task[Any], is_known: Callable[[str], bool]) -> Windowed | None:
-        """Cut a task into windows; ``None`` if it fits into one prompt.
-
-        Args:
-            task: a task of this factory.
-            is_known: returns whether a key has a record or is in a batch; a record that was judged
-                as a whole is not judged again in windows.
+    def require_fit(self, task: Task[Any], is_known: Callable[[str], bool]) -> None:
+        """Reject a task that is too long to ask, unless its key has a record or is in a batch.
 
         Raises:
-            BadRow: the record is too long even for windows.
+            BadRow: its prompt is longer than the limit.
         """
-        if self.context_budget is None or is_known(task.key):
-            return None
-        return cut(task, self.context_budget)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RetrievalTasks(PromptTasks):
-    """Builds tasks about the relevance of documents, judged without a response."""
-
-    def task(self, row: Task[Any]) -> Task[RetrievalLabel]:
-        """Build the task that a row's label rests on; rows of one retrieval have the same."""
-        example = retrieval_example(row.example)
-        signature = self.signature(example.splitter, self.prompt, self.schema)
-        if row.signature.canary:
-            signature = signature.model_copy(update={"canary": row.signature.canary})
-        key = retrieval_key(example, signature)
-        return Task(key, example, signature, self.prompt, self.schema, TASK_KINDS["retrieval"]())
-
-    def answered(self, task: Task[Any]) -> RetrievalRecord | None:
-        """Return the label of a task that needs no judge, because there are no documents."""
-        if task.example.documents:
-            return None
-        from labeler.labels.retrieval_record import without_documents  # noqa: PLC0415 - rare
-
-        return without_documents(task.key, task.example, task.signature)
+        if self.limit is not None:
+            try:
+                self.limit.require(task)
+            except BadRow:
+                if not is_known(task.key):
+                    raise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,132 +149,6 @@ class LabelTasks(PromptTasks):
         signature = self.signature(keyed.splitter, prompt, schema)
         key = label_key(keyed, signature)
         return label_task(key, keyed, signature, prompt, schema)
-
-
-def label_tasks(
-    judge: Judge,
-    options: LabelOptions | BatchOptions | EstimateOptions,
-    *,
-    extra: int = 0,
-    price: Price | None = None,
-) -> LabelTasks:
-    """Choose splitter, prompt and schema by the names in options.
-
-    Args:
-        judge: judge to ask.
-        options: their profile ``auto`` is ``reference`` for rows that have a reference answer and
-            ``claims`` for the others. Without ``max_input_tokens``, a prompt has as many tokens as
-            the context window of the judge's model, if it is in the price table. Longer records
-            are judged in windows.
-        extra: added to the trial.
-        price: price of the model, if the judge does not know it.
-
-    Raises:
-        UnknownName: there is no such splitter, profile or prompt.
-        UsageError: the prompt shows a reference answer and the profile does not ask about one, or
-            the other way round; ``auto``, which has two prompts, names one in full; or no prompt
-            has as few tokens as allowed.
-    """
-    budget = context_budget(judge, options.max_input_tokens, price)
-    is_blind = _is_blind(judge, options)
-    prompt, profile = options.prompt, options.profile
-    common: dict[str, Any] = {
-        "judge": judge,
-        "splitter": SPLITTERS[options.splitter],
-        "trial": options.trial + extra,
-        "context_budget": budget,
-    }
-    if is_blind:
-        name = f"retrieval/{version_of(prompt)}"
-        asked: dict[str, Any] = {"prompt": load_prompt(name), "schema": load_schema(name)}
-        common["relevance"] = RetrievalTasks(**asked, **common)
-    if profile != AUTO:
-        worded, schema = _asked(PROFILES[profile], prompt, is_blind)
-        return LabelTasks(prompt=worded, schema=schema, **common)
-    if "/" in prompt:
-        raise UsageError(
-            f"profile {AUTO!r} has a prompt for each kind of row: name a version, such as "
-            f"{version_of(prompt)!r:.20}, and not {prompt!r:.80}"
-        )
-    (worded, schema), referenced = (
-        _asked(PROFILES[name], prompt, is_blind) for name in ("claims", "reference")
-    )
-    return LabelTasks(prompt=worded, schema=schema, where_referenced=referenced, **common)
-
-
-def _is_blind(judge: Judge, options: LabelOptions | BatchOptions | EstimateOptions) -> bool:
-    """Return whether relevance is judged without responses.
-
-    Raises:
-        UsageError: there is no such way, or the judge cannot.
-    """
-    if options.relevance not in RELEVANCE:
-        raise UnknownName(unknown("relevance", options.relevance, RELEVANCE))
-    is_blind = options.relevance == BLIND
-    if is_blind:
-        require_answers(judge, TASK_KINDS["retrieval"]())
-    return is_blind
-
-
-def _asked(profile: Profile, prompt: str, is_blind: bool) -> tuple[Prompt, ResponseSchema]:
-    """Return a prompt, named by its version or in full, and the schema of its version.
-
-    Raises:
-        UnknownName: there is no such prompt.
-        UsageError: the prompt asks for relevance and another one does so already, or the other way
-            round; or likewise with the reference answer.
-    """
-    own = f"{profile.name}{SUPPORT * is_blind}/{version_of(prompt)}"
-    name = prompt if "/" in prompt else own
-    if is_blind != family_of(name).endswith(SUPPORT) or is_retrieval_prompt(name):
-        raise UsageError(
-            f"prompt {name!r} does not fit --relevance {RELEVANCE[is_blind]}, for which profile "
-            f"{profile.name!r} has {own!r}"
-        )
-    worded = load_prompt(name)
-    if worded.shows_reference != profile.shows_reference:
-        shows = "shows" if worded.shows_reference else "does not show"
-        raise UsageError(
-            f"prompt {worded.name!r} {shows} the reference answer, which does not fit profile "
-            f"{profile.name!r}; its own prompt is {own!r}"
-        )
-    return worded, load_schema(profile.schema_of(worded.name))
-
-
-def context_budget(
-    judge: Judge, given: int | None, price: Price | None = None
-) -> ContextBudget | None:
-    """Return the limits on a judge's prompts.
-
-    Args:
-        judge: judge to ask.
-        given: most tokens of a prompt, if the user chose it.
-        price: price of the model, if the judge does not know it.
-
-    Raises:
-        UsageError: ``given`` is below 1.
-    """
-    if given is not None:
-        if given < 1:
-            raise UsageError(f"max_input_tokens must be 1 or more, got {given}")
-        return ContextBudget(given, given)
-    window = _context_window(judge, price or getattr(judge, "price", None))
-    return (
-        context_budget_in(window, getattr(judge.spec, "max_output_tokens", None))
-        if window
-        else None
-    )
-
-
-def _context_window(judge: Judge, price: Price | None) -> int | None:
-    """Return the context window of a hosted model, if the price table has it."""
-    if price is not None and price.context_window is not None:
-        return price.context_window
-    address = getattr(judge.spec, "base_url", None)
-    if address is None or (price is None and hasattr(judge, "price")):  # the judge has looked it up
-        return None
-    found = price_of(judge.spec.model, address)
-    return found.context_window if found else None
 
 
 def _require_reference(example: KeyedExample) -> None:

@@ -439,8 +439,7 @@ def retrieval_key(example: KeyedExample, signature: Signature) -> str:
     Returns:
         64 hexadecimal digits.
     """
-    # The sentences of a window keep the keys of the whole.
-    seen = shown(example if signature.part else retrieval_example(example))
+    seen = shown(retrieval_example(example))
     return digest({"retrieval": seen, "signature": signature.facts()})
 
 
@@ -484,8 +483,7 @@ def retrieval_fault(
 ) -> str | None:
     """Return why a label cannot rest on a retrieval label, or ``None``."""
     if basis is None:
-        # A window has a part of the documents only; the merged label has the relevance.
-        if signature.part is None and lacks_relevance(signature.response_schema.name):
+        if lacks_relevance(signature.response_schema.name):
             return "its relevance was not asked for, and it names no retrieval label"
         return None
     if basis.key != retrieval_key(example, basis.signature):
@@ -525,9 +523,3 @@ def shown(example: KeyedExample, *, reference: bool = False) -> dict[str, Any]:
 
 def _texts(sentences: Iterable[Sentence]) -> list[list[str]]:
     return [[s.key, s.text] for s in sentences]
-
-
-def is_uncounted(outcome: AnyOutcome) -> bool:
-    """Return whether an outcome belongs to a canary or to one window; neither enters a number."""
-    signature = outcome.signature
-    return signature is not None and not signature.counts

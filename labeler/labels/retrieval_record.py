@@ -59,7 +59,7 @@ class RetrievalRecord(Record[RetrievalLabel]):
         return retrieval_key(self.example, self.signature)
 
     def _content_fault(self) -> str | None:
-        if self.signature.part is None and retrieval_example(self.example) != self.example:
+        if retrieval_example(self.example) != self.example:
             return "it holds more than a question, distinct documents in their order and turns"
         if check_retrieval(self.label, self.example).label != self.label:
             return "its label names keys that its sentences do not have, or a key twice"

@@ -63,19 +63,6 @@ class Artifact(BaseModel):
         return f"{self.name}@{self.digest[:8]}"
 
 
-class Windows(BaseModel):
-    """How a label came about that was merged of judgements of parts of a record."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    number: int
-    """Number of windows."""
-    limit: int
-    """Largest prompt of a window in tokens."""
-    version: str
-    """Version of the rules for cutting records and merging labels."""
-
-
 class Signature(BaseModel):
     """The facts, besides the sentences, that can change a label.
 
@@ -103,24 +90,9 @@ class Signature(BaseModel):
     """
     trial: int = 0
     """0 for the first judgment of a record; repeats count up and have keys of their own."""
-    canary: str | None = Field(default=None, exclude_if=lambda value: value is None)
-    """Version of the canary sentences in a perturbed copy of a record; such a label enters no
-    number. ``None`` for an original record."""
-    part: str | None = Field(default=None, exclude_if=lambda value: value is None)
-    """Version of the windows if the record is one window of a longer one; such a label enters no
-    number. ``None`` for a whole record."""
-    windows: Windows | None = Field(default=None, exclude_if=lambda value: value is None)
-    """Set if the label was merged from labels of windows. Their number is not printed, because it
-    would split numbers that belong together."""
-
     thresholds: dict[str, float] = Field(default_factory=dict, exclude_if=lambda value: not value)
     """Thresholds that were moved after the judgment, by kind of verdict; the verdicts follow from
     stored probabilities (:mod:`labeler.labels.thresholds`)."""
-
-    @property
-    def counts(self) -> bool:
-        """True unless the label is of a perturbed copy or a window, which enter no number."""
-        return self.canary is None and self.part is None
 
     def facts(self) -> dict[str, Any]:
         """Return the facts that enter a key, as a JSON value.
@@ -144,12 +116,6 @@ class Signature(BaseModel):
         parts += [f"threshold:{name}={value}" for name, value in sorted(self.thresholds.items())]
         if self.trial:
             parts.append(f"trial:{self.trial}")
-        if self.canary:
-            parts.append(f"canary:{escaped(self.canary)}")
-        if self.part:
-            parts.append(f"part:{escaped(self.part)}")
-        if self.windows:
-            parts.append(f"windows:{self.windows.limit}/{escaped(self.windows.version)}")
         return sys.intern("|".join(parts))
 
 

@@ -17,7 +17,7 @@ from labeler.report.facts import LabelFacts, RunCost
 from labeler.sentences.display import Column, Display, Displayed, Grid, reason_counts
 
 if TYPE_CHECKING:
-    from labeler.audit import Audit, Check
+    from labeler.audit import Audit, Check, SecondJudge
     from labeler.calculators import Intervals
     from labeler.calculators.metrics_row import MetricsTable
     from labeler.calculators.summary_table import SummaryTable
@@ -248,13 +248,19 @@ class Labels(Displayed, Sequence[Outcome]):
         return to_frame(self.metrics(ids), library, details=details)
 
     def audit(
-        self, checks: str | Iterable[str | Check] | None = None, *, by: str | None = None
+        self,
+        checks: str | Iterable[str | Check] | None = None,
+        *,
+        by: str | None = None,
+        second_opinion: bool = False,
     ) -> Audit:
         """Audit the labels: contradictions of the judge with itself and with the texts.
 
         Args:
             checks: ids or checks; by default all.
             by: name of a metadata column to group by.
+            second_opinion: whether to compare the labels with the embedded judge's, without a
+                request.
 
         Returns:
             Rates by check, and the findings of each record.
@@ -269,7 +275,13 @@ class Labels(Displayed, Sequence[Outcome]):
         """
         from labeler.audit import audit_labels
 
-        return audit_labels(self, checks=checks, by=by)
+        judge: SecondJudge | None = None
+        if second_opinion:
+            from labeler.judges.embedded import opinion
+
+            judge = opinion.second_opinion
+
+        return audit_labels(self, checks=checks, by=by, second_opinion=judge)
 
     def compare(
         self,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import IO, Any, Literal
 
-from labeler.audit import WitnessSource, audit_labels
+from labeler.audit import audit_labels
 from labeler.calculators import (
     Intervals,
     Metric,
@@ -36,7 +36,6 @@ from labeler.labels.record import (
     LabelFailure,
     LabelRecord,
     Outcome,
-    is_uncounted,
     records_of,
 )
 from labeler.report.page import CHUNK_SIZE
@@ -92,13 +91,12 @@ class ReportData:
     """The data of a report.
 
     Args:
-        outcomes: outcomes of any kind; only labels and their failures count, without canaries.
+        outcomes: outcomes of any kind; only labels and their failures count.
         file: empty temporary file that takes the texts of the records.
         by: name of the grouping column, a metadata column or ``question``.
         metrics: by default one per quantity that a row's label has the fields for, in its default
             definition, and the metrics of the patterns.
         intervals: settings of the confidence intervals; ``None`` for none.
-        witness: as of :func:`labeler.audit_labels`.
         check_size: called with the number of records when it grows; may raise an error.
 
     Attributes:
@@ -126,7 +124,6 @@ class ReportData:
         by: str | None = None,
         metrics: Sequence[Metric] | None = None,
         intervals: Intervals | None = None,
-        witness: WitnessSource | None = None,
         check_size: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._check_size = check_size
@@ -147,7 +144,7 @@ class ReportData:
         """Shared instances: there are few distinct ratios and many records."""
         self._columns: set[str] = set()
         added = checked(outcomes).through(self._added)
-        self.audit = audit_labels(added, by=by, witness=witness)
+        self.audit = audit_labels(added, by=by)
         self._check_columns()
         self._add_findings()
         self._sign_failed()
@@ -210,9 +207,8 @@ class ReportData:
     def _added(self, outcomes: Iterable[AnyOutcome]) -> Iterator[Outcome]:
         """Add each outcome, then pass it on."""
         for outcome in records_of(outcomes, "label"):
-            if not is_uncounted(outcome):
-                self._add(outcome)
-                yield outcome
+            self._add(outcome)
+            yield outcome
 
     def _add(self, outcome: Outcome) -> None:
         """Add an outcome; of a copy, only the row, which summaries count as one."""

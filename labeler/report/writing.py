@@ -10,7 +10,6 @@ from itertools import chain
 from pathlib import Path
 from typing import IO
 
-from labeler.audit import WitnessSource
 from labeler.calculators import Intervals, select_metrics
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError
@@ -64,7 +63,6 @@ def write_report(
     intervals: Intervals | None = _INTERVALS,
     title: str | None = None,
     order: Order = "doubt",
-    witness: WitnessSource | None = None,
 ) -> list[Path]:
     """Write labels as an offline page or folder: figures, and every record.
 
@@ -72,7 +70,7 @@ def write_report(
     all of them are complete. Outcomes are read once, and their texts are not kept in memory.
 
     Args:
-        outcomes: outcomes of any kind; only labels and their failures count, without canaries.
+        outcomes: outcomes of any kind; only labels and their failures count.
         path: a page if it ends in ``.html``, for at most 10,000 records; a folder if it exists as
             one, ends in ``/`` or has no suffix. Only a report is ever replaced in a folder.
         name: name of the labels, for readers.
@@ -82,7 +80,6 @@ def write_report(
         intervals: settings of the confidence intervals of the means; ``None`` for none.
         title: title of the page.
         order: initial order of the list of records.
-        witness: as of :func:`labeler.audit_labels`.
 
     Returns:
         The files: the page, and the files of its folder.
@@ -107,7 +104,6 @@ def write_report(
             by=by,
             metrics=chosen,
             intervals=intervals,
-            witness=witness,
             check_size=(lambda _: None) if folder else partial(_check_size, path=path),
         )
         if not data.entries:

@@ -12,14 +12,14 @@ from labeler.comparing.human_labels import OVERALL
 from labeler.data.corrections.applying import corrected_signature
 from labeler.errors import UsageError
 from labeler.labels.answering import configuration
-from labeler.labels.record import LabelFailure, LabelRecord, Outcome, is_uncounted
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 
 _LEVEL = 1
 """The fastest compression level comes within a tenth of the smallest size here."""
 
 
 class LabelSet:
-    """Distinct label records in the order of the file; canaries are skipped, failures counted.
+    """Distinct label records in the order of the file, and the number of failures.
 
     Args:
         outcomes: labels and failures, consumed once.
@@ -83,10 +83,9 @@ class LabelSet:
     def _read(self, outcomes: Iterable[Outcome]) -> Iterator[_Row]:
         """Add the labels, and yield every row."""
         for outcome in outcomes:
-            if not is_uncounted(outcome):
-                row = self._measurer.row(outcome)
-                place = -1 if isinstance(outcome, LabelFailure) else self._add(outcome, row)
-                yield _Row(row.id, row.label, row.failed, row.identity, place, row.question)
+            row = self._measurer.row(outcome)
+            place = -1 if isinstance(outcome, LabelFailure) else self._add(outcome, row)
+            yield _Row(row.id, row.label, row.failed, row.identity, place, row.question)
 
     def _add(self, record: LabelRecord, row: MetricsRow) -> int:
         """Add a label, and return its place."""

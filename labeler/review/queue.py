@@ -8,10 +8,10 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from labeler.audit import WitnessSource, examine
+from labeler.audit import examine
 from labeler.data.corrections.correction import Queue
 from labeler.errors import UsageError
-from labeler.labels.record import AnyOutcome, LabelRecord, is_uncounted
+from labeler.labels.record import AnyOutcome, LabelRecord
 
 
 def queue_places(
@@ -65,25 +65,20 @@ def choose(
     top: int | None = None,
     sample: int | None = None,
     seed: int = 0,
-    witness: WitnessSource | None = None,
 ) -> Iterator[Chosen]:
     """Choose distinct labels in one pass: the most suspicious, a random sample, or all.
 
     Args:
-        outcomes: outcomes of any kind; canaries are skipped.
+        outcomes: outcomes of any kind.
         top: number of the most suspicious labels, highest score first; equal scores stay in order.
         sample: size of a random sample, in the order of the file.
         seed: seed of the sample: the same seed and file give the same sample.
-        witness: as of :func:`labeler.audit_labels`, for the scores of ``top``.
     """
     records = _distinct(outcomes)
     if top is not None:
         ranked = heapq.nsmallest(
             top,
-            (
-                (-examine(record, witness(record) if witness else None)[1], place, record)
-                for place, record in enumerate(records)
-            ),
+            ((-examine(record)[1], place, record) for place, record in enumerate(records)),
         )
         yield from (Chosen(record, "doubtful") for _, _, record in ranked)
     elif sample is not None:
@@ -95,11 +90,7 @@ def choose(
 def _distinct(outcomes: Iterable[AnyOutcome]) -> Iterator[LabelRecord]:
     seen: set[str] = set()
     for outcome in outcomes:
-        if (
-            isinstance(outcome, LabelRecord)
-            and not is_uncounted(outcome)
-            and outcome.key not in seen
-        ):
+        if isinstance(outcome, LabelRecord) and outcome.key not in seen:
             seen.add(outcome.key)
             yield outcome
 

@@ -17,7 +17,7 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from typing_extensions import TypedDict
 
-from labeler.audit import CHECKS, WitnessSource, examine
+from labeler.audit import CHECKS, examine
 from labeler.calculators import Metric, measure
 from labeler.data.corrections.correction import (
     Correction,
@@ -107,7 +107,6 @@ class ReviewSession:
         log: corrections so far; new ones are added to it.
         settings: settings of the session.
         metrics: metrics shown with each record.
-        witness: as of :func:`labeler.audit_labels`.
     """
 
     def __init__(
@@ -117,11 +116,8 @@ class ReviewSession:
         log: CorrectionsLog,
         settings: ReviewSettings,
         metrics: Sequence[Metric],
-        *,
-        witness: WitnessSource | None = None,
     ) -> None:
         self.labels = labels
-        self._witness = witness
         self.places = tuple(places)
         self.log = log
         self.settings = settings
@@ -253,7 +249,7 @@ class ReviewSession:
         }
 
     def _record_view(self, record: LabelRecord) -> RecordView:
-        findings, doubt = examine(record, self._witness(record) if self._witness else None)
+        findings, doubt = examine(record)
         metrics = measure(record, self.metrics).metrics
         return record_view(record, metrics=metrics, findings=findings, doubt=doubt)
 

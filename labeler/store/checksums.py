@@ -23,7 +23,7 @@ from typing import Any, Protocol, TypeVar, cast
 from pydantic import ValidationError
 
 from labeler.errors import UnstorableRecord, UsageError, describe_faults
-from labeler.labels.record import RECORDS, AnyOutcome, AnyRecord, LabelFailure, LabelRecord, Record
+from labeler.labels.record import RECORDS, AnyOutcome, AnyRecord, LabelFailure, Record
 from labeler.sentences.example import Frozen
 
 VERSION = b"1"
@@ -173,20 +173,6 @@ def decode_outcome(data: bytes) -> AnyOutcome:
     if not _KEY.fullmatch(outcome.key or ""):
         raise DamagedRecord(f"its own key is {outcome.key!r:.80}")
     return outcome
-
-
-def label_json(data: bytes) -> bytes | None:
-    """Return the JSON of a label whose checksum matches, without parsing it.
-
-    Returns:
-        ``None`` if the bytes hold another kind of record.
-
-    Raises:
-        DamagedRecord: the bytes are damaged, or of another version.
-    """
-    if data[:4] != MAGIC and data[:4] in _RECORDS:
-        return None
-    return _inflate(_body(LabelRecord, data))
 
 
 def require_valid(value: Storable) -> None:

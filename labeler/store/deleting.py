@@ -35,8 +35,8 @@ class Selection:
     where: Mapping[str, str] = field(default_factory=dict)
 
     def selects(self, id_: str, metadata: Mapping[str, Any]) -> bool:
-        """Return true if a row of this id and metadata, or a canary of it, is selected."""
-        if id_.removesuffix(" (canary)") in self.ids:
+        """Return true if a row of this id and metadata is selected."""
+        if id_ in self.ids:
             return True
         return bool(self.where) and all(
             name in metadata and _is(metadata[name], wanted) for name, wanted in self.where.items()
@@ -148,7 +148,7 @@ class ExclusiveFile(Database):
     def _add_retrievals(
         self, found: Found, selection: Selection, rested: set[str], kept: set[str]
     ) -> None:
-        """Add the retrieval labels of selected rows, with those of their windows.
+        """Add the retrieval labels of selected rows.
 
         Args:
             found: the selected rows.
@@ -156,20 +156,12 @@ class ExclusiveFile(Database):
             rested: keys of those that selected labels rest on.
             kept: keys of those that other labels rest on.
         """
-        windows: list[tuple[int, AnyOutcome]] = []
-        gone, stays = set[str](), set[str]()
         for rowid, _, outcome, _ in inspect_rows(self):
             if outcome is None or outcome.kind != "retrieval":
                 continue
-            if outcome.signature.part:
-                windows.append((rowid, outcome))
-            elif outcome.key in kept:
-                stays.add(outcome.id)
-            elif outcome.key in rested or selection.matches(outcome):
-                gone.add(outcome.id)
-                found.add(rowid, outcome)
-        for rowid, outcome in windows:
-            if outcome.id not in stays and (outcome.id in gone or selection.matches(outcome)):
+            if outcome.key in kept:
+                continue
+            if outcome.key in rested or selection.matches(outcome):
                 found.add(rowid, outcome)
 
     def delete(self, rowids: Iterable[int]) -> None:

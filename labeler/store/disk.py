@@ -15,7 +15,7 @@ import logging
 import os
 import sqlite3
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
@@ -32,7 +32,6 @@ from labeler.store.checksums import (
     decode_outcome,
     decode_record,
     failure_key,
-    label_json,
 )
 from labeler.store.leases import FileLeases
 from labeler.store.protocol import Closing, Lease
@@ -197,23 +196,6 @@ class DiskStore(DiskFile):
         """
         return self._find(key, key, decode_record)
 
-    def label_lines(self, keys: Sequence[str]) -> dict[str, bytes]:
-        """Return the JSON of several labels by key, unparsed; the checksum of each matches.
-
-        Missing, damaged and other records are left out; :meth:`get` tells them apart.
-
-        Raises:
-            StoreError: the file cannot be read.
-            UsageError: the store is closed.
-        """
-        found = {}
-        for row in self._database.rows_of(keys):
-            with suppress(DamagedRecord):
-                text = label_json(row.value)
-                if text is not None:
-                    found[row.name] = text
-        return found
-
     def put(self, record: AnyRecord) -> Future[bool]:
         """Queue a record; the future is done once the record is flushed to the disk.
 
@@ -243,16 +225,6 @@ class DiskStore(DiskFile):
             UsageError: the store is closed.
         """
         return self._find(FAILURE + key, key, decode_failure)
-
-    def absent(self, keys: Collection[str]) -> set[str]:
-        """Return the keys that have neither a record nor a failure, by one query.
-
-        Raises:
-            StoreError: the file cannot be read.
-            UsageError: the store is closed.
-        """
-        present = self._database.names_of([*keys, *(FAILURE + key for key in keys)])
-        return {key for key in keys if key not in present and FAILURE + key not in present}
 
     def put_failure(self, failure: LabelFailure) -> Future[bool]:
         """Queue a failure; the future is done once the failure is flushed to the disk.

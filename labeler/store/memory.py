@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future
 
 from labeler.errors import StoreError, UsageError
@@ -69,11 +69,6 @@ class MemoryStore(Closing):
         """Return the latest failure of a key, or ``None``."""
         self._require_open()
         return self._failures.get(key)
-
-    def absent(self, keys: Collection[str]) -> set[str]:
-        """Return the keys that have neither a record nor a failure."""
-        self._require_open()
-        return {key for key in keys if key not in self._records and key not in self._failures}
 
     def put_failure(self, failure: LabelFailure) -> Future[bool]:
         """Save a failure; the future is done at once.

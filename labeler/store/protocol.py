@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future
 from typing import Protocol, Self
 
@@ -21,16 +21,6 @@ class Closing:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class Saving(Future[bool]):
-    """The future of a record that is being saved.
-
-    Attributes:
-        text: the record's JSON as it is saved, once that is known.
-    """
-
-    text: bytes | None = None
 
 
 class Lease(Protocol):
@@ -66,10 +56,6 @@ class LabelStore(Protocol):
         Raises:
             StoreError: the stored bytes are damaged or were tampered with.
         """
-        ...
-
-    def absent(self, keys: Collection[str]) -> set[str]:
-        """Return the keys that have neither a record nor a failure; reads neither."""
         ...
 
     def put_failure(self, failure: LabelFailure) -> Future[bool]:

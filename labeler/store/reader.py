@@ -198,19 +198,6 @@ class Database:
             raise self.damaged(name, "it is stored more than once")
         return self._require_plain(Row(*rows[0])) if rows else None
 
-    def names_of(self, names: Sequence[str]) -> set[str]:
-        """Return those of several names that rows have."""
-        places = ",".join("?" * len(names))
-        query = f"SELECT key FROM Cache WHERE key IN ({places})"  # noqa: S608 - no value in it
-        found = self._all(query, *names)
-        return {_text(key) for (key,) in found}
-
-    def rows_of(self, names: Sequence[str]) -> list[Row]:
-        """Return the rows of several names that are such as a label store writes."""
-        places = ",".join("?" * len(names))
-        rows = (Row(*row) for row in self._all(f"{_SELECT} WHERE key IN ({places})", *names))
-        return [row for row in rows if row.key_defect is None and row.value_defect is None]
-
     def rowids(self, *, failures: bool = False) -> array[int]:
         """Return the row numbers of all records or failures by key, 8 bytes each."""
         query = _FAILURE_NUMBERS if failures else _RECORD_NUMBERS

@@ -23,7 +23,6 @@ import diskcache
 from labeler.errors import StoreError, UnstorableRecord, UsageError
 from labeler.labels.record import LabelFailure
 from labeler.store.checksums import Storable, checksummed, encode, failure_key, storable_json
-from labeler.store.protocol import Saving
 from labeler.store.reader import (
     FAILURE,
     FILE,
@@ -41,7 +40,7 @@ from labeler.store.reader import (
 
 _Cache = Any
 """A :class:`diskcache.Cache`, which has no types."""
-_Queued = tuple["Storable | ChecksummedRecord", Saving]
+_Queued = tuple["Storable | ChecksummedRecord", Future[bool]]
 
 _GROUP = 500
 """Most records in one transaction: all of them share one flush to the disk."""
@@ -228,9 +227,9 @@ class Writer:
         self._thread.start()
         self._opened.result()
 
-    def put(self, value: Storable | ChecksummedRecord) -> Saving:
+    def put(self, value: Storable | ChecksummedRecord) -> Future[bool]:
         """Queue a value; see :meth:`labeler.store.disk.DiskStore.put`."""
-        saved = Saving()
+        saved = Future[bool]()
         # The future can no longer be canceled: a paid label is saved.
         saved.set_running_or_notify_cancel()
         in_event_loop = _in_event_loop()
@@ -476,14 +475,14 @@ def _close_quietly(cache: _Cache) -> None:
         cache.close()
 
 
-def _encoded(value: Storable | ChecksummedRecord, saved: Saving) -> _EncodedRow | None:
+def _encoded(value: Storable | ChecksummedRecord, saved: Future[bool]) -> _EncodedRow | None:
     """Encode a value; one that cannot be stored fails alone, not with its group."""
     try:
         if isinstance(value, LabelFailure):
             return _EncodedRow(FAILURE + failure_key(value), encode(value), saved, replaces=True)
         if isinstance(value, ChecksummedRecord):
             return _EncodedRow(value.key, value.value, saved)
-        text = saved.text = storable_json(value)
+        text = storable_json(value)
         return _EncodedRow(value.key, checksummed(type(value), text), saved)
     except UnstorableRecord as error:
         saved.set_exception(error)

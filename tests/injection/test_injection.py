@@ -44,7 +44,6 @@ from labeler.sentences.splitting import SPLITTERS, key_example
 from samples import keyed_example, pieces, request
 
 every_attack = pytest.mark.parametrize("attack", ATTACKS, ids=str)
-in_every_part = pytest.mark.parametrize("part", PARTS)
 
 
 @pytest.fixture
@@ -117,15 +116,14 @@ def test_id_metadata_and_reference_are_not_shown(attack: Attack, ours: Render) -
 
 
 @pytest.mark.parametrize("text", TOKEN_TEXTS, ids=CONTROL_TOKENS)
-@in_every_part
-def test_no_control_token_stands_in_the_messages(text: str, part: Part, ours: Render) -> None:
+def test_no_control_token_stands_in_the_messages(text: str, ours: Render) -> None:
     """A local server may take one for its own wherever it stands, in the data too."""
-    trial = plant((text,), part, "middle")
-    assert lost(trial, ours) == []
-    assert harms(trial, ours) == []
+    for part in PARTS:
+        trial = plant((text,), part, "middle")
+        assert lost(trial, ours) == harms(trial, ours) == [], part
 
 
-@in_every_part
+@pytest.mark.parametrize("part", PARTS)
 def test_no_message_hides_in_variation_selectors(part: Part, ours: Render) -> None:
     """A run of them carries any text without a glyph."""
     trial = plant((f"A calm sea.{SMUGGLED}",), part, "middle")

@@ -87,7 +87,7 @@ def test_a_comparison_notices_another_model() -> None:
 
 
 def test_several_models_of_one_record_are_named_together() -> None:
-    """As of windows; each must be a version of the one asked for."""
+    """Each must be a version of the one asked for."""
     assert joined([NEW, OLD, None, NEW]) == f"{OLD} + {NEW}"
     assert joined([None]) is None
     assert is_version(f"{OLD} + {NEW}", "test-1")

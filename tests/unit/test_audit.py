@@ -106,20 +106,9 @@ def test_an_unknown_column_is_wrong_use() -> None:
         audit_labels([named(SOUND, "1", part="x")], by="subset")
 
 
-def test_windows_of_longer_records_are_left_out() -> None:
-    """A store holds them beside the label that was merged of them."""
-    windows = [
-        SOUND.model_copy(update={"signature": SOUND.signature.model_copy(update={"part": "1"})})
-    ]
-    assert audit_labels([SOUND, *windows]).records == audit_labels([SOUND]).records
-
-
-def test_failures_are_counted_and_canaries_left_out() -> None:
-    """A canary is no label of a row."""
-    canary = SOUND.model_copy(
-        update={"signature": SOUND.signature.model_copy(update={"canary": "1"})}
-    )
-    found_in = audit_labels([LabelFailure(id="x", reason="refusal", message="No."), canary])
+def test_failures_are_counted() -> None:
+    """A failure has no findings."""
+    found_in = audit_labels([LabelFailure(id="x", reason="refusal", message="No.")])
     assert (found_in.records, found_in.failed) == ((), {"refusal": 1})
 
 
@@ -377,7 +366,7 @@ def test_rows_of_findings_are_lossless_in_json(tmp_path: Path) -> None:
     """Each with its record, judgement and doubt."""
     labels, out = tmp_path / "labels.jsonl", tmp_path / "found.jsonl"
     labels.write_text(named(ODD, "=r").model_dump_json() + "\n")
-    auditing.audit(str(labels), output=str(out), as_json=True, witness=False)
+    auditing.audit(str(labels), output=str(out), as_json=True)
     (row,) = [json.loads(line) for line in out.read_text().splitlines()]
     assert row == {
         "id": "=r",
@@ -430,7 +419,7 @@ def test_the_command_shows_rates_and_the_most_doubtful(
     assert "2 records: 1 with a contradiction, 0 suspicious, 0 with notes" in out
     assert "the 1 most suspicious of 1 (--top)" in out
     assert f"labeler report {labels} -o report.html" in out
-    assert re.search(r"0\.5\d  odd<U\+001B>\[31m", out)  # the witness adds a little
+    assert re.search(r"0\.5\d  odd<U\+001B>\[31m", out)
     assert "[b]" in out
     assert "\x1b" not in out
 
@@ -472,7 +461,7 @@ def test_a_record_takes_two_lines_of_the_list(
     file = tmp_path / "labels.jsonl"
     worst = judged({"It is 7 red.": ["1a"], "It is blue.": []}, overall=True, utilized=["0a"])
     file.write_text(f"{worst.model_dump_json()}\n")
-    auditing.audit(str(file), witness=False)
+    auditing.audit(str(file))
     listed = capsys.readouterr().out.partition("as in the file:\n")[2].splitlines()
     count = len(findings_of(worst))
     assert count > 1

@@ -12,8 +12,8 @@ import pytest
 import labeler
 from command import Command
 from fakes import CountingJudge, agreeable
-from labeler.data.first_pass import count_rows
 from labeler.data.formats import read_file
+from labeler.data.row_stream import RowStream
 from labeler.data.rows import RowFile, RowPart
 from labeler.errors import BadRows, UsageError
 from labeler.judges.openai.judge import OpenAIJudge
@@ -164,9 +164,9 @@ def test_a_part_of_the_rows_may_lack_what_other_parts_have(tmp_path: Path) -> No
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps({"id": "1"}) + "\n")
     part = RowPart(lambda: read_file(str(path)))
-    assert count_rows(part) == 1
+    assert len([*RowStream(part)]) == 1
     with pytest.raises(BadRows):
-        count_rows(RowFile(path))
+        len([*RowStream(RowFile(path))])
 
 
 def test_a_judge_reads_its_key_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -325,24 +324,6 @@ def test_a_file_without_rows_is_wrong_use(
     code, _, err = labeler_command("label", name, "--judge", "embedded", "-o", "x.jsonl")
     assert (code, f"{name} holds no rows" in err) == (2, True)
     assert not (tmp_path / "x.jsonl").exists()
-
-
-def test_what_is_said_of_canaries_is_explained(labeler_command: Command) -> None:
-    """What fooled means, and with orders."""
-    _, _, err = labeler_command("label", EXAMPLES, "-o", "x.jsonl", "--canaries", "1")
-    line, legend = err.splitlines()[-2:]
-    assert re.match(r"canaries: with orders \d of \d+ fooled ", line)
-    assert legend.startswith("  fooled: a planted sentence of a document was called relevant")
-    assert "with orders: " in legend
-
-
-def test_canaries_of_too_small_a_share_say_why_there_are_none(labeler_command: Command) -> None:
-    """A share of a few rows may be none of them."""
-    _, _, err = labeler_command("label", EXAMPLES, "-o", "x.jsonl", "--canaries", "0.000001")
-    assert err.splitlines()[-1] == (
-        "  none was judged: chance chose no row for a share of 1e-06; a greater --canaries "
-        "chooses more"
-    )
 
 
 def test_a_key_in_the_environment_chooses_the_model(

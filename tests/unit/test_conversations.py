@@ -194,20 +194,6 @@ def test_relevance_without_the_response_knows_the_turns_and_no_tool_outputs() ->
     assert stored.example.tool_outputs == ()
 
 
-def test_windows_show_the_whole_conversation() -> None:
-    """Each of them, and the merged label may name it."""
-    long = {**ROW, "documents": [" ".join(f"Lamp {n} costs {n} euros." for n in range(400))]}
-    judge = Asked("h1a")
-    made = label(judge, long, max_input_tokens=4_000)
-    assert made.signature.windows.number == len(judge.tasks) > 1
-    assert all("h1b assistant" in task.messages[1]["content"] for task in judge.tasks)
-    assert measure(made).metrics["supported_by_history"].value == 1
-    long["history"] = TURNS * 400
-    failed = label(judge, long, max_input_tokens=4_000)
-    assert failed.reason == "too_long"
-    assert "its earlier turns, response and the instructions alone take" in failed.message
-
-
 def test_only_supported_sentences_rest_on_the_conversation() -> None:
     """Neither one that documents alone support, nor an unsupported one that names a turn."""
     made = record(turns=1, support={"a": ["h0a", "0a"], "b": ["0b"], "c": ["h0b"]})
@@ -314,7 +300,7 @@ def test_tool_outputs_alone_are_enough_to_judge_a_response() -> None:
     assert numbers["relevance"].undefined == "no_document_sentences"
     long = [*turns[:1], {**TURNS[0], "text": "lamp " * 9_000}, *turns[1:]]
     failed = label(judge, {"id": "r1", "messages": long}, max_input_tokens=4_000)
-    assert failed.reason == "too_long"
+    assert failed.reason == "context_length"
 
 
 def test_tools_without_an_output_show_nothing() -> None:

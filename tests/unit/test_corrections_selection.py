@@ -151,7 +151,7 @@ def test_corrections_of_unsupported_responses_alone_are_warned_of(labeler: Comma
     assert (out.count(WARNED), out.count("300 records by"), err) == (1, 1, "")
     for form in (["--json"], ["--rows"], ["-o", "numbers.csv"]):
         assert WARNED in labeler("metrics", "corrected.jsonl", *form)[2]
-    labeler("report", "corrected.jsonl", "-o", "report.html", "--no-witness")
+    labeler("report", "corrected.jsonl", "-o", "report.html")
     page = Path("report.html").read_text(encoding="utf-8")
     assert (page.count(WARNED), page.count("Judge configuration</summary>")) == (1, 1)
     shown = Labels([*apply_corrections(lambda: [one for one, _ in every], _read())[1]])

@@ -18,7 +18,6 @@ from labeler.data.corrections.correction import Correction, Judgement, judgement
 from labeler.errors import UsageError
 from labeler.integrations.annotation.importing import TOOLS, Imported, import_answers
 from labeler.labels.record import LabelRecord
-from labeler.labels.witness import Witness
 from labeler.review.queue import Chosen, choose
 
 ODD = "<img src=x onerror=alert(1)> & \x1b[31m \U0001f600 \x00"
@@ -540,17 +539,6 @@ def test_the_most_doubtful_come_first() -> None:
     chosen = list(choose(some, top=5))
     assert [c.record.id for c in chosen] == [f"r{n}" for n in ranked[:5]]
     assert {c.queue for c in chosen} == {"doubtful"}
-
-
-def test_a_witness_has_a_say_in_what_is_doubtful() -> None:
-    """Of two labels without findings, the one that it contradicts comes first."""
-    agreed, contradicted = records(3)[1:]
-    says = {
-        agreed.key: Witness({"a": 0.99}, frozenset()),
-        contradicted.key: Witness({"a": 0.01}, frozenset()),
-    }
-    [first] = choose([agreed, contradicted], top=1, witness=lambda record: says[record.key])
-    assert first.record == contradicted
 
 
 def test_a_sample_can_be_drawn_again() -> None:

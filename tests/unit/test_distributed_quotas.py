@@ -17,7 +17,7 @@ from labeler.integrations.ray.quotas import (
     Spending,
     WorkerQuotas,
 )
-from labeler.judges.traffic.limits import Limits, OwnMoment, Size
+from labeler.judges.traffic.limits import Limits, Size
 from labeler.judges.traffic.traffic import BudgetSpent, Traffic
 
 CENT = Decimal("0.01")
@@ -206,36 +206,3 @@ def test_a_part_that_ends_worker_after_worker_is_given_up() -> None:
     assert [book.begin("p") for _ in range(LOST_AFTER)] == [""] * LOST_AFTER
     assert book.begin("p") == "lost"
     assert book.begin("q") == ""
-
-
-def test_what_an_idle_worker_gives_back_is_counted_once() -> None:
-    """It goes on with the same budget; the money of a request in flight stays with it."""
-    limits = Limits(budget=Decimal("0.10"))
-    book = ledger("0.10")
-    idle, other = (WorkerQuotas(limits, 2, book) for _ in range(2))
-    first, second = idle.budget(), other.budget()
-    assert first.reserve(10 * CENT)
-    idle.rest()
-    assert not second.reserve(CENT)
-    first.settle(10 * CENT, CENT)
-    idle.rest()
-    assert second.reserve(5 * CENT)
-    assert first.reserve(4 * CENT)
-    first.settle(4 * CENT, CENT)
-    second.settle(5 * CENT, CENT)
-    for worker in (idle, other):
-        worker.release()
-    assert book.final().known == first.known + second.known == 3 * CENT
-
-
-def test_a_pause_that_a_server_asks_of_one_worker_holds_for_all() -> None:
-    """Workers of one machine share the time."""
-    clock, shared = Clock(), OwnMoment()
-    waits = []
-    for worker in range(2):
-        quotas = WorkerQuotas(Limits(), 2, ledger(), shared)
-        traffic = Traffic(limits=Limits(shared=quotas), clock=clock)
-        if worker == 0:
-            traffic.pause(30)
-        waits.append(traffic._shared_wait())
-    assert waits == [30, 30]

@@ -38,11 +38,11 @@ from labeler.judges.tokens import (
 )
 from labeler.labeling.cache_rules import cache_rules
 from labeler.labeling.estimate import ENOUGH_LABELS, Estimate, Unasked, estimate
+from labeler.labeling.label_tasks import label_tasks
 from labeler.labeling.options import EstimateOptions, LabelOptions
-from labeler.labeling.tasks import LabelTasks, label_tasks
+from labeler.labeling.tasks import LabelTasks
 from labeler.labels.profiles import PROFILES
-from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, Usage, label_key
-from labeler.labels.signature import Windows
+from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, Usage
 from labeler.store.disk import DiskStore
 from labeler.store.memory import MemoryStore
 from labeler.store.protocol import LabelStore
@@ -333,30 +333,6 @@ def test_without_any_time_the_run_takes_nobody_knows_how_long() -> None:
     assert (found.latency, found.seconds) == (None, None)
 
 
-def test_rows_that_go_in_windows_are_named() -> None:
-    """The first three of them, and how many windows they are asked in."""
-    how = label_tasks(HOW.judge, LabelOptions(max_input_tokens=2300))
-    rows = [row(n, documents=["It is a high and red tower. " * 150]) for n in range(5)]
-    counts = reckon([*rows, row(9)], how=how).rows
-    assert counts.windowed == 5
-    assert counts.windowed_ids == ("row-0", "row-1", "row-2")
-    assert counts.asked == counts.windows + 1
-    assert counts.windows > 5
-
-
-def test_a_merged_label_tells_nothing_of_the_length_of_one_answer() -> None:
-    """Its answers are several; those of its windows tell."""
-    store = MemoryStore()
-    for n in range(ENOUGH_LABELS):
-        record = label(asked(row(n)), tokens=999_999)
-        facts = Windows(number=2, limit=9, version="1")
-        signature = record.signature.model_copy(update={"windows": facts})
-        key = label_key(record.example, signature)
-        changed = {"signature": signature, "key": key}
-        store.put(record.model_copy(update=changed)).result()
-    assert reckon([row(99)], store).answers.labels == 0
-
-
 def test_a_damaged_label_of_another_row_does_not_stop_the_estimate() -> None:
     """It would not stop the run either."""
 
@@ -615,5 +591,5 @@ def test_the_table_escapes_what_strangers_wrote(command: Command, tmp_path: Path
     """An id that would colour the terminal, of a prompt that is too long for the model."""
     rows = rows_file(tmp_path, row(1, id="\x1b[31m", documents=["0 " * 70_000]))
     _, out, _ = command(rows, "--model", "gpt-3.5-turbo")
-    assert "too long" in out
+    assert "context_length 1" in out
     assert "\x1b" not in out

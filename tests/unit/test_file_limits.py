@@ -5,9 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import tracemalloc
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,8 @@ import labeler
 from labeler.data import lines, row_limits
 from labeler.data.formats import csv_files, json_files
 from labeler.data.label_files import read_outcomes
-from labeler.data.rows import Row, RowFile, RowSequence
+from labeler.data.rows import RowFile
 from labeler.errors import BadRow, UsageError
-from labeler.labeling.pipeline import _portions
 from labeler.labels.record import LabelFailure
 from labeler.sentences.example import Example, Piece
 from labeler.sentences.splitting import SPLITTERS, Splitter, key_example
@@ -198,19 +196,6 @@ def test_an_equal_text_has_the_same_sentences_again() -> None:
     own = Splitter("own", 1, Yielding(SPLITTERS["general"].split))
     example = Example.model_validate({**GOOD, "id": "1", "documents": ["One is. Two is."] * 2})
     assert key_example(example, own).document_keys() == ["0a", "0b", "1a", "1b"]
-
-
-def test_rows_before_one_that_cannot_be_read_are_submitted() -> None:
-    """A disk may fail in the middle of the second pass."""
-
-    def failing() -> Iterator[Row]:
-        yield from RowSequence([{**GOOD, "id": str(n)} for n in range(20)])
-        raise OSError("the disk fails")
-
-    taken = list[Any]()
-    with pytest.raises(OSError, match="disk"):
-        taken.extend(chain.from_iterable(_portions(failing())))
-    assert len(taken) == 20
 
 
 def test_a_splitter_that_fails_fails_its_row_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,12 +27,12 @@ from hypothesis import strategies as st
 
 from labeler.api import open_rows
 from labeler.data import lines
-from labeler.data.first_pass import count_rows
 from labeler.data.formats import arrow_files, json_files, read_file
 from labeler.data.formats.plain import plain, plain_row
 from labeler.data.formats.tables import table_of
 from labeler.data.lines import open_bytes
 from labeler.data.row_ids import identified
+from labeler.data.row_stream import RowStream
 from labeler.data.rows import RowFile
 from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure
@@ -717,7 +717,7 @@ def test_rows_of_several_formats_are_one_set_of_rows(tmp_path: Path) -> None:
     """A row of one id that differs from that of another file is a failure that names both."""
     lines = FORMATS["rows.jsonl"]([GOOD, OTHER], tmp_path / "rows.jsonl")
     held = write_parquet([GOOD], tmp_path / "rows.parquet")
-    assert count_rows(RowFile(str(lines), held)) == 3
+    assert len([*RowStream(RowFile(str(lines), held))]) == 3
     other = write_csv([GOOD | {"response": "Other."}], tmp_path / "rows.csv")
     *_, last = (row.content for row in identified(RowFile(str(lines), other)))
     assert isinstance(last, LabelFailure)

@@ -16,8 +16,8 @@ from labeler.judges.judge import JudgeSpec
 from labeler.judges.options import InKey, NotInKey
 from labeler.judges.prompting import Prompt, load_prompt, parse_prompt
 from labeler.labeling.estimate import Unasked
+from labeler.labeling.label_tasks import label_tasks
 from labeler.labeling.options import LabelOptions
-from labeler.labeling.tasks import label_tasks
 from labeler.labels.criteria import Criterion
 from labeler.labels.record import label_key, retrieval_key, shown
 from labeler.labels.schemas import ResponseSchema, load_schema
@@ -90,9 +90,6 @@ CHANGED: dict[str, dict[str, Any]] = {
     "source": {"source": "lamps_test/17/gen-1"},
     "trial": {"trial": 1},
     "thresholds": {"thresholds": {"support": 0.9}},
-    "canary": {"canary": "1"},
-    "part": {"part": "1"},
-    "windows": {"windows": {"number": 2, "limit": 4000, "version": "1"}},
 }
 
 

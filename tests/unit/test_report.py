@@ -391,17 +391,6 @@ def _passes(records: dict[str, Any], n: int, part: dict[str, Any]) -> bool:
     return bool(value <= part["high"] if part.get("closed") else value < part["high"])
 
 
-def test_canaries_are_left_out(path: Path) -> None:
-    """They enter no number, and no list."""
-    made = record(id="r1")
-    signature = made.signature.model_copy(update={"canary": "1"})
-    twin = made.model_copy(
-        update={"signature": signature, "key": label_key(made.example, signature)}
-    )
-    page = _report([made, twin], path)
-    assert page.blocks["index"]["records"]["id"] == ["r1"]
-
-
 def test_findings_that_only_the_whole_file_tells_reach_the_records(path: Path) -> None:
     """Two judgements of the same sentences that differ: each record says so."""
     first = record(id="r1")

@@ -243,28 +243,6 @@ def test_votes_rest_on_the_retrieval_labels_of_their_trials() -> None:
         assert record.retrieval.signature.judge == "majority"
 
 
-def test_long_rows_have_windows_of_both_kinds() -> None:
-    """The merged label rests on the merged retrieval label; the rest of both is asked apart."""
-    documents = [f"Item {n} is a lamp. " + "It stands in the hall. " * 30 for n in range(40)]
-    judge, store = Asked(), MemoryStore()
-    [record] = label(rows("It is red.", documents=documents), judge, store, max_input_tokens=4000)
-    windows = record.retrieval.signature.windows.number
-    assert windows > 1
-    assert record.signature.windows.number > 1
-    assert judge.kinds()["retrieval"] == windows
-    assert record.fault() is None
-    label(rows("It is blue.", documents=documents), judge, store, max_input_tokens=4000)
-    assert set(judge.kinds()) == {"trace"}
-
-
-def test_canaries_have_retrieval_labels_of_their_own() -> None:
-    """The planted document sentence is shown to the judge of relevance."""
-    judge, planted = Asked(), labeler.Canaries(1.0)
-    label(rows(*ANSWERS), judge, canaries=planted)
-    assert planted.ordered.judged + planted.plain.judged == 3
-    assert judge.kinds()["retrieval"] > 1
-
-
 def test_a_label_and_its_retrieval_label_must_fit() -> None:
     """Another relevance, another key, and a missing basis are damage."""
     [record] = label(rows(ANSWERS[0]), Asked())
@@ -350,19 +328,17 @@ def test_people_see_what_relevance_rests_on(tmp_path: Path, labeler_command: Com
 def test_deleting_rows_takes_their_retrieval_label(
     tmp_path: Path, labeler_command: Command
 ) -> None:
-    """Once no other row rests on it; its windows go with it."""
-    documents = [f"Item {n} is a lamp. " + "It stands in the hall. " * 30 for n in range(40)]
-    given = rows(*ANSWERS, documents=documents)
-    given = [{**one, "user": name} for one, name in zip(given, "abc", strict=True)]
+    """Once no other row rests on it."""
+    given = [{**one, "user": name} for one, name in zip(rows(*ANSWERS), "abc", strict=True)]
     folder = tmp_path / "store"
     with DiskStore(folder) as store:
-        label(given, Asked(), store, max_input_tokens=4000)
+        label(given, Asked(), store)
 
     def delete(*which: str) -> Counter[str]:
         assert labeler_command("store", "delete", folder, *which, "--yes")[0] == 0
         with DiskStore(folder) as store:
             return Counter(record.kind for record in store)
 
-    assert delete("--id", "r0")["retrieval"] > 1
-    assert delete("--where", "user=b")["retrieval"] > 1
+    assert delete("--id", "r0")["retrieval"] == 1
+    assert delete("--where", "user=b")["retrieval"] == 1
     assert not delete("--where", "user=c")

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from labeled import claims_output, output, record, says
-from labeler.data.first_pass import count_rows
 from labeler.data.label_files import read_outcomes, to_line, write_outcomes
 from labeler.data.parsing import to_example
 from labeler.data.row_ids import identified
+from labeler.data.row_stream import RowStream
 from labeler.data.rows import RowFile, RowSequence
 from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure, Outcome
@@ -126,17 +126,17 @@ def test_compressed_rows_are_read(tmp_path: Path) -> None:
     """A file that ends in .gz is unpacked on the way; a broken one says so."""
     path = tmp_path / "rows.jsonl.gz"
     path.write_bytes(gzip.compress(line()))
-    assert count_rows(RowFile(path)) == 1
+    assert len([*RowStream(RowFile(path))]) == 1
     path.write_bytes(gzip.compress(line())[:-9])
     with pytest.raises(UsageError, match="cannot read"):
-        count_rows(RowFile(path))
+        len([*RowStream(RowFile(path))])
 
 
 def test_standard_input_is_read_once_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """It can be surveyed before any spend all the same."""
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(line() + b"\n" + line(id="2"))))
     rows = RowFile("-")
-    assert count_rows(rows) == count_rows(rows) == 2
+    assert len([*RowStream(rows)]) == len([*RowStream(rows)]) == 2
 
 
 def test_a_pipe_is_read_once_and_kept(tmp_path: Path) -> None:
@@ -147,13 +147,13 @@ def test_a_pipe_is_read_once_and_kept(tmp_path: Path) -> None:
     writer.start()
     rows = RowFile(pipe)
     writer.join()
-    assert count_rows(rows) == count_rows(rows) == 2
+    assert len([*RowStream(rows)]) == len([*RowStream(rows)]) == 2
 
 
 def test_a_missing_file_is_a_clear_error(tmp_path: Path) -> None:
     """It names the file."""
     with pytest.raises(UsageError, match=r"cannot read .*nowhere\.jsonl"):
-        count_rows(RowFile(tmp_path / "nowhere.jsonl"))
+        len([*RowStream(RowFile(tmp_path / "nowhere.jsonl"))])
 
 
 def test_a_repeated_row_keeps_its_place_and_its_id(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_a_repeated_row_keeps_its_place_and_its_id(tmp_path: Path) -> None:
     twice = RowFile(tmp_path / "rows.jsonl", tmp_path / "rows.jsonl")
     assert [row.content.id for row in identified(rows)] == ["1", "2", "1"]
     assert [row.content.id for row in identified(twice)] == ["1", "2", "1"] * 2
-    assert count_rows(twice) == 6
+    assert len([*RowStream(twice)]) == 6
 
 
 def test_rows_without_ids_get_ids_of_their_own(tmp_path: Path) -> None:

@@ -205,12 +205,12 @@ class Watch:
     """Writes down what a run says of itself."""
 
     def __init__(self) -> None:
-        self.begun: list[int] = []
+        self.begun: list[int | None] = []
         self.told: list[str] = []
         self.notices: list[str] = []
         self.spent: list[Budget] = []
 
-    def on_start(self, rows: int) -> None:
+    def on_start(self, rows: int | None) -> None:
         """Keep the counts."""
         self.begun.append(rows)
 

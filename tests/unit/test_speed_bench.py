@@ -129,7 +129,7 @@ def test_reruns_are_measured_to_the_end(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(speed_reruns, "spent", spent)
     parts = speed_reruns.measure(tmp_path, 120, [120], [])
     found = {name: len(re.findall(r"met\*?\*? \|", part)) for name, part in parts.items()}
-    assert found == {"reruns": 3, "first passes": 1}
+    assert found == {"reruns": 3, "rows": 1}
 
 
 def test_a_call_is_compared_round_by_round() -> None:

@@ -105,7 +105,6 @@ def test_a_closed_store_refuses(store: LabelStore) -> None:
         lambda: store.get("0" * 64),
         lambda: store.put_failure(sample_failure()),
         lambda: store.failure("0" * 64),
-        lambda: store.absent(["0" * 64]),
         lambda: store.lease("0" * 64),
         lambda: len(store),
         lambda: list(store),
@@ -182,16 +181,6 @@ def test_failures_are_not_among_the_labels(store: LabelStore) -> None:
     assert len(store) == 1
     assert list(store) == [sample_record(2)]
     assert store.get(sample_record(3).key) is None
-
-
-def test_keys_without_record_and_failure_are_absent(store: LabelStore) -> None:
-    """Some at once, in any number."""
-    record, failure = sample_record(1), sample_failure(2)
-    store.put(record).result(10)
-    store.put_failure(failure).result(10)
-    others = {f"{n:064x}" for n in range(100)}
-    assert store.absent([record.key, str(failure.key), *others]) == others
-    assert store.absent([]) == set()
 
 
 @pytest.mark.parametrize("key", [None, "", "x" * 64, "A" * 64, "0" * 63, "0" * 64 + "\n"])

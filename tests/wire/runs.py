@@ -56,7 +56,7 @@ class Watch:
         self.origins: list[Origin] = []
         self.spent = Decimal(0)
 
-    def on_start(self, rows: int) -> None:
+    def on_start(self, rows: int | None) -> None:
         """Nothing to learn."""
 
     def on_result(self, outcome: AnyOutcome, origin: Origin) -> None:

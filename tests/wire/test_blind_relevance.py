@@ -24,14 +24,13 @@ ANSWERS = 3
 """Responses to each question."""
 
 
-def rows(questions: int, *, long: bool = False) -> list[dict[str, Any]]:
+def rows(questions: int) -> list[dict[str, Any]]:
     """Rows with several responses over each retrieval."""
-    filler = "It stands in the hall. " * 700 if long else ""
     return [
         {
             "id": f"q{question}-{answer}",
             "question": f"What is item {question}?",
-            "documents": [f"Item {question} is a lamp. {filler}", "Chairs are made of wood."],
+            "documents": [f"Item {question} is a lamp.", "Chairs are made of wood."],
             "response": f"RESPONSE-{question}-{answer} is a lamp.",
             "reference": "A lamp.",
         }
@@ -91,10 +90,9 @@ def test_one_refused_retrieval_fails_its_rows_alone() -> None:
     require_blind(provider.calls, 4, 9)
 
 
-@pytest.mark.parametrize("long", [False, True])
-def test_batches_take_two_stages(tmp_path: Path, long: bool) -> None:
+def test_batches_take_two_stages(tmp_path: Path) -> None:
     """Retrievals first; responses when these are stored; then a run finds everything."""
-    given = rows(2, long=long)
+    given = rows(2)
     with Provider() as provider:
 
         def service() -> OpenAIBatches:
@@ -104,7 +102,6 @@ def test_batches_take_two_stages(tmp_path: Path, long: bool) -> None:
         options: dict[str, Any] = {
             "relevance": "blind",
             "store": tmp_path,
-            "max_input_tokens": 3000 if long else None,
         }
 
         def submit() -> Any:
@@ -118,14 +115,13 @@ def test_batches_take_two_stages(tmp_path: Path, long: bool) -> None:
     assert (first.waiting, second.waiting) == (6, 0)
     assert lines[True] == first.lines
     assert lines[False] == second.lines
-    assert (first.lines == 2, second.lines == 6) == (not long, not long)
+    assert (first.lines, second.lines) == (2, 6)
     assert third.batch is None
     assert not provider.calls
     assert all(isinstance(one, LabelRecord) and one.fault() is None for one in found)
 
 
-@pytest.mark.parametrize("long", [False, True])
-def test_rows_of_a_refused_retrieval_wait_for_no_batch(tmp_path: Path, long: bool) -> None:
+def test_rows_of_a_refused_retrieval_wait_for_no_batch(tmp_path: Path) -> None:
     """They failed, for a reason that is named once; the others go on."""
     with Provider(lambda call: "refusal" if b"item 0" in call.raw else None) as provider:
         judge = labeler.OpenAIJudge("m", api_key=KEY, base_url=provider.url)
@@ -134,14 +130,13 @@ def test_rows_of_a_refused_retrieval_wait_for_no_batch(tmp_path: Path, long: boo
             "judge": judge,
             "relevance": "blind",
             "store": tmp_path,
-            "max_input_tokens": 3000 if long else None,
         }
         waiting = []
         for _ in range(2):
-            done = labeler.submit_batch(rows(2, long=long), batches=service, **options)
+            done = labeler.submit_batch(rows(2), batches=service, **options)
             labeler.collect_batches(service, tmp_path, waiting=Waiting(sleep=brief))
             waiting.append(done.waiting)
-        found = labeler.label(rows(2, long=long), **options)
+        found = labeler.label(rows(2), **options)
     assert waiting == [6, 0]
     assert done.left_out == {"failed before": 3}
     failed = [one for one in found if isinstance(one, LabelFailure)]

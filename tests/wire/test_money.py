@@ -15,7 +15,6 @@ from command import Command
 from labeler.api import MemoryStore
 from labeler.errors import UsageError
 from labeler.judges.pricing import given_price
-from labeler.labeling.canaries import Canaries
 from labeler.labels.record import LabelFailure, Outcome
 from labeler.report.labels import Labels
 from wire.calls import Json
@@ -91,16 +90,6 @@ def test_a_budget_is_kept_by_the_providers_books(script: Script) -> None:
     assert said["budget"] > 0
     assert said["label"] > 0
     assert len(outcomes) == 60
-
-
-def test_twins_with_planted_sentences_are_paid_from_the_same_budget() -> None:
-    """They are requests like any other."""
-    canaries = Canaries(1.0)
-    with Provider(count_tokens=True) as provider:
-        outcomes = on_budget(provider, canaries=canaries)
-    assert 0 < books(provider) <= BUDGET
-    assert canaries.ordered.judged + canaries.plain.judged > 0
-    assert "budget" in reasons(outcomes)
 
 
 def test_what_the_budget_left_is_asked_by_the_next_run(

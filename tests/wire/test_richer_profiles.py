@@ -21,8 +21,8 @@ from labeler.judges.openai.request import response_format
 from labeler.judges.task import JudgeReply, Task
 from labeler.judges.traffic.limits import Limits
 from labeler.judges.traffic.traffic import TRAFFIC, Traffic
+from labeler.labeling.label_tasks import label_tasks
 from labeler.labeling.options import LabelOptions
-from labeler.labeling.tasks import label_tasks
 from labeler.labels.answers import ClaimsLabelingOutput, GPTLabelingOutput, ReferenceLabelingOutput
 from labeler.labels.contract import check_label
 from labeler.labels.profiles import PROFILES

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from labeler.catalog import Catalog
-from labeler.data.lines import Line, is_remote, parse_object, read_lines
+from labeler.data.lines import Line, count_lines, is_remote, parse_object, read_lines
 from labeler.errors import BadRow, UsageError
 from labeler.version import install_command
 
@@ -177,6 +177,21 @@ def read_file(name: str) -> Iterator[Raw]:
     if known in _NEED_PYARROW:
         require_pyarrow(name)
     return READERS[known](name)
+
+
+def count_rows(name: str) -> int | None:
+    """Return the number of rows of a source; ``None`` if it is unknown before they are read."""
+    known = format_of(name)
+    if is_remote(name) or not Path(name).is_file() or name.lower().endswith(".gz"):
+        return None
+    if known == "jsonl":
+        return count_lines(name)
+    if known == "parquet":
+        from pyarrow import ArrowException, parquet  # noqa: PLC0415 - optional dependency
+
+        with contextlib.suppress(OSError, ArrowException):
+            return int(parquet.read_metadata(name).num_rows)
+    return None
 
 
 def require_pyarrow(what: str) -> None:

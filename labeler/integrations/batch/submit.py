@@ -11,8 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from labeler.data.first_pass import count_rows
-from labeler.data.row_ids import identified
+from labeler.data.row_stream import RowStream
 from labeler.data.rows import Row, Rows
 from labeler.errors import BadRow, StoreError, UsageError
 from labeler.integrations.batch.folder import (
@@ -34,12 +33,12 @@ from labeler.integrations.batch.runner import run
 from labeler.judges.openai.request import mode_of
 from labeler.judges.openai.spec import OpenAISpec
 from labeler.judges.task import Task
+from labeler.labeling.blind import RetrievalTasks, resting
 from labeler.labeling.modes import choose_mode, first_tasks
-from labeler.labeling.retrievals import resting
 from labeler.labeling.served import ServedLabels
-from labeler.labeling.tasks import LabelTasks, PromptTasks, RetrievalTasks
+from labeler.labeling.tasks import LabelTasks
 from labeler.labels.record import LabelFailure
-from labeler.labels.retrieval_record import RetrievalRecord, basis_of
+from labeler.labels.retrieval_record import RetrievalRecord
 from labeler.sentences.example import Example
 from labeler.store.disk import DiskStore
 from labeler.store.protocol import Lease
@@ -59,9 +58,8 @@ class Submission:
     size: int = 0
     """Bytes."""
     left_out: dict[str, int] = field(default_factory=dict)
-    """Rows that cost nothing now, by reason: ``alike`` (asks the same as an
-    earlier row), ``stored``, ``failed before``, ``in a
-    batch``, …; each window of a record that is judged in windows counts."""
+    """Rows that cost nothing now, by reason: ``alike`` (asks the same as an earlier row),
+    ``stored``, ``failed before``, ``in a batch``, …"""
     waiting: int = 0
     """Rows whose responses can be asked about once retrieval labels are stored: submit again."""
     bad: tuple[LabelFailure, ...] = ()
@@ -86,7 +84,7 @@ def submit_batch(
     Parts that an interrupted run prepared are sent first, so running it again continues.
 
     Args:
-        rows: read twice, first completely, before anything is sent.
+        rows: read once.
         how: judge, splitter, prompt and schema. The judge's specification limits answers and
             re-asks.
         client: of the Batch API, with the judge's address.
@@ -121,15 +119,16 @@ def submit_batch(
         limits = limits or FileLimits()
         selection = _Selection(how, opened, limits, served, retry_failed=retry_failed)
         selection.pending = pending_keys(opened.directory)
-        choose_mode(how.judge, first_tasks(how, rows), opened, selection.is_known)
-        work = _submit(rows, selection, spec, client, opened.directory, notice=notice)
+        stream = RowStream(rows, how.needs, notice)
+        choose_mode(how.judge, first_tasks(how, stream.first), opened, selection.is_known)
+        work = _submit(stream, selection, spec, client, opened.directory, notice=notice)
         submission = run(work, client, store)
         served.report()
         return submission
 
 
 async def _submit(
-    rows: Rows,
+    rows: RowStream,
     selection: _Selection,
     spec: OpenAISpec,
     client: OpenAIBatches,
@@ -137,9 +136,6 @@ async def _submit(
     *,
     notice: Callable[[str], object],
 ) -> Submission:
-    count_rows(rows, selection.needs)
-    for text in rows.notices.values():
-        notice(text)
     with locked(store):
         continued = [
             folder.name
@@ -197,18 +193,17 @@ class _Selection:
         self.pending: dict[str, str] = {}
         self.how, self._store, self._retry_failed = how, store, retry_failed
         self._served = served
-        self.needs = how.needs
         self.modes = set[str]()
         """Output modes of the requests."""
         self._seen: set[str] = set()
         self._leases: list[Lease] = []
 
-    def requests(self, rows: Rows) -> Iterator[Task[Any]]:
+    def requests(self, rows: RowStream) -> Iterator[Task[Any]]:
         """Yield each request that has to be bought, once.
 
         A response is asked about once the retrieval label that it rests on is stored.
         """
-        for row in identified(rows):
+        for row in rows:
             for request in self._requests(row):
                 why = self._why_not(request.key)
                 self._seen.add(request.key)
@@ -219,17 +214,19 @@ class _Selection:
                     yield request
 
     def _requests(self, row: Row) -> Sequence[Task[Any]]:
-        """Return the request of a row, those of its windows or of its retrieval, or none."""
+        """Return the request of a row or of its retrieval, or none."""
         if not isinstance(row.content, Example):
             self.bad.append(row.content)
             return ()
         try:
             task = self.how.task(row.content)
             if self.how.relevance is None:
-                return self._windows(self.how, task)
+                self.how.require_fit(task, self.is_known)
+                return (task,)
             found = self._retrieval(self.how.relevance, task)
             if isinstance(found, RetrievalRecord):
-                return self._windows(self.how, resting(task, basis_of(found, task.example)))
+                self.how.require_fit(task, self.is_known)
+                return (resting(task, found),)
         except BadRow as error:
             self._reject(row.content.id, error.reason, f"{row.where}: {error}")
             return ()
@@ -244,35 +241,11 @@ class _Selection:
     ) -> RetrievalRecord | Sequence[Task[Any]]:
         """Return the retrieval label of a row, or the requests for it; none if it failed before."""
         task = how.task(row)
-        known = self._stored(task.key) or how.answered(task)
+        known = how.stored(task, self._store)
         if known is not None:
             return known
-        windowed = how.windows_of(task, self.is_known)
-        if windowed is None:
-            return () if self._known(task.key) == "failed before" else (task,)
-        merged = self._stored(windowed.task.key)
-        if merged is not None:
-            return merged
-        if any(self._known(part.key) == "failed before" for part in windowed.parts):
-            return ()
-        parts = [self._stored(part.key) for part in windowed.parts]
-        records = [part for part in parts if part is not None]
-        if len(records) < len(parts):
-            return windowed.parts
-        made = windowed.merged(records)
-        self._store.put(made).result()
-        return made
-
-    def _stored(self, key: str) -> RetrievalRecord | None:
-        found = self._store.get(key)
-        return found if isinstance(found, RetrievalRecord) else None
-
-    def _windows(self, how: PromptTasks, task: Task[Any]) -> Sequence[Task[Any]]:
-        """Return a task or its windows; a merged label stands for all of its windows."""
-        windowed = how.windows_of(task, self.is_known)
-        if windowed is None:
-            return (task,)
-        return (windowed.task,) if self._known(windowed.task.key) else windowed.parts
+        how.require_fit(task, self.is_known)
+        return () if self._known(task.key) == "failed before" else (task,)
 
     def is_known(self, key: str) -> bool:
         """Return whether a key has a record or is in a batch."""

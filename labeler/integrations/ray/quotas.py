@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import NamedTuple, Protocol
 
-from labeler.judges.traffic.limits import Bucket, Budget, Limits, Moment, OwnMoment
+from labeler.judges.traffic.limits import Bucket, Budget, Limits
 
 LEASE_SECONDS = 120.0
 """How long others wait for the allocation of a worker that no longer reports."""
@@ -297,13 +297,9 @@ class WorkerQuotas:
         limits: of all workers together.
         workers: how many there are.
         quotas: where they come from.
-        pause: until when nothing is sent, where workers share it.
     """
 
-    def __init__(
-        self, limits: Limits, workers: int, quotas: Quotas, pause: Moment | None = None
-    ) -> None:
-        self.pause = pause or OwnMoment()
+    def __init__(self, limits: Limits, workers: int, quotas: Quotas) -> None:
         self._budget = limits.budget
         self._quotas = quotas
         self._rates = {
@@ -315,11 +311,6 @@ class WorkerQuotas:
             if rate
         }
         self._open: list[SharedBudget | SharedBucket] = []
-
-    @property
-    def are_limited(self) -> bool:
-        """True if anything is shared out."""
-        return self._budget is not None or bool(self._rates)
 
     def budget(self) -> Budget:
         """Return a budget for one run."""
@@ -341,12 +332,3 @@ class WorkerQuotas:
         """Return the rest after a run."""
         while self._open:
             self._open.pop().release()
-
-    def rest(self) -> None:
-        """Return what is held, for others to use; on the thread of the run, between two requests.
-
-        While requests are in flight, money stays: it may be what they cost.
-        """
-        for one in self._open:
-            if not (isinstance(one, Budget) and one.reservations):
-                one.release()

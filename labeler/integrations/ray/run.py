@@ -26,8 +26,9 @@ from labeler.integrations.ray.worker import (
     count_existing,
     judge_retrievals,
 )
+from labeler.labeling.label_tasks import label_tasks
 from labeler.labeling.options import BLIND
-from labeler.labeling.tasks import LabelTasks, label_tasks
+from labeler.labeling.tasks import LabelTasks
 
 MANIFEST = "_labeling.json"
 """The file next to the partitions that holds the configuration; Parquet readers ignore it."""
@@ -141,7 +142,7 @@ def _configuration(work: Work, tasks: LabelTasks, part_rows: int) -> dict[str, o
         "schemas": [str(schema.artifact) for _, schema in prompts],
         "splitter": str(tasks.splitter),
         "trial": tasks.trial,
-        "max_input_tokens": str(tasks.context_budget),
+        "max_input_tokens": str(tasks.limit and tasks.limit.tokens),
         "columns": sorted(
             f"{field}={' or '.join(map(str, choices))}"
             for field, choices in (work.columns.choices.items() if work.columns else ())

@@ -7,7 +7,7 @@ follows from the part sizes that the folder was ever used with: each is recorded
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from itertools import chain
@@ -69,10 +69,6 @@ class ShardStore(Closing):
         """Return the latest failure of a key, or ``None``."""
         found = (store.failure(key) for store in self._read)
         return next((failure for failure in found if failure is not None), None)
-
-    def absent(self, keys: Collection[str]) -> set[str]:
-        """Return the keys that have neither a record nor a failure in any of the stores."""
-        return set(keys).intersection(*(store.absent(keys) for store in self._read))
 
     def __iter__(self) -> Iterator[AnyRecord]:
         return chain.from_iterable(self._read)

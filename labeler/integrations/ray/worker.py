@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -20,6 +20,7 @@ from labeler.data.formats.arrow_files import BATCH, arrow_errors, raw_rows
 from labeler.data.formats.parquet_files import READ_LIMITS
 from labeler.data.label_tables import GROUP, SCHEMA, row_of
 from labeler.data.lines import open_bytes
+from labeler.data.row_stream import RowStream
 from labeler.data.rows import RowPart
 from labeler.errors import (
     FatalJudgeError,
@@ -36,13 +37,14 @@ from labeler.integrations.ray.quotas import LOST, LOST_AFTER, Quotas, WorkerQuot
 from labeler.integrations.ray.shards import ShardStore
 from labeler.judges.judge import Judge
 from labeler.judges.traffic.limits import Budget, Limits
+from labeler.labeling.blind import BlindRelevance
 from labeler.labeling.cache import Origin
+from labeler.labeling.label_tasks import label_tasks
 from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.pipeline import run_tasks
-from labeler.labeling.retrievals import Retrievals
 from labeler.labeling.run import Run
-from labeler.labeling.tasks import LabelTasks, label_tasks
+from labeler.labeling.tasks import LabelTasks
 from labeler.labels.metering import unmetered_requests
 from labeler.labels.record import AnyOutcome, LabelFailure, Usage
 from labeler.sentences.example import Frozen
@@ -147,7 +149,7 @@ class _ReportListener:
     """True if there are failures that another run may resolve."""
     lasting: bool = False
 
-    def on_start(self, rows: int) -> None:
+    def on_start(self, rows: int | None) -> None:
         """Ignore the start."""
 
     def on_notice(self, text: str) -> None:
@@ -205,7 +207,7 @@ def label_batch(
         LabelerError: as :func:`labeler.iter_labels`; labels made until then are stored.
     """
     with _run(work, store, limits, listener) as run:
-        labels = run_tasks(run, rows_of(table, part, work), [tasks], judges_retrievals=False)
+        labels = run_tasks(run, rows_of(table, part, work), [tasks], asks_retrievals=False)
         outcomes = [row_of(outcome) for outcome in labels]
     return pa.Table.from_pylist(outcomes, schema=SCHEMA)
 
@@ -252,11 +254,11 @@ def judge_retrievals(work: Work, parts: Sequence[InputPart]) -> PartReport:
         _run(work, store, work.limits, _ReportListener(report)) as run,
     ):
         run.traffic_for(tasks.judge)
-        retrievals = Retrievals(run)
+        relevance = BlindRelevance(run, [tasks])
         for part in parts:
-            rows = rows_of(read_part(part), part, work)
-            choose_mode(tasks.judge, first_tasks(tasks, rows), store, run.cache.is_known)
-            retrievals.judge(rows, [tasks], run.count(rows, tasks.needs))
+            rows = RowStream(rows_of(read_part(part), part, work), tasks.needs)
+            choose_mode(tasks.judge, first_tasks(tasks, rows.first), store, run.cache.is_known)
+            deque(relevance.judged(rows), maxlen=0)
     return report
 
 

@@ -101,7 +101,7 @@ def decide(
 ) -> GPTLabelingOutput:
     """Turn probabilities into a label that meets the contract."""
     least = thresholds["support"]
-    support = {key: _supporting_keys(found, least) for key, found in scores.evidence.items()}
+    support = {key: supporting_keys(found, least) for key, found in scores.evidence.items()}
     supported = [key for key, keys in support.items() if keys]
     named = {key for keys in support.values() for key in keys}
     return GPTLabelingOutput(
@@ -141,7 +141,7 @@ def _of_all(example: KeyedExample, values: Mapping[str, float]) -> dict[str, flo
     return dict.fromkeys(example.document_keys(), 0.0) | dict(values)
 
 
-def _supporting_keys(found: Evidence, threshold: float) -> tuple[str, ...]:
+def supporting_keys(found: Evidence, threshold: float) -> tuple[str, ...]:
     """Return the supporting keys or the special key; empty if the sentence is not supported."""
     if found.kind == "empty" or found.support < threshold:
         return ()

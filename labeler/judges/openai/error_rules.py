@@ -201,7 +201,7 @@ _NO_CREDIT = (
 )
 _LONG_RECORD = (
     "the record is too long for the model",
-    "use a model with a longer context, or retrieve less",
+    "give it fewer documents, or choose a model with more context",
 )
 _WRONG_MODEL = ("no such model", "check the model's name")
 _REFUSED_OPTION = ("the model does not accept {option}", "drop or change {option}")

@@ -115,19 +115,6 @@ class Budget:
         self.reservations += 1
 
 
-class Moment(Protocol):
-    """A time of the monotonic clock, perhaps in memory that several processes share."""
-
-    value: float
-
-
-@dataclass
-class OwnMoment:
-    """A time that only this process knows; by default long ago."""
-
-    value: float = -math.inf
-
-
 class SharedLimits(Protocol):
     """A run's portion of limits that it shares with other runs."""
 
@@ -137,11 +124,6 @@ class SharedLimits(Protocol):
 
     def buckets(self) -> dict[str, Bucket]:
         """Return the run's rate limits by unit: ``requests``, ``tokens``."""
-        ...
-
-    @property
-    def pause(self) -> Moment:
-        """Until when nothing is sent, because the server asked one of the runs to wait."""
         ...
 
 

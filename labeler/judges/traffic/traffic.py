@@ -32,8 +32,6 @@ from labeler.judges.traffic.limits import (
     Bucket,
     Budget,
     Limits,
-    Moment,
-    OwnMoment,
     Quota,
     Size,
 )
@@ -156,7 +154,7 @@ class Traffic:
         self._changed = asyncio.Event()
         self._user_buckets = shared.buckets() if shared else self.limits.buckets(clock)
         self._server_buckets: dict[str, Bucket] = {}
-        self._closed_until: Moment = shared.pause if shared else OwnMoment()
+        self._closed_until = -math.inf
         self._noticed_until = -math.inf
         self._noticed_own_limits = False
         self._in_vain = 0
@@ -258,8 +256,8 @@ class Traffic:
             RunPaused: the wait is longer than the run may wait.
         """
         self._notice_server_wait(seconds)
-        until = max(self._closed_until.value, self.clock() + seconds)
-        self._closed_until.value = until
+        until = max(self._closed_until, self.clock() + seconds)
+        self._closed_until = until
         self._last_answer = max(self._last_answer or -math.inf, until)
 
     def hold(self, seconds: float) -> None:
@@ -390,7 +388,7 @@ class Traffic:
         """Return the seconds that any request has to wait, whatever its size."""
         if self._in_flight >= self.health.most_at_once:
             return math.inf
-        return max(self._closed_until.value - self.clock(), self._breaker.wait(), 0.0)
+        return max(self._closed_until - self.clock(), self._breaker.wait(), 0.0)
 
     def _reserve(self, size: Size) -> bool:
         """Reserve a request's worst case; false while requests in flight may still free enough.

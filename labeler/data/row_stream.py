@@ -1,11 +1,13 @@
-"""The first pass over the rows: they are read, checked and counted before any spend."""
+"""Rows of a run: read, parsed and identified once, in order."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
-from labeler.data.rows import KnownRow, RecalledRows, Row, RowFile, RowPart, Rows
+from labeler.data.row_ids import identified
+from labeler.data.rows import FIRST_ROWS, Row, RowFile, RowPart, Rows
 from labeler.errors import BadRows, UsageError
 from labeler.labels.record import LabelFailure
 from labeler.sentences.example import Example
@@ -14,31 +16,88 @@ _LONGEST_MESSAGE = 1_000
 """Characters of the first row's error in that of all rows."""
 _MOST_COLUMNS = 1_000
 """Columns of all rows whose names are kept for the remedy."""
+_MOST_MEMORY = 64 << 20
+"""Bytes of first rows that are held, roughly."""
 
 
-def count_rows(rows: Rows | RecalledRows, needed: Collection[str] = ()) -> int:
-    """Read and count all rows once, before any spend.
+class RowStream:
+    """Rows under their ids; iterate over it once.
+
+    The first rows are read at once, so that a fault of all of them stops a run before any spend.
 
     Args:
         rows: the rows.
         needed: optional fields of an example, such as ``reference``, that nothing can be asked
             without.
+        notice: receives messages for people about how rows are read.
+
+    Attributes:
+        first: the first rows.
 
     Raises:
-        BadRows: every readable row lacks a field.
+        BadRows: the first rows all lack a field, or all fail for one reason.
         UsageError: the rows cannot be read, or there are none.
     """
-    lacking = _Lacking(frozenset(needed))
-    count = sum(1 for _ in map(lacking.watch, rows))
-    if not isinstance(rows, RowPart):  # other parts may have rows, and the field
+
+    def __init__(
+        self,
+        rows: Rows,
+        needed: Collection[str] = (),
+        notice: Callable[[str], object] = lambda _: None,
+    ) -> None:
+        self._rows, self._notice = rows, notice
+        self._reported: dict[str, str] = {}
+        self._rest = iter(rows)
+        self.first: list[Row] = []
+        memory = 0
+        for row in self._rest:
+            self.first.append(row)
+            memory += row.memory
+            if len(self.first) == FIRST_ROWS or memory > _MOST_MEMORY:
+                break
+        if not isinstance(rows, RowPart):  # other parts may have rows, and the field
+            self._check(needed)
+        self._report()
+
+    def __iter__(self) -> Iterator[Row]:
+        yield from identified(chain(self._taken(), self._rest))
+        self._report()
+
+    def total(self) -> int | None:
+        """Return the number of rows where it can be counted exactly without reading them."""
+        return self._rows.total()
+
+    def _report(self) -> None:
+        """Report messages that are new, or count more rows than before."""
+        notices = dict(self._rows.notices)
+        for text in notices.values():
+            if text not in self._reported.values():
+                self._notice(text)
+        self._reported = notices
+
+    def _taken(self) -> Iterator[Row]:
+        """Yield the first rows, and hold each no longer."""
+        first, self.first = self.first[::-1], []
+        while first:
+            yield first.pop()
+
+    def _check(self, needed: Collection[str]) -> None:
+        lacking = _Lacking(frozenset(needed))
+        for row in self.first:
+            lacking.watch(row)
         lacking.check()
-        files = rows.rows if isinstance(rows, RecalledRows) else rows
-        if not count and isinstance(files, RowFile):
+        if not self.first and isinstance(self._rows, RowFile):
             raise UsageError(
-                f"{', '.join(files.names) or 'the input'} holds no rows: nothing was asked; write "
-                "one JSON object a line, or a CSV line below the names of the columns"
+                f"{', '.join(self._rows.names) or 'the input'} holds no rows: nothing was asked; "
+                "write one JSON object a line, or a CSV line below the names of the columns"
             )
-    return count
+        failures = [row.content for row in self.first if isinstance(row.content, LabelFailure)]
+        reasons = {failure.reason for failure in failures}
+        if len(failures) == len(self.first) == FIRST_ROWS and len(reasons) == 1:
+            raise BadRows(
+                f"none of the first {FIRST_ROWS} rows can be read ({reasons.pop()}), so nothing "
+                f"was asked: {failures[0].message:.{_LONGEST_MESSAGE}}"
+            )
 
 
 class _Lacking:
@@ -56,15 +115,12 @@ class _Lacking:
         self._columns: dict[str, Any] = {}
         """Columns of the rows, each with a value."""
 
-    def watch(self, row: Row | KnownRow) -> Row | KnownRow:
-        if isinstance(row, KnownRow):  # a label was made of it, so it had all that was needed
-            self._fields = None
-            return row
+    def watch(self, row: Row) -> None:
         example, lacks = row.content, row.lacks
         if isinstance(example, Example):
             lacks = frozenset(n for n in self._needed if not (getattr(example, n) or "").strip())
         elif not lacks:
-            return row
+            return
         if not self._rows:
             self._first = _columns_found(row)
             self._absent = getattr(example, "reason", "") != "wrong_type"
@@ -73,7 +129,6 @@ class _Lacking:
         if self._fields is not None and len(self._columns) < _MOST_COLUMNS:
             columns = example.metadata if isinstance(example, Example) else row.columns or {}
             self._columns |= {n: v for n, v in columns.items() if self._columns.get(n) is None}
-        return row
 
     def check(self) -> None:
         if not self._fields:
@@ -81,7 +136,8 @@ class _Lacking:
         lacking = sorted(self._fields, key=tuple(Example.model_fields).index)
         field, *others = lacking
         more = f" (nor {', '.join(map(repr, others))})" if others else ""
-        rows = f"none of {self._rows:,} rows has" if self._rows > 1 else "the row has no"
+        first = "the first " * (self._rows == FIRST_ROWS)
+        rows = f"none of {first}{self._rows:,} rows has" if self._rows > 1 else "the row has no"
         remedy = _remedy(lacking, self._columns) if self._absent and field != "id" else ""
         raise BadRows(
             f"{rows} {field!r}{more}, so nothing was asked: "

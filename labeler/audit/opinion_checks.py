@@ -1,20 +1,20 @@
-"""Checks of a label against its witness: the scores of a second judge for the same sentences."""
+"""Checks of a label against a second opinion: another judge's scores of the same sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from labeler.audit.evidence import FEWEST_WORDS
-from labeler.audit.registry import Found, witness_check
+from labeler.audit.registry import Found, opinion_check
 from labeler.audit.subject import Subject
-from labeler.labels.witness import GENERAL
+from labeler.labels.opinion import GENERAL
 
 CONTRARY = 0.75
-"""Certainty of the contrary from which a witness disagrees."""
+"""Certainty of the contrary from which an opinion disagrees."""
 
 
-@witness_check(
-    "witness_disagrees",
+@opinion_check(
+    "second_opinion_disagrees",
     severity="suspicion",
     title="A second judge says the contrary",
     why=(
@@ -23,15 +23,15 @@ CONTRARY = 0.75
     ),
     weight=0.1,
 )
-def witness_disagrees(subject: Subject) -> Iterator[Found]:
-    """Compare each verdict with the witness; the score has its own term for the disagreement."""
-    witness = subject.witness
+def second_opinion_disagrees(subject: Subject) -> Iterator[Found]:
+    """Compare each verdict with the second opinion; disagreement has its own term in the score."""
+    opinion = subject.second_opinion
     for key, contrary in subject.disagreements.items():
-        if witness and contrary >= CONTRARY:
+        if opinion and contrary >= CONTRARY:
             verdict = "not supported" if key in _supported(subject) else "supported"
-            likely = witness.support[key]
+            likely = opinion.support[key]
             yield Found(
-                f"Probably {verdict}: its probability of support is {likely:.2f} by the witness.",
+                f"Probably {verdict}: the second opinion gives its support {likely:.2f}.",
                 (key,),
             )
 
@@ -40,7 +40,7 @@ def _supported(subject: Subject) -> frozenset[str]:
     return frozenset(entry.response_sentence_key for entry in subject.supported)
 
 
-@witness_check(
+@opinion_check(
     "general_makes_a_claim",
     severity="suspicion",
     title="Called general, though it makes a claim",
@@ -58,5 +58,5 @@ def general_makes_a_claim(subject: Subject) -> Iterator[Found]:
         if entry.supporting_sentence_keys != (GENERAL,) or claim is None:
             continue
         remark = claim.is_meta or claim.introduces or len(claim.words) < FEWEST_WORDS
-        if not remark and subject.witness and key not in subject.witness.general:
+        if not remark and subject.second_opinion and key not in subject.second_opinion.general:
             yield Found("Called general, but has content that documents could support.", (key,))

@@ -1,4 +1,4 @@
-"""The witness: what a second, scoring judge says about the sentences of a label."""
+"""A second, scoring judge's opinion of the sentences of a label."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from labeler.labels.answers import SPECIAL_SUPPORT, GPTLabelingOutput, judged_sentences
-from labeler.labels.record import LabelRecord
 
 GENERAL = "general"
 UNDECIDED = 0.85
-"""Probability of support at which a witness speaks neither for a verdict nor against it."""
+"""Probability of support at which an opinion speaks neither for a verdict nor against it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Witness:
+class SecondOpinion:
     """A second judge's scores of a record's response sentences, without texts.
 
     Attributes:
@@ -24,16 +23,6 @@ class Witness:
 
     support: Mapping[str, float]
     general: frozenset[str]
-
-    @classmethod
-    def of(cls, record: LabelRecord) -> Witness | None:
-        """Return the witness of a scoring judge's label; ``None`` without scores."""
-        if record.scores is None or not record.scores.support:
-            return None
-        entries = record.label.sentence_support_information
-        general = (e for e in entries if e.supporting_sentence_keys == (GENERAL,))
-        support = {key: min(1.0, max(0.0, p)) for key, p in record.scores.support.items()}
-        return cls(support, frozenset(entry.response_sentence_key for entry in general))
 
     def disagreements(self, label: GPTLabelingOutput) -> dict[str, float]:
         """Return how surely a verdict of a label is wrong, from 0 to 1, by response sentence.
