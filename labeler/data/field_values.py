@@ -105,7 +105,10 @@ def documents_in(
         except NotWritten:
             if split is None:
                 raise _bad(f"{where}: {_NO_LIST}, got a text; {remedy}") from None
-            return [part for part in text.split(split) if part.strip()], frozenset({text})
+            parts = [
+                one for part in text.split(split) if part.strip() for one in _part_of(part, where)
+            ]
+            return parts, frozenset({text})
         except Unreadable as error:
             raise _bad(_DOCUMENTS.format(where, error, _LIST_REMEDY)) from error
     if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
@@ -118,6 +121,18 @@ def documents_in(
         raise _bad(f"{where}: {_textless(value, found.index(None))}")
     used = frozenset(text for document in known for text in document.used)
     return [document.text for document in known], used
+
+
+def _part_of(text: str, where: str) -> Sequence[str]:
+    """Return the documents in a part of a text: those of a list in it, or the part itself."""
+    try:
+        found = read_documents(written_value(text)) or [None]
+    except NotWritten:
+        return [text]
+    except Unreadable as error:
+        raise _bad(_DOCUMENTS.format(where, error, _LIST_REMEDY)) from error
+    known = [document.text for document in found if document is not None]
+    return known if len(known) == len(found) else [text]
 
 
 def _textless(value: object, place: int) -> str:

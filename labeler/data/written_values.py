@@ -35,10 +35,10 @@ _CLOSING = {"[": "]", "(": ")", "{": "}"}
 _OBJECT = re.compile(r"<[A-Za-z][\w.]*:\s*(?=[\[{])")
 """The beginning of an object that Haystack prints as ``<Document: {...}>``."""
 _CALL = r"[A-Za-z_][\w.]{0,99}\((?:\s*[\[({]|[a-z_]\w{0,99}[=:])"
-_OPENING = re.compile(rf'[\[{{(]|"\s*[\[{{]|{_CALL}')
+_OPENING = re.compile(rf'[\[{{(]|"\s*[\[{{]|{_CALL}|{_OBJECT.pattern}')
 _START = re.compile(
-    r"""(?:[\[({]\s*+)++(?:[bru]?['"]|[\u2018\u201c\u201e«]|(?:None|null|nan|NaN)\s*[,\])}]|[A-Za-z_][\w.]*\("""
-    rf"|<[\w. ]+(?: at 0x|:))|{_CALL}"
+    r"""(?:[\[({]\s*+)++(?:[bru]?\\?['"]|&quot;|&\#(?:39|x27);|[\u2018\u201c\u201e«]|(?:None|null|nan|NaN)\s*[,\])}]"""
+    rf"|[A-Za-z_][\w.]*\(|<[\w. ]+(?: at 0x|:))|{_CALL}"
 )
 """How a list or an object begins; a text such as ``[1] Harbour rules`` does not."""
 _ELIDED = "..."
@@ -60,7 +60,7 @@ def written_value(text: str) -> Any:  # noqa: ANN401 - any JSON
         NotWritten: it is a text like any other, perhaps one that begins with a bracket.
         Unreadable: it begins like a list, and is cut off, of another form or too large.
     """
-    text = text.strip()
+    text = text.strip().strip("\ufeff")
     if not _OPENING.match(text):
         raise NotWritten
     if len(text) > _LONGEST or has_too_many_parts(text):

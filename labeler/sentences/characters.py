@@ -44,7 +44,9 @@ SMALL_DIGITS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 _BRACKETS = ("[", "【", "［", "〔", "<sup>")
 _NAMES = ("doc", "Doc", "assage", "ource", "ontext", "hunk", "xcerpt")
 _NUMBERED = re.compile(r"(?:ments?|[Dd]ocs?|ges?|rces?|exts?|ks?|pts?)\.?:?\s{0,2}[#^]?[0-9]")
-_IN_PARENTHESES = re.compile(r"[(（]\s?[^\W\d_][\w.्]{0,12}[:：]?\s{0,2}[#^]?\d")
+_IN_PARENTHESES = re.compile(
+    r"[(（]\s?(?:[^\W\d_]{1,5}\.?\s)?[^\W\d_][\w.्]{0,12}[:：]?\s{0,2}[#^]?\d"
+)
 
 
 def may_cite(text: str) -> bool:

@@ -29,13 +29,21 @@ _OTHER_NAME = (
     r"|参考|문서|출처|المصدر|स्रोत)"
 )
 _ONLY_IN_BRACKETS = (
-    r"(?:[Rr]ef(?:erence)?s?\b\.?|[Cc]it(?:ation)?e?s?|[Aa]rticles?|[Nn]otes?|[Ww]eb ?pages?|ID|id)"
+    r"(?:[Rr][eé]f(?:[eé]rence)?s?\b\.?|[Cc]it(?:ation)?e?s?|[Aa]rticles?|[Nn]otes?|[Ww]eb ?pages?"
+    r"|ID|id)"
 )
 _NAMED = rf"(?:{_NAME}|{_OTHER_NAME}|{_ONLY_IN_BRACKETS})[:：_-]?\s{{0,2}}"
 _ITEM = rf"(?:{_NAMED})?[#^]?{_NUMBER}\^?"
 _ITEMS = rf"{_ITEM}(?:{_AND}{_ITEM}){{0,40}}"
+_SEE = (
+    r"(?:(?:(?:[Ss]ee|[Cc]f|[Vv]gl|[Ss]iehe|[Vv]oir|[Vv]éase|[Vv]er|[Vv]edi|[Zz]ie|[Сс]м)\b\.?"
+    r"|参[见見考照]|[见見])\s{0,2})?"
+)
+_PAGE = (
+    r"[,;:，]\s?(?:[Pp]{1,2}|[Pp]ages?|[Ss]|[Ss]eiten?|[Pp]ág|стр|[Cc])\b\.?\s?\d[\d\u2013-]{0,9}"
+)
 _LINK = r"\((?:https?://|#)[^()\s]{0,500}\)"
-_SINGLE = rf"[\[【［〔]\s?{_ITEMS}(?:†[^\]】]{{0,80}})?\s?[\]】］〕]"
+_SINGLE = rf"[\[【［〔]\s?{_SEE}{_ITEMS}(?:†[^\]】]{{0,80}}|{_PAGE})?\s?[\]】］〕]"
 # The second number counts documents from 0.
 _OF_ASSISTANTS = (
     rf"(?:【{_NUMBER}:{_NUMBER}(?:†[^】]{{0,80}})?】|\[{_NUMBER}:{_NUMBER}†[^\]]{{0,80}}\])"
@@ -44,11 +52,14 @@ _BRACKETS = (
     rf"(?:{_OF_ASSISTANTS}|\^?\[{_SINGLE}\](?:{_LINK})?"
     rf"|\^?{_SINGLE}(?:\s?[\u2013\u2014-]\s?\[\s?{_NUMBER}\s?\]|{_LINK}|\^)?)"
 )
-_PARENTHESES = rf"[(（]\s?(?:{_NAME}|{_OTHER_NAME})[:：]?\s{{0,2}}{_ITEMS}\s?[)）]"
+_PARENTHESES = (
+    rf"[(（]\s?(?:{_SEE}(?:{_NAME}|{_OTHER_NAME})[:：]?\s{{0,2}}{_ITEMS}(?:{_PAGE})?|{_SEE}{_BRACKETS}"
+    rf"(?:{_AND}{_BRACKETS}){{0,20}})\s?[)）]"
+)
 _SMALL = SMALL_DIGITS
 # A small number is an exponent behind a digit or a symbol, and 2 and 3 also behind a unit: km².
 _BEHIND = (
-    r"(?:(?<=[^\W\d_]{4})|(?<=[.,;:!?\"'\u201d\u2019»\]。！？」』])"
+    r"(?:(?<=[^\W\d_]{4})|(?<=[.!?]\s)|(?<=[.,;:!?\"'\u201d\u2019»\]。！？」』])"
     r"|(?<=[\u3040-\u30ff\u3400-\u9fff])(?<![米里尺寸厘ルチ])|(?:(?<=[^\W\d_]{2})|(?<=\)))"
     rf"(?!(?:<sup>)?[²³23](?![{_SMALL}0-9])))"
 )
@@ -68,16 +79,16 @@ MARKED = rf"(?:(?:<sup>\s?)?{_BRACKETS}(?:\s?</sup>)?|{_PARENTHESES})"
 _READ = re.compile(
     rf"(?P<first>{_NUMBER})\]?\s{{0,2}}[\u2013\u2014-]\s{{0,2}}\[?(?P<last>{_NUMBER})|{_NUMBER}"
 )
-_NOT_NUMBERS = re.compile(r"†.*|(?<=\])\(.*", re.DOTALL)
+_NOT_NUMBERS = re.compile(rf"†.*|{_PAGE}|(?<=\])\([^)]*", re.DOTALL)
 _BEFORE_DOCUMENT = re.compile(rf".{_NUMBER}:(?={_NUMBER}[†】])")
-_INTERVAL = re.compile(r"\[\s?(?:0\s?[,;–-]\s?\d{1,3}|\d{1,3}\s?[,;–-]\s?0)\s?\]")
+_INTERVAL = re.compile(r"\(?\[\s?(?:0\s?[,;–-]\s?\d{1,3}|\d{1,3}\s?[,;–-]\s?0)\s?\]\)?")
 _TO_DIGITS = str.maketrans(_SMALL, "0123456789")
 _WIDEST = 50
 """Numbers in a range; a wider one names its ends only."""
 
 _TITLES = "|".join(
     """
-    further reading|read more|see also
+    further reading|read more|see also|based on
     sources?|references?|citations?|bibliography|works cited|footnotes?|source documents?
     documents? (?:used|cited)|quellen?(?:verzeichnis|angaben?)?|literatur(?:verzeichnis)?|referenzen
     belege|r[ée]f[ée]rences|bibliographie|fuentes?|referencias?|bibliograf[íi]a|font[ei]s?
@@ -91,6 +102,7 @@ _TITLES = "|".join(
 )
 HEADING = re.compile(
     rf"\W{{0,8}}(?:list of )?(?:{_TITLES})(?: (?:used|cited|consulted))?[*_】\])]{{0,4}}\s{{0,4}}"
+    r"(?:\|\s{0,4}(?=\n))?"
     r"(?:(?P<end>[:：\n]|[–—-]\s)[*_\s]{0,8}(?P<rest>.*)|\Z)",
     re.IGNORECASE | re.DOTALL,
 )
@@ -101,9 +113,11 @@ _MARK_FIRST = (
     rf"[\[【［〔]\^?[\w†:#. ]{{1,30}}[\]】］〕]|<sup>\s?{_NUMBER}\s?</sup>"
     rf"|[{_SMALL}]{{1,3}}(?=\W|[^\W\d_]{{3}})"
 )
-_BY_MARK = re.compile(rf"[\s>*_-]{{0,8}}(?P<mark>{_MARK_FIRST})[\s:.*_]{{0,8}}(?P<next>.)")
+_BY_MARK = re.compile(
+    rf"[\s>*_-]{{0,8}}(?P<mark>{_MARK_FIRST})[\s:.*_]{{0,8}}(?P<link>https?:)?(?P<next>.)"
+)
 ENTRY = re.compile(
-    rf"[\s>]{{0,8}}(?:(?:[-+*•·–‣]|\(?\d{{1,3}}[.)])\s"
+    rf"[\s>]{{0,8}}(?:\||(?:[-+*•·–‣]|\(?\d{{1,3}}[.)])\s"
     rf"|[*_]{{0,3}}(?:{_MARK_FIRST}|https?:|www\.|<a |[\"“„«「『《_]"
     rf"|(?:{_NAME}|{_OTHER_NAME})\s?#?\d))"
 )
@@ -324,7 +338,11 @@ def _untitled_list(texts: Sequence[str]) -> set[int]:
     place, listed = len(texts), set[int]()
     while place > 1 and (match := _BY_MARK.match(texts[place - 1])):
         numbers = _numbers(match["mark"])
-        if not numbers or not listed.isdisjoint(numbers) or match["next"].islower():
+        if (
+            not numbers
+            or not listed.isdisjoint(numbers)
+            or (match["next"].islower() and not match["link"])
+        ):
             break
         listed.update(numbers)
         place -= 1

@@ -10,15 +10,20 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 
-_NAMES = r"(?:think|thinking|thoughts?|reasoning|seed:think)(?:\s[^<>]{0,200})?"
+_NAMES = (
+    r"(?:think|thinking|antthinking|thoughts?|thought_process|reasoning|reflection|scratchpad"
+    r"|inner_monologue|chain_of_thought|seed:think)(?:\s[^<>]{0,200})?"
+)
 _MESSAGE = r"\s*<\|message\|>"
 _MARK = re.compile(
-    rf"(?P<open><{_NAMES}>|\[THINK\]|◁think▷|<\|channel\|>\s*(?:analysis|commentary){_MESSAGE})"
-    rf"|(?P<close></{_NAMES}>|\[/THINK\]|◁/think▷|<\|channel\|>\s*final{_MESSAGE})"
+    rf"(?P<open><{_NAMES}>|\[THINK\]|◁think▷|<\|(?:begin_of_thought|start_thinking)\|>"
+    rf"|<\|channel\|>\s*(?:analysis|commentary){_MESSAGE})"
+    rf"|(?P<close></{_NAMES}>|\[/THINK\]|◁/think▷|<\|end_(?:of_thought|thinking)\|>"
+    rf"|<\|channel\|>\s*final{_MESSAGE})"
     r"|(?P<code>`+|(?:^|(?<=\n))[ ]{0,3}~{3,})",
     re.IGNORECASE,
 )
-_FIRST = ("</", "<think", "<thought", "<reason", "<seed", "[think]", "◁think", "<|channel|>")
+_FIRST = ("</", "<|", "<think", "<thought", "<reason", "<seed", "<antth", "[think]", "◁think")
 """A text without any of these, in small letters, has no thoughts."""
 
 

@@ -8,10 +8,12 @@ import pytest
 from labeler.sentences.citations import (
     Cited,
     find_markers,
+    locate_citations,
     read_citations,
     source_sentences,
     without_markers,
 )
+from labeler.sentences.splitting.general import GENERAL
 
 FORMS = {
     "It rains [1].": (["[1]"], [1]),
@@ -164,3 +166,50 @@ def test_markers_alone_cite_for_the_sentence_before() -> None:
         *({0}, set(), {1, 2}, set(), set(), {0}, set())
     ]
     assert source_sentences(texts) == {1, 3, 4, 6}
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["It is oak. ([1])", "It is long. ([2], [3])"],
+        ["It is oak. ([source 1](https://a.example/1))", "It is long. (cf. [2], [3](#b))"],
+        ["It is oak. [Doc 1, p. 7]", "It is long. [2; 3]"],
+        ["It is oak. (see Document 1)", "It is long. [vgl. 2, 3, S. 9]"],
+        ["It is oak. (см. источник 1, стр. 7)", "It is long. (siehe Quelle 2, 3)"],
+        ["甲长。（见文档1）", "乙短。（参见文档2，3）"],
+        ["Il est long. [réf. 1]", "Il est bas. [réf. 2, 3]"],
+        ["It is oak. <sup>1</sup>", "It is long. <sup>[2, 3]</sup>"],
+    ],
+)
+def test_words_and_pages_around_citations(texts: list[str]) -> None:
+    """They belong to the sentence before them, and pages are no documents."""
+    assert [piece.text for piece in GENERAL.split(" ".join(texts))] == texts
+    assert [one.documents for one in read_citations(texts, 9)] == [{0}, {1, 2}]
+
+
+def test_an_interval_in_parentheses_is_none() -> None:
+    """As without them."""
+    assert [len(row) for row in locate_citations(["In ([0, 1]).", "A ([1])."], 3)] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "| # | Source |\n|---|---|\n| 1 | Harbour book |\n| 2 | Oak |",
+        "## Quellen\n\n| Nr. | Titel |\n|---|---|\n| [1] | Hafenbuch |\n| [2] | Eiche |",
+        "[1]: https://a.example/1\n[2]: https://a.example/2",
+        "Based on: [1], [2]",
+    ],
+)
+def test_tables_and_links_of_sources(rest: str) -> None:
+    """They neither claim nor cite."""
+    texts = [piece.text for piece in GENERAL.split(f"Oak is new [1]. Elm is old [2].\n\n{rest}")]
+    assert source_sentences(texts) == set(range(2, len(texts)))
+    assert not any(locate_citations(texts, 2)[2:])
+
+
+def test_a_table_of_facts_is_no_list_of_sources() -> None:
+    """A column of sources next to others, and a table behind the answer."""
+    rest = "| Source | Length |\n|---|---|\n| Quay | 90 m [1] |"
+    texts = [piece.text for piece in GENERAL.split(f"Oak is new [1].\n\n{rest}")]
+    assert source_sentences(texts) == frozenset()

@@ -258,3 +258,11 @@ def test_boundaries_are_counted() -> None:
     assert total([Counts(1, 0, 1, 2, 4), Counts(1, 1, 2, 2, 2)]).cells() == (
         "1 of 2 | 0.750 | 0.500 | 0.600"
     )
+
+
+@pytest.mark.parametrize(
+    "text", ["طوله 90 مترًا. بُني من البلوط.", "كان كبيرًا جدًا. كان قديمًا.", "ઘર લાલ છે. પાણી નથી."]
+)
+def test_vowel_marks_do_not_make_initials(text: str) -> None:
+    """The letter behind a mark ends a word, and is no abbreviation."""
+    assert len(GENERAL.split(text)) == text.count(".")

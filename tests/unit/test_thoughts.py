@@ -36,6 +36,11 @@ ROW = {"question": "How long is it?", "documents": ["It is 90 m long."]}
         ("```xml\n<think>x</think>\n```\nSo.", None),
         ("~~~\n</think>\n~~~\nSo.", None),
         ("The <thinker> of </div> is 1 < 2.", None),
+        ("<scratchpad>80 m?</scratchpad>\n90 m.", "90 m."),
+        ("<antThinking>80 m?</antThinking>\n90 m.", "90 m."),
+        ("<reflection>80 m?</reflection>\n90 m.", "90 m."),
+        ("<|begin_of_thought|>80 m?<|end_of_thought|>\n90 m.", "90 m."),
+        ("<|START_THINKING|>80 m?<|END_THINKING|>\n90 m.", "90 m."),
     ],
 )
 def test_thoughts_are_left_out(text: str, answer: str | None) -> None:

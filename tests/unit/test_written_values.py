@@ -198,3 +198,27 @@ def test_other_fields_are_read_from_texts_too() -> None:
     (read,) = open_rows([{**row, "documents": ["D."], "metadata": "[1, 2]", "reference": [None]}])
     assert isinstance(read.content, Example)
     assert (read.content.metadata["metadata"], read.content.reference) == ("[1, 2]", None)
+
+
+def test_lists_on_both_sides_of_a_separator() -> None:
+    """Each part is a list, an object with a text, or a text; a list that is cut off is refused."""
+    row = {"question": "q", "response": "r"}
+    parts = ['["a", "b"]', "{'text': 'c'}", "[1] d", '[["x", "y"], ["1", "2"]]', '{"n": 1}']
+    rows = [{**row, "documents": "|".join(parts)}, {**row, "documents": '["a"]|["b'}]
+    read, failed = (one.content for one in open_rows(rows, split_documents="|"))
+    assert isinstance(read, Example)
+    assert read.documents == ("a", "b", "c", *parts[2:])
+    assert isinstance(failed, LabelFailure)
+
+
+@pytest.mark.parametrize("text", ['\ufeff["a"]', "<Document: {'content': 'a'}>"])
+def test_marks_around_a_list_are_no_part_of_it(text: str) -> None:
+    """A byte order mark, and the name of the only object."""
+    assert isinstance(written_value(text), list | dict)
+
+
+@pytest.mark.parametrize("text", [r"[\"a\", \"b\"]", "[&quot;a&quot;]", "[&#39;a&#39;]"])
+def test_lists_with_escaped_quotes_are_refused(text: str) -> None:
+    """With their quotes, they would be a document."""
+    with pytest.raises(Unreadable):
+        written_value(text)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
+from unicodedata import category
 
 from labeler.sentences.characters import SMALL_DIGITS
 from labeler.sentences.citations import MARKED, is_marker
@@ -66,7 +67,7 @@ _GREEK_QUESTION = re.compile(r"[\u0370-\u03ff\u1f00-\u1fff]{2};(?=\s|\Z)")
 # Citations behind a stop: ¹, [12], (Source 2) and a bare number that touches the stop.
 _NUMBERS = r"\d{1,3}(?:\s?[,;–-]\s?\d{1,3}){0,9}"
 _CITATION = re.compile(
-    rf"(?:(?:[-–,;]|\s{{0,2}}[,;]?\s{{0,2}})(?:{MARKED}|\[(?:[a-z]|\^[\w-]{{1,30}})\])|[¹²³⁰-⁹](?:\s?[¹²³⁰-⁹,⁻–]){{0,15}}|{_CLOSING_TAG})++"
+    rf"(?:(?:[-–,;]|\s{{0,2}}[,;]?\s{{0,2}})(?:{MARKED}|\[(?:[a-z]|\^[\w-]{{1,30}})\])|[¹²³⁰-⁹](?:\s?[¹²³⁰-⁹,⁻–]){{0,15}}|\s?{_CLOSING_TAG})++"
     r"(?:[.。](?![\w.]))?"
 )
 _FIRST_OF_CITATION = frozenset(f"[【［〔(（^,;-–DPSCEdpsce{SMALL_DIGITS}{_CLOSING_TAG}")
@@ -412,7 +413,9 @@ def _is_final(flat: str, at: int, last: str, following: re.Match[str]) -> bool:
     """Return True if the word before a stop may end a sentence before another word."""
     word, after = following["word"] or "0", following["after"]
     is_starter, low = _is_starter(following), last.lower()
-    chain = _ACRONYM.search(flat, max(0, at - 20), at) if _LETTER_LAST.search(last) else None
+    # A mark, such as a vowel of Arabic, does not end a word.
+    is_letter = _LETTER_LAST.search(last) and category(last[-2:-1] or " ")[0] != "M"
+    chain = _ACRONYM.search(flat, max(0, at - 20), at) if is_letter else None
     is_measure = _MEASURE.search(flat, max(0, at - 8), at) is not None
     if "(" in following["opener"] and (is_measure or low in _ABBREVIATIONS):
         return False
