@@ -276,12 +276,12 @@ def test_equal_systems_are_called_different_at_most_as_often_as_they_say(
 
 
 def test_simulated_comparisons_repeat_the_questions_of_a_population() -> None:
-    """Pairs of a question that differ alike are one observation: a hundred of them, no evidence."""
+    """Forty pairs of two questions, all of them better, are no evidence."""
     twenty = interval_populations.Differences(
         "all better, 20 a question",
-        lambda rng, n: np.ones(n),
+        lambda _, n: np.ones(n),
         1.0,
-        sizes=lambda rng, n: np.full(n, 20),
+        sizes=lambda _, n: np.full(n, 20),
     )
     found = interval_coverage.contradictions(twenty, 2, comparisons=4)
     assert found.verdicts == {"no evidence": 4}
