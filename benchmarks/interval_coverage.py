@@ -266,8 +266,9 @@ def contradictions(differences: Differences, size: int, *, comparisons: int) -> 
     while done < comparisons:
         tests: list[tuple[float, Interval]] = []
         for number in range(done, min(done + TOGETHER, comparisons)):
-            drawn = differences.draw(rng, size).tolist()
-            groups = [n // 2 for n in range(size)] if number % 2 else None
+            drawn, groups = paired_data(differences, rng, size)
+            if groups is None and number % 2:
+                groups = [n // 2 for n in range(size)]
             p, found = paired_test(drawn, groups=groups), paired_interval(drawn, groups=groups)
             done += 1
             if isinstance(found, Interval):

@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 from labeler.calculators import Intervals, Metric, MetricsRow
 from labeler.calculators.metrics_row import group_key, group_names, resampling_unit
-from labeler.calculators.ratio import counts_in_gates, fixed_point
+from labeler.calculators.ratio import NOT_FINITE, counts_in_gates, fixed_point
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.statistics.paired import paired_interval
 from labeler.calculators.summary import check_column, check_unit, count_clusters
+from labeler.calculators.summary_table import not_finite_notes
 from labeler.comparing.gates import On, RecordValue, check_on, decimal_places
 from labeler.comparing.missing import DEFAULT_ALLOWED, IN_BASE, Allowed
 from labeler.errors import UsageError
@@ -307,8 +308,14 @@ def _verdict(
         undefined=undefined,
         failed=failed,
         clusters=clusters,
-        notes=tuple(_notes(pairs)),
+        notes=(*_notes(pairs), *not_finite_notes(metric.id, _not_finite(records))),
     )
+
+
+def _not_finite(records: Sequence[RecordValue]) -> list[str]:
+    """Return the ids of the first records whose value on a side is NaN or infinity."""
+    reasons = NOT_FINITE, NOT_FINITE + IN_BASE
+    return [one.id for one in records if one.value is None and one.shown in reasons][:_LISTED]
 
 
 def _notes(pairs: Sequence[_Pair]) -> Iterator[str]:

@@ -275,6 +275,18 @@ def test_equal_systems_are_called_different_at_most_as_often_as_they_say(
     assert found.above + found.below <= 0.06 * 200 + 7
 
 
+def test_simulated_comparisons_repeat_the_questions_of_a_population() -> None:
+    """Forty pairs of two questions, all of them better, are no evidence."""
+    twenty = interval_populations.Differences(
+        "all better, 20 a question",
+        lambda _, n: np.ones(n),
+        1.0,
+        sizes=lambda _, n: np.full(n, 20),
+    )
+    found = interval_coverage.contradictions(twenty, 2, comparisons=4)
+    assert found.verdicts == {"no evidence": 4}
+
+
 def test_the_benchmark_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
     """Parts that are kept are not made again; all the tables there are, a line a size and more."""
     size = len(interval_coverage.SIZES)

@@ -14,6 +14,7 @@ from labeled import record
 from labeler.calculators import METRICS, Metric, Ratio, measure
 from labeler.calculators.registry import metric
 from labeler.comparing.compare import compare
+from labeler.comparing.drops import check_drops
 from labeler.comparing.gates import Gate, check_rows
 from labeler.errors import UsageError
 
@@ -45,7 +46,9 @@ def test_a_value_that_is_no_number_is_undefined(endless: Metric) -> None:
     rows = [measure(one, [endless]) for one in labels]
     (verdict,) = check_rows(rows, [Gate(endless, 0.1, at_least=True)])
     assert not verdict.passed
-    assert "endless is no finite number, so undefined, in 'r7'" in verdict.finding
+    (drop,) = check_drops(rows, rows, [(endless, 0.1)])
+    for finding in (verdict.finding, drop.finding):
+        assert "endless is no finite number, so undefined, in 'r7'" in finding
     (compared,) = compare(labels, labels, "endless").rows
     assert (compared.undefined_a, compared.not_finite) == ({"not_finite": 1}, ("r7",))
     json.dumps(compared.as_json(), allow_nan=False)
