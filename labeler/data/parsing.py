@@ -12,6 +12,7 @@ from labeler.data.field_values import REQUIRED, documents_in, with_metadata
 from labeler.data.row_limits import check_columns, check_texts
 from labeler.errors import BadRow, kind_of
 from labeler.labels.signature import canonical_json, digest
+from labeler.sentences.conversation import media_of
 from labeler.sentences.example import Example
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -104,7 +105,11 @@ def _require_fields(fields: Mapping[str, Any], row: Mapping[str, Any], where: st
         )
     raise BadRow(
         f"{where}: no {', '.join(map(repr, missing))}; a row needs question, documents and "
-        f"response; its other columns: {', '.join(sorted(columns)) or 'none'}",
+        f"response; its other columns: {', '.join(sorted(columns)) or 'none'}"
+        + next(
+            (f"; {name!r} has a message{said}" for name in columns if (said := _media(row[name]))),
+            "",
+        ),
         reason="missing_field",
         lacks=missing,
     )
@@ -112,7 +117,15 @@ def _require_fields(fields: Mapping[str, Any], row: Mapping[str, Any], where: st
 
 def _require_text(value: object, name: str, where: str) -> None:
     if not isinstance(value, str):
-        raise _wrong_type(where, f"{name} must be a text, got {kind_of(value)}")
+        raise _wrong_type(where, f"{name} must be a text, got {kind_of(value)}{_media(value)}")
+
+
+def _media(value: object) -> str:
+    """Return a clause that names the images and the like in a value; empty if it has none."""
+    if not isinstance(value, list | tuple):
+        return ""
+    found = media_of(value) or media_of([{"role": "user", "content": [*value]}])
+    return f" without a text ({', '.join(sorted(set(found)))}); judges read texts" if found else ""
 
 
 def _given_sentences(value: object, name: str, where: str) -> object:

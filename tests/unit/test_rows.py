@@ -299,3 +299,13 @@ def test_a_label_file_with_a_nan_is_refused(tmp_path: Path) -> None:
         list(read_outcomes(path))
     path.write_text(to_line(record(metadata={"text": "NaN, Infinity"})))
     assert len(list(read_outcomes(path))) == 1
+
+
+@pytest.mark.parametrize("column", ["question", "chat"])
+def test_a_question_of_an_image_alone_names_the_image(column: str) -> None:
+    """Not only that a list is no text, or that a column is missing."""
+    image = [{"type": "image_url", "image_url": {"url": "data:"}}]
+    turns = image if column == "question" else [{"role": "user", "content": image}]
+    row = {column: turns, "documents": ["The quay."], "response": "A quay."}
+    with pytest.raises(BadRow, match=r"without a text \(image_url\); judges read texts"):
+        to_example(row, "row 1")
