@@ -254,7 +254,7 @@ class DiffBrowser {
       el("ul", { class: "diff-parts", role: "list" }, record.flips.map((flip) => el("li", {}, this.drawFlip(flip, drawn)))),
       el(
         "div",
-        { class: "scroll", tabindex: "0", role: "region", "aria-label": "Metrics of the record" },
+        { class: "scroll", tabindex: "0", role: "region", "aria-label": "Values of the record" },
         el(
           "table",
           {},
