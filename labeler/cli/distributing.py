@@ -6,7 +6,6 @@ from contextlib import closing
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from labeler.cli.run_report import RunReport
 from labeler.cli.running import exit_code
@@ -14,9 +13,7 @@ from labeler.cli.terminal import notify, plural
 from labeler.errors import UsageError
 from labeler.judges.opening import open_judge
 from labeler.judges.options import JudgeOptions
-
-if TYPE_CHECKING:
-    from labeler.labeling.options import LabelOptions
+from labeler.labeling.options import LabelOptions
 
 
 def label_on_machines(
@@ -33,7 +30,7 @@ def label_on_machines(
     judging |= {"price": (price := given.find_price()), "prices": None}
     judge = partial(open_judge, JudgeOptions(**judging), also=given.restrictions, notice=notify)
     work = Work(judge, given, Path(str(given.store)).absolute(), Path(output).absolute())
-    shards = plan(inputs, work)
+    shards = plan(inputs, work, notify)
     left = [shard for shard, counts in shards.items() if counts is None]
     rows = sum(shard.stop - shard.start for shard in shards)
     notify(f"{plural(rows, 'row')} in {plural(len(shards), 'shard')}, {len(left)} of them left")

@@ -1,7 +1,6 @@
 """Workers as actors of Ray Data; the only module that uses Ray.
 
-If the variable ``RAY_ADDRESS`` names a cluster, its machines do the work. Otherwise Ray is started
-here, with a new token, and stopped after the run. Ray's usage statistics are off.
+The variable ``RAY_ADDRESS`` names the cluster; otherwise Ray is started here, with a new token.
 """
 
 from __future__ import annotations
@@ -63,7 +62,6 @@ def label_on_ray(
             fn_constructor_args=(work, workers, purse),
             compute=ray.data.ActorPoolStrategy(size=workers),
             num_cpus=1,
-            ray_remote_args_fn=lambda: {"max_task_retries": 3},  # after that many dead workers
         )
         for row in reports.iter_rows():
             counts, ending, message = pickle.loads(row["report"])  # noqa: S301 - of our own worker
@@ -89,7 +87,7 @@ class _Actor:
         self._worker = Worker(
             work,
             workers,
-            take=lambda: ray.get(purse.take.remote()),
+            take=lambda shard: ray.get(purse.take.remote(shard)),
             give_back=lambda *rest: ray.get(purse.give_back.remote(*rest)),
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -25,7 +25,7 @@ from labeler.data.label_files import parts_of, replaced, write_outcomes
 from labeler.data.lines import is_remote, open_bytes
 from labeler.data.options import ExampleOptions
 from labeler.data.row_stream import RowStream
-from labeler.errors import LabelerError, UsageError, ending_of
+from labeler.errors import FatalJudgeError, LabelerError, UsageError, ending_of
 from labeler.integrations.batch.folder import PendingKeys
 from labeler.judges.judge import Judge
 from labeler.judges.traffic.limits import Budget
@@ -38,10 +38,9 @@ from labeler.labeling.vote import require_bounds
 from labeler.store.disk import DiskStore
 from labeler.store.shards import ShardStore
 
-SHARD_ROWS = 1000
-"""Rows of a shard at most: a worker labels them in minutes."""
-_MANIFEST = "_labeling.json"
-"""The file next to the label files that holds the configuration; Parquet readers ignore it."""
+SHARD_ROWS = 1000  # at most: a worker labels them in minutes
+_MOST_BEGUN = 4  # workers that may begin a shard; all but the last one died
+_MANIFEST = "_labeling.json"  # holds the configuration; Parquet readers ignore it
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,9 @@ class Shard(NamedTuple):
             yield from raw_rows(self.file, batches, before=before)
 
 
-def plan(inputs: Sequence[str], work: Work) -> dict[Shard, RunCounts | None]:
+def plan(
+    inputs: Sequence[str], work: Work, notice: Callable[[str], object]
+) -> dict[Shard, RunCounts | None]:
     """Return the shards of Parquet files, each with its counts if it is finished; nothing is sent.
 
     Raises:
@@ -86,16 +87,14 @@ def plan(inputs: Sequence[str], work: Work) -> dict[Shard, RunCounts | None]:
     names = [part for name in inputs for part in parts_of(name) or [name]]
     files = sorted({name if is_remote(name) else str(Path(name).absolute()) for name in names})
     if other := next((file for file in files if not file.lower().endswith(".parquet")), None):
-        raise UsageError(
-            f"{other} is not a Parquet file, or a folder of them: --engine ray reads no other"
-        )
+        raise UsageError(f"{other} is not a Parquet file or a folder of them, as Ray needs")
     found = [shard for file in files for shard in _shards_of(file)]
     shards = {shard.name: shard for shard in found}
     if len(shards) < len(found):
         raise UsageError("two of the files have the same name and the same rows: name one of them")
     tasks, options = work.tasks(), work.options
     require_bounds([tasks.judge], options.limits())
-    RowStream(options.open(files), tasks.needs)  # a fault of all rows costs nothing
+    RowStream(options.open(files), tasks.needs, notice)  # a fault of all rows costs nothing
     _require_own_folder(work, set(shards), tasks.judge)
     DiskStore(work.store).close()
     with ThreadPoolExecutor() as readers:
@@ -163,10 +162,6 @@ def _counts(file: Path, *, retry_failed: bool) -> RunCounts | None:
     return counts
 
 
-Report = tuple[RunCounts, str, str]
-"""The counts of a shard, and the kind and message of an error that ends the run, or empty texts."""
-
-
 @dataclass
 class Purse:
     """The budget of a run, divided among its workers.
@@ -178,15 +173,17 @@ class Purse:
     left: Decimal | None
     workers: int
     out: list[Decimal] = field(default_factory=list)
+    begun: Counter[str] = field(default_factory=Counter)
 
-    def take(self) -> Decimal | None:
-        """Return a share, what is left divided by the workers without one; ``None`` for no cap."""
+    def take(self, shard: str) -> tuple[Decimal | None, int]:
+        """Return a share, ``None`` without a cap, and how many workers have begun the shard."""
+        self.begun[shard] += 1
         if self.left is None:
-            return None
+            return None, self.begun[shard]
         share = self.left / max(1, self.workers - len(self.out))
         self.left -= share
         self.out.append(share)
-        return share
+        return share, self.begun[shard]
 
     def give_back(self, share: Decimal, spent: Decimal) -> None:
         """Return the rest of a share."""
@@ -207,17 +204,24 @@ class Worker:
 
     work: Work
     workers: int
-    take: Callable[[], Decimal | None]
+    take: Callable[[str], tuple[Decimal | None, int]]
     give_back: Callable[[Decimal, Decimal], object]
 
     @cached_property
     def _tasks(self) -> LabelTasks:
         return self.work.tasks()
 
-    def label(self, shard: Shard) -> Report:
-        """Label a shard and write its label file; without a share it is left to the next run."""
-        counts, share = RunCounts(), self.take()
+    def label(self, shard: Shard) -> tuple[RunCounts, str, str]:
+        """Label a shard and write its label file; without a share it is left to the next run.
+
+        Returns:
+            The counts, and the kind and message of an error that ends the run, or empty texts.
+        """
+        counts, (share, begun) = RunCounts(), self.take(shard.name)
         try:
+            if begun > _MOST_BEGUN:
+                fault = f"{begun - 1} workers died of {shard.name}, perhaps for want of memory"
+                raise FatalJudgeError(f"{fault}; what was labeled is stored", reason="lost")
             if share == 0:
                 counts.reasons["budget"] += shard.stop - shard.start
             else:
