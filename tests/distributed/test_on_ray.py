@@ -67,15 +67,14 @@ def test_a_killed_run_goes_on_and_buys_each_label_once(
     """Another worker finds a shard's labels; merged, they are those of one machine."""
     many = 2000
     write_rows(tmp_path / "in" / "rows.parquet", many, group=many)
-    gate = Gate(many // 2)
+    gate = Gate(700)  # in the middle of a shard, by one worker or two
     with Provider(latency=lambda _: gate.latency() / 10, record=False) as provider:
         command = ["in", *options_of(provider)]
         with labeling(tmp_path, *command, **ray_cluster.variables) as run:
             assert gate.reached.wait(SECONDS)
             run.kill()
             run.end()
-        assert len(list((tmp_path / ".labeler" / "shards").iterdir())) == 2
-        assert asked(provider) < many
+        assert outcomes_in(tmp_path / "labels") == []
         with labeling(tmp_path, *command, "--workers", 1, **ray_cluster.variables) as run:
             code, said = run.end()
         assert code == 0, said
