@@ -150,7 +150,7 @@ def test_a_record_over_the_limit_is_one_failure_unasked_and_finished_shards_stay
             one for one in outcomes_in(tmp_path / "labels") if isinstance(one, LabelFailure)
         ]
         assert (failure.id, failure.reason) == ("r7", "context_length")
-        assert re.search(r"\d\d,\d+ tokens .*8,000", failure.message), failure.message
+        assert re.search(r"\d\d,\d+ tokens.*8,000", failure.message), failure.message
         written = [file.stat().st_mtime_ns for file in (tmp_path / "labels").iterdir()]
         with labeling(tmp_path, *command, **ray_cluster.variables) as run:
             code, said = run.end()
