@@ -79,13 +79,13 @@ def _condition(text: str) -> tuple[str, str]:
 
 
 def _stores(store: Path) -> list[Path]:
-    """Return the store and those of its parts."""
+    """Return the store and those of its shards."""
     from labeler.data.label_files import is_store
-    from labeler.integrations.ray.shards import FOLDER
+    from labeler.store.shards import SHARDS
 
     found = [store] if is_store(store) else []
-    if (store / FOLDER).is_dir():
-        found += filter(is_store, sorted((store / FOLDER).iterdir()))
+    if (store / SHARDS).is_dir():
+        found += filter(is_store, sorted((store / SHARDS).iterdir()))
     if not found:
         raise UsageError(f"there is no label store in {store}; name the folder of one")
     return found

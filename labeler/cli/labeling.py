@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labeler.cli import config, distributing, options
+from labeler.cli import config, options
 from labeler.cli.running import (
     SOME_FAILED,
     EngineName,
@@ -27,13 +26,12 @@ from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 from labeler.judges.opening import price_of_run
 from labeler.judges.options import JudgeOptions
-from labeler.labeling.options import LabelOptions
+from labeler.labeling.options import BLIND, LabelOptions
 from labeler.version import __version__
 
 if TYPE_CHECKING:
     from labeler.calculators import SummaryRow
     from labeler.cli.run_report import RunReport
-    from labeler.integrations.ray.worker import Work
     from labeler.judges.judge import Judge
 
 
@@ -58,9 +56,7 @@ def label(
     ] = None,
     otel_events: OtelEvents = None,
     engine: EngineName = "local",
-    input: distributing.Input = None,  # noqa: A002 - its name on the command line
     workers: Workers = None,
-    part_rows: distributing.PartRows = None,
     show_config: Annotated[
         bool, typer.Option("--show-config", help="Print each setting with its source, and exit.")
     ] = False,
@@ -72,21 +68,23 @@ def label(
     if show_config:
         config.show_config(context)
         return 0
+    if not rows:
+        raise UsageError("Missing argument 'ROWS...'.\ntry 'labeler label --help'")
     also = given.restrictions
     if given.judges is not None:
         judges = open_judges(given.judges, given, also=also)
     else:
         judges = [open_judge(given, also=also, notice=notify)]
     if engine == "ray":
-        require_engine(engine, otel_events=otel_events)
-        inputs = [*(rows or ()), *([input] if input else ())]
-        work, price = _ray_work(given, inputs, output or STDIO), price_of_run(judges)
-        return distributing.label_in_parts(
-            work, inputs, workers=workers, part_rows=part_rows, price=price
+        from labeler.cli.distributing import label_on_machines
+
+        blind, voting = (
+            given.relevance == BLIND,
+            {"judges": given.judges, "repeat": given.repeat > 1},
         )
-    require_engine(engine, input=input, workers=workers, part_rows=part_rows)
-    if not rows:
-        raise UsageError("Missing argument 'ROWS...'.\ntry 'labeler label --help'")
+        require_engine(engine, otel_events=otel_events, relevance=blind, **voting)
+        return label_on_machines(rows, given, output, workers)
+    require_engine(engine, workers=workers)
     if output is None and not sys.stdout.isatty():
         output = STDIO
     if output is not None:
@@ -137,33 +135,6 @@ def _label_here(
 def _asked(given: LabelOptions, judges: list[Judge]) -> dict[str, Any]:
     """Return the judges of a run as options, in place of those that opened them."""
     return vars(JudgeOptions()) | ({"judges": judges} if given.are_voting else {"judge": judges[0]})
-
-
-def _ray_work(given: LabelOptions, inputs: list[str], output: str) -> Work:
-    """Return the work of Ray workers.
-
-    Raises:
-        UsageError: an option is for one machine only, or there are no inputs.
-    """
-    require_engine(
-        "ray",
-        judges=given.judges,
-        repeat=given.repeat > 1,
-    )
-    distributing.require_folder(output)
-    if not inputs:
-        raise UsageError("--engine ray needs --input: Parquet files, a pattern, folder or address")
-    from labeler.integrations.ray.worker import Work
-    from labeler.judges.opening import open_judge
-
-    # A worker on another machine has no file of prices.
-    judging = {field.name: getattr(given, field.name) for field in fields(JudgeOptions)}
-    judging |= {"price": given.find_price(), "prices": None}
-    return Work(
-        output=output,
-        judge=partial(open_judge, JudgeOptions(**judging), also=given.restrictions, notice=notify),
-        options=given,
-    )
 
 
 def _counts(progress: RunReport, judges: list[Judge], repeat: int) -> tuple[str, ...]:

@@ -14,7 +14,6 @@ from labeler.catalog import unknown
 from labeler.cli.running import (
     OtelEvents,
     check_target,
-    expand_remote,
     reject_overwrite,
     reject_repeats,
 )
@@ -265,9 +264,8 @@ def _sources(labels: list[str] | None, output: str | None, events: str | None) -
     check_target(labels, output)
     if events is not None:
         reject_overwrite(labels, events)
-    sources = expand_remote(labels)
-    reject_repeats(sources)
-    return sources
+    reject_repeats(labels)
+    return labels
 
 
 def _check_group(group: str | None, *, alone: bool) -> None:

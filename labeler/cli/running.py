@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -28,9 +27,6 @@ U = TypeVar("U")
 
 SOME_FAILED = 1
 BUDGET_REACHED = 4
-
-_LINES = re.compile(r"\.(jsonl?|ndjson|txt)(\.gz)?$|\.gz$", re.IGNORECASE)
-"""Names of JSON Lines files; other names are folders or patterns of Parquet files."""
 
 MACHINES = "Several machines"
 """Heading of the options of an engine in help."""
@@ -237,23 +233,6 @@ def _output_state(output: str) -> str:
     return f"{output} {'keeps its older content' if path.exists() else 'was not written'}"
 
 
-def expand_remote(names: Sequence[str]) -> list[str]:
-    """Return names of labels, with remote folders and patterns expanded to their files.
-
-    Raises:
-        UsageError: a folder or pattern has no Parquet file.
-    """
-    if not any(map(is_remote, names)):
-        return list(names)
-
-    from labeler.integrations.ray.parts import input_files
-
-    found = []
-    for name in names:
-        found += input_files(name) if is_remote(name) and not _is_lines(name) else [name]
-    return found
-
-
 def reject_repeats(names: Sequence[str]) -> None:
     """Reject a file that is named twice, such as by its name and by a pattern.
 
@@ -264,7 +243,7 @@ def reject_repeats(names: Sequence[str]) -> None:
 
     named: dict[str, str] = {}
     for name in names:
-        alone = is_remote(name) or name == STDIO or is_store(Path(name))
+        alone = name == STDIO or is_store(Path(name))
         for part in [name] if alone else parts_of(name) or [name]:
             here = part.removeprefix("file://")
             place = part if is_remote(here) or part == STDIO else os.path.realpath(here)
@@ -284,14 +263,7 @@ def outcomes_at(labels: str) -> CheckedOutcomes:
     """
     from labeler.calculators.outcomes import checked_outcomes
 
-    return checked_outcomes(*expand_remote([labels]))
-
-
-def _is_lines(address: str) -> bool:
-    """Return True for the address of a JSON Lines file; a web address may end in a query."""
-    scheme = address.partition("://")[0].lower()
-    path = address.partition("?")[0] if scheme in {"http", "https"} else address
-    return bool(_LINES.search(path))
+    return checked_outcomes(labels)
 
 
 def require_engine(engine: str, **given: object) -> None:

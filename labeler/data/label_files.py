@@ -16,12 +16,14 @@ from typing import TextIO, TypeVar
 from pydantic import ValidationError
 
 from labeler.data.lines import (
+    PATTERN,
     STDIO,
     Line,
     check_size,
     is_remote,
     parse_object,
     read_lines,
+    remote_parts,
     replacing,
 )
 from labeler.errors import BadRow, StoreError, UnknownName, UsageError, describe_faults
@@ -36,7 +38,6 @@ _WRITTEN = 1 << 16
 
 STORE_FILE = "cache.db"
 """The file, named by diskcache, that makes a folder a label store."""
-_PATTERN = re.compile(r"[*?\[]")
 
 
 def read_outcomes(path: str | Path) -> Iterator[AnyOutcome]:
@@ -65,7 +66,7 @@ def is_store(path: Path) -> bool:
 
 
 def parts_of(name: str) -> list[str] | None:
-    """Expand a folder of Parquet files or a pattern such as ``labels/*.parquet``.
+    """Expand a folder of Parquet files or a pattern such as ``labels/*.parquet``, local or remote.
 
     Returns:
         The sorted names of the label files; ``None`` if the name is a single source.
@@ -74,12 +75,17 @@ def parts_of(name: str) -> list[str] | None:
         UsageError: a pattern matches no file.
     """
     path = Path(name)
-    if path.is_dir():
+    if is_remote(name):
+        found = remote_parts(name)
+        if found is None:
+            return None
+    elif path.is_dir():
         found = sorted(str(part) for part in path.rglob("*.parquet") if part.is_file())
         return found or None
-    if path.exists() or not _PATTERN.search(name):
+    elif path.exists() or not PATTERN.search(name):
         return None
-    found = sorted(part for part in glob.glob(name, recursive=True) if Path(part).is_file())  # noqa: PTH207 - the pattern may be of any folder
+    else:
+        found = sorted(part for part in glob.glob(name, recursive=True) if Path(part).is_file())  # noqa: PTH207 - the pattern may be of any folder
     if not found:
         raise UsageError(f"no file is like {name}: check the pattern")
     return found

@@ -25,6 +25,8 @@ STDIO = "-"
 """Stands for standard input or output in place of a file name."""
 BOM = b"\xef\xbb\xbf"
 """The byte order mark of UTF-8, skipped at the beginning of a file."""
+PATTERN = re.compile(r"[*?\[]")
+"""Finds out whether a name is a pattern, such as ``labels/*.parquet``."""
 _GZIP = b"\x1f\x8b"
 _BUFFER = 1 << 18
 """Bytes read from a file at once; lines are longer than Python's default buffer."""
@@ -142,6 +144,33 @@ def _open_local(name: str) -> IO[bytes]:
 
 
 def _open_remote(name: str) -> IO[bytes]:
+    with _remote(name) as fsspec:
+        opened: IO[bytes] = fsspec.open(name, "rb").open()
+    # Its own files read lines without a limit.
+    return io.BufferedReader(opened, _BUFFER)  # type: ignore[type-var] # it has all that is needed
+
+
+def remote_parts(address: str) -> list[str] | None:
+    """Return the files of a pattern or the Parquet files of a folder; ``None`` for a single file.
+
+    Raises:
+        UsageError: the address cannot be read.
+    """
+    if address.lower().startswith(("http://", "https://")):
+        return None  # the web has no folders, and a question mark begins a query
+    with _remote(address) as fsspec:
+        files, path = fsspec.core.url_to_fs(address)
+        files.invalidate_cache()
+        if not PATTERN.search(path):
+            if not files.isdir(path):
+                return None
+            path = f"{path.rstrip('/')}/**/*.parquet"
+        return [str(files.unstrip_protocol(one)) for one in sorted(files.glob(path))]
+
+
+@contextlib.contextmanager
+def _remote(name: str) -> Iterator[Any]:
+    """Yield fsspec, and turn its errors into a usage error that names the address."""
     try:
         import fsspec  # noqa: PLC0415 - an optional dependency
     except ImportError as error:
@@ -150,14 +179,12 @@ def _open_remote(name: str) -> IO[bytes]:
             "copy the file here"
         ) from error
     try:
-        opened: IO[bytes] = fsspec.open(name, "rb").open()
+        yield fsspec
     except Exception as error:  # each backend has errors of its own
         raise UsageError(
             f"cannot read {name}: {type(error).__name__}: {error}; check the address, and that "
             "what its scheme needs is installed"
         ) from error
-    # Its own files read lines without a limit.
-    return io.BufferedReader(opened, _BUFFER)  # type: ignore[type-var] # it has all that is needed
 
 
 def is_gzipped(path: str | Path) -> bool:

@@ -7,7 +7,7 @@ made (no ``from __future__ import annotations`` here), because both read them at
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass, fields
 from functools import partial
 from pathlib import Path
@@ -28,6 +28,7 @@ from labeler.errors import UsageError
 
 if TYPE_CHECKING:
     from labeler.data.columns import Columns
+    from labeler.data.formats import Raw
     from labeler.data.formats.tables import Table
     from labeler.data.rows import Rows
 
@@ -194,10 +195,7 @@ class RowsOptions:
             if changed := given(self, RowsOptions):
                 raise UsageError(f"rows are open already: pass {', '.join(changed)} to open_rows")
             return source
-        columns = self.chosen_columns()
-        of_files = partial(
-            RowFile, id_from=self.id_columns, columns=columns, keep_thinking=self.keep_thinking
-        )
+        of_files = partial(RowFile, **self._of_files())
         if isinstance(source, str | Path):
             return of_files(source)
         rows = list(source) if type(source) is list else _read(source)
@@ -205,7 +203,17 @@ class RowsOptions:
             return of_files(*rows)
         if self.id_columns:
             raise UsageError("id_from is for files; rows from Python bring their id")
-        return RowSequence(rows, columns, keep_thinking=self.keep_thinking)
+        return RowSequence(rows, self.chosen_columns(), keep_thinking=self.keep_thinking)
+
+    def open_part(self, raws: "Callable[[], Iterator[Raw]]") -> "Rows":
+        """Open some rows of a file, which a function reads, with ids as in the whole file."""
+        from labeler.data.rows import RowPart  # noqa: PLC0415 - loads pydantic
+
+        return RowPart(raws, **self._of_files())
+
+    def _of_files(self) -> "dict[str, Any]":
+        columns, keep_thinking = self.chosen_columns(), self.keep_thinking
+        return {"id_from": self.id_columns, "columns": columns, "keep_thinking": keep_thinking}
 
 
 def _read(source: "RowSource") -> "list[Any] | Table":

@@ -277,12 +277,3 @@ def has_fields(row: Mapping[str, Any]) -> bool:
 @cache
 def _columns(name: str) -> Columns:
     return choose_columns(preset=name)
-
-
-def preset_hint(row: Mapping[str, Any]) -> str:
-    """Return a hint to the only preset that fits a row; empty if none or several fit."""
-    try:
-        name = only_preset(row, "")
-    except UsageError:
-        return ""
-    return f"; pass --preset {name}, whose columns it has" if name else ""

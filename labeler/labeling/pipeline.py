@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def run_tasks(
-    run: Run, rows: Rows, factories: Sequence[TaskFactory], *, asks_retrievals: bool = True
+    run: Run, rows: Rows, factories: Sequence[TaskFactory]
 ) -> Generator[AnyOutcome, None, None]:
     """Submit the tasks of several factories for each row; yield their outcomes in that order.
 
@@ -34,7 +34,6 @@ def run_tasks(
         run: the run, which the caller ends.
         rows: read once, some way ahead of the outcomes.
         factories: build the tasks of each row.
-        asks_retrievals: False if the retrieval labels that labels rest on were judged before.
 
     Raises:
         BadRows: the first rows all have the same fault; nothing was sent.
@@ -49,7 +48,7 @@ def run_tasks(
     for factory in factories:
         first = () if run.cache.is_new else first_tasks(factory, stream.first)
         choose_mode(factory.judge, first, run.cache.store, run.cache.is_known)
-    yield from submit_rows(run, stream, factories, asks_retrievals=asks_retrievals)
+    yield from submit_rows(run, stream, factories)
 
 
 def submit_rows(
@@ -58,7 +57,6 @@ def submit_rows(
     factories: Sequence[TaskFactory],
     *,
     with_unreadable: bool = True,
-    asks_retrievals: bool = True,
 ) -> Generator[AnyOutcome, None, None]:
     """Submit the tasks of several factories for each row of a stream.
 
@@ -67,10 +65,8 @@ def submit_rows(
         rows: rows with ids of their own.
         factories: build the tasks of each row.
         with_unreadable: whether to yield failures of rows that no judge can be asked about.
-        asks_retrievals: as for :func:`run_tasks`.
     """
-    judged, rest = judged_first(run, rows, factories)
-    rows = judged if asks_retrievals else rows
+    rows, rest = judged_first(run, rows, factories)
     submission = Submission(run, factories, rest, with_unreadable)
     for found in run.in_order(rows, submission.submit, width=len(factories)):
         for outcome, origin in found:

@@ -103,6 +103,18 @@ class RunCounts:
         """Rows with an outcome."""
         return self.origins.total() + self.failed
 
+    def add(self, other: RunCounts) -> None:
+        """Add the counts of another run."""
+        for name in ("origins", "reasons", "repairs", "broken", "models"):
+            getattr(self, name).update(getattr(other, name))
+        for name in ("requests", "reasks", "unmetered", "usage"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.failures = [*self.failures, *other.failures][:_SHOWN_FAILURES]
+        if other.spent:
+            self.spent = self.spent or Budget()
+            self.spent.known += other.spent.known
+            self.spent.doubtful += other.spent.doubtful
+
     def on_start(self, outcomes: int | None) -> None:
         """Set the number of outcomes."""
         self.started, self.total = True, outcomes

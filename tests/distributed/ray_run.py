@@ -40,42 +40,28 @@ class Cluster:
 
 
 @contextmanager
-def cluster(variables: dict[str, str]) -> Iterator[Cluster]:
-    """Start one, with a token of its own; its workers have these variables."""
+def cluster() -> Iterator[Cluster]:
+    """Start one with two processors, on this machine alone, with a token of its own."""
     token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-    serving = {**_environment(), **variables, **token, "RAY_USAGE_STATS_ENABLED": "0"}
-    with _served("serve_ray", serving) as (pid, address):
-        yield Cluster(pid, {**token, "RAY_ADDRESS": address})
-
-
-@contextmanager
-def bucket() -> Iterator[str]:
-    """A server that speaks S3, with one bucket: the variables that name it, as JSON."""
-    with _served("serve_s3", _environment()) as (_, variables):
-        yield variables
-
-
-@contextmanager
-def _served(program: str, environment: dict[str, str]) -> Iterator[tuple[int, str]]:
-    """Run a server of this folder: its process number, and the first line that it prints."""
     with subprocess.Popen(
-        [sys.executable, "-m", f"distributed.{program}"],
+        [sys.executable, "-m", "distributed.serve_ray"],
         cwd=_TESTS,
-        env=environment,
+        env={**_environment(), **token, "RAY_USAGE_STATS_ENABLED": "0"},
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
     ) as server:
         try:
             assert server.stdout is not None
-            yield server.pid, server.stdout.readline().strip()
+            address = server.stdout.readline().strip()
+            yield Cluster(server.pid, {**token, "RAY_ADDRESS": address})
         finally:
             server.terminate()
             server.wait(SECONDS)
 
 
 def _environment() -> dict[str, str]:
-    ours = ("LABELER_", "OPENAI_", "RAY_ADDRESS", "RAY_AUTH_", "AWS_")
+    ours = ("LABELER_", "OPENAI_", "RAY_ADDRESS", "RAY_AUTH_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return {**kept, "OPENAI_API_KEY": "sk-none"}
 
@@ -99,9 +85,9 @@ class Run:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
-    def interrupt(self) -> None:
-        """Break it off, as Ctrl-C does."""
-        self._process.send_signal(signal.SIGINT)
+    def kill(self) -> None:
+        """End it at once, as a lack of memory would."""
+        self._process.kill()
 
     def end(self) -> tuple[int, str]:
         """Wait for its end: exit code and what it said."""
@@ -127,20 +113,6 @@ def labeling(folder: Path, *arguments: object, **variables: str) -> Iterator[Run
             if process.poll() is None:
                 process.send_signal(signal.SIGINT)
                 process.communicate(timeout=SECONDS)
-
-
-def numbers(folder: Path, *arguments: object, **variables: str) -> tuple[int, str, str]:
-    """Run ``labeler metrics`` in a folder: exit code, what it printed and what it said."""
-    done = subprocess.run(
-        [*LABELER, "metrics", *map(str, arguments)],
-        cwd=folder,
-        env={**_environment(), **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=SECONDS,
-    )
-    return done.returncode, done.stdout, done.stderr
 
 
 class Gate:

@@ -26,8 +26,6 @@ from labeler.data.formats.parquet_files import DictionarySizes, ParquetRows
 from labeler.data.label_files import read_outcomes, write_outcomes
 from labeler.data.label_tables import SCHEMA, row_of
 from labeler.errors import UsageError
-from labeler.integrations.ray import parts
-from labeler.integrations.ray.parts import parts_of_file, read_part
 from labeler.labels.record import LabelFailure
 from labeler.version import install_command
 from records import sample_record
@@ -79,12 +77,6 @@ def test_an_implausible_compression_ratio_is_rejected_before_reading(
         UsageError, match=r"of so many at most 3145728 are read; .* row_group_size=1000"
     ):
         rows_of(packed_tightly)
-
-
-def test_it_is_rejected_before_it_is_cut_into_parts(packed_tightly: Path) -> None:
-    """The same check guards labeling on several machines."""
-    with pytest.raises(UsageError, match="row group 0 has"):
-        parts_of_file(str(packed_tightly))
 
 
 def test_a_label_file_is_no_exception(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,24 +165,18 @@ def test_a_small_file_of_large_rows_takes_the_memory_of_few(tmp_path: Path) -> N
         assert all(next(batches).nbytes < most for _ in range(2))
 
 
-def test_rows_of_a_part_that_are_too_large_together_are_rejected(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("start", "stop"), [(0, 40), (3, 14), (11, 22), (39, 99), (40, 41)])
+def test_some_rows_of_a_group_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: int, stop: int
 ) -> None:
-    """A part is in memory as a whole; a smaller one is read."""
-    monkeypatch.setattr(parts, "LARGEST_PART", 5 * MANY)
-    others = {"documents": [["D"]] * 8, "response": ["R"] * 8}
-    path = str(write_shared(tmp_path / "rows.parquet", shared("x" * MANY, 8), **others))
-    with pytest.raises(UsageError, match=r"the rows 1 to 8 are more .* smaller --part-rows"):
-        read_part(parts_of_file(path)[0])
-    assert read_part(parts_of_file(path, most=2)[0]).num_rows == 2
-
-
-def test_a_part_of_no_rows_has_the_columns(tmp_path: Path) -> None:
-    """A part beyond the end of its row group is an empty table."""
-    path = write(tmp_path / "rows.parquet", question=["a"], documents=[["D"]], response=["R"])
-    (part,) = parts_of_file(str(path))
-    moved = parts.InputPart(**{**vars(part), "start": 5, "stop": 9})
-    assert read_part(moved).column_names == ["question", "documents", "response"]
+    """Wherever batches begin and end."""
+    monkeypatch.setattr(parquet_files, "BATCH", 11)
+    path = write(tmp_path / "rows.parquet", n=list(range(40)))
+    with path.open("rb") as source:
+        batches = ParquetRows("rows", source).batches(0, start, stop)
+        assert [n for batch in batches for n in batch["n"].to_pylist()] == [
+            *range(start, min(stop, 40))
+        ]
 
 
 def file_of(footer: bytes, length: int | None = None, magic: bytes = b"PAR1") -> bytes:

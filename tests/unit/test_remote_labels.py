@@ -12,8 +12,7 @@ import pytest
 import labeler
 from command import Command
 from labeled import output, record
-from labeler.cli.running import expand_remote
-from labeler.data.label_files import write_outcomes
+from labeler.data.label_files import parts_of, write_outcomes
 from labeler.errors import UsageError
 
 
@@ -48,12 +47,12 @@ def test_folders_and_patterns_at_addresses_are_expanded(
     for number, file in enumerate(files):
         memory.put_file(file, f"/labels/{number}.parquet")
     every = [f"memory:///labels/{number}.parquet" for number in range(3)]
-    assert expand_remote(["memory://labels"]) == every
-    assert expand_remote(["memory://labels/[12].parquet", files[0]]) == [*every[1:], files[0]]
-    assert expand_remote(["memory://labels/a.jsonl.gz", "-"]) == ["memory://labels/a.jsonl.gz", "-"]
-    assert expand_remote(["labels", "-"]) == ["labels", "-"]
-    with pytest.raises(UsageError, match="no Parquet file is at memory://none"):
-        expand_remote(["memory://none"])
+    assert parts_of("memory://labels") == every
+    assert parts_of("memory://labels/[12].parquet") == every[1:]
+    assert parts_of(every[0]) is parts_of("memory://labels/a.jsonl.gz") is None
+    with pytest.raises(UsageError, match=r"no file is like memory://none/\*"):
+        parts_of("memory://none/*")
+    assert labeler_command("metrics", "memory://labels", every[1])[0] == 2
     found = labeler_command("metrics", "memory://labels", "--json")
     assert found == labeler_command("metrics", *files, "--json")
     assert found[0] == 0
@@ -89,14 +88,6 @@ def test_labels_at_an_address_are_read_as_a_folder(
     assert (code, err.count("no label")) == (0, 0)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "memory://l/labels.ndjson",
-        "memory://l/LABELS.JSONL",
-        "https://h.example/labels.jsonl?sig=a/b",
-    ],
-)
-def test_a_remote_file_of_lines_is_no_folder(name: str) -> None:
-    """Whatever its ending is written like, and whatever stands behind it."""
-    assert expand_remote([name]) == [name]
+def test_a_question_mark_in_a_web_address_begins_a_query() -> None:
+    """The web has no folders to look in."""
+    assert parts_of("https://h.example/labels.jsonl?sig=a/b") is None

@@ -82,18 +82,27 @@ class ParquetRows:
         self.counts = row_counts(self._file.metadata)
         check_schema(name, self.schema)
 
-    def batches(self, group: int) -> Iterator[Any]:
+    def batches(self, group: int, start: int = 0, stop: int | None = None) -> Iterator[Any]:
         """Read the record batches of one row group.
 
         Args:
             group: index of the row group.
+            start: its first row to read.
+            stop: the row after the last one; by default all are read.
         """
         metadata = self._file.metadata.row_group(group)
         usual = max(metadata.total_byte_size, 1) / max(metadata.num_rows, 1)
         worst = max(usual, self._dictionaries.size(group))
         pa.default_memory_pool().release_unused()  # what the dictionaries took
         rows = max(1, min(BATCH, int(LARGEST_BATCH / worst)))
-        yield from self._file.iter_batches(batch_size=rows, row_groups=[group])
+        at, stop = 0, self.counts[group] if stop is None else stop
+        for batch in self._file.iter_batches(batch_size=rows, row_groups=[group]):
+            if at >= stop:
+                return
+            first = max(start - at, 0)
+            if first < batch.num_rows:
+                yield batch.slice(first, stop - at - first)
+            at += batch.num_rows
 
     def all_batches(self) -> Iterator[Any]:
         """Read the record batches of all row groups, in order."""

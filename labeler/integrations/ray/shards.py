@@ -1,213 +1,251 @@
-"""The store of one part, in front of other stores that are only read to save repeated requests.
-
-The store of a part has the part's name, which tells a row group and the first row. The last row
-follows from the part sizes that the folder was ever used with: each is recorded in it.
-"""
+"""Shards: the rows of Parquet files that one worker labels together, and how it does."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future
-from contextlib import ExitStack, suppress
-from itertools import chain
+import hashlib
+import json
+import re
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field, fields
+from decimal import Decimal
+from functools import cached_property, partial
 from pathlib import Path
+from typing import NamedTuple
 
-from labeler.data.label_files import is_store
-from labeler.errors import LabelerError, StoreError, UsageError
-from labeler.integrations.ray.parts import InputPart, parse_part_name
-from labeler.labels.record import AnyRecord, LabelFailure
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from labeler.data.formats import Raw
+from labeler.data.formats.arrow_files import arrow_errors, raw_rows
+from labeler.data.formats.parquet_files import READ_LIMITS, ParquetRows
+from labeler.data.label_files import parts_of, replaced, write_outcomes
+from labeler.data.lines import is_remote, open_bytes
+from labeler.data.options import ExampleOptions
+from labeler.data.row_stream import RowStream
+from labeler.errors import FatalJudgeError, LabelerError, UsageError, ending_of
+from labeler.integrations.batch.folder import PendingKeys
+from labeler.judges.judge import Judge
+from labeler.judges.traffic.limits import Budget
+from labeler.labeling.label_tasks import label_tasks
+from labeler.labeling.options import LabelOptions, TaskOptions
+from labeler.labeling.pipeline import run_tasks
+from labeler.labeling.run import Run, RunCounts
+from labeler.labeling.tasks import LabelTasks
+from labeler.labeling.vote import require_bounds
 from labeler.store.disk import DiskStore
-from labeler.store.protocol import Closing, Lease
-from labeler.store.reader import FILE
+from labeler.store.shards import ShardStore
 
-FOLDER = "shards"
-"""Holds the stores of parts, inside the folder of a label store."""
-_SIZE = ".rows-"
-"""Prefix of empty files that record sizes of parts."""
-_MOST_OVERLAPPING = 64
-"""Most stores of other parts that a part reads: each needs open files."""
-_LOCK_TIMEOUT = 2.0
+SHARD_ROWS = 1000  # at most: a worker labels them in minutes
+_MOST_BEGUN = 4  # workers that may begin a shard; all but the last one died
+_MANIFEST = "_labeling.json"  # holds the configuration; Parquet readers ignore it
 
 
-class ShardStore(Closing):
-    """Saves to the store of one part, and also reads the label store and stores of other parts.
+@dataclass(frozen=True)
+class Work:
+    """The configuration of all workers; ``store`` and ``output`` are folders that all can reach."""
 
-    The store of a part has the part's name: any worker that labels it, also after a crash, finds
-    the labels that were paid for.
+    judge: Callable[[], Judge]
+    options: LabelOptions
+    store: Path
+    output: Path
 
-    Args:
-        store: folder of the label store; it need not hold labels itself.
-        part: the part's name.
-        overlapping: names of other parts whose stores are read too.
-
-    Raises:
-        UsageError: the path cannot be a store's.
-        StoreError: a store cannot be read or written, or was tampered with.
-    """
-
-    def __init__(self, store: Path, part: str, overlapping: Iterable[str] = ()) -> None:
-        create_private(store)
-        create_private(store / FOLDER)
-        folders = [store, *(store / FOLDER / name for name in overlapping)]
-        with ExitStack() as opened:
-            others = [
-                opened.enter_context(DiskStore(one, create=False))
-                for one in folders
-                if is_store(one)
-            ]
-            self._shard = opened.enter_context(DiskStore(store / FOLDER / part))
-            self._read = [self._shard, *others]
-            self._opened = opened.pop_all()
-
-    def get(self, key: str) -> AnyRecord | None:
-        """Return the record of a key, or ``None``."""
-        found = (store.get(key) for store in self._read)
-        return next((record for record in found if record is not None), None)
-
-    def failure(self, key: str) -> LabelFailure | None:
-        """Return the latest failure of a key, or ``None``."""
-        found = (store.failure(key) for store in self._read)
-        return next((failure for failure in found if failure is not None), None)
-
-    def __iter__(self) -> Iterator[AnyRecord]:
-        return chain.from_iterable(self._read)
-
-    def __len__(self) -> int:
-        return sum(map(len, self._read))
-
-    def close(self) -> None:
-        """Make everything durable and release the files; calling it again has no effect."""
-        self._opened.close()
-
-    def put(self, record: AnyRecord) -> Future[bool]:
-        """Save a record to the part's store."""
-        return self._shard.put(record)
-
-    def put_failure(self, failure: LabelFailure) -> Future[bool]:
-        """Save a failure to the part's store."""
-        return self._shard.put_failure(failure)
-
-    def lease(self, key: str) -> Lease | None:
-        """Reserve a key among the workers of this part."""
-        return self._shard.lease(key)
+    def tasks(self) -> LabelTasks:
+        """Open the judge, which finds its secrets where this runs."""
+        return label_tasks(self.judge(), self.options)
 
 
-def record_size(store: Path, part_rows: int) -> None:
-    """Record the size of parts that have stores in a label store's folder.
+class Shard(NamedTuple):
+    """The rows of a row group from ``start`` on, before ``stop``; the name is that of every run."""
+
+    name: str
+    file: str
+    group: int
+    start: int
+    stop: int
+
+    def raws(self) -> Iterator[Raw]:
+        """Read the rows, which are numbered as in the whole file."""
+        with arrow_errors(self.file), open_bytes(self.file) as source:
+            rows = ParquetRows(self.file, source)
+            before = sum(rows.counts[: self.group]) + self.start
+            batches = rows.batches(self.group, self.start, self.stop)
+            yield from raw_rows(self.file, batches, before=before)
+
+
+def plan(
+    inputs: Sequence[str], work: Work, notice: Callable[[str], object]
+) -> dict[Shard, RunCounts | None]:
+    """Return the shards of Parquet files, each with its counts if it is finished; nothing is sent.
 
     Raises:
-        UsageError: the path cannot be a store's.
-        StoreError: it cannot be written.
+        UsageError: the rows cannot be labeled, the budget cannot be kept, or the output folder or
+            the store cannot be used.
     """
-    create_private(store)
-    create_private(store / FOLDER)
-    try:
-        (store / FOLDER / f"{_SIZE}{part_rows}").touch(mode=0o600)
-    except OSError as error:
-        raise StoreError(f"label store {store / FOLDER} cannot be written: {error}") from error
+    names = [part for name in inputs for part in parts_of(name) or [name]]
+    files = sorted({name if is_remote(name) else str(Path(name).absolute()) for name in names})
+    if other := next((file for file in files if not file.lower().endswith(".parquet")), None):
+        raise UsageError(f"{other} is not a Parquet file or a folder of them, as Ray needs")
+    found = [shard for file in files for shard in _shards_of(file)]
+    shards = {shard.name: shard for shard in found}
+    if len(shards) < len(found):
+        raise UsageError("two of the files have the same name and the same rows: name one of them")
+    tasks, options = work.tasks(), work.options
+    require_bounds([tasks.judge], options.limits())
+    RowStream(options.open(files), tasks.needs, notice)  # a fault of all rows costs nothing
+    _require_own_folder(work, set(shards), tasks.judge)
+    DiskStore(work.store).close()
+    with ThreadPoolExecutor() as readers:
+        labels = (work.output / f"{name}.parquet" for name in shards)
+        counts = readers.map(partial(_counts, retry_failed=options.retry_failed), labels)
+        return dict(zip(shards.values(), counts, strict=True))
 
 
-def find_overlapping(
-    left: Sequence[InputPart], parts: Sequence[InputPart], store: Path, part_rows: int
-) -> tuple[list[InputPart], int]:
-    """Find stores of other parts that may hold labels for the given ones.
+def _shards_of(file: str) -> Iterator[Shard]:
+    """Yield the shards of a file, named after it and its footer, which has sizes and extremes."""
+    with arrow_errors(file), open_bytes(file) as source:
+        counts = ParquetRows(file, source).counts
+        source.seek(-8, 2)
+        length = int.from_bytes(source.read(4), "little")
+        source.seek(-8 - length, 2)
+        digest = hashlib.sha256(source.read(length)).hexdigest()[:12]
+    stem = re.sub(r"[^A-Za-z0-9_-]+", "_", Path(file).stem)[:60]
+    for group, count in enumerate(counts):
+        for start in range(0, count, SHARD_ROWS):
+            name = f"{stem}-{digest}-{group:05d}-{start:07d}"
+            yield Shard(name, file, group, start, min(start + SHARD_ROWS, count))
 
-    Args:
-        left: the parts to be labeled.
-        parts: all parts of the input.
-        store: folder of the label store.
-        part_rows: most rows of a part.
 
-    Returns:
-        The parts to be labeled, with the names of parts whose stores they read too; and the number
-        of stores that may hold labels for them but are not read: those of files with the same name
-        and other content, and those beyond the limit of one part.
+def _require_own_folder(work: Work, names: set[str], judge: Judge) -> None:
+    """Reject labels of other rows or of another configuration; record the configuration."""
+    with suppress(OSError):  # writing to it reports the fault
+        work.output.mkdir(parents=True, exist_ok=True)
+    if strange := sorted({file.stem for file in work.output.glob("*.parquet")} - names):
+        raise UsageError(
+            f"{work.output / strange[0]}.parquet has labels of other rows: their file was changed "
+            "or is not named; name all files, or write to another folder, after 'labeler store "
+            f"merge {work.store}/shards --into {work.store}', which buys no label twice"
+        )
+    asked = [option.name for kind in (TaskOptions, ExampleOptions) for option in fields(kind)]
+    facts = {name: getattr(work.options, name) for name in asked} | judge.spec.sampling()
+    wanted = {name: str(value) for name, value in {**facts, "judge": judge.spec}.items()}
+    manifest = work.output / _MANIFEST
+    if not manifest.exists():
+        with replaced(manifest) as file:
+            json.dump(wanted, file, indent=1)
+    before = json.loads(manifest.read_bytes())
+    for name in sorted(wanted.keys() | before.keys()):
+        if before.get(name) != wanted.get(name):
+            raise UsageError(
+                f"{work.output} has labels of another configuration: {name} was "
+                f"{before.get(name)}, and is {wanted.get(name)} now; write to another folder"
+            )
+
+
+def _counts(file: Path, *, retry_failed: bool) -> RunCounts | None:
+    """Return the counts of a finished label file; ``None`` if a row of its shard can be asked."""
+    if not file.exists():
+        return None
+    with arrow_errors(str(file)):
+        columns = ["key", "reason", "message", "lasting"]
+        table = pq.ParquetFile(file, **READ_LIMITS).read(columns=columns, use_threads=False)
+    failed = table.filter(pc.is_valid(table["reason"])).to_pylist()
+    # A failure without a key is a row that no judge can be asked about.
+    if any(row["key"] and (retry_failed or not row["lasting"]) for row in failed):
+        return None
+    counts = RunCounts()
+    counts.origins["store"] = table.num_rows - len(failed)
+    counts.reasons.update(row["reason"] for row in failed)
+    counts.failures = [row["message"] for row in failed[:3]]
+    return counts
+
+
+@dataclass
+class Purse:
+    """The budget of a run, divided among its workers.
+
+    A share is out of the purse until its worker returns the rest, so the budget is never exceeded.
+    The share of a worker that died stays out: its requests may have been charged.
     """
-    sizes = sorted(_sizes(store) | {part_rows}, reverse=True)
-    cut: dict[tuple[str, int], list[tuple[int, str]]] = {}
-    stores = part_stores(store)
-    for name in stores:
-        if named := parse_part_name(name):
-            cut.setdefault((named.digest, named.group), []).append((named.start, name))
-    for starts in cut.values():
-        starts.sort()
-    found, unread = [], _of_changed_files(left, parts, stores)
-    for part in left:
-        named = parse_part_name(part.name)
-        starts = cut.get((named.digest, named.group), []) if named else []
-        near = _overlapping(part, starts, sizes)
-        unread += len(near[_MOST_OVERLAPPING:])
-        found.append(part.model_copy(update={"overlapping": tuple(near[:_MOST_OVERLAPPING])}))
-    return found, unread
+
+    left: Decimal | None
+    workers: int
+    out: list[Decimal] = field(default_factory=list)
+    begun: Counter[str] = field(default_factory=Counter)
+
+    def take(self, shard: str) -> tuple[Decimal | None, int]:
+        """Return a share, ``None`` without a cap, and how many workers have begun the shard."""
+        self.begun[shard] += 1
+        if self.left is None:
+            return None, self.begun[shard]
+        share = self.left / max(1, self.workers - len(self.out))
+        self.left -= share
+        self.out.append(share)
+        return share, self.begun[shard]
+
+    def give_back(self, share: Decimal, spent: Decimal) -> None:
+        """Return the rest of a share."""
+        self.out.remove(share)
+        self.left = (self.left or 0) + share - spent
+
+    def lost(self) -> RunCounts:
+        """Return the cost that the workers which died may have had."""
+        counts = RunCounts()
+        counts.spent = Budget()
+        counts.spent.doubtful = sum(self.out, Decimal(0))
+        return counts
 
 
-def _of_changed_files(
-    left: Iterable[InputPart], parts: Iterable[InputPart], stores: Iterable[str]
-) -> int:
-    """Count stores of files named like those to be labeled that are not in the input."""
-    stems = {named.stem for part in left if (named := parse_part_name(part.name))}
-    digests = {named.digest for part in parts if (named := parse_part_name(part.name))}
-    names = filter(None, map(parse_part_name, stores))
-    return sum(named.stem in stems and named.digest not in digests for named in names)
+@dataclass
+class Worker:
+    """Labels shards as one machine labels rows, within its share of the limits of all workers."""
 
+    work: Work
+    workers: int
+    take: Callable[[str], tuple[Decimal | None, int]]
+    give_back: Callable[[Decimal, Decimal], object]
 
-def _overlapping(part: InputPart, starts: list[tuple[int, str]], sizes: Sequence[int]) -> list[str]:
-    """Return the names of other parts of a row group that may share rows, by first row.
+    @cached_property
+    def _tasks(self) -> LabelTasks:
+        return self.work.tasks()
 
-    Args:
-        part: the part.
-        starts: first rows and names of parts that have stores.
-        sizes: most rows of parts, the largest first.
-    """
-    first = bisect_left(starts, (max(0, part.start - sizes[0] + 1), ""))
-    last = bisect_left(starts, (part.stop, ""))
-    return [
-        name
-        for start, name in starts[first:last]
-        if name != part.name
-        and start + next((size for size in sizes if start % size == 0), 0) > part.start
-    ]
+    def label(self, shard: Shard) -> tuple[RunCounts, str, str]:
+        """Label a shard and write its label file; without a share it is left to the next run.
 
+        Returns:
+            The counts, and the kind and message of an error that ends the run, or empty texts.
+        """
+        counts, (share, begun) = RunCounts(), self.take(shard.name)
+        try:
+            if begun > _MOST_BEGUN:
+                fault = f"{begun - 1} workers died of {shard.name}, perhaps for want of memory"
+                raise FatalJudgeError(f"{fault}; what was labeled is stored", reason="lost")
+            if share == 0:
+                counts.reasons["budget"] += shard.stop - shard.start
+            else:
+                self._label(shard, share, counts)
+        except LabelerError as error:
+            return counts, ending_of(error), str(error)
+        finally:
+            if share is not None:
+                self.give_back(share, counts.spent.spent if counts.spent else Decimal(0))
+        return counts, "", ""
 
-def _sizes(store: Path) -> set[int]:
-    """Return the recorded sizes of parts."""
-    notes = (file.name.removeprefix(_SIZE) for file in (store / FOLDER).glob(f"{_SIZE}*"))
-    return {int(note) for note in notes if note.isascii() and note.isdigit() and int(note) > 0}
-
-
-def labels_stored(store: Path, parts: Iterable[str]) -> int:
-    """Count the labels in the stores of parts, as far as they can be read.
-
-    Args:
-        store: folder of the label store.
-        parts: names of parts.
-    """
-    count = 0
-    for name in part_stores(store) & set(parts):
+    def _label(self, shard: Shard, share: Decimal | None, counts: RunCounts) -> None:
+        options, tasks = self.work.options, self._tasks
         with (
-            suppress(LabelerError),
-            DiskStore(store / FOLDER / name, create=False, lock_timeout=_LOCK_TIMEOUT) as one,
+            ShardStore(self.work.store, shard.name) as store,
+            Run(
+                store,
+                concurrency=options.concurrency,
+                limits=options.limits().share(self.workers, share),
+                retry_failed=options.retry_failed,
+                same_host=options.same_host,
+                batch_of=PendingKeys(self.work.store),
+                listener=counts,
+            ) as run,
         ):
-            count += len(one)
-    return count
-
-
-def part_stores(store: Path) -> set[str]:
-    """Return the names of the parts that have a store in a label store's folder."""
-    return {file.parent.name for file in (store / FOLDER).glob(f"*/{FILE}")}
-
-
-def create_private(folder: Path) -> None:
-    """Create a folder that only its owner can access, unless it exists.
-
-    Raises:
-        UsageError: there is a file of that name.
-        StoreError: it cannot be created.
-    """
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except FileExistsError as error:
-        raise UsageError(f"label store {folder} is a file; give a directory") from error
-    except OSError as error:
-        raise StoreError(f"label store {folder} cannot be made: {error}") from error
+            labels = run_tasks(run, options.open_part(shard.raws), [tasks])
+            deque(write_outcomes(labels, self.work.output / f"{shard.name}.parquet"), maxlen=0)

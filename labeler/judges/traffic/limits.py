@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Protocol
 
 from labeler.errors import UsageError
 
@@ -77,8 +76,6 @@ class Budget:
         self.closed = False
         """True after a rejected request. Smaller requests are then rejected too: a run that goes
         on with short records only would be a biased sample."""
-        self.retry_after = math.inf
-        """Seconds after which a rejected request may fit, although none of this run has ended."""
 
     @property
     def spent(self) -> Decimal:
@@ -93,7 +90,8 @@ class Budget:
         """Reserve the worst case of a request; false if it does not fit."""
         if self.closed or (self.cap is not None and self.spent + self.reserved + worst > self.cap):
             return False
-        self._take(worst)
+        self.reserved += worst
+        self.reservations += 1
         return True
 
     def settle(self, reserved: Decimal, actual: Decimal | None) -> None:
@@ -109,22 +107,6 @@ class Budget:
             self.doubtful += reserved
         else:
             self.known += actual
-
-    def _take(self, worst: Decimal) -> None:
-        self.reserved += worst
-        self.reservations += 1
-
-
-class SharedLimits(Protocol):
-    """A run's portion of limits that it shares with other runs."""
-
-    def budget(self) -> Budget:
-        """Return the run's budget."""
-        ...
-
-    def buckets(self) -> dict[str, Bucket]:
-        """Return the run's rate limits by unit: ``requests``, ``tokens``."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -143,8 +125,6 @@ class Limits:
     """Seconds that a server may ask to wait before the run ends; ``None`` for no limit."""
     max_outage: float = 1800.0
     """Seconds without an answer, from a server that has answered before, until the run ends."""
-    shared: SharedLimits | None = None
-    """Source of the budget and of the rates, if other runs share them."""
 
     def __post_init__(self) -> None:
         for name in ("requests_per_minute", "tokens_per_minute", "budget", "longest_wait"):
@@ -153,6 +133,16 @@ class Limits:
                 raise UsageError(f"{name} must be a number above 0, got {value}")
         if not self.max_outage >= 0:
             raise UsageError(f"max_outage must be 0 seconds or more, got {self.max_outage}")
+
+    def share(self, runs: int, budget: Decimal | None) -> Limits:
+        """Return the limits of one of several runs at the same time, which has its own budget."""
+        requests, tokens = self.requests_per_minute, self.tokens_per_minute
+        return replace(
+            self,
+            requests_per_minute=requests and requests / runs,
+            tokens_per_minute=tokens and tokens / runs,
+            budget=budget,
+        )
 
     def buckets(self, clock: Callable[[], float]) -> dict[str, Bucket]:
         """Return the rate limits by unit.

@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Literal, TypeVar
@@ -143,8 +143,7 @@ class Traffic:
         """Set while the run is stopping: nothing more is sent, pauses end."""
         self._waits: set[asyncio.Future[None]] = set()
         """Wake those who wait for something :meth:`unless_stopped`."""
-        shared = self.limits.shared
-        self.budget = shared.budget() if shared else Budget(self.limits.budget)
+        self.budget = Budget(self.limits.budget)
         self._pool = SlotPool(concurrency)
         self._slots = Slots(concurrency, clock, self._pool)
         self.health = Health()
@@ -152,7 +151,7 @@ class Traffic:
         self._breaker = Breaker(clock)
         self._gate = asyncio.Lock()
         self._changed = asyncio.Event()
-        self._user_buckets = shared.buckets() if shared else self.limits.buckets(clock)
+        self._user_buckets = self.limits.buckets(clock)
         self._server_buckets: dict[str, Bucket] = {}
         self._closed_until = -math.inf
         self._noticed_until = -math.inf
@@ -182,8 +181,7 @@ class Traffic:
             budget: another budget than the run's.
         """
         maximum = concurrency or self.concurrency
-        limits = replace(self.limits, shared=None)
-        other = Traffic(maximum, limits, notice=self.notice, clock=self.clock)
+        other = Traffic(maximum, self.limits, notice=self.notice, clock=self.clock)
         other.stopping, other._changed = self.stopping, self._changed
         other._waits = self._waits
         other._pool, other._slots = self._pool, Slots(maximum, self.clock, self._pool)
@@ -373,7 +371,7 @@ class Traffic:
                 self._notice_server_wait(server_wait)
                 self._notice_own_limits(user_wait)
                 if wait <= _NEGLIGIBLE and not self._reserve(size):
-                    wait = self.budget.retry_after
+                    wait = math.inf
                 if wait <= _NEGLIGIBLE:
                     break
                 await self._wait_for_change(wait)
@@ -399,7 +397,7 @@ class Traffic:
         budget = self.budget
         if budget.reserve(size.worst_cost):
             return True
-        if not budget.closed and (budget.reservations or budget.retry_after < math.inf):
+        if not budget.closed and budget.reservations:
             return False
         budget.closed = True
         raise BudgetSpent(
