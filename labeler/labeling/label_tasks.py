@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from labeler.catalog import unknown
 from labeler.errors import UnknownName, UsageError
+from labeler.judges.decisions.questions import FAMILY, decision_prompt
 from labeler.judges.judge import Judge, require_answers
 from labeler.judges.pricing import Price
 from labeler.judges.prompting import Prompt, is_retrieval_prompt, load_prompt
+from labeler.judges.providers import PROVIDERS
 from labeler.judges.task import TASK_KINDS
 from labeler.labeling.blind import RetrievalTasks
 from labeler.labeling.context_limit import context_limit
@@ -52,10 +55,10 @@ def label_tasks(
     }
     if is_blind:
         name = f"retrieval/{version_of(prompt)}"
-        asked: dict[str, Any] = {"prompt": load_prompt(name), "schema": load_schema(name)}
+        asked: dict[str, Any] = {"prompt": _loader(judge)(name), "schema": load_schema(name)}
         common["relevance"] = RetrievalTasks(**asked, **common)
     if profile != AUTO:
-        worded, schema = _asked(PROFILES[profile], prompt, is_blind)
+        worded, schema = _asked(judge, PROFILES[profile], prompt, is_blind)
         return LabelTasks(prompt=worded, schema=schema, **common)
     if "/" in prompt:
         raise UsageError(
@@ -63,7 +66,7 @@ def label_tasks(
             f"{version_of(prompt)!r:.20}, and not {prompt!r:.80}"
         )
     (worded, schema), referenced = (
-        _asked(PROFILES[name], prompt, is_blind) for name in ("claims", "reference")
+        _asked(judge, PROFILES[name], prompt, is_blind) for name in ("claims", "reference")
     )
     return LabelTasks(prompt=worded, schema=schema, where_referenced=referenced, **common)
 
@@ -82,7 +85,15 @@ def _is_blind(judge: Judge, options: LabelOptions | BatchOptions | EstimateOptio
     return is_blind
 
 
-def _asked(profile: Profile, prompt: str, is_blind: bool) -> tuple[Prompt, ResponseSchema]:
+def _loader(judge: Judge) -> Callable[[str], Prompt]:
+    """Return what loads the prompts that a judge is asked by."""
+    provider = PROVIDERS.get(judge.spec.judge)
+    return decision_prompt if provider is not None and provider.decides else load_prompt
+
+
+def _asked(
+    judge: Judge, profile: Profile, prompt: str, is_blind: bool
+) -> tuple[Prompt, ResponseSchema]:
     """Return a prompt, named by its version or in full, and the schema of its version.
 
     Raises:
@@ -92,16 +103,20 @@ def _asked(profile: Profile, prompt: str, is_blind: bool) -> tuple[Prompt, Respo
     """
     own = f"{profile.name}{SUPPORT * is_blind}/{version_of(prompt)}"
     name = prompt if "/" in prompt else own
+    load, is_decision = _loader(judge), family_of(name) == FAMILY
+    if (load is decision_prompt) != is_decision and (is_decision or "/" in prompt):
+        raise UsageError(f"prompt {name!r} is not one of judge {judge.spec.judge!r}")
+    name = own if is_decision else name
     if is_blind != family_of(name).endswith(SUPPORT) or is_retrieval_prompt(name):
         raise UsageError(
             f"prompt {name!r} does not fit --relevance {RELEVANCE[is_blind]}, for which profile "
             f"{profile.name!r} has {own!r}"
         )
-    worded = load_prompt(name)
+    worded = load(name)
     if worded.shows_reference != profile.shows_reference:
         shows = "shows" if worded.shows_reference else "does not show"
         raise UsageError(
             f"prompt {worded.name!r} {shows} the reference answer, which does not fit profile "
             f"{profile.name!r}; its own prompt is {own!r}"
         )
-    return worded, load_schema(profile.schema_of(worded.name))
+    return worded, load_schema(profile.schema_of(name))

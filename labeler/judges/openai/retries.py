@@ -149,7 +149,8 @@ def report_failure(
         sent.limited()
     elif policy is RetryPolicy.RETRY:
         if failed.rule.reason == "malformed":  # the model has worked, though for nothing
-            sent.answered()
+            if sent.end is None:
+                sent.answered()
         else:
             sent.failed(charged=charged)
     elif sent.end is None:
