@@ -43,7 +43,7 @@ _KINDS = {
     "documents state what reference": "found",
     "states most of": "where",
 }
-_WORD = re.compile(r"\b(?:ref\.)?[th]?[0-9]*[a-z]+\b")
+_NAMED = re.compile(r"\bsentence ((?:ref\.|[th]?\d+)?[a-z]+)(?= (?:help|states|most)|\?)")
 
 
 class Rejected(Exception):
@@ -208,12 +208,9 @@ def _named(body: Json) -> list[tuple[Asked, str]]:
 def _asked(text: str, instructions: str, options: Sequence[str]) -> Asked:
     """Read a question by its words alone."""
     kind = next(name for words, name in _KINDS.items() if words in instructions)
-    words = [word for word in _WORD.findall(instructions) if is_key(word)]
-    marked = re.search(r"sentence (\S+?)(?: supports| most| states|\?| state)", instructions)
-    key = marked[1] if kind not in {"relevant", "utilized"} and marked else words[-1]
-    if kind in {"relevant", "utilized"}:
-        key = next(word for word in words if word[0].isdigit())
-    return Asked(text, kind, key, tuple(options))
+    named = _NAMED.findall(instructions)
+    require(bool(named) and is_key(named[-1]))
+    return Asked(text, kind, named[-1], tuple(options))
 
 
 def oracle(labels: Mapping[str, LabelRecord]) -> Answer:
