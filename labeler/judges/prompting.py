@@ -33,6 +33,8 @@ requests about several responses to the same question start alike.
 _BLOCKS = ("documents", "tool_outputs", "history", "question", "reference", "response")
 _OPTIONAL = frozenset({"tool_outputs", "history"})
 """Blocks that are left out when empty."""
+DECISIONS = "decisions"
+"""Family of the prompts whose answers are probabilities."""
 _REFERENCE = "reference_block"
 """Variable of prompts that show the reference answer."""
 _VARIABLES = frozenset({"fence", *(f"{name}_block" for name in _BLOCKS)}) - {_REFERENCE}

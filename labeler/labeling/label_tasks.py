@@ -7,10 +7,9 @@ from typing import Any
 
 from labeler.catalog import unknown
 from labeler.errors import UnknownName, UsageError
-from labeler.judges.decisions.questions import FAMILY, decision_prompt
 from labeler.judges.judge import Judge, require_answers
 from labeler.judges.pricing import Price
-from labeler.judges.prompting import Prompt, is_retrieval_prompt, load_prompt
+from labeler.judges.prompting import DECISIONS, Prompt, is_retrieval_prompt, load_prompt
 from labeler.judges.providers import PROVIDERS
 from labeler.judges.task import TASK_KINDS
 from labeler.labeling.blind import RetrievalTasks
@@ -87,8 +86,16 @@ def _is_blind(judge: Judge, options: LabelOptions | BatchOptions | EstimateOptio
 
 def _loader(judge: Judge) -> Callable[[str], Prompt]:
     """Return what loads the prompts that a judge is asked by."""
+    if not _decides(judge):
+        return load_prompt
+    from labeler.judges.decisions.questions import decision_prompt  # noqa: PLC0415 - for these
+
+    return decision_prompt
+
+
+def _decides(judge: Judge) -> bool:
     provider = PROVIDERS.get(judge.spec.judge)
-    return decision_prompt if provider is not None and provider.decides else load_prompt
+    return provider is not None and provider.decides
 
 
 def _asked(
@@ -103,16 +110,15 @@ def _asked(
     """
     own = f"{profile.name}{SUPPORT * is_blind}/{version_of(prompt)}"
     name = prompt if "/" in prompt else own
-    load, is_decision = _loader(judge), family_of(name) == FAMILY
-    if (load is decision_prompt) != is_decision and (is_decision or "/" in prompt):
+    if "/" in prompt and _decides(judge) != (family_of(name) == DECISIONS):
         raise UsageError(f"prompt {name!r} is not one of judge {judge.spec.judge!r}")
-    name = own if is_decision else name
+    name = own if family_of(name) == DECISIONS else name
     if is_blind != family_of(name).endswith(SUPPORT) or is_retrieval_prompt(name):
         raise UsageError(
             f"prompt {name!r} does not fit --relevance {RELEVANCE[is_blind]}, for which profile "
             f"{profile.name!r} has {own!r}"
         )
-    worded = load(name)
+    worded = _loader(judge)(name)
     if worded.shows_reference != profile.shows_reference:
         shows = "shows" if worded.shows_reference else "does not show"
         raise UsageError(

@@ -146,7 +146,9 @@ class Decider:
         }
         return {
             "model": body["model"],
-            "answers": answers if is_listed else dict(zip((n for _, n in read), answers)),
+            "answers": answers
+            if is_listed
+            else dict(zip([name for _, name in read], answers, strict=True)),
             "usage": {"input_tokens": words, "output_tokens": 0, **(details if is_listed else {})},
         }
 
@@ -162,7 +164,7 @@ class Decider:
         found = self.answer(asked)
         if not asked.options:
             field = "probability" if is_listed else "noul"
-            own = {"type": "predicate", "name": name} if is_listed else {"type": "noul"}
+            own: Json = {"type": "predicate", "name": name} if is_listed else {"type": "noul"}
             return {**own, field: self._shown(found)}
         likely = {option: self._shown(found.get(option, 0)) for option in asked.options}
         best = max(likely, key=lambda option: likely[option])

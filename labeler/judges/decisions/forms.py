@@ -2,8 +2,8 @@
 
 Sources: types of openai 3.57.0 (``decision.py``, ``decision_create_params.py``), and the
 specification in jevcompat 0.1.1. Servers deviate, so nothing is taken for granted: an answer that
-does not fit its question exactly is an error, never a guess. ``confidence`` is not read: it says how
-concentrated a distribution is, in five ways.
+does not fit its question exactly is an error, never a guess. ``confidence`` is not read: it says
+how concentrated a distribution is, in five ways.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Form:
     """The form of requests and answers of one API.
 
     Attributes:
-        version: begin of the path, which an address may end with; added if it does not. Empty for an
-            address that is complete.
+        version: begin of the path, which an address may end with; added if it does not. Empty for
+            an address that is complete.
         path: path of the request after that.
         text: field of the request with the record.
         most_questions: questions that some server takes in one request.
@@ -107,9 +107,9 @@ class Form:
             return stated_error(stated), {}
         if "answers" not in values:
             return ObservedError("no_choices"), {}
+        if has_twins:
+            return ObservedError("undecided", facts="a name stands twice in one object"), {}
         try:
-            if has_twins:
-                raise Unfit("a name stands twice in one object")
             given = self.answers(values["answers"], asked)
             return None, {one.name: self._decision(given[one.name], one) for one in asked}
         except Unfit as unfit:
@@ -175,12 +175,14 @@ def _listed_questions(asked: Sequence[Question]) -> list[dict[str, Any]]:
 def _listed_answers(given: Any, asked: Sequence[Question]) -> Mapping[str, Any]:  # noqa: ANN401 - a JSON value
     """Return answers by name; those without a name are in the order of the questions."""
     answers = given if isinstance(given, list) else []
-    own = [object_of(answer).get("name") for answer in answers]
-    names = [one.name for one in asked]
+    own: list[Any] = [object_of(answer).get("name") for answer in answers]
+    names: list[Any] = [one.name for one in asked]
     if own == [None] * len(names):
         own = names
     if sorted(map(str, own)) != sorted(names):
-        raise Unfit(f"{len(names)} questions were asked, and {len(own)} answers name others or none")
+        raise Unfit(
+            f"{len(names)} questions were asked, and {len(own)} answers name others or none"
+        )
     return dict(zip(own, answers, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""The judge that asks for probabilities: one request a record, or a few where a server takes less."""
+"""The judge that asks for probabilities: one request a record, more where a server takes less."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Questions about keyed sentences; they name keys and never hold text of a record.
 
-The wording is a prompt like any other (``prompts/decisions``): versioned, locked, in label keys. Its
-``# System`` part has a line for each kind of question. Their order here is part of the version.
+The wording is a prompt like any other (``prompts/decisions``): versioned, locked, in label keys.
+Its ``# System`` part has a line for each kind of question. Their order is part of the version.
 """
 
 from __future__ import annotations
@@ -13,14 +13,20 @@ from itertools import groupby
 from typing import ClassVar, NamedTuple
 
 from labeler.errors import UsageError
-from labeler.judges.prompting import Message, Prompt, data_lines, fenced, fill, prompt_parts
+from labeler.judges.prompting import (
+    DECISIONS,
+    Message,
+    Prompt,
+    data_lines,
+    fenced,
+    fill,
+    prompt_parts,
+)
 from labeler.labels import resources
 from labeler.labels.profiles import PROFILES, SUPPORT, family_of, version_of
 from labeler.sentences.example import KeyedExample
 from labeler.sentences.keys import position
 
-FAMILY = "decisions"
-"""Name of the prompts without the version."""
 NONE = "none"
 """Option of a choice for no sentence; keys to choose from begin with a number or its text."""
 _KINDS = (
@@ -29,11 +35,16 @@ _KINDS = (
 )
 
 
+def named(kind: str, key: str) -> str:
+    """Return the name of a question, of letters, digits and underscores: some servers want that."""
+    return f"{kind}_{key}".replace(".", "_").replace("-", "_")
+
+
 class Question(NamedTuple):
     """One question: yes or no, or a choice if it has options."""
 
     name: str
-    """Unique in a record, such as ``relevant 0a``; models need not be shown it."""
+    """Unique in a record, such as ``relevant_0a``; models need not be shown it."""
     instructions: str
     options: tuple[str, ...] = ()
 
@@ -56,7 +67,7 @@ class Choice(NamedTuple):
     @property
     def name(self) -> str:
         """The name of its question; that of a later step names the range."""
-        return f"{self.kind} {self.key}"
+        return named(self.kind, self.key)
 
     def parts(self, most: int) -> list[Choice]:
         """Return the choice in parts if it has more options than a server takes.
@@ -81,7 +92,7 @@ def _parts(keys: Sequence[str], most: int) -> list[tuple[str, ...]]:
     found: list[tuple[str, ...]] = []
     for _, text in groupby(keys, lambda key: position(key)[:2]):
         own = tuple(text)
-        step = most if len(own) > most else len(own)
+        step = min(len(own), most)
         found += [own[start : start + step] for start in range(0, len(own), step)]
     if len(found) > most:
         step = -(-len(found) // most)
@@ -128,7 +139,9 @@ class DecisionPrompt(Prompt):
         if not self.shows_reference:
             data["reference"] = ""
         fence = self.fence(example, data)
-        blocks = {f"{name}_block": text and fenced(name, text, fence) for name, text in data.items()}
+        blocks = {
+            f"{name}_block": text and fenced(name, text, fence) for name, text in data.items()
+        }
         parts = (fill(part, {**blocks, "fence": fence}) for part in self.user.split("\n\n"))
         questions = [*self.predicates(example), *map(self.choice, self.choices(example))]
         return (
@@ -169,10 +182,10 @@ class DecisionPrompt(Prompt):
         options = tuple(part.span for part in parts) or choice.keys
         if choice.may_be_none:
             return Question(choice.name, self._worded(kind, choice.key), (*options, NONE))
-        return Question(f"{choice.name} {choice.span}", self._worded(kind, choice.key), options)
+        return Question(named(choice.name, choice.span), self._worded(kind, choice.key), options)
 
     def _each(self, kind: str, keys: Iterable[str]) -> Iterator[Question]:
-        return (Question(f"{kind} {key}", self._worded(kind, key)) for key in keys)
+        return (Question(named(kind, key), self._worded(kind, key)) for key in keys)
 
     def _worded(self, kind: str, key: str) -> str:
         return fill(self.wording[kind], {"key": key})
@@ -201,6 +214,6 @@ def decision_prompt(name: str) -> DecisionPrompt:
             f"profile {profile!r} asks for claims, which are text, and this judge answers with "
             "probabilities alone: use --profile trace, or reference"
         )
-    own = f"{FAMILY}/{version_of(name)}"
+    own = f"{DECISIONS}/{version_of(name)}"
     system, user = prompt_parts(own, resources.read("prompts", own, ".md"))
     return DecisionPrompt(own, system, user, family)

@@ -8,11 +8,10 @@ which assumes that they are independent.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 from labeler.judges.decisions.forms import Decision
-from labeler.judges.decisions.questions import NONE, Choice, DecisionPrompt, Question
+from labeler.judges.decisions.questions import NONE, Choice, DecisionPrompt, Question, named
 from labeler.labels.answers import (
     ReferenceClaim,
     RetrievalLabel,
@@ -82,13 +81,13 @@ class Decisions:
 
     def probability(self, kind: str, key: str) -> float:
         """Return the probability of yes to a question."""
-        found = self.found[f"{kind} {key}"]
+        found = self.found[named(kind, key)]
         assert isinstance(found, float)  # noqa: S101 - read so
         return found
 
     def positive(self, kind: str, key: str) -> bool:
         """Return True if the answer to a question is yes."""
-        return f"{kind} {key}" in self.found and self.probability(kind, key) >= LEAST
+        return named(kind, key) in self.found and self.probability(kind, key) >= LEAST
 
     def _of(self, name: str) -> dict[str, float]:
         found = self.found[name]
@@ -121,8 +120,8 @@ class Decisions:
 
     def probabilities(self, kind: str) -> dict[str, float]:
         """Return the probabilities of all questions of a kind, by sentence key."""
-        keys = (one.name.split(" ") for one in self._predicates)
-        return {key: self.probability(kind, key) for asked, key in keys if asked == kind}
+        keys = (one.name.split("_") for one in self._predicates)
+        return {key: self.probability(kind, key) for asked, key, *_ in keys if asked == kind}
 
 
 _VERDICT_OF = {"by": "supported", "where": "found"}

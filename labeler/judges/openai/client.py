@@ -199,7 +199,7 @@ class Chat:
         path: path of each request behind the client's address.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - made in one place
         self,
         client: AsyncOpenAI,
         http: AsyncClient,
