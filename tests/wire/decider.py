@@ -63,6 +63,7 @@ class Decider:
         options: options of a choice at most, likewise.
         spoil: changes each answer before it is sent; may return bytes, or a status and a body.
         digits: digits after the point that it shows.
+        port: 0 for any free one.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Decider:
         options: int = 255,
         spoil: Callable[[Json, int], Any] = lambda body, _: body,
         digits: int | None = None,
+        port: int = 0,
     ) -> None:
         self.answer, self.questions, self.options = answer, questions, options
         self.spoil, self.digits = spoil, digits
@@ -101,7 +103,7 @@ class Decider:
             def log_message(self, *_: object) -> None:
                 """Write nothing."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), _Handler)
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
 
@@ -213,6 +215,34 @@ def _asked(text: str, instructions: str, options: Sequence[str]) -> Asked:
     named = _NAMED.findall(instructions)
     require(bool(named) and is_key(named[-1]))
     return Asked(text, kind, named[-1], tuple(options))
+
+
+_LINE = re.compile(r"^(\S+) (\".*\")$", re.MULTILINE)
+_QUESTION = re.compile(r'^BEGIN QUESTION \S+\n(".*")$', re.MULTILINE)
+
+
+def overlap(asked: Asked) -> Any:
+    """Answer by shared words: a stand-in that measures nothing."""
+    words = {key: _words(text) for key, text in _LINE.findall(asked.text)}
+    own = words[asked.key]
+    documents = {key: found for key, found in words.items() if key[0].isdigit()}
+    if asked.options:
+        shared = {o: len(own & documents.get(o, set())) + 0.1 for o in asked.options}
+        return {option: count / sum(shared.values()) for option, count in shared.items()}
+    if asked.kind == "supported":
+        return len(own & set().union(*documents.values())) / max(1, len(own))
+    others = [found for key, found in words.items() if key.isalpha()]
+    question = _QUESTION.search(asked.text)
+    other = (
+        set().union(*others)
+        if asked.kind == "utilized"
+        else _words(question[1] if question else "")
+    )
+    return min(1.0, 2 * len(own & other) / max(1, len(own)))
+
+
+def _words(text: str) -> set[str]:
+    return {word for word in re.findall(r"\w+", text.lower()) if len(word) > 3}
 
 
 def oracle(labels: Mapping[str, LabelRecord]) -> Answer:
