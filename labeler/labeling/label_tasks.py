@@ -12,7 +12,6 @@ from labeler.judges.pricing import Price
 from labeler.judges.prompting import DECISIONS, Prompt, is_retrieval_prompt, load_prompt
 from labeler.judges.providers import PROVIDERS
 from labeler.judges.task import TASK_KINDS
-from labeler.labeling.blind import RetrievalTasks
 from labeler.labeling.context_limit import context_limit
 from labeler.labeling.options import BLIND, RELEVANCE, BatchOptions, EstimateOptions, LabelOptions
 from labeler.labeling.tasks import LabelTasks
@@ -53,6 +52,8 @@ def label_tasks(
         "limit": context_limit(judge, options.max_input_tokens, price),
     }
     if is_blind:
+        from labeler.labeling.blind import RetrievalTasks  # noqa: PLC0415 - optional
+
         name = f"retrieval/{version_of(prompt)}"
         asked: dict[str, Any] = {"prompt": _loader(judge)(name), "schema": load_schema(name)}
         common["relevance"] = RetrievalTasks(**asked, **common)

@@ -122,5 +122,5 @@ def test_a_notebook_shows_one_line_that_is_replaced(monkeypatch: pytest.MonkeyPa
     with Progress("<b>\u202e") as progress:
         progress.on_notice("<script>")
         progress.on_result(LabelFailure(id="1", reason="r", message="m"), "row")
-    assert "&lt;b&gt;&lt;U+202E&gt;: 1 of 0, 0 stored, 1 failed" in handles[-1].drawn[-1]
+    assert "&lt;b&gt;&lt;U+202E&gt;: 1, 0 stored, 1 failed" in handles[-1].drawn[-1]
     assert "<script>" not in handles[-1].drawn[-1]

@@ -57,20 +57,19 @@ def test_such_labels_can_be_refused() -> None:
         assert real.calls == []
 
 
-@pytest.mark.parametrize("processes", [1, 2])
 def test_the_command_line_names_the_hosts_and_refuses(
-    processes: int, labeler_command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    labeler_command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also for rows that a rerun knows by their lines, and with several processes."""
+    """Also in a rerun."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     given = row_file(tmp_path, rows(6))
     with Provider() as stub, Provider() as real:
         for _ in range(2):
-            code, _, err = labeler_command(*labeling(stub, given, "--processes", processes))
+            code, _, err = labeler_command(*labeling(stub, given))
             assert (code, "another host" in err) == (0, False), err
-        code, _, err = labeler_command(*labeling(real, given, "--processes", processes))
+        code, _, err = labeler_command(*labeling(real, given))
         assert (code, err.count("another host were used: 6 from 127.0.0.1")) == (0, 1), err
-        refusing = labeling(real, given, "--same-host", "--processes", processes)
+        refusing = labeling(real, given, "--same-host")
         code, _, err = labeler_command(*refusing)
         assert (code, f"127.0.0.1:{stub.port} gave a stored label" in err) == (2, True), err
         assert real.calls == []
