@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from wire.decider import Decider, overlap  # noqa: E402 - after the folder is known
+from wire.decider import Decider, overlap
 
 
 def main() -> int:
