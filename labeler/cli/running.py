@@ -306,10 +306,10 @@ def at_threshold(outcomes: CheckedOutcomes, threshold: Iterable[str] | None) -> 
     Raises:
         UsageError: a threshold is none; while they are read, a label has no probabilities.
     """
-    from labeler.labels.thresholds import outcomes_at, parse_thresholds
-
     if not threshold:
         return outcomes
+    from labeler.labels.thresholds import outcomes_at, parse_thresholds
+
     moved = parse_thresholds(threshold)
     return outcomes.through(lambda found: outcomes_at(found, moved))
 
