@@ -251,7 +251,7 @@ def explanation_repeats_sentence(subject: Subject) -> Iterator[Found]:
     severity="note",
     title="No explanation",
     why="Nobody can see why the judge decided as it did, and a judge that reasons decides better.",
-    applies=_has_verdicts,
+    applies=lambda subject: _has_verdicts(subject) and not subject.record.lacks_explanations,
 )
 def explanation_empty(subject: Subject) -> Iterator[Found]:
     """Find explanations without a letter or digit."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from labeler.cli.options import Json
-from labeler.cli.running import outcomes_at, reject_overwrite, watching
+from labeler.cli.running import Threshold, outcomes_at, reject_overwrite, watching
 from labeler.cli.terminal import (
     LineWriter,
     dropped_note,
@@ -35,6 +35,7 @@ from labeler.version import __version__
 if TYPE_CHECKING:
     from labeler.audit import Audit, AuditedRecord, Check, CheckRow, Finding, SecondJudge
     from labeler.audit.export import FindingRow
+    from labeler.calculators.outcomes import CheckedOutcomes
     from labeler.labels.record import AnyOutcome
 
 _SHOWN_RECORDS = 20
@@ -80,6 +81,7 @@ def audit(
         bool,
         typer.Option("--second-opinion", help="Compare labels with the embedded judge's."),
     ] = False,
+    threshold: Threshold = None,
 ) -> None:
     """Find labels that contradict themselves or the texts."""
     from labeler.audit import select_checks
@@ -94,7 +96,9 @@ def audit(
     if labels is None:
         raise UsageError("name a label file or a store folder; --list shows the checks")
     _check_output(output, labels)
-    found = _audit(labels, chosen, by, second_opinion=second_opinion)
+    found = _audit(
+        outcomes_at(labels, threshold), labels, chosen, by, second_opinion=second_opinion
+    )
     shown = _SHOWN_RECORDS if top is None else top
     if output:
         _write(Path(output), finding_rows(found, top))
@@ -113,7 +117,14 @@ def audit(
             print_lines([f"to read them with their texts: {command}"])
 
 
-def _audit(labels: str, checks: Sequence[Check], by: str | None, *, second_opinion: bool) -> Audit:
+def _audit(
+    given: CheckedOutcomes,
+    labels: str,
+    checks: Sequence[Check],
+    by: str | None,
+    *,
+    second_opinion: bool,
+) -> Audit:
     """Audit stored labels while showing how many records were read.
 
     Raises:
@@ -131,7 +142,7 @@ def _audit(labels: str, checks: Sequence[Check], by: str | None, *, second_opini
         judge = opinion.second_opinion
     with watching("auditing") as watched:
         counted = partial(_count_kinds, kinds=kinds)
-        outcomes = outcomes_at(labels).through(watched, models.watch, counted)
+        outcomes = given.through(watched, models.watch, counted)
         found = audit_labels(outcomes, checks=checks, by=by, second_opinion=judge)
     if not found.records and not found.failed:
         raise UsageError(f"{labels}: {_no_labels(kinds)}")

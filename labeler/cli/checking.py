@@ -13,6 +13,7 @@ import typer
 
 from labeler.cli.config import Config
 from labeler.cli.reading import Group, Labels, Level
+from labeler.cli.running import Threshold, at_threshold
 from labeler.cli.terminal import notify, notify_repeated, print_json
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
@@ -96,6 +97,7 @@ def check(
     junit: JUnit = None,
     junit_per_record: JUnitPerRecord = False,
     github: GitHub = False,
+    threshold: Threshold = None,
     config: Config = None,  # noqa: ARG001 - read before the other options
 ) -> int:
     """Fail (exit 1) if a metric misses a gate.
@@ -119,7 +121,9 @@ def check(
         raise UsageError("--level and --group are for intervals: they go with --on interval")
     allowed = Allowed(max_failed, max_undefined)
     drawn = intervals if on == "interval" else None
-    settings = _Settings(cast("On", on), by, drawn, allowed, bool(junit or github), one_model)
+    settings = _Settings(
+        cast("On", on), by, drawn, allowed, bool(junit or github), one_model, threshold
+    )
     verdicts = _verdicts(labels, demands, against, drops, settings)
     _report(verdicts, junit, as_json=as_json, per_record=junit_per_record)
     if github:
@@ -177,6 +181,8 @@ class _Settings(NamedTuple):
     """True if the records of verdicts are needed."""
     one_model: bool
     """True if the models that answered are a gate, too."""
+    threshold: Sequence[str] | None = None
+    """Thresholds that make the verdicts, such as ``support=0.8``."""
 
 
 def _verdicts(
@@ -195,7 +201,11 @@ def _verdicts(
     models = AnsweringModels()
     column = (settings.intervals.group if settings.intervals else None) or ""
     every = [*demands, *drops]
-    gates, new = measure_gates(models.watch(checked_outcomes(labels)), every, column=column)
+    gates, new = measure_gates(
+        models.watch(at_threshold(checked_outcomes(labels), settings.threshold)),
+        every,
+        column=column,
+    )
     rows = list(new) if settings.named or against or not every else new
     held, dropped = gates[: len(demands)], gates[len(demands) :]
     found: list[AnyVerdict] = []
@@ -203,7 +213,8 @@ def _verdicts(
         found += _held(rows, held, settings)
     repeated = new.repeated
     if against:
-        base = measure_gates(checked_outcomes(against), drops, column=column).rows
+        before = at_threshold(checked_outcomes(against), settings.threshold)
+        base = measure_gates(before, drops, column=column).rows
         found += _dropped(list(rows), list(base), dropped, settings)
         repeated += base.repeated
     notify_repeated(repeated)
@@ -216,7 +227,7 @@ def _held(rows: Iterable[MetricsRow], gates: Sequence[Gate], settings: _Settings
     """Check the means of one set of labels."""
     from labeler.comparing.gates import check_rows, rows_by_group
 
-    on, by, intervals, allowed, named, _ = settings
+    on, by, intervals, allowed, named, *_ = settings
     found = check_rows(rows, gates, on=on, by=by, intervals=intervals, allowed=allowed)
     for doubt in dict.fromkeys(gate.doubt for gate in gates if gate.doubt):
         notify(doubt)
@@ -237,7 +248,7 @@ def _dropped(
     """Check the differences from a base."""
     from labeler.comparing.drops import check_drops
 
-    on, by, intervals, allowed, _, _ = settings
+    on, by, intervals, allowed, *_ = settings
     limits = [(gate.metric, gate.threshold) for gate in gates]
     found = check_drops(new, base, limits, on=on, by=by, intervals=intervals, allowed=allowed)
     if intervals and intervals.group is None:

@@ -10,6 +10,7 @@ import typer
 
 from labeler.cli.options import Json, expand_options
 from labeler.cli.reading import MetricIds
+from labeler.cli.running import Threshold, at_threshold
 from labeler.cli.sides import Html, check_page, check_sides
 from labeler.cli.terminal import (
     LineWriter,
@@ -55,6 +56,7 @@ def compare(
     fail_on: FailOn = None,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     top: Annotated[int, typer.Option(help="Records to list for each metric.")] = 3,
+    threshold: Threshold = None,
 ) -> int:
     """Compare the metrics of two or more sets of labels, paired by record."""
     from labeler import api
@@ -64,7 +66,7 @@ def compare(
         check_sides(run, other, sides)
     check_page(runs, html, json=as_json)
     found = compare_runs(
-        [api.checked_outcomes(run) for run in runs],
+        [at_threshold(api.checked_outcomes(run), threshold) for run in runs],
         metrics,
         **asdict(sides),
         names=runs,

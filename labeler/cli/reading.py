@@ -13,6 +13,8 @@ import typer
 from labeler.catalog import unknown
 from labeler.cli.running import (
     OtelEvents,
+    Threshold,
+    at_threshold,
     check_target,
     reject_overwrite,
     reject_repeats,
@@ -86,6 +88,7 @@ def metrics(
     group: Group = None,
     listing: Annotated[bool, typer.Option("--list", help="List the metrics.")] = False,
     otel_events: OtelEvents = None,
+    threshold: Threshold = None,
 ) -> None:
     """Compute metrics from stored labels."""
     from labeler.calculators import Intervals
@@ -102,7 +105,7 @@ def metrics(
     if listing:
         _list_metrics(ids)
         return
-    request = _Request(_sources(labels, output, otel_events), ids, by)
+    request = _Request(_sources(labels, output, otel_events), ids, by, threshold)
     drawn = Intervals(level, group) if intervals else None
     if rows:
         models: dict[AnsweringModel, None] = {}
@@ -167,9 +170,16 @@ class _Request:
         sources: label files, folders of them, or stores.
         ids: ids of metrics, comma-separated; by default those that the labels allow.
         by: a metadata column to group by.
+        threshold: thresholds that make the verdicts, such as ``support=0.8``.
     """
 
-    def __init__(self, sources: list[str], ids: str | None, by: str | None) -> None:
+    def __init__(
+        self,
+        sources: list[str],
+        ids: str | None,
+        by: str | None,
+        threshold: Sequence[str] | None = None,
+    ) -> None:
         from labeler.calculators.outcomes import checked_outcomes, split_scores
         from labeler.calculators.similarity import label_metric_ids, question_metrics
 
@@ -178,7 +188,9 @@ class _Request:
         self._questions = question_metrics(ids)
         self.scores: list[ScoreOutcome] = []
         """Scores among the outcomes read so far."""
-        self._outcomes = split_scores(checked_outcomes(*sources), self.scores)
+        self._outcomes = split_scores(
+            at_threshold(checked_outcomes(*sources), threshold), self.scores
+        )
 
     def rows(self) -> Iterator[MetricsRow]:
         """Yield the metrics of each outcome."""

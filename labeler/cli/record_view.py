@@ -66,7 +66,8 @@ class _RecordView:
             self._reference(record, label)
         verdict = "supported" if label.overall_supported else "not supported"
         self._heading(f"response as a whole: {verdict}")
-        self._text(label.overall_supported_explanation)
+        absent = record.UNEXPLAINED if record.lacks_explanations else ""
+        self._text(label.overall_supported_explanation or absent)
         for violation in record.violations:
             self._text(f"kept as stored: {violation}", style="yellow")
 
@@ -131,7 +132,8 @@ class _RecordView:
             _add(grid, marks, sentence.key, sentence.text, style)
         self._print(grid)
         self._heading("relevance")
-        self._text(record.label.relevance_explanation)
+        if record.label.relevance_explanation:
+            self._text(record.label.relevance_explanation)
         if record.retrieval:
             self._text(str(record.retrieval))
 
@@ -148,7 +150,7 @@ class _RecordView:
             _add(grid, mark, sentence.key, sentence.text, "green" if supported else "red")
             for entry in entries:
                 support = ", ".join(entry.supporting_sentence_keys) or "no support"
-                _add(grid, "", "", f"{support}: {entry.explanation}", "")
+                _add(grid, "", "", f"{support}: {record.why(entry)}", "")
         self._print(grid)
 
     def _claims(self, label: ClaimsLabelingOutput) -> None:

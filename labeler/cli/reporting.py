@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from labeler.cli.reading import Group, Labels, Level
-from labeler.cli.running import outcomes_at, reject_overwrite, watching
+from labeler.cli.running import Threshold, outcomes_at, reject_overwrite, watching
 from labeler.cli.terminal import notify, plural
 from labeler.errors import UsageError
 
@@ -39,6 +39,7 @@ def report(
     ] = "doubt",
     level: Level = 0.95,
     group: Group = None,
+    threshold: Threshold = None,
 ) -> None:
     """Write an HTML report: metrics, findings, records."""
     from labeler.calculators import Intervals
@@ -50,7 +51,7 @@ def report(
     reject_overwrite([labels], output)
     with watching("reporting") as watched:
         written = write_report(
-            outcomes_at(labels).through(watched),
+            outcomes_at(labels, threshold).through(watched),
             output,
             name="standard input" if labels == STDIO else Path(labels).name,
             by=by,

@@ -255,15 +255,42 @@ def reject_repeats(names: Sequence[str]) -> None:
             named[place] = part
 
 
-def outcomes_at(labels: str) -> CheckedOutcomes:
+Threshold = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Least probability of a positive verdict, such as support=0.8 (also relevance, "
+        "utilization), for labels with probabilities; repeatable."
+    ),
+]
+
+
+def outcomes_at(labels: str, threshold: Iterable[str] | None = None) -> CheckedOutcomes:
     """Return the outcomes of a label file, a store, or Parquet files, also remote ones.
+
+    Args:
+        labels: their place.
+        threshold: thresholds that make the verdicts, such as ``support=0.8``.
 
     Raises:
         UsageError: it does not exist, or cannot be read.
     """
     from labeler.calculators.outcomes import checked_outcomes
 
-    return checked_outcomes(labels)
+    return at_threshold(checked_outcomes(labels), threshold)
+
+
+def at_threshold(outcomes: CheckedOutcomes, threshold: Iterable[str] | None) -> CheckedOutcomes:
+    """Return outcomes with the verdicts of other thresholds; the same ones if none is given.
+
+    Raises:
+        UsageError: a threshold is none; while they are read, a label has no probabilities.
+    """
+    if not threshold:
+        return outcomes
+    from labeler.labels.thresholds import outcomes_at, parse_thresholds
+
+    moved = parse_thresholds(threshold)
+    return outcomes.through(lambda found: outcomes_at(found, moved))
 
 
 def require_engine(engine: str, **given: object) -> None:

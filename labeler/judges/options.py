@@ -173,7 +173,7 @@ class JudgeOptions(ModelOptions):
         JudgeLike | None,
         Option(
             "embedded, replay, or PROVIDER:MODEL: openai, anthropic, bedrock, gemini, mistral or "
-            "ollama.",
+            "ollama; decisions or systemone for probabilities.",
             first=True,
         ),
     ] = None
@@ -225,4 +225,6 @@ class JudgeOptions(ModelOptions):
             return None
         provider = PROVIDERS.get(str(named.judge), PROVIDERS["openai"])
         url = self.base_url or provider.address
-        return find_price(named.model, url, given=self.price, file=self.prices)
+        found = find_price(named.model, url, given=self.price, file=self.prices)
+        is_listed = self.price is None and self.prices is None
+        return found.of_input() if found and is_listed and provider.decides else found

@@ -94,6 +94,11 @@ class Price:
         dollars = prompt_tokens * max(rates.dearest_input for rates in reached)
         return (dollars + output_tokens * max(rates.output for rates in reached)) / MILLION
 
+    def of_input(self) -> Price:
+        """Return the price where answers are free, and cached tokens cost what others do."""
+        tiers = tuple(Rates(*(r.input, Decimal(0), r.input, r.input), r.above) for r in self.tiers)
+        return replace(self, tiers=tiers, batch_tiers=None)
+
     def batched(self) -> Price:
         """Return the price of the same tokens in a batch."""
         tiers = self.batch_tiers or tuple(rates.times(BATCH_SHARE) for rates in self.tiers)

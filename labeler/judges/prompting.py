@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import count
 from json.encoder import encode_basestring
-from typing import Any, Literal, TypedDict
+from typing import Any, ClassVar, Literal, TypedDict
 
 from labeler.errors import UsageError
 from labeler.labels import resources
@@ -33,6 +33,8 @@ requests about several responses to the same question start alike.
 _BLOCKS = ("documents", "tool_outputs", "history", "question", "reference", "response")
 _OPTIONAL = frozenset({"tool_outputs", "history"})
 """Blocks that are left out when empty."""
+DECISIONS = "decisions"
+"""Family of the prompts whose answers are probabilities."""
 _REFERENCE = "reference_block"
 """Variable of prompts that show the reference answer."""
 _VARIABLES = frozenset({"fence", *(f"{name}_block" for name in _BLOCKS)}) - {_REFERENCE}
@@ -56,6 +58,8 @@ class Prompt:
     name: str
     system: str
     user: str
+    decides: ClassVar[bool] = False
+    """True if answers are probabilities: no schema is sent, and no text comes back."""
 
     @cached_property
     def variables(self) -> frozenset[str]:
@@ -173,6 +177,11 @@ def _block(name: str, lines: str, fence: str) -> str:
     """Return a fenced block; nothing for an optional one without lines."""
     if name in _OPTIONAL and not lines:
         return ""
+    return fenced(name, lines, fence)
+
+
+def fenced(name: str, lines: str, fence: str) -> str:
+    """Return a block of lines between its fences."""
     return f"BEGIN {name.upper()} {fence}\n{lines}\nEND {name.upper()} {fence}"
 
 

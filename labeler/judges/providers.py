@@ -31,6 +31,8 @@ class Provider:
     """True if each request must have a cap on the answer."""
     lacks: frozenset[str] = frozenset()
     """Options that it does not know."""
+    decides: bool = False
+    """True if its models answer questions with probabilities and write no text."""
 
     @property
     def address(self) -> str:
@@ -56,6 +58,17 @@ _REGION = re.compile(r"[a-z]{2,4}(-[a-z]{2,12}){1,3}-\d{1,2}", re.ASCII)
 
 _NATIVE = ("tools", "prompt")
 _OPENAI_ONLY = frozenset({"cap_field", "logprobs", "organization", "project", "reasoning_effort"})
+_DECIDING: Mapping[str, Any] = {
+    "modes": ("strict",),
+    "preset": {"prompt_cache": "off", "reask": None, "reasks": 0},
+    "lacks": frozenset(
+        {
+            *("cap_field", "logprobs", "max_output_tokens", "output_mode", "prompt_cache"),
+            *("reasoning_effort", "seed", "temperature", "top_p"),
+        }
+    ),
+    "decides": True,
+}
 _CLASSIC: Mapping[str, Any] = {"cap_field": "max_tokens", "prompt_cache": "off"}
 
 PROVIDERS: Mapping[str, Provider] = {
@@ -94,6 +107,18 @@ PROVIDERS: Mapping[str, Provider] = {
         region_variables=("AWS_REGION", "AWS_DEFAULT_REGION"),
         modes=_NATIVE,
         lacks=_OPENAI_ONLY | {"seed"},
+    ),
+    "decisions": Provider(
+        base_url="https://api.openai.com/v1",
+        key_variables=("OPENAI_API_KEY",),
+        address_variable="OPENAI_BASE_URL",
+        **_DECIDING,
+    ),
+    "systemone": Provider(
+        base_url="https://api.typesafe.ai",
+        key_variables=("TYPESAFE_API_KEY",),
+        address_variable="TYPESAFE_BASE_URL",
+        **_DECIDING,
     ),
     "ollama": Provider(
         base_url="http://localhost:11434/v1",

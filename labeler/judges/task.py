@@ -177,7 +177,12 @@ class Task(Generic[AnswerT]):
     @property
     def expected_tokens(self) -> int:
         """Estimated length of an answer, without reasoning."""
-        return self.kind.expected_tokens(self.example)
+        return 0 if self.prompt.decides else self.kind.expected_tokens(self.example)
+
+    @property
+    def sent_schema(self) -> str:
+        """Compact JSON of the schema that is sent with a request; empty without one."""
+        return "" if self.prompt.decides else self.schema.compact
 
     def under(self, signature: Signature) -> Task[AnswerT]:
         """Return the same task with another signature, and so with another key."""

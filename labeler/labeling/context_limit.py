@@ -32,7 +32,7 @@ class ContextLimit(NamedTuple):
         Raises:
             BadRow: the message names both figures.
         """
-        schema = task.schema.compact
+        schema = task.sent_schema
         texts = [{"content": message["content"]} for message in task.messages]
         if request_tokens_at_most(_COUNTER, texts, schema) <= self.tokens:
             return  # without counting
@@ -49,7 +49,7 @@ class ContextLimit(NamedTuple):
 def prompt_tokens(task: Task[Any]) -> int:
     """Return the approximate tokens of a task's prompt."""
     texts = [{"content": message["content"]} for message in task.messages]
-    return request_tokens(_COUNTER, texts, task.schema.compact)
+    return request_tokens(_COUNTER, texts, task.sent_schema)
 
 
 def context_limit(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from labeler.catalog import unknown
 from labeler.errors import UnknownName, UsageError
 from labeler.judges.judge import Judge, require_answers
 from labeler.judges.pricing import Price
-from labeler.judges.prompting import Prompt, is_retrieval_prompt, load_prompt
+from labeler.judges.prompting import DECISIONS, Prompt, is_retrieval_prompt, load_prompt
+from labeler.judges.providers import PROVIDERS
 from labeler.judges.task import TASK_KINDS
 from labeler.labeling.context_limit import context_limit
 from labeler.labeling.options import BLIND, RELEVANCE, BatchOptions, EstimateOptions, LabelOptions
@@ -53,10 +55,10 @@ def label_tasks(
         from labeler.labeling.blind import RetrievalTasks  # noqa: PLC0415 - optional
 
         name = f"retrieval/{version_of(prompt)}"
-        asked: dict[str, Any] = {"prompt": load_prompt(name), "schema": load_schema(name)}
+        asked: dict[str, Any] = {"prompt": _loader(judge)(name), "schema": load_schema(name)}
         common["relevance"] = RetrievalTasks(**asked, **common)
     if profile != AUTO:
-        worded, schema = _asked(PROFILES[profile], prompt, is_blind)
+        worded, schema = _asked(judge, PROFILES[profile], prompt, is_blind)
         return LabelTasks(prompt=worded, schema=schema, **common)
     if "/" in prompt:
         raise UsageError(
@@ -64,7 +66,7 @@ def label_tasks(
             f"{version_of(prompt)!r:.20}, and not {prompt!r:.80}"
         )
     (worded, schema), referenced = (
-        _asked(PROFILES[name], prompt, is_blind) for name in ("claims", "reference")
+        _asked(judge, PROFILES[name], prompt, is_blind) for name in ("claims", "reference")
     )
     return LabelTasks(prompt=worded, schema=schema, where_referenced=referenced, **common)
 
@@ -83,7 +85,23 @@ def _is_blind(judge: Judge, options: LabelOptions | BatchOptions | EstimateOptio
     return is_blind
 
 
-def _asked(profile: Profile, prompt: str, is_blind: bool) -> tuple[Prompt, ResponseSchema]:
+def _loader(judge: Judge) -> Callable[[str], Prompt]:
+    """Return what loads the prompts that a judge is asked by."""
+    if not _decides(judge):
+        return load_prompt
+    from labeler.judges.decisions.questions import decision_prompt  # noqa: PLC0415 - for these
+
+    return decision_prompt
+
+
+def _decides(judge: Judge) -> bool:
+    provider = PROVIDERS.get(judge.spec.judge)
+    return provider is not None and provider.decides
+
+
+def _asked(
+    judge: Judge, profile: Profile, prompt: str, is_blind: bool
+) -> tuple[Prompt, ResponseSchema]:
     """Return a prompt, named by its version or in full, and the schema of its version.
 
     Raises:
@@ -93,16 +111,19 @@ def _asked(profile: Profile, prompt: str, is_blind: bool) -> tuple[Prompt, Respo
     """
     own = f"{profile.name}{SUPPORT * is_blind}/{version_of(prompt)}"
     name = prompt if "/" in prompt else own
+    if "/" in prompt and _decides(judge) != (family_of(name) == DECISIONS):
+        raise UsageError(f"prompt {name!r} is not one of judge {judge.spec.judge!r}")
+    name = own if family_of(name) == DECISIONS else name
     if is_blind != family_of(name).endswith(SUPPORT) or is_retrieval_prompt(name):
         raise UsageError(
             f"prompt {name!r} does not fit --relevance {RELEVANCE[is_blind]}, for which profile "
             f"{profile.name!r} has {own!r}"
         )
-    worded = load_prompt(name)
+    worded = _loader(judge)(name)
     if worded.shows_reference != profile.shows_reference:
         shows = "shows" if worded.shows_reference else "does not show"
         raise UsageError(
             f"prompt {worded.name!r} {shows} the reference answer, which does not fit profile "
             f"{profile.name!r}; its own prompt is {own!r}"
         )
-    return worded, load_schema(profile.schema_of(worded.name))
+    return worded, load_schema(profile.schema_of(name))

@@ -25,7 +25,7 @@ from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
 from labeler.catalog import Catalog
 from labeler.errors import UnknownName, UsageError
-from labeler.labels.answers import Label, Verbatim
+from labeler.labels.answers import Label, SentenceSupport, Verbatim
 from labeler.labels.contract import Violation, check_label
 from labeler.labels.profiles import BY_FAMILY, family_of, lacks_relevance
 from labeler.labels.signature import Signature, canonical_json, digest, texts_json
@@ -189,6 +189,27 @@ class LabelRecord(Displayed, Record[Label]):
     def answer(self) -> Label:
         """The label."""
         return self.label
+
+    UNEXPLAINED: ClassVar[str] = "probabilities, no explanation"
+    """Shown in place of the explanations of a judge that gives none."""
+
+    @property
+    def lacks_explanations(self) -> bool:
+        """True if the judge answered with probabilities and without explanations."""
+        label = self.label
+        explained = label.relevance_explanation or label.overall_supported_explanation
+        return (
+            self.scores is not None
+            and self.scores.adherence is not None
+            and not explained
+            and not any(entry.explanation for entry in label.sentence_support_information)
+        )
+
+    def why(self, verdict: SentenceSupport) -> str:
+        """Return the explanation of a verdict, or its probability if the judge gave no other."""
+        likely = self.scores.support if self.scores and self.lacks_explanations else {}
+        key = verdict.response_sentence_key
+        return f"probability {likely[key]:.4g}" if key in likely else verdict.explanation
 
     def content(self) -> str:
         """Return the label as JSON, and the answer as given if that differs."""

@@ -6,14 +6,17 @@ it was judged by in ``reply.thresholds``, and those that were moved afterwards i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from labeler.catalog import unknown
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.answers import ClaimsLabelingOutput, SentenceSupport
 from labeler.labels.non_answers import overrule
-from labeler.labels.record import LabelRecord, label_key, retrieval_key
+from labeler.labels.record import AnyOutcome, LabelRecord, label_key, retrieval_key
+
+OutcomeT = TypeVar("OutcomeT", bound=AnyOutcome)
 
 SUPPORT = "support"
 _KEYS = {"relevance": "all_relevant_sentence_keys", "utilization": "all_utilized_sentence_keys"}
@@ -38,6 +41,41 @@ def read_thresholds(given: Mapping[str, float | None]) -> dict[str, float]:
         if not isinstance(value, int | float) or not 0 <= value <= 1:
             raise UsageError(f"the threshold of {name} is a probability from 0 to 1, got {value!r}")
     return {name: float(value) for name, value in found.items()}
+
+
+def parse_thresholds(texts: Iterable[str]) -> dict[str, float]:
+    """Parse thresholds such as ``support=0.8``.
+
+    Raises:
+        UnknownName: there are no such verdicts.
+        UsageError: one is not of that form or no probability, or a kind is named twice.
+    """
+    found: dict[str, float | None] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if math.isnan(number):
+            raise UsageError(
+                f"--threshold is {text!r:.60}; it is KIND=PROBABILITY, such as support=0.8"
+            )
+        if name in found:
+            raise UsageError(f"--threshold names {name!r:.60} twice; give it once")
+        found[name] = number
+    return read_thresholds(found)
+
+
+def outcomes_at(
+    outcomes: Iterable[OutcomeT], thresholds: Mapping[str, float]
+) -> Iterator[OutcomeT | LabelRecord]:
+    """Yield outcomes, labels with the verdicts of other thresholds; see :func:`at_thresholds`."""
+    for outcome in outcomes:
+        if isinstance(outcome, LabelRecord):
+            yield at_thresholds(outcome, thresholds)
+        else:
+            yield outcome
 
 
 def at_thresholds(record: LabelRecord, thresholds: Mapping[str, float]) -> LabelRecord:
@@ -69,7 +107,7 @@ def at_thresholds(record: LabelRecord, thresholds: Mapping[str, float]) -> Label
         changes[_KEYS[name]] = tuple(key for key, p in found.items() if p >= moved[name])
     if "relevance" in moved:
         explained = record.label.relevance_explanation
-        changes["relevance_explanation"] = f"[threshold {moved['relevance']:g}] {explained}"
+        changes["relevance_explanation"] = _noted(f"threshold {moved['relevance']:g}", explained)
     label = overrule(record.label.model_copy(update=changes), record.example).label
     signature = record.signature.model_copy(update={"thresholds": moved})
     view = {
@@ -104,7 +142,7 @@ def _supported(record: LabelRecord, threshold: float) -> dict[str, Any]:
     explained = record.label.overall_supported_explanation
     return {
         "sentence_support_information": tuple(entries),
-        "overall_supported_explanation": f"[threshold {threshold:g}] {explained}",
+        "overall_supported_explanation": _noted(f"threshold {threshold:g}", explained),
         "overall_supported": bool(entries) and all(entry.fully_supported for entry in entries),
     }
 
@@ -117,10 +155,15 @@ def _sentence(entry: SentenceSupport, probability: float, threshold: float) -> S
     relation = "at least" if is_supported else "below"
     return SentenceSupport(
         response_sentence_key=entry.response_sentence_key,
-        explanation=f"[{probability:g}, {relation} {threshold:g}] {entry.explanation}",
+        explanation=_noted(f"{probability:g}, {relation} {threshold:g}", entry.explanation),
         supporting_sentence_keys=("supported_without_sentence",) if is_supported else (),
         fully_supported=is_supported,
     )
+
+
+def _noted(note: str, explanation: str) -> str:
+    """Return an explanation behind a note; one that the judge did not give stays empty."""
+    return explanation and f"[{note}] {explanation}"
 
 
 def _probabilities(record: LabelRecord, name: str, keys: Sequence[str]) -> dict[str, float]:
@@ -129,7 +172,7 @@ def _probabilities(record: LabelRecord, name: str, keys: Sequence[str]) -> dict[
     if scores is None or scores.adherence is None:
         raise UsageError(
             f"{record.id!r}: judge {record.signature.judge}/{record.signature.model} gave no "
-            "probabilities, so no threshold can move; --judge embedded gives some"
+            "probabilities, so no threshold can move; --judge decisions:MODEL gives some"
         )
     found: dict[str, float] = getattr(scores, name)
     lacking = next((key for key in keys if key not in found), None)

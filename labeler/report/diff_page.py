@@ -123,7 +123,7 @@ def _record(found: Differences, record: RecordDiff) -> dict[str, Any]:
     a, b = found.labels(record.id)
     return {
         "view": record_view(a),
-        "other": label_view(b.label),
+        "other": label_view(b),
         "made": {
             "signature": visible(str(b.signature)),
             "at": b.reply.created_at and visible(b.reply.created_at),

@@ -12,7 +12,7 @@ from labeler.calculators.outcomes import as_outcomes, metrics, summary
 from labeler.catalog import Positions, position_of, positions_of
 from labeler.data.label_files import write_outcomes
 from labeler.errors import UsageError
-from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
+from labeler.labels.record import AnyOutcome, LabelFailure, Outcome
 from labeler.report.facts import LabelFacts, RunCost
 from labeler.sentences.display import Column, Display, Displayed, Grid, reason_counts
 
@@ -156,15 +156,12 @@ class Labels(Displayed, Sequence[Outcome]):
             >>> labels.at(support=0.95).check(adherence=0.6).passed
             False
         """
-        from labeler.labels.thresholds import at_thresholds, read_thresholds
+        from labeler.labels.thresholds import outcomes_at, read_thresholds
 
         given = {"support": support, "relevance": relevance, "utilization": utilization}
         moved = read_thresholds(given)
-        outcomes = [
-            at_thresholds(one, moved) if isinstance(one, LabelRecord) else one for one in self
-        ]
         named = ", ".join(f"{name} {value:g}" for name, value in moved.items())
-        return Labels(outcomes, name=f"{self.name} at {named}", cost=self._cost)
+        return Labels(outcomes_at(self, moved), name=f"{self.name} at {named}", cost=self._cost)
 
     def metrics(self, ids: str | Iterable[str] | None = None) -> MetricsTable:
         """Compute metrics of each row, as :func:`labeler.metrics` does.

@@ -15,7 +15,6 @@ from labeler.calculators import Ratio
 from labeler.labels.answers import (
     ClaimsLabelingOutput,
     ComparedClaim,
-    GPTLabelingOutput,
     ReferenceLabelingOutput,
     judged_sentences,
 )
@@ -159,6 +158,7 @@ def record_view(
         "requests": str(reply.attempts),
         "repairs": ", ".join(f"{count} {name}" for name, count in record.normalised.items()),
         "relevance": record.retrieval and str(record.retrieval),
+        "answers": record.UNEXPLAINED if record.lacks_explanations else "",
     }
     view: RecordView = {
         "id": visible(record.id),
@@ -168,7 +168,7 @@ def record_view(
         "documents": [_sentence_views(document) for document in example.documents],
         "response": _response_views(example.response, len(example.documents)),
         "reference": None if example.reference is None else _sentence_views(example.reference),
-        "label": label_view(record.label),
+        "label": label_view(record),
         "metrics": {name: _metric_view(ratio) for name, ratio in (metrics or {}).items()},
         "findings": [finding_view(finding) for finding in findings],
         "doubt": doubt,
@@ -212,8 +212,9 @@ def _citation_view(text: str, citation: Citation) -> CitationView:
     }
 
 
-def label_view(label: GPTLabelingOutput) -> LabelView:
+def label_view(record: LabelRecord) -> LabelView:
     """Return the view of a label of any profile."""
+    label = record.label
     return {
         "relevant": list(label.all_relevant_sentence_keys),
         "utilized": list(label.all_utilized_sentence_keys),
@@ -221,7 +222,7 @@ def label_view(label: GPTLabelingOutput) -> LabelView:
             key: {
                 "supported": entry.fully_supported,
                 "keys": list(entry.supporting_sentence_keys),
-                "explanation": visible(entry.explanation),
+                "explanation": visible(record.why(entry)),
             }
             for key, entry in judged_sentences(label).items()
         },

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from doc_blocks import PAGES, ROOT, Block, blocks
+from wire.decider import Decider, overlap
 from wire.provider import made_of, options_from
 
 TESTED = ("run", "output", "file", "test", "recipe", "ci", "not run")
@@ -19,6 +20,8 @@ NAMED = ("file", "test", "recipe", "ci", "not run")
 RUNNING = [page for page in PAGES if any(block.mark == "run" for block in blocks(page))]
 ADDRESS = "http://127.0.0.1:8000/v1"
 """What pages call a server of the reader's own; a stand-in answers there."""
+DECIDER = "http://127.0.0.1:8001/v1"
+"""The same for a model that answers in probabilities."""
 
 
 def of(page: Path) -> str:
@@ -39,19 +42,21 @@ def test_every_block_is_run_or_says_why_not(page: Path) -> None:
 
 
 @pytest.fixture
-def server() -> Iterator[str]:
-    """The address of a server of canned answers."""
-    with made_of(options_from([])) as provider:
-        yield provider.url
+def servers() -> Iterator[dict[str, str]]:
+    """The addresses of servers of canned answers, by those on the pages."""
+    with made_of(options_from([])) as provider, Decider(overlap) as decider:
+        yield {ADDRESS: provider.url, DECIDER: decider.url}
 
 
 @pytest.mark.parametrize("page", RUNNING, ids=of)
-def test_a_page_does_what_it_says(page: Path, tmp_path: Path, server: str) -> None:
+def test_a_page_does_what_it_says(page: Path, tmp_path: Path, servers: dict[str, str]) -> None:
     """Its blocks run in order, in one folder, each as a program of its own."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     shown = ""
     for block in blocks(page):
-        body = block.body.replace(ADDRESS, server)
+        body = block.body
+        for written, real in servers.items():
+            body = body.replace(written, real)
         if block.mark == "file":
             (tmp_path / block.name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / block.name).write_text(block.body, encoding="utf-8")

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from labeled import output, record
+from labeled import record
 from labeler.labels.answers import SentenceSupport
 from labeler.report.views import label_view, record_view
 
 
 def test_a_sentence_that_was_judged_twice_shows_the_no() -> None:
     """As metrics count it, whichever came last; labels from elsewhere may judge one twice."""
-    label = output(support={"a": ["0a"]})
+    judged = record(support={"a": ["0a"]})
     no = SentenceSupport(
         response_sentence_key="a",
         explanation="Nowhere.",
         supporting_sentence_keys=(),
         fully_supported=False,
     )
-    (yes,) = label.sentence_support_information
+    (yes,) = judged.label.sentence_support_information
     for entries in ((yes, no), (no, yes)):
-        twice = label.model_copy(update={"sentence_support_information": entries})
+        label = judged.label.model_copy(update={"sentence_support_information": entries})
+        twice = judged.model_copy(update={"label": label})
         assert label_view(twice)["support"]["a"] == {
             "supported": False,
             "keys": [],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -31,6 +32,18 @@ from labeler.version import __version__
 SMALLEST_CONTEXT = 256
 """No model in service reads fewer tokens. A smaller count is a placeholder, or leaves out tokens
 that came from a cache, so nothing follows from it."""
+
+
+def cut_prompt(reported: int, texts: Sequence[str]) -> ObservedError | None:
+    """Return an error if a server reports far fewer input tokens than these texts have."""
+    # A word takes two characters with its space, so words seldom need to be counted.
+    if reported < SMALLEST_CONTEXT or reported >= sum(len(text) + 1 for text in texts) / 4:
+        return None
+    sent = request_tokens_at_least(texts)
+    if reported >= sent / 2:
+        return None
+    facts = f"it reports {reported} input tokens of at least {sent}"
+    return ObservedError("cut_prompt", facts=facts)
 
 
 @dataclass
@@ -79,7 +92,8 @@ class AttemptLog:
 
     def record_completion(self, completion: Completion) -> ObservedError | None:
         """Record the facts of a completion; return why it holds no answer to the whole prompt."""
-        error = completion.error or self._cut_prompt(completion.input_tokens)
+        texts = [message["content"] for message in self.task.messages]
+        error = completion.error or cut_prompt(completion.input_tokens, texts)
         self.served_model, self.fingerprint = completion.model, completion.fingerprint
         if completion.usage is not None:
             self.usage = self.usage + completion.usage if self.usage else completion.usage
@@ -95,18 +109,6 @@ class AttemptLog:
             bool(completion.error and completion.error.kind == "truncated") and completion.is_loop
         )
         return error
-
-    def _cut_prompt(self, reported: int) -> ObservedError | None:
-        """Return an error if the server reports far fewer input tokens than were sent."""
-        texts = [message["content"] for message in self.task.messages]
-        # A word takes two characters with its space, so words seldom need to be counted.
-        if reported < SMALLEST_CONTEXT or reported >= sum(len(text) + 1 for text in texts) / 4:
-            return None
-        sent = request_tokens_at_least(texts)
-        if reported >= sent / 2:
-            return None
-        facts = f"it reports {reported} input tokens of at least {sent}"
-        return ObservedError("cut_prompt", facts=facts)
 
     def raise_cap(self) -> bool:
         """Double the cap; return False if there is none, it was raised before, or it cannot help.

@@ -88,12 +88,18 @@ class Server:
         """
         return self._client(self.open_http(timeout, Access(self.key, self.headers)))
 
-    def open_chat(self, timeout: float) -> Chat:
-        """Open a client that requests chat completions; arguments as for :meth:`open`."""
+    def open_chat(self, timeout: float, path: str = "chat/completions") -> Chat:
+        """Open a client that requests chat completions, or the answers of another path.
+
+        Args:
+            timeout: as for :meth:`open`.
+            path: path behind the address.
+        """
         access = Access(self.key, self.headers)
         connections = open_connections(self.context, self.proxy)
         http = open_http(connections, timeout, access)
-        return Chat(self._client(http), http, Posts(connections, timeout), access, dict(self.query))
+        posts, query = Posts(connections, timeout), dict(self.query)
+        return Chat(self._client(http), http, posts, access, query, path)
 
     def _client(self, http: AsyncClient) -> AsyncOpenAI:
         client = AsyncOpenAI(
@@ -190,21 +196,23 @@ class Chat:
         posts: posts bodies through the connections of both.
         access: credentials, the same as those of the HTTP client.
         query: parameters of each request's address.
+        path: path of each request behind the client's address.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - made in one place
         self,
         client: AsyncOpenAI,
         http: AsyncClient,
         posts: Posts,
         access: Access,
         query: dict[str, str],
+        path: str,
     ) -> None:
         self.client, self._posts, self._access = client, posts, access
         given = client.default_headers.items()
         self._empty = http.build_request(
             "POST",
-            f"{client.base_url}chat/completions",
+            f"{client.base_url}{path}",
             params=query or None,
             headers={name: value for name, value in given if isinstance(value, str)},
         )

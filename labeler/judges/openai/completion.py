@@ -67,6 +67,8 @@ class Completion(NamedTuple):
     fingerprint: str | None
     tokens: tuple[Token, ...]
     """Tokens of the answer with log-probabilities; empty if any of them is missing."""
+    decisions: Mapping[str, float | dict[str, float]] = {}
+    """Probabilities by question, of a model that decides."""
 
     @property
     def is_loop(self) -> bool:

@@ -37,6 +37,7 @@ ErrorKind = Literal[
     "cut_prompt",  # the server has read only a part of the prompt
     "empty",  # an answer of no text
     "malformed",  # an answer that does not match the schema
+    "undecided",  # probabilities that do not fit the questions
     "contract",  # an answer that matches the schema and breaks the label contract
     "unreachable",  # the server has answered no request for too long
     "interrupted",  # the run is stopping; nothing more is sent
@@ -373,6 +374,10 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "malformed", _P.RECORD, "the answer does not fit the label's schema",
         _STRICT, kind="malformed",
+    ),
+    Rule(
+        "malformed", _P.RETRY, "the answers do not fit the questions",
+        "check that the server speaks this API, or use another model", kind="undecided", repeats=1,
     ),
     Rule(
         "contract", _P.RECORD, "the answer broke the label contract",

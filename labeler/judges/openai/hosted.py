@@ -148,6 +148,10 @@ class HostedJudge(ABC):
         finally:
             ATTEMPT_LOG.reset(token)
         traffic.health.schemas.add(task.schema.name)
+        return self._reply(log, answer)
+
+    def _reply(self, log: AttemptLog, answer: Any) -> JudgeReply[Frozen]:  # noqa: ANN401 - of _answer
+        """Return the reply that an answer makes."""
         facts = log.facts(self.host)
         return JudgeReply(answer, facts, tokens=log.tokens, repairs=log.repairs)
 
@@ -195,7 +199,7 @@ class HostedJudge(ABC):
                     log.traffic.notice(found.warning)
                 opened.checked = True
 
-    async def _ask(self, log: AttemptLog) -> Frozen:
+    async def _ask(self, log: AttemptLog) -> Any:  # noqa: ANN401 - of _answer
         try:
             return await self._answer(log)
         except InstructorRetryException as error:
@@ -205,7 +209,7 @@ class HostedJudge(ABC):
         # Raised here, so that no exception that holds the key or documents is chained to ours.
         raise self._failure(log, cause)
 
-    async def _answer(self, log: AttemptLog) -> Frozen:
+    async def _answer(self, log: AttemptLog) -> Any:  # noqa: ANN401 - read by _reply
         """Ask once, and let instructor ask again only if the answer cannot be used.
 
         Its loop would otherwise cost as much time a record as the request itself.

@@ -85,7 +85,7 @@ def request_parts(
     """Return the messages that are sent, and the schema's JSON if it is sent apart from them."""
     asked = list(task.messages if messages is None else messages)
     if mode_of(task.signature) not in FRAMED:
-        return asked, task.schema.compact
+        return asked, task.sent_schema
     last = len(task.messages) - 1  # a re-ask follows the messages of the task
     asked[last] = {
         **asked[last],

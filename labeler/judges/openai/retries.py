@@ -145,16 +145,14 @@ def report_failure(
     policy = failed.rule.policy
     if observed.kind == "timeout":  # each attempt counts: a time-out takes long
         settle_end(traffic, sent, failed)
+    worked = failed.rule.reason == "malformed"  # the model has, though for nothing
     if policy is RetryPolicy.RATE:
         sent.limited()
-    elif policy is RetryPolicy.RETRY:
-        if failed.rule.reason == "malformed":  # the model has worked, though for nothing
-            sent.answered()
-        else:
-            sent.failed(charged=charged)
+    elif policy is RetryPolicy.RETRY and not worked:
+        sent.failed(charged=charged)
     elif sent.end is None:
         # A rejected request costs nothing; of an unread answer, the charge is unknown.
-        if charged:
+        if charged or policy is RetryPolicy.RETRY:
             sent.answered()
         else:
             sent.answered(tokens=0, cost=Decimal(0))

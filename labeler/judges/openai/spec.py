@@ -27,8 +27,8 @@ class OpenAISpec(JudgeSpec, ModelOptions):  # type: ignore[misc]  # JudgeSpec is
     judge: Annotated[str, InKey] = "openai"
     model: Annotated[str, Field(min_length=1), InKey]
     """Requested model; pin a snapshot, because an alias may refer to another model later."""
-    reask: Annotated[ReaskVersion, InKey] = REASK_VERSION
-    """Version of the re-ask texts; not sent as a parameter."""
+    reask: Annotated[ReaskVersion | None, InKey] = REASK_VERSION
+    """Version of the re-ask texts; not sent as a parameter. ``None`` if nothing is asked again."""
     output_mode: Annotated[Literal["schema", "tools", "json", "prompt"] | None, InKey] = None
     """How the schema is sent; ``None`` for strict, so that keys of strict labels stay."""
     schema_frame: Annotated[FrameVersion | None, InKey] = None

@@ -1,0 +1,229 @@
+"""The two APIs of models that decide: a table of their forms, and readers of their answers.
+
+Sources: types of openai 3.57.0 (``decision.py``, ``decision_create_params.py``), and the
+specification in jevcompat 0.1.1. Servers deviate, so nothing is taken for granted: an answer that
+does not fit its question exactly is an error, never a guess. ``confidence`` is not read: it says
+how concentrated a distribution is, in five ways.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from labeler.judges.decisions.questions import Question
+from labeler.judges.openai.attempts import cut_prompt
+from labeler.judges.openai.completion import Completion, fact_of, stated_error, usage_of
+from labeler.judges.openai.error_rules import ErrorKind, ObservedError
+from labeler.judges.openai.message import object_of, text_of
+from labeler.judges.openai.reading import parse_object
+
+Decision = float | dict[str, float]
+"""The probability of yes, or those of a choice by option."""
+
+_LEAST_TOLERANCE, _FEWEST_DIGITS = 0.05, 2
+"""A distribution's sum may be off by this in any case; digits after the point that servers show."""
+
+
+class Unfit(Exception):
+    """An answer that does not fit its question; the message names the question and the fault."""
+
+    kind: ErrorKind = "undecided"
+
+
+class _Refused(Unfit):
+    kind = "refusal"
+
+
+@dataclass(frozen=True)
+class Form:
+    """The form of requests and answers of one API.
+
+    Attributes:
+        version: begin of the path, which an address may end with; added if it does not. Empty for
+            an address that is complete.
+        path: path of the request after that.
+        text: field of the request with the record.
+        most_questions: questions that some server takes in one request.
+        most_options: options that some server takes in one choice.
+        asked: makes the value of ``questions``.
+        answers: yields a question's name and its answer, of the value of ``answers``.
+        fields: type of an answer to a question of yes or no, and the field of its probability.
+    """
+
+    version: str
+    path: str
+    text: str
+    most_questions: int
+    most_options: int
+    asked: Callable[[Sequence[Question]], Any]
+    answers: Callable[[Any, Sequence[Question]], Mapping[str, Any]]
+    fields: tuple[str, str]
+
+    def address(self, base_url: str) -> str:
+        """Return the address to which :attr:`path` is added."""
+        return base_url.rstrip("/").removesuffix(self.version) + self.version
+
+    def read(self, body: bytes, text: str, asked: Sequence[Question]) -> Completion | None:
+        """Read an answer; ``None`` if it is no JSON object.
+
+        Args:
+            body: of the response.
+            text: the record, as it was sent.
+            asked: the questions, as they were sent.
+        """
+        values, has_twins = parse_object(body.decode("utf-8", "replace"))
+        if values is None:
+            return None
+        usage = object_of(values.get("usage"))
+        error, decisions = self._decided(values, asked, has_twins=has_twins)
+        texts = [text, *(question.instructions for question in asked)]
+        reported = usage.get("input_tokens")
+        counted = usage_of(
+            {"prompt_tokens": reported, "completion_tokens": usage.get("output_tokens")},
+            is_empty=True,
+        )
+        return Completion(
+            content="",
+            repairs=(),
+            error=error or cut_prompt(counted.prompt_tokens if counted else 0, texts),
+            thought="",
+            usage=counted,
+            input_tokens=0,  # checked above: a request holds some of a task's questions
+            model=fact_of(values.get("model")),
+            fingerprint=None,
+            tokens=(),
+            decisions=decisions,
+        )
+
+    def _decided(
+        self, values: Mapping[str, Any], asked: Sequence[Question], *, has_twins: bool
+    ) -> tuple[ObservedError | None, Mapping[str, Decision]]:
+        """Return why there is no answer to all questions, or the answers."""
+        if stated := values.get("error"):
+            return stated_error(stated), {}
+        if "answers" not in values:
+            return ObservedError("no_choices"), {}
+        if has_twins:
+            return ObservedError("undecided", facts="a name stands twice in one object"), {}
+        try:
+            given = self.answers(values["answers"], asked)
+            return None, {one.name: self._decision(given[one.name], one) for one in asked}
+        except Unfit as unfit:
+            return ObservedError(unfit.kind, facts=str(unfit)), {}
+
+    def _decision(self, answer: object, question: Question) -> Decision:
+        fields, where = object_of(answer), f"question {question.name!r}"
+        kind, field = self.fields
+        stated = text_of(fields.get("type"))
+        if stated == "refusal":
+            raise _Refused(where)
+        if stated != ("choice" if question.options else kind):
+            raise Unfit(f"{where}: its answer has another type")
+        if not question.options:
+            return _probability(fields.get(field), where)
+        return _distribution(fields.get("probabilities"), question.options, where)
+
+
+def _probability(value: object, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Unfit(f"{where}: its probability is not a number")
+    if not 0 <= value <= 1:  # NaN neither
+        raise Unfit(f"{where}: its probability is not from 0 to 1")
+    return float(value)
+
+
+def _distribution(given: object, options: Sequence[str], where: str) -> dict[str, float]:
+    """Return the probabilities of all options, whose sum is 1."""
+    values = _by_value(given) if isinstance(given, list) else given
+    if not isinstance(values, dict) or set(values) != set(options):
+        raise Unfit(f"{where}: its options are not those of the question")
+    found = {option: _probability(values[option], where) for option in options}
+    total = math.fsum(found.values())
+    if not total or abs(total - 1) > _tolerance(found.values()):
+        raise Unfit(f"{where}: its probabilities sum to {total:.4g}")
+    return found if total == 1 else {option: value / total for option, value in found.items()}
+
+
+def _by_value(given: list[object]) -> dict[str, object] | None:
+    pairs = [(object_of(one).get("value"), object_of(one).get("probability")) for one in given]
+    found = {value: probability for value, probability in pairs if isinstance(value, str)}
+    return found if len(found) == len(pairs) else None
+
+
+def _tolerance(values: Any) -> float:  # noqa: ANN401 - numbers
+    """Return what rounding explains: half a unit of the last digit shown, for each option."""
+    digits = max(-int(Decimal(repr(value)).normalize().as_tuple().exponent) for value in values)
+    return max(_LEAST_TOLERANCE, len(values) * 0.5 * 10.0 ** -max(digits, _FEWEST_DIGITS)) + 1e-9
+
+
+def _listed_questions(asked: Sequence[Question]) -> list[dict[str, Any]]:
+    return [
+        {
+            "type": "choice" if one.options else "predicate",
+            "name": one.name,
+            "instructions": one.instructions,
+            **({"choices": [{"value": option} for option in one.options]} if one.options else {}),
+        }
+        for one in asked
+    ]
+
+
+def _listed_answers(given: Any, asked: Sequence[Question]) -> Mapping[str, Any]:  # noqa: ANN401 - a JSON value
+    """Return answers by name; those without a name are in the order of the questions."""
+    answers = given if isinstance(given, list) else []
+    own: list[Any] = [object_of(answer).get("name") for answer in answers]
+    names: list[Any] = [one.name for one in asked]
+    if own == [None] * len(names):
+        own = names
+    if sorted(map(str, own)) != sorted(names):
+        raise Unfit(
+            f"{len(names)} questions were asked, and {len(own)} answers name others or none"
+        )
+    return dict(zip(own, answers, strict=True))
+
+
+def _named_questions(asked: Sequence[Question]) -> dict[str, Any]:
+    # Some servers reject an option without a description.
+    return {
+        one.name: {
+            "type": "choice" if one.options else "noul",
+            "instructions": one.instructions,
+            **({"criteria": {option: option for option in one.options}} if one.options else {}),
+        }
+        for one in asked
+    }
+
+
+def _named_answers(given: Any, asked: Sequence[Question]) -> Mapping[str, Any]:  # noqa: ANN401 - as above
+    if not isinstance(given, dict) or set(given) != {one.name for one in asked}:
+        raise Unfit(f"{len(asked)} questions were asked, and the answers are to others")
+    return given
+
+
+FORMS: Mapping[str, Form] = {
+    "decisions": Form(
+        version="",
+        path="decisions",
+        text="input",
+        most_questions=400,
+        most_options=255,
+        asked=_listed_questions,
+        answers=_listed_answers,
+        fields=("predicate", "probability"),
+    ),
+    "systemone": Form(
+        version="/v1",
+        path="systemone",
+        text="state",
+        most_questions=1000,
+        most_options=255,
+        asked=_named_questions,
+        answers=_named_answers,
+        fields=("noul", "noul"),
+    ),
+}
+"""Forms by judge. Where a server takes less, it says so, and the run keeps to that."""

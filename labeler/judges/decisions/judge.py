@@ -1,0 +1,145 @@
+"""The judge that asks for probabilities: one request a record, more where a server takes less."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, cast
+
+from labeler.errors import UsageError
+from labeler.judges.decisions.forms import FORMS, Form
+from labeler.judges.decisions.limits import Limits
+from labeler.judges.decisions.questions import DecisionPrompt, Question, shown
+from labeler.judges.decisions.verdicts import THRESHOLDS, Decisions, answer_of, scores_of
+from labeler.judges.openai.attempts import AttemptLog
+from labeler.judges.openai.client import Server
+from labeler.judges.openai.error_rules import AttemptFailed
+from labeler.judges.openai.hosted import HostedJudge
+from labeler.judges.openai.judge import OpenAIWire
+from labeler.judges.openai.spec import OpenAISpec
+from labeler.judges.openai.wire import FailedRequest, Reply, Request
+from labeler.judges.task import JudgeReply, Task
+from labeler.judges.tokens import request_tokens, request_tokens_at_most
+from labeler.judges.traffic.limits import Size
+from labeler.sentences.example import Frozen
+
+_OVERLOADED = 529
+"""Status of a server without capacity: nothing was worked on."""
+
+Messages = Sequence[Mapping[str, Any]]
+
+
+class DecisionWire(OpenAIWire):
+    """One of the two APIs, through the connections of the other judges."""
+
+    def __init__(self, form: Form, server: Server, spec: OpenAISpec) -> None:
+        self._form = form
+        placed = replace(server, base_url=form.address(server.base_url))
+        self._chat = placed.open_chat(spec.timeout, form.path)
+
+    async def send(self, asked: Request) -> Reply:
+        """Send a record with the questions that stand in for messages."""
+        text, questions = _input(asked.task), cast("Sequence[Question]", asked.messages)
+        body = {self._form.text: text, "questions": self._form.asked(questions)}
+        response = await self._chat.send({**asked.spec.parameters(), **body})
+        completion = self._form.read(response.content, text, questions)
+        if completion is None or completion.error is not None:
+            response.spoil()  # as after an error status
+        return Reply(completion, response.headers)
+
+    def observe(self, error: Exception) -> FailedRequest:
+        """Describe an error."""
+        failed = super().observe(error)
+        return failed._replace(charged=failed.charged and failed.observed.status != _OVERLOADED)
+
+
+class DecisionJudge(HostedJudge):
+    """Labels records with a model that answers questions with probabilities.
+
+    Args:
+        model: name of the model.
+        settings: as for :class:`~labeler.judges.openai.hosted.HostedJudge`.
+    """
+
+    answers = frozenset({"trace", "reference", "retrieval"})
+
+    def __init__(self, model: str, **settings: Any) -> None:  # noqa: ANN401 - checked by HostedJudge
+        super().__init__(model, **settings)
+        self.auto = False
+        if settings.get("price") is None and self.price is not None:
+            self.price = self.price.of_input()
+        self._form = FORMS[self.provider]
+        self._limits = Limits(self._form.most_questions, self._form.most_options)
+
+    @classmethod
+    def wires(cls) -> Callable[[Server, OpenAISpec], DecisionWire]:
+        """Return the wire."""
+        return partial(DecisionWire, FORMS[cls.provider])
+
+    async def _answer(self, log: AttemptLog) -> Decisions:
+        """Ask all questions, in as few requests as the server takes."""
+        decided = Decisions(_prompt_of(log.task), log.task.example)
+        most = self._limits.questions
+        while questions := decided.open(self._limits.options):
+            asked = questions[: min(most, self._limits.questions)]
+            try:
+                completion = await self._complete_with_retries(log, cast("Messages", asked))
+            except AttemptFailed as failed:
+                is_long = failed.rule.reason == "context_length" and len(asked) > 1
+                if failed.stops or not (is_long or self._limits.learn(failed.observed, asked)):
+                    raise
+                most = -(-len(asked) // 2) if is_long else most
+                continue
+            decided.found.update(completion.decisions)
+            log.answers = log.readable = 1  # the requests of a record are no re-asks
+        return decided
+
+    def _reply(self, log: AttemptLog, answer: Any) -> JudgeReply[Frozen]:  # noqa: ANN401 - of _answer
+        facts = log.facts(self.host).model_copy(update={"thresholds": THRESHOLDS})
+        output = cast("type[Frozen]", log.task.answer_type)
+        return JudgeReply(answer_of(answer, output), facts, scores=scores_of(answer))
+
+    def _size(self, log: AttemptLog, messages: Messages) -> Size:
+        asked = cast("Sequence[Question]", messages)
+        texts = [_input(log.task), "\n".join(map(shown, asked))]
+        tokens = request_tokens(self._counter, [{"content": text} for text in texts], "")
+        if self.price is None:
+            return Size(tokens)
+        sent = [{"content": texts[0]}, {"content": json.dumps(self._form.asked(asked))}]
+        return Size(tokens, self.price.worst(request_tokens_at_most(self._counter, sent, ""), 0))
+
+
+def _input(task: Task[Any]) -> str:
+    return task.messages[0]["content"]
+
+
+def _prompt_of(task: Task[Any]) -> DecisionPrompt:
+    if not isinstance(task.prompt, DecisionPrompt):
+        raise UsageError(f"judge {task.signature.judge} cannot ask by prompt {task.prompt.name!r}")
+    return task.prompt
+
+
+class DecisionsJudge(DecisionJudge):
+    """Labels records with a model behind OpenAI's ``/decisions``.
+
+    Example:
+        >>> from labeler.judges.decisions.judge import DecisionsJudge
+        >>> DecisionsJudge("MODEL", api_key="key").spec.judge
+        'decisions'
+    """
+
+    provider = "decisions"
+
+
+class SystemOneJudge(DecisionJudge):
+    """Labels records with a model behind TypeSafe's ``/v1/systemone``, or a server that speaks it.
+
+    Example:
+        >>> from labeler.judges.decisions.judge import SystemOneJudge
+        >>> SystemOneJudge("MODEL", api_key="key").spec.judge
+        'systemone'
+    """
+
+    provider = "systemone"

@@ -1,0 +1,286 @@
+"""A loopback server of both APIs of models that decide, which answers by a function.
+
+It holds each request against the forms that OpenAI and TypeSafe document, finds the key that a
+question names in its instructions (names are not shown to models), and answers with what its
+function says. Limits, faults and statuses are those that a test sets.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, NamedTuple, Self
+
+from labeler.labels.record import LabelRecord
+from labeler.sentences.keys import is_key
+
+Json = dict[str, Any]
+KEY = "sk-SENTINEL-0123456789"
+
+
+class Asked(NamedTuple):
+    """One question as the server reads it."""
+
+    text: str
+    """The record: ``input`` or ``state``."""
+    kind: str
+    key: str
+    options: tuple[str, ...]
+
+
+Answer = Callable[[Asked], Any]
+"""Returns the probability of yes, or those of the options."""
+
+_KINDS = {
+    "help to answer": "relevant",
+    "response use": "utilized",
+    "support all": "supported",
+    "supports response sentence": "by",
+    "response state what reference": "recalled",
+    "documents state what reference": "found",
+    "states most of": "where",
+}
+_NAMED = re.compile(r"\bsentence ((?:ref\.|[th]?\d+)?[a-z]+)(?= (?:help|states|most)|\?)")
+
+
+class Rejected(Exception):
+    """A request that the server does not take: status and body."""
+
+    def __init__(self, status: int, body: object) -> None:
+        super().__init__(status)
+        self.status, self.body = status, body
+
+
+class Decider:
+    """The server, on a thread while its context is entered.
+
+    Args:
+        answer: what it answers to a question.
+        questions: questions in a request at most; more are rejected with status 400.
+        options: options of a choice at most, likewise.
+        spoil: changes each answer before it is sent; may return bytes, or a status and a body.
+        digits: digits after the point that it shows.
+        port: 0 for any free one.
+    """
+
+    def __init__(
+        self,
+        answer: Answer,
+        *,
+        questions: int = 400,
+        options: int = 255,
+        spoil: Callable[[Json, int], Any] = lambda body, _: body,
+        digits: int | None = None,
+        port: int = 0,
+    ) -> None:
+        self.answer, self.questions, self.options = answer, questions, options
+        self.spoil, self.digits = spoil, digits
+        self.requests: list[Json] = []
+        """Bodies of the requests that it answered, and their path in ``path``."""
+        self.rejected = 0
+        server = self
+
+        class _Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                self._send(*server.respond(self.path, body))
+
+            def do_GET(self) -> None:
+                self._send(404, b"{}")
+
+            def _send(self, status: int, content: bytes) -> None:
+                self.send_response(status)
+                self.send_header("content-type", "application/json")
+                self.send_header("content-length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, *_: object) -> None:
+                """Write nothing."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), _Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+
+    def __enter__(self) -> Self:
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def respond(self, path: str, body: Json) -> tuple[int, bytes]:
+        """Return the status and the body of the response to a request."""
+        try:
+            answered = self._answered(path, body)
+        except Rejected as rejected:
+            self.rejected += 1
+            return rejected.status, json.dumps(rejected.body).encode()
+        self.requests.append({**body, "path": path})
+        spoiled = self.spoil(answered, len(self.requests))
+        if isinstance(spoiled, tuple):
+            return spoiled[0], json.dumps(spoiled[1]).encode()
+        return 200, spoiled if isinstance(spoiled, bytes) else json.dumps(spoiled).encode()
+
+    def _answered(self, path: str, body: Json) -> Json:
+        is_listed = path == "/v1/decisions"
+        if not is_listed and path != "/v1/systemone":
+            raise Rejected(404, {"detail": "Not Found"})
+        require(body.keys() == {"model", "questions", "input" if is_listed else "state"})
+        read = _listed(body) if is_listed else _named(body)
+        if len(read) > self.questions:
+            self._over("questions", self.questions, is_listed)
+        if max(len(asked.options) for asked, _ in read) > self.options:
+            self._over("choices", self.options, is_listed)
+        answers = [self._one(asked, name, is_listed) for asked, name in read]
+        words = len(json.dumps(body).split())
+        details = {
+            "total_tokens": words,
+            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+            "output_tokens_details": {"reasoning_tokens": 0},
+        }
+        return {
+            "model": body["model"],
+            "answers": answers
+            if is_listed
+            else dict(zip([name for _, name in read], answers, strict=True)),
+            "usage": {"input_tokens": words, "output_tokens": 0, **(details if is_listed else {})},
+        }
+
+    def _over(self, what: str, most: int, is_listed: bool) -> None:
+        if is_listed:
+            words = f"Invalid '{what}': expected at most {most} items."
+            raise Rejected(400, {"error": {"message": words, "type": "invalid_request_error"}})
+        place = ["body", "questions"] + (["by a", "criteria"] if what == "choices" else [])
+        words = f"Dictionary should have at most {most} items after validation"
+        raise Rejected(422, {"detail": [{"loc": place, "msg": words, "type": "too_long"}]})
+
+    def _one(self, asked: Asked, name: str, is_listed: bool) -> Json:
+        found = self.answer(asked)
+        if not asked.options:
+            field = "probability" if is_listed else "noul"
+            own: Json = {"type": "predicate", "name": name} if is_listed else {"type": "noul"}
+            return {**own, field: self._shown(found)}
+        likely = {option: self._shown(found.get(option, 0)) for option in asked.options}
+        best = max(likely, key=lambda option: likely[option])
+        if not is_listed:
+            return {"type": "choice", "choice": best, "probabilities": likely, "confidence": 0.5}
+        listed = [{"value": option, "probability": p} for option, p in likely.items()]
+        own = {"type": "choice", "name": name, "choice": best, "confidence": 0.5}
+        return {**own, "probabilities": listed}
+
+    def _shown(self, value: float) -> float:
+        return value if self.digits is None else round(value, self.digits)
+
+
+def require(holds: bool) -> None:
+    """Reject a request that the API does not document."""
+    if not holds:
+        raise Rejected(400, {"error": {"message": "unknown field", "code": "invalid_request"}})
+
+
+def _listed(body: Json) -> list[tuple[Asked, str]]:
+    read = []
+    for one in body["questions"]:
+        options = tuple(choice["value"] for choice in one.get("choices", ()))
+        require(one.keys() <= {"type", "name", "instructions", "choices"})
+        require(one["type"] == ("choice" if options else "predicate"))
+        require("choices" not in one or 2 <= len(set(options)) == len(options))
+        read.append((_asked(body["input"], one["instructions"], options), one["name"]))
+    require(len({name for _, name in read}) == len(read))
+    return read
+
+
+def _named(body: Json) -> list[tuple[Asked, str]]:
+    read = []
+    for name, one in body["questions"].items():
+        options = tuple(one.get("criteria", ()))
+        require(one.keys() <= {"type", "instructions", "criteria"})
+        require(one["type"] == ("choice" if options else "noul"))
+        require(all(isinstance(text, str) and text for text in one.get("criteria", {}).values()))
+        read.append((_asked(body["state"], one["instructions"], options), name))
+    return read
+
+
+def _asked(text: str, instructions: str, options: Sequence[str]) -> Asked:
+    """Read a question by its words alone."""
+    kind = next(name for words, name in _KINDS.items() if words in instructions)
+    named = _NAMED.findall(instructions)
+    require(bool(named) and is_key(named[-1]))
+    return Asked(text, kind, named[-1], tuple(options))
+
+
+_LINE = re.compile(r"^(\S+) (\".*\")$", re.MULTILINE)
+_QUESTION = re.compile(r'^BEGIN QUESTION \S+\n(".*")$', re.MULTILINE)
+
+
+def overlap(asked: Asked) -> Any:
+    """Answer by shared words: a stand-in that measures nothing."""
+    words = {key: _words(text) for key, text in _LINE.findall(asked.text)}
+    own = words[asked.key]
+    documents = {key: found for key, found in words.items() if key[0].isdigit()}
+    if asked.options:
+        shared = {o: len(own & documents.get(o, set())) + 0.1 for o in asked.options}
+        return {option: count / sum(shared.values()) for option, count in shared.items()}
+    if asked.kind == "supported":
+        return len(own & set().union(*documents.values())) / max(1, len(own))
+    others = [found for key, found in words.items() if key.isalpha()]
+    question = _QUESTION.search(asked.text)
+    other = (
+        set().union(*others)
+        if asked.kind == "utilized"
+        else _words(question[1] if question else "")
+    )
+    return min(1.0, 2 * len(own & other) / max(1, len(own)))
+
+
+def _words(text: str) -> set[str]:
+    return {word for word in re.findall(r"\w+", text.lower()) if len(word) > 3}
+
+
+def oracle(labels: Mapping[str, LabelRecord]) -> Answer:
+    """Answer from labels with probability 1 or 0.
+
+    Args:
+        labels: by the text of a record, as a request has it.
+    """
+    return lambda asked: truth(labels[asked.text], asked)
+
+
+def truth(record: LabelRecord, asked: Asked) -> Any:
+    """Return what a label says to a question."""
+    label = record.label
+    support = {one.response_sentence_key: one for one in label.sentence_support_information}
+    if asked.kind == "relevant":
+        return int(asked.key in label.all_relevant_sentence_keys)
+    if asked.kind == "utilized":
+        return int(asked.key in label.all_utilized_sentence_keys)
+    entry = support[asked.key]
+    if asked.kind == "supported":
+        return int(entry.fully_supported)
+    keys = [key for key in entry.supporting_sentence_keys if key[0].isdigit() or key[1:2].isdigit()]
+    return shares(record, keys, asked.options)
+
+
+def shares(record: LabelRecord, keys: Sequence[str], options: Sequence[str]) -> dict[str, float]:
+    """Return equal shares of keys among options, which may be ranges of keys."""
+    order = [sentence.key for sentence in record.example.evidence_sentences()]
+    place = {key: number for number, key in enumerate(order)}
+    found: dict[str, float] = {}
+    for option in options:
+        if option != "none":
+            first, _, last = option.partition("-")
+            span = range(place[first], place[last or first] + 1)
+            found[option] = float(sum(place[key] in span for key in keys))
+    total = sum(found.values())
+    if not total:
+        is_none = "none" in options
+        return {"none": 1.0} if is_none else dict.fromkeys(options, 1 / len(options))
+    return {option: value / total for option, value in found.items()}
