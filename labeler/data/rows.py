@@ -200,7 +200,7 @@ class RowSequence:
 
     def total(self) -> int | None:
         """As of :class:`RowFile`."""
-        return len(self.rows) if isinstance(self.rows, Sized) else None
+        return len(self.rows) if isinstance(self.rows, Sized) else self.rows.total
 
 
 def _raw(where: str, row: object) -> Raw:

@@ -84,6 +84,7 @@ def bounded_schema() -> ResponseSchema:
     schema: dict[str, Any] = copy.deepcopy(dict(load_schema().json_schema))
     fields = schema["properties"]
     entry = fields["sentence_support_information"]["items"]["properties"]
+    supported = entry["decision"]["anyOf"][0]["properties"]
     for explanation in (
         fields["relevance_explanation"],
         fields["overall_supported_explanation"],
@@ -93,11 +94,10 @@ def bounded_schema() -> ResponseSchema:
     for keys in (
         fields["all_relevant_sentence_keys"],
         fields["all_utilized_sentence_keys"],
-        entry["supporting_sentence_keys"],
+        supported["supporting_sentence_keys"],
     ):
-        keys.update(minItems=1, maxItems=1)
-        keys["items"]["enum"] = ["0a", "1a"]
-    entry["response_sentence_key"]["enum"] = ["a"]
+        keys.update(minItems=1, maxItems=1, items={"type": "string", "enum": ["0a", "1a"]})
+    entry["response_sentence_key"] = {"type": "string", "enum": ["a"]}
     fields["sentence_support_information"].update(minItems=1, maxItems=1)
     return ResponseSchema("label-trace/v1-bounded", json.dumps(schema))
 
@@ -356,7 +356,9 @@ def test_metrics_are_those_of_the_stored_labels(bounded: Run) -> None:
     assert set(lines) == {row["id"] for row in SHAPED}
     for record in bounded.records:
         answer = json.loads(bounded.calls[record.id][-1].content)
-        verdicts = [entry["fully_supported"] for entry in answer["sentence_support_information"]]
+        verdicts = [
+            entry["decision"]["fully_supported"] for entry in answer["sentence_support_information"]
+        ]
         metrics = lines[record.id]["metrics"]
         relevant = len(set(answer["all_relevant_sentence_keys"]))
         assert metrics["relevance"]["value"] == pytest.approx(relevant / 2)

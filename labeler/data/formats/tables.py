@@ -6,7 +6,7 @@ already, except pyarrow for objects that only speak the Arrow protocol.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sized
 from typing import Any
 
 from labeler.data.formats import require_pyarrow, twice
@@ -22,10 +22,15 @@ class Table:
 
     Args:
         read: starts a new iteration.
+        given: the object that holds the rows.
+
+    Attributes:
+        total: number of rows; ``None`` if the object does not know it.
     """
 
-    def __init__(self, read: Callable[[], Iterator[Mapping[str, Any]]]) -> None:
+    def __init__(self, read: Callable[[], Iterator[Mapping[str, Any]]], given: object) -> None:
         self._read = read
+        self.total = len(given) if isinstance(given, Sized) else None
 
     def __iter__(self) -> Iterator[Mapping[str, Any]]:
         return self._read()
@@ -46,11 +51,11 @@ def table_of(rows: object) -> Table | None:
     if library == "polars" and hasattr(rows, "collect"):
         given = given.collect()
     if library == "polars" and hasattr(given, "iter_rows"):
-        return Table(lambda: map(plain_row, given.iter_rows(named=True)))
+        return Table(lambda: map(plain_row, given.iter_rows(named=True)), given)
     if library == "pandas" and hasattr(rows, "to_dict"):
         if (name := twice(map(str, getattr(given, "columns", ())))) is not None:
             raise UsageError(f"the frame has two columns {name!r:.40}; give each its own name")
-        return Table(lambda: _pandas_rows(given))
+        return Table(lambda: _pandas_rows(given), given)
     if library == "datasets" and isinstance(rows, Mapping):
         if len(rows) == 1:
             return table_of(next(iter(rows.values())))
@@ -58,13 +63,13 @@ def table_of(rows: object) -> Table | None:
             f"these are several splits ({', '.join(rows):.200}): pass one, such as data[SPLIT]"
         )
     if library == "datasets":
-        return Table(lambda: map(plain_row, iter(given)))
+        return Table(lambda: map(plain_row, iter(given)), given)
     if hasattr(rows, "__arrow_c_stream__"):
         require_pyarrow("an Arrow table")
         from labeler.data.formats.arrow_files import rereadable, table_rows  # noqa: PLC0415 - loads pyarrow
 
         kept = rereadable(rows)
-        return Table(lambda: table_rows(kept))
+        return Table(lambda: table_rows(kept), kept)
     return None
 
 
