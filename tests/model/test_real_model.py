@@ -24,7 +24,6 @@ from typing import Any
 
 import jsonschema
 import pytest
-from pydantic import ValidationError
 
 import labeler
 from labeler.data.rows import RowSequence
@@ -128,13 +127,21 @@ def keyed(row: Mapping[str, Any]) -> KeyedExample:
     return how.task(labeler.Example.model_validate(row)).example
 
 
+def written(content: str) -> GPTLabelingOutput:
+    """The label that an answer in the form of the schema stands for."""
+    answer = json.loads(content)
+    for entry in answer["sentence_support_information"]:
+        entry.update({"supporting_sentence_keys": [], **entry.pop("decision")})
+    return GPTLabelingOutput.model_validate(answer)
+
+
 def deserved(call: Call, example: KeyedExample) -> str:
     """What becomes of a row whose last answer was this."""
     if call.finish == "length":
         return "truncated"
     try:
-        answer = GPTLabelingOutput.model_validate_json(call.content)
-    except ValidationError:
+        answer = written(call.content)
+    except (KeyError, ValueError):
         return "malformed"
     return "contract" if check_label(answer, example).violations else "label"
 
@@ -183,8 +190,8 @@ class Run:
         for row in self.rows:
             for call in self.calls[row["id"]]:
                 if deserved(call, keyed(row)) == "contract":
-                    answer = GPTLabelingOutput.model_validate_json(call.content)
-                    broken.update(v.kind for v in check_label(answer, keyed(row)).violations)
+                    checked = check_label(written(call.content), keyed(row))
+                    broken.update(v.kind for v in checked.violations)
         usage, seconds = charged(every), sum(call.seconds for call in every)
         return [
             f"{title}: {len(self.rows)} rows, {len(every)} requests of {seconds:.0f} s in all",
@@ -321,8 +328,8 @@ def test_labels_are_what_the_model_wrote(bounded: Run) -> None:
     """At least one comes through, from the model that the server says it served."""
     assert bounded.records
     for record in bounded.records:
-        written = GPTLabelingOutput.model_validate_json(bounded.calls[record.id][-1].content)
-        assert record.label == check_label(written, record.example).label
+        answer = written(bounded.calls[record.id][-1].content)
+        assert record.label == check_label(answer, record.example).label
         assert record.reply.served_model == SERVED
         assert record.signature.model == REQUESTED
 
