@@ -174,9 +174,9 @@ def _labels(
     ]
     with _begin(options, counts) as run:
         if options.are_voting:
-            from labeler.labeling.vote import Uncounted, vote_rows
+            from labeler.labeling.vote import vote_rows
 
-            yield from vote_rows(run, opened, tasks, options.votes or Uncounted())
+            yield from vote_rows(run, opened, tasks, options.votes)
         else:
             labels = run_tasks(run, opened, tasks)
             yield from cast("Generator[Outcome, None, None]", labels)  # what a task of labels makes

@@ -34,7 +34,8 @@ class MetricChange(Brief):
     @classmethod
     def of(cls, metric: str, a: Ratio, b: Ratio) -> MetricChange:
         """Return the change between two ratios of a metric."""
-        return cls(metric, _exact(a), _exact(b), _reason(a), _reason(b))
+        (exact_a, why_a), (exact_b, why_b) = map(_exact, (a, b))
+        return cls(metric, exact_a, exact_b, why_a, why_b)
 
     @property
     def change(self) -> Fraction | None:
@@ -59,17 +60,11 @@ class MetricChange(Brief):
         }
 
 
-def _exact(ratio: Ratio) -> Fraction | None:
-    """Return a ratio without rounding; ``None`` where it is undefined."""
-    if ratio.numerator is None or ratio.denominator is None:
-        return None
-    if ratio.denominator == 0:
-        return None if ratio.convention is None else Fraction(ratio.convention)
-    return Fraction(ratio.numerator, ratio.denominator)
-
-
-def _reason(ratio: Ratio) -> str | None:
-    return None if _exact(ratio) is not None else ratio.undefined or "undefined"
+def _exact(ratio: Ratio) -> tuple[Fraction | None, str | None]:
+    """Return a ratio without rounding, or the reason why it is undefined."""
+    if ratio.value is None:
+        return None, ratio.undefined or "undefined"
+    return ratio.exact, None
 
 
 @dataclass(frozen=True, repr=False)

@@ -38,18 +38,8 @@ class VoteCounter(Protocol):
         """Count the votes on one record; ``None`` stands for a voter without a label."""
 
 
-class Uncounted:
-    """Counts no votes: nobody asked for their agreement."""
-
-    def count(self, votes: Sequence[LabelRecord | None]) -> None:
-        """Do nothing."""
-
-
-_UNCOUNTED = Uncounted()
-
-
 def vote_rows(
-    run: Run, rows: Rows, voters: Sequence[LabelTasks], votes: VoteCounter
+    run: Run, rows: Rows, voters: Sequence[LabelTasks], votes: VoteCounter | None = None
 ) -> Generator[Outcome, None, None]:
     """Have every row judged by each voter and yield the majority labels in input order.
 
@@ -58,7 +48,7 @@ def vote_rows(
             budget. Its store holds the votes; majorities are computed each time.
         rows: read once, some way ahead of the outcomes.
         voters: task factories that differ in judge or trial and share a splitter.
-        votes: receives every vote.
+        votes: receives every vote, if given.
 
     Raises:
         UsageError: there are no voters, or two of them are one, or one could not keep to the
@@ -99,7 +89,7 @@ def vote(
     voters: int,
     schema: Artifact,
     retrievals: RetrievalVotes | None = None,
-    votes: VoteCounter = _UNCOUNTED,
+    votes: VoteCounter | None = None,
 ) -> Outcome:
     """Return the majority label of a row's trials, or the failure of a row without one. Pure.
 
@@ -111,13 +101,14 @@ def vote(
         voters: number of voters.
         schema: schema of the majority label.
         retrievals: votes on the relevance of the documents, if it was judged without responses.
-        votes: receives the votes.
+        votes: receives the votes, if given.
     """
     missing = [one for one in trials if isinstance(one, LabelFailure)]
     if missing and all(one.key is None for one in missing):  # the row cannot be asked about
         return missing[0]
     cast = [one if isinstance(one, LabelRecord) else None for one in trials]
-    votes.count(cast)
+    if votes is not None:
+        votes.count(cast)
     given = [one for one in cast if one is not None]
     unsettled = [one for one in missing if not one.lasting]
     if unsettled or 2 * len(given) <= voters:
@@ -140,7 +131,7 @@ def require_bounds(judges: Sequence[Judge], limits: Limits | None) -> None:
 
 
 def _undecided(given: int, voters: int, missing: Sequence[LabelFailure]) -> LabelFailure:
-    """Return the failure of a row without a majority; its reason is that of all missing votes."""
+    """Return the failure of a row without a majority; its reason is what missing votes share."""
     reasons, last = {failure.reason for failure in missing}, missing[-1]
     said = last.message.partition(": ")[2]
     return LabelFailure(

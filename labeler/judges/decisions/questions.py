@@ -66,8 +66,9 @@ class Choice(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of its question; that of a later step names the range."""
-        return named(self.kind, self.key)
+        """The name of its question, which also names the keys unless none may be the answer."""
+        own = named(self.kind, self.key)
+        return own if self.may_be_none else named(own, self.span)
 
     def parts(self, most: int) -> list[Choice]:
         """Return the choice in parts if it has more options than a server takes.
@@ -180,9 +181,8 @@ class DecisionPrompt(Prompt):
         """Return the question of a choice among its keys, or among its parts."""
         kind = f"{choice.kind}_range" if parts else choice.kind
         options = tuple(part.span for part in parts) or choice.keys
-        if choice.may_be_none:
-            return Question(choice.name, self._worded(kind, choice.key), (*options, NONE))
-        return Question(named(choice.name, choice.span), self._worded(kind, choice.key), options)
+        none = (NONE,) * choice.may_be_none
+        return Question(choice.name, self._worded(kind, choice.key), options + none)
 
     def _each(self, kind: str, keys: Iterable[str]) -> Iterator[Question]:
         return (Question(named(kind, key), self._worded(kind, key)) for key in keys)

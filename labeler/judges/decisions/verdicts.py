@@ -57,23 +57,19 @@ class Decisions:
         """Return the questions of a choice that can be asked now."""
         if len(choice.keys) == 1 and not choice.may_be_none:
             return []
-        question = self.prompt.choice(choice)
-        if question.name not in self.found:
-            parts = choice.parts(most)
-            self._parts[question.name] = parts
-            return [self.prompt.choice(choice, parts) if parts else question]
+        if choice.name not in self.found:
+            parts = self._parts[choice.name] = choice.parts(most)
+            return [self.prompt.choice(choice, parts)]
         return [
-            question
-            for part in self._worth_asking(choice, question.name)
-            for question in self._next(part, most)
+            question for part in self._worth_asking(choice) for question in self._next(part, most)
         ]
 
-    def _worth_asking(self, choice: Choice, name: str) -> list[Choice]:
+    def _worth_asking(self, choice: Choice) -> list[Choice]:
         """Return the parts that may hold a supporting key, once their probabilities are known.
 
         The best key of a part has at least an equal share of the part's probability.
         """
-        parts, likely = self._parts[name], self._of(name)
+        parts, likely = self._parts[choice.name], self._of(choice.name)
         if not parts or not self.positive(_VERDICT_OF[choice.kind], choice.key):
             return []
         least = _KEPT * max(likely[part.span] / len(part.keys) for part in parts)
@@ -105,7 +101,7 @@ class Decisions:
 
     def _shares(self, choice: Choice, whole: float) -> list[tuple[str, float]]:
         """Return the probability of each key that was asked about, and of no key."""
-        name = self.prompt.choice(choice).name
+        name = choice.name
         if name not in self.found:  # a single key, or a part that is not worth asking
             return [(key, whole / len(choice.keys)) for key in choice.keys]
         likely, parts = self._of(name), self._parts[name]
@@ -133,7 +129,7 @@ def answer_of(decided: Decisions, output: type[Frozen]) -> Frozen:
 
     Args:
         decided: a record with all answers.
-        output: class of the answer, such as that of a profile's labels.
+        output: class of the answer, such as the class of a profile's labels.
     """
     relevant = _positive(decided, "relevant")
     if output is RetrievalLabel:
