@@ -2,7 +2,7 @@
 
 Run it as ``PYTHONPATH=.venv/ray python benchmarks/ray_label.py --write docs/scale.md``: it measures
 in a folder of its own that it removes, and writes its table between the markers of that page.
-Without ``--write`` it prints the table. The server is that of the tests, on this machine.
+Without ``--write`` it prints the table. The server of the tests answers, on this machine.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Measure reports and audits of synthetic labels: processor time, memory and size.
 
 Run from the repository: ``python benchmarks/report_size.py [RECORDS ...]``; by default 1,000,
-10,000 and 100,000 records, those of ``speed_labels.py``. Each command is a process of its own.
+10,000 and 100,000 records of ``speed_labels.py``. Each command is a process of its own.
 Up to 10,000 records a report is a page.
 """
 

@@ -100,7 +100,7 @@ def suspicion_score(findings: Iterable[Finding], disagreement: float = 0.0) -> f
 
     Args:
         findings: the findings in the record.
-        disagreement: that of the second opinion, see :attr:`Subject.disagreement`.
+        disagreement: how much the second opinion disagrees, see :attr:`Subject.disagreement`.
 
     Returns:
         0 without findings, at most 1; rounded to 6 digits, since the last ones depend on the
@@ -304,7 +304,7 @@ def findings_of(
         record: the record.
         checks: ids or checks, see :func:`labeler.audit.select_checks`; by default all. Checks of
             repeated judgments find nothing in a single one.
-        second_opinion: that of another judge, for the checks that read it.
+        second_opinion: the label of another judge, for the checks that read it.
 
     Returns:
         The findings; mostly none.

@@ -62,7 +62,7 @@ class Subject:
 
     Args:
         record: the label record.
-        second_opinion: that of another judge, if there is one.
+        second_opinion: the label of another judge, if there is one.
 
     Example:
         >>> subject = labeler.Subject(labels["pilot-boat-half"])

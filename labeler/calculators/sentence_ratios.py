@@ -324,7 +324,7 @@ def _lacks_citations(tally: Tally) -> Ratio | None:
 
 
 def _ranked(tally: Tally, documents: Collection[int]) -> tuple[bool, ...]:
-    """Return the documents in retrieval order: True for those of the set."""
+    """Return a flag for each document in retrieval order: True if it is in the set."""
     return tuple(rank in documents for rank in range(len(tally.documents)))
 
 

@@ -320,7 +320,7 @@ def _probabilities(
 
 
 def _claims(label: GPTLabelingOutput, left_out: Collection[str]) -> tuple[ClaimTally, ...] | None:
-    """Return the claims of the response, without those of sentences that only name sources."""
+    """Return the claims of the response, except claims of sentences that only name sources."""
     if not isinstance(label, ClaimsLabelingOutput):
         return None
     return tuple(

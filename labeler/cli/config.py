@@ -239,7 +239,7 @@ def _danger(key: str, value: object) -> str:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Yield all texts in a value, those of a list separated by commas one by one."""
+    """Yield all texts in a value; a text with commas gives several."""
     if isinstance(value, list | dict):
         for one in [*value, *value.values()] if isinstance(value, dict) else value:
             yield from _texts(one)

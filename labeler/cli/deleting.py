@@ -79,7 +79,7 @@ def _condition(text: str) -> tuple[str, str]:
 
 
 def _stores(store: Path) -> list[Path]:
-    """Return the store and those of its shards."""
+    """Return the store and the stores of its shards."""
     from labeler.data.label_files import is_store
     from labeler.store.shards import SHARDS
 

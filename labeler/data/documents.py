@@ -112,7 +112,7 @@ def read_document(value: object, levels: int = _DEEPEST) -> Document | None:
 
 
 def _rank(name: object) -> int | None:
-    """Return the place of a name among those of texts and wrappers; ``None`` for another name."""
+    """Return the place of a name in the names of texts and wrappers; ``None`` for another name."""
     known = snake_case(name.rpartition(".")[2]) if isinstance(name, str) else ""
     known = _OF_FIELD.sub("", known)
     if known in _TEXTS:
@@ -136,7 +136,7 @@ def _inner(value: object, levels: int) -> Document | None:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Yield the texts in a list, and those of the objects in it."""
+    """Yield the texts in a list and in its objects."""
     parts = value if isinstance(value, list | tuple) else ()
     for part in parts:
         inner = part.values() if isinstance(part, Mapping) else [part]
@@ -321,7 +321,7 @@ def documents_of(value: object, *, named: bool = False) -> Found:
 
 
 def found_in(documents: Iterable[Document | None]) -> Found:
-    """Return documents by their texts, of which some may be missing."""
+    """Return documents by their texts; some may be missing."""
     every = list(documents)
     known = tuple(one.text for one in every if one is not None)
     return Found(known, len(every) - len(known))

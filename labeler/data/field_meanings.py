@@ -54,7 +54,7 @@ _LIKE = 0.7
 
 
 def meaning_of(name: str) -> tuple[str, int] | None:
-    """Return the field that a column's name means, and the rank of its noun among those of it.
+    """Return the field that a column's name means, and the rank of its noun in the field's nouns.
 
     Args:
         name: a column, or a path into it.

@@ -124,7 +124,7 @@ def documents_in(
 
 
 def _part_of(text: str, where: str) -> Sequence[str]:
-    """Return the documents in a part of a text: those of a list in it, or the part itself."""
+    """Return the documents in a part of a text: the items of a list in it, or the part itself."""
     try:
         found = read_documents(written_value(text)) or [None]
     except NotWritten:

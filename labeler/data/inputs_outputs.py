@@ -108,7 +108,7 @@ def answer_of(outputs: object) -> str | None:
 
 
 def _text(value: object, names: tuple[str, ...], depth: int = _DEEPEST) -> str | None:
-    """Return the text of a value: itself, or that of the first named field that has one.
+    """Return the text of a value: itself, or the text of the first named field that has one.
 
     An object without a named field has the text of its only field, if that is a text.
     """

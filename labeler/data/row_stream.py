@@ -13,7 +13,7 @@ from labeler.labels.record import LabelFailure
 from labeler.sentences.example import Example
 
 _LONGEST_MESSAGE = 1_000
-"""Characters of the first row's error in that of all rows."""
+"""Characters of the first row's error in the error about all rows."""
 _MOST_COLUMNS = 1_000
 """Columns of all rows whose names are kept for the remedy."""
 _MOST_MEMORY = 64 << 20

@@ -225,7 +225,7 @@ class _RowConverter:
         columns: the column of each field.
         id_from: columns that make the row id.
         notices: gets messages about how rows are read.
-        left_out: counts rows of which something is left out, in all sources.
+        left_out: counts rows in which something is left out, in all sources.
         keep_thinking: as for :class:`RowFile`.
         columns_required: raise if a column named by the user is in no row.
     """

@@ -1,8 +1,8 @@
 """Lists and objects written as text: JSON, or what Python prints for them.
 
 pandas, CSV files and logs turn ``["first", "second"]`` into a text. This module reads it back, in
-every format alike: JSON, Python's lists, tuples and mappings, arrays of numpy, and printed objects
-such as ``Document(page_content='first', metadata={})``. Nothing is run.
+the same way for each format: JSON, Python's lists, tuples and mappings, arrays of numpy, and
+printed objects such as ``Document(page_content='first', metadata={})``. Nothing is run.
 """
 
 from __future__ import annotations

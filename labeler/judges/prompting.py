@@ -27,7 +27,7 @@ RENDERING = 1
 """Version of the layout of a record's data; it enters the digests of prompts.
 
 The response stands last, and the marker of 8 digits depends on question and documents, so that
-requests about several responses to the same question start alike.
+requests about several responses to the same question start with the same text.
 """
 
 _BLOCKS = ("documents", "tool_outputs", "history", "question", "reference", "response")

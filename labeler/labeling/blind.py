@@ -1,4 +1,4 @@
-"""Relevance that is judged without responses: an optional second task, before that of each label.
+"""Relevance that is judged without responses: an optional second task, before each label's.
 
 A retrieval is a question with its documents. Rows of one retrieval rest on one retrieval label.
 """

@@ -62,7 +62,7 @@ class ServedLabels:
             )
 
     def report(self) -> None:
-        """Report the hosts that gave the served labels, if they are not those of the run."""
+        """Report the hosts that gave the served labels, if the run asks others."""
         for own, others in self._elsewhere.items():
             listed = ", ".join(f"{count:,} from {host}" for host, count in others.most_common())
             self.notice(

@@ -53,7 +53,7 @@ class Profile:
         return family_of(self.schema), family_of(self.schema) + SUPPORT
 
     def schema_of(self, prompt: str) -> str:
-        """Return the schema that a prompt such as ``trace/v1`` asks for: that of its version."""
+        """Return the schema that a prompt such as ``trace/v1`` asks for, by its version."""
         family = self.families[family_of(prompt).endswith(SUPPORT)]
         return f"{family}/{version_of(prompt)}"
 

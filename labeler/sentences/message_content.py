@@ -30,7 +30,7 @@ _MEDIA = frozenset(
 _UNTYPED = frozenset(
     ("tool_result", "function_response", "tool_use", "function_call", "reasoning_content", "json")
 ) | {"cache_point", "thought", "search_result", "document", "tool_call", "tool_call_result"}
-"""Fields that are types of parts without a ``type``, next to those of media."""
+"""Fields that are types of parts without a ``type``, next to the types of media."""
 _CONTENT = (
     *("text", "content", "message.content", "parts", "contents", "message.contents", "blocks"),
     *("value", "message_content", "message_content.text"),

@@ -249,7 +249,7 @@ def _values(match: re.Match[str], marks: str) -> tuple[str, ...]:
 
 
 def _in_digits(text: str) -> str:
-    """Return a text with the digits 0 to 9 for those of other scripts and for Chinese numerals."""
+    """Return a text with digits of other scripts and Chinese numerals replaced by 0 to 9."""
     if text.isascii():
         return text
     text = _FOREIGN_DIGIT.sub(lambda match: str(int(match[0])), _HAN.sub(_from_han, text))

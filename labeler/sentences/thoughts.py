@@ -1,7 +1,7 @@
 """Thoughts of a reasoning model in its answer, such as ``<think>…</think>``.
 
-A server that does not separate them leaves them in the text. They are no part of the answer: judged
-as such, most of their sentences have no support. A tag in code is text.
+A server that does not separate them leaves them in the text. They do not belong to the answer:
+judged as such, most of their sentences have no support. A tag in code is text.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def test_a_wrong_key_ends_the_run_with_its_words(tmp_path: Path, rows: Path) -> 
 def test_a_killed_run_goes_on_and_buys_each_label_once(
     tmp_path: Path, ray_cluster: Cluster, labeler_command: Command
 ) -> None:
-    """Another worker finds a shard's labels; merged, they are those of one machine."""
+    """Another worker finds a shard's labels; merged, they equal the labels of one machine."""
     many = 2000
     write_rows(tmp_path / "in" / "rows.parquet", many, group=many)
     gate = Gate(700)  # in the middle of a shard, by one worker or two

@@ -182,7 +182,7 @@ def test_markers_alone_cite_for_the_sentence_before() -> None:
     ],
 )
 def test_words_and_pages_around_citations(texts: list[str]) -> None:
-    """They belong to the sentence before them, and pages are no documents."""
+    """They belong to the sentence before them, and pages do not count as documents."""
     assert [piece.text for piece in GENERAL.split(" ".join(texts))] == texts
     assert [one.documents for one in read_citations(texts, 9)] == [{0}, {1, 2}]
 

@@ -49,7 +49,7 @@ SUPPORTED, CONTRADICTED = (True, {"entailment"}), (False, {"contradiction"})
     ],
 )  # fmt: skip
 def test_numbers_in_other_spellings(document: str, right: str, wrong: str) -> None:
-    """A number is found beside letters and in other spellings, and so is a wrong one."""
+    """A number is found next to letters and in other spellings, and so is a wrong one."""
     assert verdicts(judged(right, document)) == SUPPORTED
     assert verdicts(judged(wrong, document)) == CONTRADICTED
 

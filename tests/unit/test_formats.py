@@ -714,7 +714,7 @@ def test_what_is_not_installed_is_named_with_the_remedy(
 
 
 def test_rows_of_several_formats_are_one_set_of_rows(tmp_path: Path) -> None:
-    """A row of one id that differs from that of another file is a failure that names both."""
+    """A row that differs from another file's row of its id is a failure that names both."""
     lines = FORMATS["rows.jsonl"]([GOOD, OTHER], tmp_path / "rows.jsonl")
     held = write_parquet([GOOD], tmp_path / "rows.parquet")
     assert len([*RowStream(RowFile(str(lines), held))]) == 3

@@ -276,7 +276,7 @@ def test_equal_systems_are_called_different_at_most_as_often_as_they_say(
 
 
 def test_simulated_comparisons_repeat_the_questions_of_a_population() -> None:
-    """Forty pairs of two questions, all of them better, are no evidence."""
+    """Forty pairs of two questions, all of them better, do not show a difference."""
     twenty = interval_populations.Differences(
         "all better, 20 a question",
         lambda _, n: np.ones(n),

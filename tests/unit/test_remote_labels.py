@@ -43,7 +43,7 @@ def memory() -> Iterator[Any]:
 def test_folders_and_patterns_at_addresses_are_expanded(
     labeler_command: Command, files: list[str], memory: Any
 ) -> None:
-    """Local names and JSON Lines stand for themselves; the numbers are those of local files."""
+    """Local names and JSON Lines stand for themselves; the numbers equal the local files'."""
     for number, file in enumerate(files):
         memory.put_file(file, f"/labels/{number}.parquet")
     every = [f"memory:///labels/{number}.parquet" for number in range(3)]

@@ -37,7 +37,7 @@ ODD = keyed(judged(SAID))
 
 
 def files(folder: Path) -> list[Path]:
-    """All files of a folder, without those of an open database."""
+    """All files of a folder, except files of an open database."""
     return sorted(path for path in folder.rglob("*") if not path.name.endswith(("-shm", "-wal")))
 
 

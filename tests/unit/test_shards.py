@@ -209,7 +209,7 @@ def test_a_fault_of_all_rows_is_found_before_anything_is_written(tmp_path: Path)
 
 
 def test_rows_of_other_columns_are_read_as_on_one_machine(tmp_path: Path) -> None:
-    """By the preset that fits, by columns that are named, with other ids; somebody is told once."""
+    """By the preset that fits, by columns that are named, with other ids; one notice says so."""
     told: list[str] = []
     rows = [row(number) for number in range(12)]
     ragas = [

@@ -1,4 +1,4 @@
-"""Thoughts in responses are no part of the answer."""
+"""Thoughts in responses do not belong to the answer."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Asked(NamedTuple):
 
 
 Answer = Callable[[Asked], Any]
-"""Returns the probability of yes, or those of the options."""
+"""Returns the probability of yes, or the probabilities of the options."""
 
 _KINDS = {
     "help to answer": "relevant",
@@ -60,7 +60,7 @@ class Decider:
     Args:
         answer: what it answers to a question.
         questions: questions in a request at most; more are rejected with status 400.
-        options: options of a choice at most, likewise.
+        options: options of a choice at most, in the same way.
         spoil: changes each answer before it is sent; may return bytes, or a status and a body.
         digits: digits after the point that it shows.
         port: 0 for any free one.

@@ -348,7 +348,7 @@ def row_of(text: str, name: str) -> Json:
 
 @each_api
 def test_texts_change_no_question(judge: type[DecisionJudge]) -> None:
-    """Hostile texts stay in their lines of the input; the questions are those of harmless texts."""
+    """Hostile texts stay in their lines of the input; the questions do not change."""
     written = [" ".join(one.write(place)) for one in ATTACKS for place in POSITIONS]
     texts = dict.fromkeys(["Harmless.", *written, *PAYLOADS[::3]])
     rows = [row_of(text, str(n)) for n, text in enumerate(texts)]

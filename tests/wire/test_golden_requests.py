@@ -1,4 +1,4 @@
-"""Request bodies never change under a version: neither the first one nor that of the re-ask."""
+"""Request bodies never change under a version: neither the first one nor the re-ask's."""
 
 from __future__ import annotations
 

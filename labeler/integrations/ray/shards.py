@@ -58,7 +58,7 @@ class Work:
 
 
 class Shard(NamedTuple):
-    """The rows of a row group from ``start`` on, before ``stop``; the name is that of every run."""
+    """The rows of a row group from ``start`` on, before ``stop``, with one name in all runs."""
 
     name: str
     file: str

@@ -22,7 +22,7 @@ from labeler.judges.openai.message import object_of, text_of
 from labeler.judges.openai.reading import parse_object
 
 Decision = float | dict[str, float]
-"""The probability of yes, or those of a choice by option."""
+"""The probability of yes, or the probabilities of a choice by option."""
 
 _LEAST_TOLERANCE, _FEWEST_DIGITS = 0.05, 2
 """A distribution's sum may be off by this in any case; digits after the point that servers show."""

@@ -177,7 +177,7 @@ class _Negated(NamedTuple):
 
 
 def _negated(claim: Claim, documents: DocumentIndex, matches: list[Match]) -> _Negated:
-    """Compare the negations of a claim with those of the closest sentences."""
+    """Compare the negations in a claim and in the closest sentences."""
     if not matches:
         return _Negated(flipped=False, alone=False)
     places = [match.place for match in matches]

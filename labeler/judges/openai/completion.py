@@ -85,7 +85,7 @@ _GARBLED = Completion("", (), ObservedError("garbled"), "", None, 0, None, None,
 
 
 def parse_completion(body: bytes) -> Completion | None:
-    """Parse the body of a response; ``None`` if it is not that of a completion."""
+    """Parse the body of a response; ``None`` if it is not a completion."""
     try:
         values = read_body(body)
     except (ValueError, RecursionError):  # no UTF-8, cut off, nested too deeply

@@ -50,7 +50,7 @@ def seconds_until(
 
     Args:
         moment: the moment, with a time zone.
-        headers: those of the response; their date shows the server's clock.
+        headers: headers of the response; their date shows the server's clock.
         now: current time if they have no date.
     """
     since = _moment(headers.get("date")) or now or datetime.now(UTC)

@@ -18,7 +18,7 @@ _FOREIGN = re.compile(
     "[\x00-\x1f\x7f\x85\xa0\u1680\u2000-\u200b\u200e\u200f"
     "\u2028\u2029\u202f\u205f\u2060\u3000\ufeff\ud800-\udfff]"
 )
-# Sentence ends of Unicode's scripts (Sentence_Terminal), and those of Tibetan.
+# Sentence ends of Unicode's scripts (Sentence_Terminal), and of Tibetan.
 WIDE_STOPS = "。！？｡．।॥؟۔։።፧፨။‼⁇⁈⁉។៕།༎᠃᠉᱾᱿꯫܀܁܂߹᙮᥄᥅᪨᪩᪪᪫᭚᭛᭞᭟᰻᰼꓿꘎꘏꛳꛷꡶꡷꣎꣏꤯꧈꧉꩝꩞꩟꫰꫱︒︕︖﹒﹖﹗"
 _WORD = re.compile(r"[^\W_]")
 

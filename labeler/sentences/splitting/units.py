@@ -308,7 +308,7 @@ def _wraps(text: str, found: list[Line]) -> list[bool]:
 
 
 def _may_be_list(found: list[Line], contents: list[str]) -> bool:
-    """Return True for lines without stops, each of which may be an entry of a list without bullets.
+    """Return True for lines without stops that may be entries of a list without bullets.
 
     Two lines are none if only the second has a small letter first.
     """
