@@ -53,7 +53,8 @@ def need_browser() -> None:
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """Run the system's browser. Until it ends no other event loop can run in the same thread."""
-    from playwright.sync_api import expect as expected, sync_playwright
+    from playwright.sync_api import expect as expected
+    from playwright.sync_api import sync_playwright
 
     expected.set_options(timeout=_PATIENCE)
     with sync_playwright() as driver:
