@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from command import Command
-from judged import correction, judgement
-from labeled import record
 from labeler.api import read_records, write_labels
 from labeler.data.corrections.correction import Correction
 from labeler.data.corrections.file import CorrectionsFile
+from support.command import Command
+from support.judged import correction, judgement
+from support.labeled import record
 
 RECORDS = [record(id=f"r{n}", documents=[2, n + 1]) for n in range(4)]
 BOTH = pytest.mark.parametrize("tool", ["label-studio", "argilla"])

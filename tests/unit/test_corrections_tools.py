@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from judged import EARLY, LATE, correction, judgement
-from labeled import record
 from labeler.audit.auditing import findings_of, suspicion_score
 from labeler.data.corrections.correction import Correction, Judgement, judgement_of
 from labeler.errors import UsageError
 from labeler.integrations.annotation.importing import TOOLS, Imported, import_answers
 from labeler.labels.record import LabelRecord
 from labeler.review.queue import Chosen, choose
+from support.judged import EARLY, LATE, correction, judgement
+from support.labeled import record
 
 ODD = "<img src=x onerror=alert(1)> & \x1b[31m \U0001f600 \x00"
 RECORD = record(
