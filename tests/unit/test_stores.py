@@ -416,7 +416,8 @@ def test_diskcache_makes_the_tables_we_know(tmp_path: Path) -> None:
 def test_a_store_that_nobody_closed_is_saved_at_exit(tmp_path: Path) -> None:
     """A script that ends without close neither hangs nor loses what it put."""
     script = (
-        "import sys; from support.records import sample_record; from labeler.store.disk import DiskStore\n"
+        "import sys; from support.records import sample_record\n"
+        "from labeler.store.disk import DiskStore\n"
         "store = DiskStore(sys.argv[1])\n"
         "for n in range(300): store.put(sample_record(n))\n"
     )
