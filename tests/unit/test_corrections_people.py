@@ -63,7 +63,7 @@ AGAIN = {
     "saved again": [correction(RECORDS[0], judgement(), queue="doubtful")],
     "taken back": [correction(RECORDS[0], withdrawn=True), correction(RECORDS[0], judgement())],
     "by another person": [correction(RECORDS[0], judgement(), by="cyd", queue="order")],
-    "imported": [correction(RECORDS[0], judgement(), source="argilla")],
+    "imported": [correction(RECORDS[0], judgement(), source="label-studio")],
 }
 
 
