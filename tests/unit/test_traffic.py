@@ -18,7 +18,7 @@ from labeler.judges.traffic.excess import RateLimitErrors
 from labeler.judges.traffic.limits import Bucket, Budget, Limits, Quota, Size
 from labeler.judges.traffic.slots import Slots
 from labeler.judges.traffic.traffic import BudgetSpent, Stopped, Traffic
-from virtual_time import now, run
+from support.virtual_time import now, run
 
 T = TypeVar("T")
 
