@@ -65,7 +65,7 @@ def test_an_installed_package_is_used_by_name(installed: Path, tmp_path: Path) -
 
 def test_the_page_shows_the_package() -> None:
     """Each part on the page is a part of the package."""
-    from doc_blocks import blocks
+    from support.doc_blocks import blocks
 
     files = [EXAMPLE / "pyproject.toml", EXAMPLE / "labeler_harbour" / "__init__.py"]
     texts = [file.read_text(encoding="utf-8") for file in files]
