@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from command import Command
-from doc_blocks import PAGES
 from labeler.calculators.ratio import UNDEFINED_REASONS
 from labeler.cli import TRY_LATER, WRONG_USE
 from labeler.cli.running import BUDGET_REACHED, SOME_FAILED
@@ -26,6 +24,8 @@ from labeler.labeling.run import GRACE_SECONDS
 from labeler.labels.profiles import PROFILES
 from labeler.labels.rubrics import CRITERIA
 from labeler.sentences.splitting import SPLITTERS
+from support.command import Command
+from support.doc_blocks import PAGES
 from update_pages import FAILURES, GENERATED, METRIC_PAGE, updated
 
 ROOT = Path(__file__).parents[2]

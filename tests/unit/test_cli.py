@@ -15,8 +15,6 @@ import pytest
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from command import Command
-from labeled import record
 from labeler.cli import app
 from labeler.cli.running import MACHINES
 from labeler.data.options import PANELS
@@ -28,6 +26,8 @@ from labeler.labels import resources
 from labeler.labels.profiles import DEFAULT_PROFILE
 from labeler.sentences.characters import visible
 from labeler.sentences.splitting import SPLITTERS
+from support.command import Command
+from support.labeled import record
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
 

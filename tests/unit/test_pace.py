@@ -18,7 +18,7 @@ from labeler.judges.health import Health
 from labeler.judges.limits import Bucket, Budget, Limits, Quota, Size
 from labeler.judges.openai.headers import retry_after
 from labeler.judges.pace import BudgetSpent, Pace, Stopped
-from virtual_time import now, run
+from support.virtual_time import now, run
 
 T = TypeVar("T")
 

@@ -16,8 +16,6 @@ from typing import Any
 import pytest
 
 import labeler
-from fakes import CountingJudge, agreeable
-from labeled import output
 from labeler.api import MemoryStore, iter_labels
 from labeler.errors import (
     FatalJudgeError,
@@ -41,6 +39,8 @@ from labeler.labels.record import (
     Usage,
 )
 from labeler.sentences.example import Frozen
+from support.fakes import CountingJudge, agreeable
+from support.labeled import output
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
 

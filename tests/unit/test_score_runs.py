@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import labeler
-from fakes import CountingJudge, agreeable, scoring
 from labeler import api
 from labeler.calculators.score_agreement import compare_raters
 from labeler.errors import FatalJudgeError, UsageError
@@ -25,7 +24,8 @@ from labeler.labels.score_record import ScoreOutcome, ScoreRecord, StepsRecord
 from labeler.sentences.example import Frozen
 from labeler.store.disk import DiskStore
 from labeler.store.memory import MemoryStore
-from scored import ROW, criterion
+from support.fakes import CountingJudge, agreeable, scoring
+from support.scored import ROW, criterion
 
 ROWS = [{**ROW, "id": f"r{n}", "response": f"Paris. Item {n}."} for n in range(3)]
 

@@ -14,8 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import labeler
-from command import Command
-from fakes import CountingJudge, agreeable
 from labeler.errors import RunPaused, UsageError, error_of
 from labeler.integrations.ray import shards
 from labeler.integrations.ray.shards import Purse, Shard, Work, Worker
@@ -27,7 +25,9 @@ from labeler.labeling.options import LabelOptions
 from labeler.labeling.run import RunCounts
 from labeler.labels.record import LabelFailure
 from labeler.version import install_command
-from parquet_rows import outcomes_in, row, write_rows
+from support.command import Command
+from support.fakes import CountingJudge, agreeable
+from support.parquet_rows import outcomes_in, row, write_rows
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import samples
 from labeler.integrations.embeddings.questioning import QuestionsTasks
 from labeler.judges.limits import Limits
 from labeler.judges.openai.judge import OpenAIJudge
@@ -18,6 +17,7 @@ from labeler.labeling.score_tasks import ScoreTasks, steps_task
 from labeler.labels.rubrics import CRITERIA
 from labeler.sentences.example import Example, key_reference
 from labeler.sentences.splitting import SPLITTERS
+from support import samples
 from wire.behaviors import Behavior, answers, says
 from wire.calls import Json
 from wire.provider import Provider

@@ -13,7 +13,6 @@ from typing import Any, cast
 
 import pytest
 
-import samples
 from labeler.errors import FatalJudgeError, JudgeError, RunPaused, UsageError
 from labeler.judges.judge import JUDGES, Judge, UnusableAnswer
 from labeler.judges.limits import Limits, Quota, RateLimits
@@ -30,6 +29,7 @@ from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.record import Usage
 from labeler.labels.schemas import ResponseSchema, load_schema
 from labeler.version import __version__
+from support import samples
 from wire.behaviors import says
 from wire.provider import (
     BEHAVIOURS,

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import labeler
-import samples
 from labeler.api import open_rows
 from labeler.errors import BadRows
 from labeler.integrations.batch.client import OpenAIBatches
@@ -30,6 +29,7 @@ from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.labels.schemas import load_schema
 from labeler.sentences.example import Frozen, key_reference
 from labeler.store.disk import DiskStore
+from support import samples
 from wire.calls import Json
 from wire.provider import Call, Provider, answers, completes, format_problems
 

@@ -22,7 +22,6 @@ from typing import Any
 import pytest
 
 import labeler
-from command import Command
 from labeler.errors import FatalJudgeError, StoreError
 from labeler.integrations.batch.client import OpenAIBatches
 from labeler.integrations.batch.collect import Waiting
@@ -32,6 +31,7 @@ from labeler.judges.pace import Pace
 from labeler.labels.record import LabelFailure
 from labeler.store.disk import DiskStore
 from labeler.store.memory import MemoryStore
+from support.command import Command
 from wire.clients import comes_true
 from wire.connections import Wire
 from wire.provider import Behavior, Call, Provider, Rates, answers, error
