@@ -26,8 +26,8 @@ from labeler.errors import (
     UsageError,
 )
 from labeler.judges.judge import UnusableAnswer
+from labeler.judges.limits import Budget
 from labeler.judges.task import JudgeReply, Task
-from labeler.judges.traffic.limits import Budget
 from labeler.labeling.cache import Origin
 from labeler.labels.record import (
     AnyOutcome,

@@ -14,9 +14,9 @@ from labeler.calculators.score_agreement import compare_raters
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.judge import UnusableAnswer
+from labeler.judges.limits import Budget
 from labeler.judges.replay import ReplayJudge
 from labeler.judges.task import JudgeReply, Task
-from labeler.judges.traffic.limits import Budget
 from labeler.labeling.cache import Origin
 from labeler.labels.criteria import Criterion
 from labeler.labels.record import AnyOutcome, LabelFailure
