@@ -24,7 +24,7 @@ from labeler.labels.record import LabelFailure
 from labeler.sentences.example import Example, Piece
 from labeler.sentences.splitting import SPLITTERS, Splitter, key_example
 from labeler.store.memory import MemoryStore
-from records import sample_record
+from support.records import sample_record
 
 LIMIT = 4096
 GOOD = {"question": "q?", "documents": ["d."], "response": "r."}

@@ -1,7 +1,7 @@
 """File formats of input rows: one module per format, registered in ``READERS``.
 
-To add a format, write a function that yields :class:`Raw` rows in a new module here, register it
-in ``READERS``, and map its file suffix in ``_BY_SUFFIX``. Readers do not interpret columns:
+A package adds a format by an entry point of ``labeler.rows``: its name is the suffix of the files,
+its object a function that yields :class:`Raw` rows. Readers do not interpret columns:
 :mod:`labeler.data.rows` does, in the same way for all formats.
 """
 
@@ -62,7 +62,7 @@ def json_rows(lines: Iterable[Line]) -> Iterator[Raw]:
             yield Raw(line.where, error)
 
 
-READERS: Catalog[Reader] = Catalog("format")
+READERS: Catalog[Reader] = Catalog("format", group="rows")
 READERS.add("jsonl", read_json_lines)
 READERS.add("json", "labeler.data.formats.json_files:read_json")
 READERS.add("csv", "labeler.data.formats.csv_files:read_csv")
@@ -73,6 +73,8 @@ READERS.add("dataset", "labeler.data.formats.hugging_face:read_saved")
 READERS.add("hub", "labeler.data.formats.hugging_face:read_hub")
 
 _BY_SUFFIX = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
     ".json": "json",
     ".csv": "csv",
     ".tsv": "tsv",
@@ -81,7 +83,7 @@ _BY_SUFFIX = {
     ".feather": "arrow",
     ".ipc": "arrow",
 }
-"""Format by file suffix; every other file is JSON Lines."""
+"""Format by file suffix. A package may declare others; every other file is JSON Lines."""
 
 _SPREADSHEETS = frozenset({".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".numbers"})
 _TEXT_FORMATS = frozenset({"jsonl", "json", "csv", "tsv"})
@@ -114,7 +116,9 @@ def format_of(name: str) -> str:
         return "hub"
     if not is_remote(name) and Path(name).is_dir():
         return "dataset"
-    return _BY_SUFFIX.get(_suffix(name), "jsonl")
+    suffix = _suffix(name)
+    known = _BY_SUFFIX.get(suffix)
+    return known or (suffix[1:] if suffix[1:] in READERS.declared() else "jsonl")
 
 
 def row_files(name: str) -> list[str]:
@@ -128,7 +132,7 @@ def row_files(name: str) -> list[str]:
         return [name]
     if any((folder / saved).is_file() for saved in _SAVED):
         return [name]
-    suffixes = {*_BY_SUFFIX, ".jsonl", ".ndjson", *_SPREADSHEETS}
+    suffixes = {*_BY_SUFFIX, *_SPREADSHEETS}
     hidden = (".", "~$")  # Excel's lock files begin with the latter
     found = [one for one in folder.iterdir() if one.is_file() and not one.name.startswith(hidden)]
     return [str(path) for path in sorted(found) if _suffix(path.name) in suffixes] or [name]

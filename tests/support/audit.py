@@ -167,5 +167,5 @@ def _contact(event: str, arguments: tuple[object, ...]) -> Contact:
     return Contact(event, arguments[1] if of_a_socket and len(arguments) > 1 else arguments)
 
 
-AUDIT = Audit(package_folder(), Path(__file__).parent)
+AUDIT = Audit(package_folder(), Path(__file__).parents[1])
 """Of this process; whoever starts the process installs it, once."""

@@ -9,7 +9,7 @@ from labeler.judges.judge import JudgeSpec
 from labeler.labels.answers import GPTLabelingOutput, SentenceSupport
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, label_key
 from labeler.sentences.example import KeyedExample, key_documents, key_response
-from samples import SPLITTER, pieces, signature
+from support.samples import SPLITTER, pieces, signature
 
 MARK = "pwned"
 """What each script among the payloads would call or set: a page on which it happens is broken."""

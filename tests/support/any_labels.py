@@ -7,15 +7,6 @@ from typing import get_args
 
 from hypothesis import strategies as st
 
-from labeled import (
-    claims_output,
-    compared,
-    expects,
-    record,
-    reference_output,
-    says,
-    verbatim,
-)
 from labeler.labels.answers import SPECIAL_SUPPORT, ComparedClaim, ReferenceClaim, Verdict
 from labeler.labels.record import LabelRecord
 from labeler.sentences.keys import (
@@ -24,6 +15,15 @@ from labeler.sentences.keys import (
     reference_key,
     response_key,
     tool_key,
+)
+from support.labeled import (
+    claims_output,
+    compared,
+    expects,
+    record,
+    reference_output,
+    says,
+    verbatim,
 )
 
 MARKERS = ("", "", " [1]", " [2, 9]", " [0]", " (Document 1)", "¹")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from labeled import output, record
 from labeler.audit import findings_of, select_checks
 from labeler.labels.answers import SentenceSupport
 from labeler.labels.record import LabelRecord, label_key
 from labeler.sentences.example import Sentence
+from support.labeled import output, record
 
 DOCUMENTS = (
     ("The tower is 120 metres high.", "It was opened in 1931 by the mayor."),

@@ -1,4 +1,4 @@
-"""Tasks for Label Studio and Argilla, and what comes back: our own form of what they read."""
+"""Tasks for Label Studio, and its exports: our own form of them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from typing import Any
 
 import pytest
 
-from judged import EARLY, LATE, correction, judgement
-from labeled import record
 from labeler.audit.auditing import findings_of, suspicion_score
 from labeler.data.corrections.correction import Correction, Judgement, judgement_of
 from labeler.errors import UsageError
-from labeler.integrations.annotation.importing import TOOLS, Imported, import_answers
+from labeler.integrations.label_studio.answers import Imported, import_answers
+from labeler.integrations.label_studio.tasks import labeling_configuration, task_of
 from labeler.labels.record import LabelRecord
 from labeler.review.queue import Chosen, choose
+from support.judged import EARLY, LATE, correction, judgement
+from support.labeled import record
 
 ODD = "<img src=x onerror=alert(1)> & \x1b[31m \U0001f600 \x00"
 RECORD = record(
@@ -28,41 +29,32 @@ RECORD = record(
     support={"a": ["0b", "1a"], "b": ["general"], "c": []},
 )
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
-BOTH = pytest.mark.parametrize("tool", ["label-studio", "argilla"])
 
 
-def task(tool: str, *, blind: bool = False, of: LabelRecord = RECORD) -> dict[str, Any]:
+def task(*, blind: bool = False, of: LabelRecord = RECORD) -> dict[str, Any]:
     """A task, as it comes out of its file."""
-    made = TOOLS[tool].task(Chosen(of, "random"), blind=blind)
+    made = task_of(Chosen(of, "random"), blind=blind)
     value: dict[str, Any] = json.loads(json.dumps(made))
     return value
 
 
-def answered(tool: str, given: dict[str, Any], by: Any = None, at: str = EARLY) -> dict[str, Any]:
+def answered(given: dict[str, Any], by: Any = None, at: str = EARLY) -> dict[str, Any]:
     """A task whose suggestion a person took as it is."""
     done = deepcopy(given)
-    if tool == "label-studio":
-        (prediction,) = done["predictions"]
-        annotation = {"completed_by": 1 if by is None else by, "updated_at": at}
-        done["annotations"] = [annotation | {"result": prediction["result"]}]
-    else:
-        user = "5f0c" if by is None else by
-        done["responses"] = {
-            name: [{"value": each["value"], "user_id": user}]
-            for name, each in done["suggestions"].items()
-        }
+    (prediction,) = done["predictions"]
+    annotation = {"completed_by": 1 if by is None else by, "updated_at": at}
+    done["annotations"] = [annotation | {"result": prediction["result"]}]
     return done
 
 
 def imported(
-    tool: str,
     *tasks: object,
     events: Sequence[Correction] = (),
     records: Sequence[LabelRecord] = (RECORD,),
     **more: Any,
 ) -> Imported:
     """What becomes of an exported file."""
-    return import_answers(list(tasks), TOOLS[tool], records, events, now=lambda: NOW, **more)
+    return import_answers(list(tasks), records, events, now=lambda: NOW, **more)
 
 
 def result(done: dict[str, Any], name: str) -> dict[str, Any]:
@@ -75,131 +67,97 @@ def result(done: dict[str, Any], name: str) -> dict[str, Any]:
 # -- there and back -------------------------------------------------------------------------------
 
 
-@BOTH
-def test_a_suggestion_that_is_taken_as_it_is_agrees(tool: str) -> None:
-    """Key by key, and special strings that the tool cannot show included."""
-    (made,) = imported(tool, answered(tool, task(tool))).added
+def test_a_suggestion_that_is_taken_as_it_is_agrees() -> None:
+    """Key by key, and special strings that Label Studio cannot show included."""
+    (made,) = imported(answered(task())).added
     assert made.judgement == judgement_of(RECORD.label)
     assert (made.key, made.id) == (RECORD.key, RECORD.id)
     assert (made.opinion, made.queue, made.blind) == ("agree", "random", False)
-    assert made.source == tool
+    assert made.source == "label-studio"
 
 
-@BOTH
-def test_turns_and_tool_outputs_stand_above_the_question_and_keep_their_support(
-    tool: str,
-) -> None:
-    """Who takes a suggestion as it is also takes support that the tool cannot draw."""
+def test_turns_and_tool_outputs_stand_above_the_question_and_keep_their_support() -> None:
+    """Who takes a suggestion as it is also takes support that Label Studio cannot draw."""
     talked = record(turns=1, support={"a": ["t0a"], "b": ["h0b", "0a"]})
-    given = task(tool, of=talked)
-    question = given["data" if tool == "label-studio" else "fields"]["question"]
+    given = task(of=talked)
+    question = given["data"]["question"]
     lines = ["[h0a] user: Hello.", "[h0b] user: Why?", "[t0a] tool: 18"]
     assert question.splitlines()[:3] == lines
-    (found,) = imported(tool, answered(tool, given), records=[talked]).added
+    (found,) = imported(answered(given), records=[talked]).added
     assert found.judgement == judgement_of(talked.label)
 
 
-@BOTH
-def test_a_blind_task_shows_nothing_of_the_label(tool: str) -> None:
+def test_a_blind_task_shows_nothing_of_the_label() -> None:
     """Neither suggestion nor explanation; and it is known when it comes back."""
-    given = task(tool, blind=True)
+    given = task(blind=True)
     assert not given.get("predictions")
     assert not given.get("suggestions")
     assert "because" not in json.dumps(given)
-    shown = answered(tool, task(tool))
+    shown = answered(task())
     shown |= {name: given[name] for name in ("data", "metadata") if name in given}
-    assert imported(tool, shown).added[0].blind is True
+    assert imported(shown).added[0].blind is True
 
 
-@BOTH
-def test_texts_are_shown_as_texts(tool: str) -> None:
+def test_texts_are_shown_as_texts() -> None:
     """What a terminal or a browser would obey is written out; no markup is made of it."""
-    shown = json.dumps(task(tool))
+    shown = json.dumps(task())
     assert "<img src=x onerror=alert(1)> &" in shown
     assert "<U+001B>[31m" in shown
     assert "\\u0000" not in shown
 
 
-@BOTH
-def test_the_settings_hold_nothing_of_any_record(tool: str) -> None:
-    """They are the same for all, so no text of a record can change them."""
-    settings = TOOLS[tool].settings()
-    assert settings == TOOLS[tool].settings()
-    assert RECORD.example.question not in settings
-
-
-@BOTH
-def test_the_same_file_again_adds_nothing(tool: str) -> None:
+def test_the_same_file_again_adds_nothing() -> None:
     """Not even an hour later."""
-    done = answered(tool, task(tool))
-    first = imported(tool, done)
-    again = imported(tool, done, events=first.added)
+    done = answered(task())
+    first = imported(done)
+    again = imported(done, events=first.added)
     assert (len(first.added), len(again.added), again.known) == (1, 0, 1)
 
 
-@BOTH
-def test_what_was_withdrawn_stays_so(tool: str) -> None:
+def test_what_was_withdrawn_stays_so() -> None:
     """The same file again does not bring it back."""
-    done = answered(tool, task(tool))
-    (said,) = imported(tool, done).added
+    done = answered(task())
+    (said,) = imported(done).added
     elsewhere = correction(RECORD, by=said.annotator, withdrawn=True, at=LATE)
     facts = {"withdrawn": True, "judgement": None, "at": LATE}
     in_review_app = said.model_copy(update=facts)  # which keeps what it takes back as it was
     for back in (elsewhere, in_review_app):
-        assert imported(tool, done, events=[said, back]).added == []
+        assert imported(done, events=[said, back]).added == []
 
 
-@BOTH
-def test_several_people_answer_one_task(tool: str) -> None:
+def test_several_people_answer_one_task() -> None:
     """Each under a name; these can be other ones here."""
-    done, other = (
-        answered(tool, task(tool), by=by)
-        for by in ((1, 2) if tool == "label-studio" else ("1", "2"))
-    )
-    if tool == "label-studio":
-        done["annotations"] += other["annotations"]
-    else:
-        for name, responses in other["responses"].items():
-            done["responses"][name] += responses
-    first = "user 1" if tool == "label-studio" else "1"
-    found = imported(tool, done, names={first: "ann"})
-    assert [made.annotator for made in found.added] == ["ann", first.replace("1", "2")]
+    done, other = (answered(task(), by=by) for by in (1, 2))
+    done["annotations"] += other["annotations"]
+    found = imported(done, names={"user 1": "ann"})
+    assert [made.annotator for made in found.added] == ["ann", "user 2"]
 
 
-@BOTH
-def test_a_task_without_an_answer_says_nothing(tool: str) -> None:
+def test_a_task_without_an_answer_says_nothing() -> None:
     """It is counted."""
-    found = imported(tool, task(tool))
+    found = imported(task())
     assert (found.added, found.unanswered, found.ignored) == ([], 1, [])
 
 
-@BOTH
-def test_a_label_that_is_not_there_is_told(tool: str) -> None:
+def test_a_label_that_is_not_there_is_told() -> None:
     """Its task came from other labels."""
     other = record(documents=[3])
-    found = imported(tool, answered(tool, task(tool)), records=[other])
-    assert found.ignored == [
-        f"{'task' if tool == 'label-studio' else 'record'} 1: speaks of a label that is not there"
-    ]
+    found = imported(answered(task()), records=[other])
+    assert found.ignored == ["task 1: speaks of a label that is not there"]
 
 
-@BOTH
-def test_other_sentences_than_the_labels_are_refused(tool: str) -> None:
+def test_other_sentences_than_the_labels_are_refused() -> None:
     """What was marked in them says nothing of these."""
-    done = answered(tool, task(tool))
-    if tool == "label-studio":
-        done["data"]["response"][0]["text"] += "!"
-    else:
-        done["fields"]["response"] += "!"
-    assert imported(tool, done).ignored[0].endswith("its sentences are not those of the label")
+    done = answered(task())
+    done["data"]["response"][0]["text"] += "!"
+    assert imported(done).ignored[0].endswith("its sentences are not those of the label")
 
 
-@BOTH
 @pytest.mark.parametrize("exported", [{}, None, "text", [1], [{}], [{"data": 3, "fields": 3}]])
-def test_what_is_no_export_is_refused(tool: str, exported: object) -> None:
+def test_what_is_no_export_is_refused(exported: object) -> None:
     """With the export that is wanted."""
     with pytest.raises(UsageError, match="export"):
-        import_answers(exported, TOOLS[tool], [RECORD], [], now=lambda: NOW)
+        import_answers(exported, [RECORD], [], now=lambda: NOW)
 
 
 # -- Label Studio ---------------------------------------------------------------------------------
@@ -207,9 +165,9 @@ def test_what_is_no_export_is_refused(tool: str, exported: object) -> None:
 
 def studio(change: Callable[[dict[str, Any]], object]) -> Imported:
     """What becomes of an answered task of Label Studio with something changed."""
-    done = answered("label-studio", task("label-studio"))
+    done = answered(task())
     change(done)
-    return imported("label-studio", done)
+    return imported(done)
 
 
 def studio_judgement(change: Callable[[dict[str, Any]], object]) -> Judgement:
@@ -222,16 +180,16 @@ def studio_judgement(change: Callable[[dict[str, Any]], object]) -> Judgement:
 
 def test_the_labeling_configuration_is_xml_without_html() -> None:
     """Nothing in it makes Label Studio read text as HTML."""
-    tags = {element.tag for element in ET.fromstring(TOOLS["label-studio"].settings()).iter()}  # noqa: S314 - it is our own
+    tags = {element.tag for element in ET.fromstring(labeling_configuration()).iter()}  # noqa: S314 - it is our own
     assert "HyperText" not in tags
     assert {"Paragraphs", "ParagraphLabels", "Choices", "Text", "TextArea"} <= tags
 
 
 def test_a_region_counts_in_utf_16_as_browsers_do() -> None:
     """An emoji is two."""
-    (prediction,) = task("label-studio")["predictions"]
+    (prediction,) = task()["predictions"]
     ends = {r["id"]: r["value"].get("endOffset") for r in prediction["result"] if "id" in r}
-    shown = task("label-studio")["data"]["documents"][1]["text"]
+    shown = task()["data"]["documents"][1]["text"]
     assert ends["d-0b"] == len(shown) + 1
 
 
@@ -313,14 +271,14 @@ def test_people_are_named_by_their_address_where_it_is_there() -> None:
 
 def test_a_later_annotation_is_new_and_an_earlier_one_is_not() -> None:
     """By the tool's own clock; an answer in the review app meanwhile is not overruled either."""
-    first, changed = (answered("label-studio", task("label-studio"), at=at) for at in (EARLY, LATE))
+    first, changed = (answered(task(), at=at) for at in (EARLY, LATE))
     result(changed, "overall")["value"]["choices"] = ["supported"]
-    old, new = imported("label-studio", first), imported("label-studio", changed)
-    assert imported("label-studio", changed, events=old.added).added == new.added
-    again = imported("label-studio", first, events=[*old.added, *new.added])
+    old, new = imported(first), imported(changed)
+    assert imported(changed, events=old.added).added == new.added
+    again = imported(first, events=[*old.added, *new.added])
     assert (again.added, again.known) == ([], 1)
     reviewed = correction(RECORD, judgement(), by="user 1", at=LATE)
-    assert imported("label-studio", first, events=[reviewed]).older == 1
+    assert imported(first, events=[reviewed]).older == 1
 
 
 STRANGE: dict[str, Callable[[dict[str, Any]], object]] = {
@@ -356,10 +314,10 @@ def test_a_strange_annotation_is_left_out_and_told(
     change: Callable[[dict[str, Any]], object],
 ) -> None:
     """The others are taken."""
-    bad = answered("label-studio", task("label-studio"))
+    bad = answered(task())
     change(bad)
-    good = answered("label-studio", task("label-studio"), by=2)
-    found = imported("label-studio", bad, good)
+    good = answered(task(), by=2)
+    found = imported(bad, good)
     assert [made.annotator for made in found.added] == ["user 2"]
     assert len(found.ignored) == 1
     assert found.ignored[0].startswith("task 1: ")
@@ -379,131 +337,6 @@ def test_unknown_controls_and_fields_are_passed_over() -> None:
         done["annotations"] = done["annotations"]
 
     assert studio(change).added[0].opinion == "agree"
-
-
-# -- Argilla --------------------------------------------------------------------------------------
-
-
-def argilla(change: Callable[[dict[str, Any]], object]) -> Imported:
-    """What becomes of an answered record of Argilla with something changed in its responses."""
-    done = answered("argilla", task("argilla"))
-    change(done["responses"])
-    return imported("argilla", done)
-
-
-def argilla_judgement(change: Callable[[dict[str, Any]], object]) -> Judgement:
-    """The judgement of it."""
-    (made,) = argilla(change).added
-    assert made.opinion == "disagree"
-    assert made.judgement is not None
-    return made.judgement
-
-
-def test_no_field_or_question_reads_markdown() -> None:
-    """Text is text."""
-    settings = json.loads(TOOLS["argilla"].settings())
-    uses = [
-        part["settings"]["use_markdown"]
-        for part in [*settings["fields"], *settings["questions"]]
-        if part["settings"]["type"] == "text"
-    ]
-    assert uses == [False] * 5
-
-
-def test_spans_fit_the_text_that_they_are_of() -> None:
-    """And no character counts as two."""
-    given = task("argilla")
-    text = given["fields"]["documents"]
-    spans = given["suggestions"]["document_marks"]["value"]
-    assert [(s["label"], text[s["start"] : s["end"]]) for s in spans] == [
-        ("relevant", "It is high."),
-        ("utilized", "It is high."),
-        ("utilized", "It rains."),
-    ]
-    assert max(text) < "\U00010000"
-    assert text.startswith("[0a] It is high.\n[0b] <img")
-    assert text.endswith("\n\n[1a] It rains.")
-
-
-def test_a_span_marks_every_sentence_that_it_touches() -> None:
-    """From the middle of one to the middle of another."""
-    text = task("argilla")["fields"]["documents"]
-
-    def change(responses: dict[str, Any]) -> None:
-        span = {"label": "relevant", "start": text.index("high"), "end": text.index("onerror")}
-        responses["document_marks"][0]["value"] = [span]
-
-    said = argilla_judgement(change)
-    assert (said.relevant, said.utilized) == (("0a", "0b"), ())
-
-
-def test_the_mark_decides_where_a_line_of_support_stayed() -> None:
-    """A suggested line is easily left standing."""
-    assert argilla_judgement(lambda r: r.pop("response_marks")).support == {}
-
-
-def test_support_is_read_line_by_line() -> None:
-    """With commas or without; a sentence without a line names nothing."""
-
-    def change(responses: dict[str, Any]) -> None:
-        responses["support"][0]["value"] = "\n a : 0a, 1a ;well_known_fact \n\n"
-
-    assert argilla_judgement(change).support == {
-        "a": ("0a", "1a", "well_known_fact"),
-        "b": ("general",),  # nothing named is what the judge names of the documents
-    }
-
-
-def test_who_leaves_the_whole_undecided_has_not_answered() -> None:
-    """As in a draft."""
-    found = argilla(lambda responses: responses.pop("overall"))
-    assert (found.added, found.unanswered) == ([], 1)
-
-
-def test_an_argilla_answer_is_dated_by_the_import() -> None:
-    """Its export says no time."""
-    (made,) = argilla(lambda _: None).added
-    assert made.at == "2026-11-22T12:00:00+00:00"
-
-
-STRANGE_RESPONSES: dict[str, Callable[[dict[str, Any]], object]] = {
-    "a verdict that is none": lambda r: r["overall"][0].update(value="maybe"),
-    "a list for a verdict": lambda r: r["overall"][0].update(value=["supported"]),
-    "a span beyond the end": lambda r: r["document_marks"][0].update(
-        value=[{"label": "relevant", "start": 0, "end": 10**9}]
-    ),
-    "an empty span": lambda r: r["document_marks"][0].update(
-        value=[{"label": "relevant", "start": 1, "end": 1}]
-    ),
-    "a text for a place": lambda r: r["document_marks"][0].update(
-        value=[{"label": "relevant", "start": "1", "end": 2}]
-    ),
-    "a number for a span": lambda r: r["document_marks"][0].update(value=[4]),
-    "support of no sentence": lambda r: r["support"][0].update(value="z: 0a"),
-    "support by no sentence": lambda r: r["support"][0].update(value="a: 9z"),
-    "support without a colon": lambda r: r["support"][0].update(value="a 0a"),
-    "huge support": lambda r: r["support"][0].update(value="a: 0a\n" * 200_000),
-    "a huge comment": lambda r: r.update(comment=[{"value": "x" * 30_000, "user_id": "5f0c"}]),
-    "no name": lambda r: [each[0].update(user_id="") for each in r.values()],
-}
-
-
-@pytest.mark.parametrize("change", STRANGE_RESPONSES.values(), ids=STRANGE_RESPONSES.keys())
-def test_a_strange_response_is_left_out_and_told(
-    change: Callable[[dict[str, Any]], object],
-) -> None:
-    """With what is wrong."""
-    found = argilla(change)
-    assert found.added == []
-    assert len(found.ignored) == 1
-    assert found.ignored[0].startswith("record 1: ")
-    assert len(found.ignored[0]) < 300
-
-
-@pytest.mark.parametrize("responses", [None, [], {"overall": None}, {"overall": [3]}, {"x": [{}]}])
-def test_responses_of_no_one_are_no_answer(responses: object) -> None:
-    """Whatever stands there."""
-    assert imported("argilla", task("argilla") | {"responses": responses}).unanswered == 1
 
 
 # -- choosing -------------------------------------------------------------------------------------

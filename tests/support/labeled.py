@@ -25,7 +25,7 @@ from labeler.labels.record import LabelRecord, label_key
 from labeler.labels.signature import Signature
 from labeler.sentences.example import KeyedExample, key_reference, key_tool_output, key_turn
 from labeler.sentences.keys import letters, position
-from samples import keyed_example, pieces, signature
+from support.samples import keyed_example, pieces, signature
 
 
 def output(

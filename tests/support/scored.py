@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fakes import CountingJudge, scoring
 from labeler.judges.judge import Judge
 from labeler.judges.task import Task
 from labeler.labeling.score_tasks import ScoreTasks
@@ -14,6 +13,7 @@ from labeler.labels.record import ReplyFacts
 from labeler.labels.score_record import ScoreRecord
 from labeler.sentences.example import Example
 from labeler.sentences.splitting import SPLITTERS
+from support.fakes import CountingJudge, scoring
 
 ROW: dict[str, Any] = {
     "id": "r1",

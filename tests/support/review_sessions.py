@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from labeled import record
 from labeler.calculators import Metric, select_metrics
 from labeler.data.corrections.correction import Judgement, Queue
 from labeler.data.corrections.file import CorrectionsFile
@@ -14,6 +13,7 @@ from labeler.review.corrections_log import CorrectionsLog
 from labeler.review.label_set import LabelSet
 from labeler.review.messages import ReviewAnswer
 from labeler.review.session import ReviewSession, ReviewSettings
+from support.labeled import record
 
 METRICS = select_metrics("relevance,adherence")
 
