@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from audit import AUDIT
+from support.audit import AUDIT
 
 if TYPE_CHECKING:
-    from command import Command
+    from support.command import Command
 
 # Before anything of ours is imported, and for the whole session.
 AUDIT.install()
@@ -68,6 +68,6 @@ def labeler_command(
     monkeypatch.chdir(tmp_path)
     for name in ("OPENAI_API_KEY", "LABELER_MODEL", "LABELER_STORE"):
         monkeypatch.delenv(name, raising=False)
-    from command import Command
+    from support.command import Command
 
     return Command(monkeypatch, capsys)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self
 
-from labeler.judges.traffic.limits import Budget
+from labeler.judges.limits import Budget
 from labeler.labeling.cache import Origin
 from labeler.labeling.run import RunCounts
 from labeler.labels.record import AnyOutcome

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 import labeler
-from labeled import record
 from labeler.cli import reading, reporting
 from labeler.comparing.compare import compare
 from labeler.data.label_files import to_line
 from labeler.labels.answering import is_version, joined
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, ReplyFacts
+from support.labeled import record
 
 OLD, NEW = "test-1-2026-01-01", "test-1-2026-02-02"
 

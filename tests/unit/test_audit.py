@@ -15,9 +15,6 @@ from typing import Any
 import pytest
 
 import audit_ragbench
-from audited import found, judged
-from judged import correction
-from labeled import claims_output, record, says
 from labeler.audit import (
     CHECKS,
     Audit,
@@ -41,8 +38,11 @@ from labeler.data.label_files import to_line
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, label_key
 from labeler.sentences.characters import escape_formula
-from records import sample_record
-from scored import record as score_record
+from support.audited import found, judged
+from support.judged import correction
+from support.labeled import claims_output, record, says
+from support.records import sample_record
+from support.scored import record as score_record
 
 DOCS = Path(__file__).parents[2] / "docs" / "audit.md"
 SOUND = judged({"The tower is 120 metres high.": ["0a"]})

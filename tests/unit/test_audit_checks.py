@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from audited import DOCUMENTS, found, judged, unsupported_with
-from labeled import claims_output, expects, record, reference_output, right, says
 from labeler.audit import CHECKS, Subject, findings_of
 from labeler.labels.contract import Violation
 from labeler.labels.record import LabelRecord, ReplyFacts, RetrievalBasis, SentenceScores
+from support.audited import DOCUMENTS, found, judged, unsupported_with
+from support.labeled import claims_output, expects, record, reference_output, right, says
 
 SOUND = judged({"The tower is 120 metres high.": ["0a"], "It was opened in 1931.": ["0b"]})
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from audited import found, judged, unsupported_with
 from labeler.audit.mentions import named_keys, unknown_keys
 from labeler.audit.stances import affirms, calls_wrong, denies
 from labeler.labels.record import LabelRecord
+from support.audited import found, judged, unsupported_with
 
 KEYS = frozenset(["0a", "0b", "0c", "0d", "1a", "1b", "2a", "4k", "12ab"])
 

@@ -30,10 +30,10 @@ from judge_figures import (
     verdicts,
 )
 from judges import judged_labels, report, split_of
-from labeled import record
 from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure, LabelRecord, SentenceScores
 from ragbench_data import ragbench_files, ragbench_folder, ragbench_rows
+from support.labeled import record
 
 YES, NO = ("0a",), ()
 """Support of a response sentence."""

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import labeler
-from fakes import CountingJudge
 from labeler import EmbeddedJudge, OpenAIJudge
 from labeler.errors import UsageError
 from labeler.integrations.batch.client import OpenAIBatches
@@ -21,6 +20,7 @@ from labeler.labeling.label_tasks import label_tasks
 from labeler.labeling.options import LabelOptions
 from labeler.labels.record import LabelFailure
 from labeler.store.memory import MemoryStore
+from support.fakes import CountingJudge
 from wire.provider import Provider
 from wire.runs import KEY
 

@@ -9,7 +9,6 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from labeled import record, with_question
 from labeler.calculators import measure, select_metrics
 from labeler.cli import run
 from labeler.comparing.drops import DropVerdict, check_drops
@@ -19,6 +18,7 @@ from labeler.data.label_files import to_line
 from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, label_key
 from labeler.testing import assert_metric
+from support.labeled import record, with_question
 
 Command = Callable[..., tuple[int, str, str]]
 

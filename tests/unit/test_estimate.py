@@ -46,8 +46,8 @@ from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, Usage
 from labeler.store.disk import DiskStore
 from labeler.store.memory import MemoryStore
 from labeler.store.protocol import LabelStore
-from real_data import needs_ragbench, ragbench_files
-from samples import request as any_request
+from support.real_data import needs_ragbench, ragbench_files
+from support.samples import request as any_request
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
 

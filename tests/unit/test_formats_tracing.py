@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import labeler
-from fakes import CountingJudge, agreeable
 from labeler.errors import JudgeError
 from labeler.integrations import opentelemetry as tracing
 from labeler.judges.judge import UnusableAnswer
@@ -18,6 +17,7 @@ from labeler.judges.openai.spec import OpenAISpec
 from labeler.judges.task import JudgeReply, Task
 from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, Usage
 from labeler.sentences.example import Frozen
+from support.fakes import CountingJudge, agreeable
 
 ROW: dict[str, Any] = {
     "id": "secret-id",

@@ -13,7 +13,6 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import labeler
-from labeled import expects, record, reference_output, right
 from labeler.calculators import Intervals, MetricsRow, measure, select_metrics
 from labeler.calculators.ratio import UNDEFINED_REASONS, Ratio
 from labeler.cli import run
@@ -34,10 +33,11 @@ from labeler.labels.rubrics import CRITERIA
 from labeler.labels.score_record import ScoreRecord, score_key
 from labeler.labels.signature import Artifact, Signature
 from labeler.testing import assert_metric
-from records import sample_record
-from samples import keyed_example
-from scored import criterion
-from scored import record as score_record
+from support.labeled import expects, record, reference_output, right
+from support.records import sample_record
+from support.samples import keyed_example
+from support.scored import criterion
+from support.scored import record as score_record
 
 NASTY = 'a|b<script>&"\x1b[31m\u202e\ufffe_x_\n[l](http://x.example)'
 """A group's name that means something in a terminal, in XML and in Markdown."""

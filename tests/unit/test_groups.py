@@ -7,7 +7,6 @@ import time
 from contextlib import redirect_stdout
 
 import labeler
-from labeled import record
 from labeler.audit.auditing import audit_labels
 from labeler.calculators import Intervals
 from labeler.calculators.statistics.intervals import mean_interval
@@ -17,6 +16,7 @@ from labeler.comparing.agreement import compare_labels
 from labeler.comparing.compare import compare
 from labeler.comparing.gates import Gate, check_rows, rows_by_group
 from labeler.labels.record import LabelRecord
+from support.labeled import record
 
 VALUES = (1, "1", None, "(none)", True, "true", "", "law")
 NAMES = {"1", '"1"', "(none)", '"(none)"', "true", '"true"', '""', "law"}

@@ -24,7 +24,7 @@ from labeler.labels.schemas import ResponseSchema, load_schema
 from labeler.labels.score_record import score_key, steps_key
 from labeler.labels.signature import Artifact, Signature, canonical_json
 from labeler.sentences.example import KeyedExample, key_turn
-from samples import keyed_example, pieces, signature
+from support.samples import keyed_example, pieces, signature
 
 
 def specs() -> list[type[JudgeSpec]]:

@@ -10,13 +10,13 @@ from fractions import Fraction
 import pytest
 
 import labeler
-from labeled import record
 from labeler.calculators import METRICS, Metric, Ratio, measure
 from labeler.calculators.registry import metric
 from labeler.comparing.compare import compare
 from labeler.comparing.drops import check_drops
 from labeler.comparing.gates import Gate, check_rows
 from labeler.errors import UsageError
+from support.labeled import record
 
 NOT_NUMBERS = [
     Ratio(math.nan, 1),  # type: ignore[arg-type]  # as users' metrics give them

@@ -16,8 +16,6 @@ from typing import Any
 import pytest
 
 import labeler
-from fakes import CountingJudge, agreeable
-from labeled import output
 from labeler.api import MemoryStore, iter_labels
 from labeler.errors import (
     FatalJudgeError,
@@ -28,8 +26,8 @@ from labeler.errors import (
     UsageError,
 )
 from labeler.judges.judge import UnusableAnswer
+from labeler.judges.limits import Budget
 from labeler.judges.task import JudgeReply, Task
-from labeler.judges.traffic.limits import Budget
 from labeler.labeling.cache import Origin
 from labeler.labels.record import (
     AnyOutcome,
@@ -41,6 +39,8 @@ from labeler.labels.record import (
     Usage,
 )
 from labeler.sentences.example import Frozen
+from support.fakes import CountingJudge, agreeable
+from support.labeled import output
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
 

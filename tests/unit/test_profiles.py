@@ -17,7 +17,7 @@ from labeler.labels.answers import GPTLabelingOutput, lowered
 from labeler.labels.profiles import PROFILES, profile_of
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.sentences.example import KeyedExample, key_reference
-from samples import keyed_example, pieces, request
+from support.samples import keyed_example, pieces, request
 
 ROWS: list[dict[str, Any]] = [
     {

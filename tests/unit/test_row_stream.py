@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 import labeler
-from fakes import CountingJudge
 from labeler.data.row_stream import RowStream
 from labeler.data.rows import FIRST_ROWS, Row, RowFile, RowSequence
 from labeler.errors import BadRows, UsageError
 from labeler.labeling.run import RunCounts
 from labeler.labels.record import LabelFailure
 from labeler.store.memory import MemoryStore
+from support.fakes import CountingJudge
 
 LATE = FIRST_ROWS + 50
 

@@ -9,15 +9,14 @@ from typing import Any
 import pytest
 
 import labeler
-from fakes import CountingJudge, agreeable, scoring
 from labeler import api
 from labeler.calculators.score_agreement import compare_raters
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.judge import UnusableAnswer
+from labeler.judges.limits import Budget
 from labeler.judges.replay import ReplayJudge
 from labeler.judges.task import JudgeReply, Task
-from labeler.judges.traffic.limits import Budget
 from labeler.labeling.cache import Origin
 from labeler.labels.criteria import Criterion
 from labeler.labels.record import AnyOutcome, LabelFailure
@@ -25,7 +24,8 @@ from labeler.labels.score_record import ScoreOutcome, ScoreRecord, StepsRecord
 from labeler.sentences.example import Frozen
 from labeler.store.disk import DiskStore
 from labeler.store.memory import MemoryStore
-from scored import ROW, criterion
+from support.fakes import CountingJudge, agreeable, scoring
+from support.scored import ROW, criterion
 
 ROWS = [{**ROW, "id": f"r{n}", "response": f"Paris. Item {n}."} for n in range(3)]
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from labeler.api import iter_labels
+from labeler.judges.limits import Budget
 from labeler.judges.openai.judge import OpenAIJudge
-from labeler.judges.traffic.limits import Budget
 from labeler.labeling.cache import Origin
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
 from labeler.store.memory import MemoryStore

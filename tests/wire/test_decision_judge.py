@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 import labeler
-from command import Command
 from injection.attacks import ATTACKS, POSITIONS
 from labeler.errors import UsageError
 from labeler.judges.decisions.judge import DecisionJudge, DecisionsJudge, SystemOneJudge
 from labeler.judges.decisions.questions import decision_prompt
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.report.views import record_view
-from payloads import PAYLOADS
-from real_data import needs_ragbench, published_labels
+from support.command import Command
+from support.payloads import PAYLOADS
+from support.real_data import needs_ragbench, published_labels
 from wire.decider import KEY, Answer, Asked, Decider, Json, oracle, shares
 
 JUDGES = (DecisionsJudge, SystemOneJudge)

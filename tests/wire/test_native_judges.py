@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 import labeler
-from command import Command
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.anthropic import limits_of
 from labeler.judges.judge import JUDGES
@@ -27,6 +26,7 @@ from labeler.labels.record import LabelRecord, Outcome
 from labeler.labels.schemas import load_schema
 from labeler.store.memory import MemoryStore
 from labeler.version import install_command
+from support.command import Command
 from wire import libraries
 from wire.behaviors import body, error, page
 from wire.clients import comes_true

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 import labeler
-import samples
-from command import Command
 from labeler.cli import run as run_command
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.openai import access
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.openai.request import MODES, request_body
+from support import samples
+from support.command import Command
 from wire.behaviors import Behavior
 from wire.calls import Call
 from wire.provider import Provider, error

@@ -11,7 +11,6 @@ import msgspec
 import pytest
 
 import labeler
-import samples
 from labeler.api import iter_scores
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.integrations.batch.client import OpenAIBatches
@@ -26,7 +25,8 @@ from labeler.labeling.run import RunCounts
 from labeler.labels.record import LabelRecord
 from labeler.labels.schemas import load_schema
 from labeler.store.memory import MemoryStore
-from scored import criterion
+from support import samples
+from support.scored import criterion
 from wire.behaviors import Behavior, answers, error, says, says_of
 from wire.provider import Call, Provider, changes, completes, label_for
 from wire.runs import KEY, Watch, brief, judge_of, reasons, records, rows, run

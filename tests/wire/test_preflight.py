@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from command import Command
 from labeler.errors import FatalJudgeError
 from labeler.judges.openai import judge as openai_judge
 from labeler.judges.openai.preflight import preflight
 from labeler.store.memory import MemoryStore
+from support.command import Command
 from wire.clients import comes_true
 from wire.provider import ModelCard, Provider, Step, changes, error
 from wire.runs import (

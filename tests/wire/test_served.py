@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import labeler
-from command import Command
 from labeler.errors import UsageError
 from labeler.judges.task import Task
 from labeler.store.memory import MemoryStore
+from support.command import Command
 from wire.calls import Json, label_for
 from wire.provider import Provider
 from wire.runs import KEY, Watch, judge_of, labeling, reasons, row_file, rows, run

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from command import Command
 from labeler import api
 from labeler.calculators.similarity import measure_questions
 from labeler.errors import FatalJudgeError, StoreError, UsageError
@@ -27,6 +26,7 @@ from labeler.integrations.embeddings.vectors import as_vector, cosine
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.pricing import given_price
 from labeler.labels.record import LabelFailure
+from support.command import Command
 from wire.behaviors import body
 from wire.calls import Json
 from wire.embeddings_endpoint import vector
