@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command import Command
 
 import labeler
-from command import Command
 from labeler.comparing.calibration import calibrate
 from labeler.comparing.human_labels import HumanLabel, HumanLabels
 from labeler.errors import UsageError
