@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import Command
 
 import labeler
 from labeler.comparing.calibration import calibrate
 from labeler.comparing.human_labels import HumanLabel, HumanLabels
 from labeler.errors import UsageError
 from labeler.labels.record import LabelRecord, SentenceScores
+from support.command import Command
 
 ROWS = [
     {
