@@ -61,8 +61,8 @@ if TYPE_CHECKING:
     from labeler.report.loading import load
     from labeler.sentences.example import Example
     from labeler.store.disk import DiskStore
+    from labeler.store.maintenance import import_labels
     from labeler.store.memory import MemoryStore
-    from labeler.store.merge import import_labels
 
 _HOMES = {
     "labeler.api": (
@@ -113,7 +113,7 @@ _HOMES = {
     "labeler.labels.criteria": ("Criterion",),
     "labeler.store.disk": ("DiskStore",),
     "labeler.store.memory": ("MemoryStore",),
-    "labeler.store.merge": ("import_labels",),
+    "labeler.store.maintenance": ("import_labels",),
     "labeler.calculators.outcomes": ("read_labels", "read_scores"),
     "labeler.data.ragbench": ("read_ragbench",),
     "labeler.judges.pricing": ("find_price",),
