@@ -13,9 +13,8 @@ from labeler.audit.registry import Found, check, name_some
 from labeler.audit.subject import Subject
 from labeler.labels.answers import SentenceSupport
 from labeler.sentences.keys import position
-from labeler.sentences.negation import negations
 from labeler.sentences.numbers import claimed_figures, is_known
-from labeler.sentences.statements import Claim
+from labeler.sentences.statements import Claim, negations
 from labeler.sentences.words import SCAFFOLD, STOP_WORDS
 
 SAME = 0.8

@@ -17,7 +17,7 @@ from labeler.audit.stances import LONGEST, affirms, calls_wrong, denies
 from labeler.audit.subject import Subject
 from labeler.labels.answers import SentenceSupport
 from labeler.sentences.characters import visible
-from labeler.sentences.negation import negations
+from labeler.sentences.statements import negations
 from labeler.sentences.words import surface_words
 
 FEWEST_COPIES = 3

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from labeler.errors import FatalJudgeError, JudgeError, RunPaused, UnstorableRecord, UsageError
+from labeler.judges.health import Health
 from labeler.judges.judge import Judge, ModeRejected, UnusableAnswer
+from labeler.judges.pace import Stopped, current
 from labeler.judges.task import JudgeReply, Task
-from labeler.judges.traffic.health import Health
-from labeler.judges.traffic.traffic import Stopped, current
 from labeler.labeling.failures import (
     judge_bug,
     record_or_failure,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from labeler.integrations.batch.request_files import FileLimits
     from labeler.integrations.embeddings.cache import EmbeddingWork
     from labeler.integrations.embeddings.embedder import Embedder
-    from labeler.judges.traffic.limits import Limits
+    from labeler.judges.limits import Limits
     from labeler.labeling.progress import OnEvent
     from labeler.labels.criteria import Criterion
     from labeler.store.protocol import LabelStore
@@ -147,7 +147,7 @@ class RunOptions(StoreOptions):
         Raises:
             UsageError: one is not a number above 0.
         """
-        from labeler.judges.traffic.limits import Limits  # noqa: PLC0415 - loads asyncio
+        from labeler.judges.limits import Limits  # noqa: PLC0415 - loads asyncio
 
         return Limits(
             self.requests_per_minute,

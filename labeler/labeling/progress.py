@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self
 
 from labeler.judges.judge import JudgeSpec
+from labeler.judges.limits import Budget
 from labeler.judges.task import Task
-from labeler.judges.traffic.limits import Budget
 from labeler.labels.metering import unmetered_requests
 from labeler.labels.record import AnyOutcome, LabelFailure, ReplyFacts, Usage
 from labeler.sentences.characters import visible

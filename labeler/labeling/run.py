@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 from labeler.data.row_stream import RowStream
 from labeler.data.rows import Row, Rows
 from labeler.judges.judge import Judge, ModeRejected
+from labeler.judges.limits import Budget, Limits
+from labeler.judges.pace import Pace
 from labeler.judges.task import Task
-from labeler.judges.traffic.limits import Budget, Limits
-from labeler.judges.traffic.traffic import Traffic
 from labeler.labeling.cache import LabelCache, ServedLabels, Settled
 from labeler.labeling.engine import Engine, succeeded
 from labeler.labeling.failures import repeated
@@ -133,8 +133,8 @@ class Run:
         self.notice = self.events.notice
         self.served = ServedLabels(self.notice, same_host=same_host)
         self.cache = LabelCache(store, retry_failed, batch_of, self.events, self.served)
-        self._first = Traffic(concurrency, limits, notice=self.notice)
-        self._traffic: dict[int, Traffic] = {}
+        self._first = Pace(concurrency, limits, notice=self.notice)
+        self._traffic: dict[int, Pace] = {}
         self._closables: list[Closable] = []
         self._engine = Engine(
             self._first, grace=GRACE_SECONDS, last=self._close_all, after=self.closing.close
@@ -181,7 +181,7 @@ class Run:
 
     def traffic_for(
         self, user: Closable, concurrency: int | None = None, budget: Budget | None = None
-    ) -> Traffic:
+    ) -> Pace:
         """Return the traffic control of a judge or an embedder, which the run closes at its end.
 
         Args:
@@ -231,7 +231,7 @@ class Run:
                     self._asked.setdefault(task.key, asked)
 
     def submit_job(
-        self, job: Callable[[], Coroutine[Any, Any, T]], traffic: Traffic | None = None
+        self, job: Callable[[], Coroutine[Any, Any, T]], traffic: Pace | None = None
     ) -> Future[T]:
         """Run a coroutine on the engine's event loop, by default with the first judge's traffic."""
         return self._engine.submit(job, traffic)

@@ -14,8 +14,8 @@ from typing import Protocol
 from labeler.data.rows import Row, Rows
 from labeler.errors import BadRow, UsageError
 from labeler.judges.judge import Judge
+from labeler.judges.limits import Limits
 from labeler.judges.task import Task
-from labeler.judges.traffic.limits import Limits
 from labeler.labeling.majority import RetrievalVotes, electorate, majority
 from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.pipeline import Submission, judged_first

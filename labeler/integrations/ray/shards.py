@@ -28,7 +28,7 @@ from labeler.data.row_stream import RowStream
 from labeler.errors import FatalJudgeError, LabelerError, UsageError, ending_of
 from labeler.integrations.batch.folder import PendingKeys
 from labeler.judges.judge import Judge
-from labeler.judges.traffic.limits import Budget
+from labeler.judges.limits import Budget
 from labeler.labeling.label_tasks import label_tasks
 from labeler.labeling.options import LabelOptions, TaskOptions
 from labeler.labeling.pipeline import run_tasks
