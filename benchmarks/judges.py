@@ -36,7 +36,7 @@ from labeler.errors import LabelerError
 from labeler.judges.judge import Judge
 from labeler.judges.task import JudgeReply, Task
 from labeler.labeling.failures import record_or_failure
-from labeler.labeling.label_tasks import label_tasks
+from labeler.labeling.tasks import label_tasks
 from labeler.labeling.options import LabelOptions
 from labeler.labels.record import LabelRecord, Outcome, records_of
 from labeler.sentences.example import Frozen

@@ -86,7 +86,7 @@ def iter_labels(rows: RowSource, options: LabelOptions) -> Generator[Outcome, No
     With several ``judges`` or a ``repeat`` above 1, every row is judged several times, and the
     label is the one that most judgments agree on. Each judgment is stored by itself. The majority
     is computed from them and has the profile ``trace``; see
-    :func:`labeler.labeling.majority.majority`.
+    :func:`labeler.labeling.vote.majority`.
 
     Args:
         rows: as for :func:`open_rows`.
@@ -160,8 +160,8 @@ def _labels(
     events: RunEvents | None = None,
 ) -> Generator[Outcome, None, None]:
     """Label rows; see :func:`iter_labels`."""
-    from labeler.labeling.label_tasks import label_tasks
     from labeler.labeling.pipeline import run_tasks
+    from labeler.labeling.tasks import label_tasks
 
     if options.repeat < 1:
         raise UsageError(f"repeat must be 1 or more, got {options.repeat}")
@@ -317,7 +317,7 @@ def submit_batch(rows: RowSource, options: BatchOptions) -> Submission:
         ... )
     """
     from labeler.integrations.batch import submit
-    from labeler.labeling.label_tasks import label_tasks
+    from labeler.labeling.tasks import label_tasks
 
     if options.batches is None or not isinstance(options.store, str | Path):
         raise UsageError("a batch needs a service, batches=OpenAIBatches(…), and a folder as store")
@@ -354,7 +354,7 @@ def estimate(rows: RowSource, options: EstimateOptions) -> Estimate:
         14
     """
     from labeler.labeling import estimate as estimating
-    from labeler.labeling.label_tasks import label_tasks
+    from labeler.labeling.tasks import label_tasks
 
     opened, price = options.open(rows), options.find_price()
     given = options.judge
