@@ -15,9 +15,8 @@ from labeler.audit.subject import Subject
 from labeler.labels.answers import SentenceSupport
 from labeler.labels.opinion import GENERAL
 from labeler.sentences.keys import position
-from labeler.sentences.negation import negations
 from labeler.sentences.numbers import claimed_figures, is_known
-from labeler.sentences.statements import Claim
+from labeler.sentences.statements import Claim, negations
 from labeler.sentences.words import SCAFFOLD, STOP_WORDS
 
 SAME = 0.8

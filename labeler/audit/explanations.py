@@ -16,7 +16,7 @@ from labeler.audit.stances import LONGEST, affirms, calls_wrong, denies
 from labeler.audit.subject import Subject
 from labeler.labels.answers import SentenceSupport
 from labeler.sentences.keys import index_of, letters
-from labeler.sentences.negation import negations
+from labeler.sentences.statements import negations
 
 FEWEST_COPIES = 3
 """Sentences with equal explanations from which they count as copied."""

@@ -138,7 +138,7 @@ def _are_keys(keys: object) -> bool:
     return isinstance(keys, (tuple, list)) and all(isinstance(key, str) for key in keys)
 
 
-CHECKS: Catalog[Check] = Catalog("check", shown_by="labeler audit --list")
+CHECKS: Catalog[Check] = Catalog("check", group="checks", shown_by="labeler audit --list")
 
 
 def check(
