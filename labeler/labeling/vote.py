@@ -14,8 +14,8 @@ from typing import Protocol
 from labeler.data.rows import Row, Rows
 from labeler.errors import BadRow, UsageError
 from labeler.judges.judge import Judge
+from labeler.judges.limits import Limits
 from labeler.judges.task import Task
-from labeler.judges.traffic.limits import Limits
 from labeler.labeling.majority import RetrievalVotes, electorate, majority
 from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.pipeline import Submission, judged_first
@@ -79,8 +79,7 @@ def vote_rows(
     for found in run.in_order(judged, submit, width=len(voters)):
         trials = [outcome for outcome, _ in found]
         outcome = vote(trials, len(voters), schema, retrievals.popleft(), votes)
-        if run.listener:
-            run.listener.on_result(outcome, "judge")
+        run.events.result(outcome, "judge")
         yield outcome
 
 

@@ -19,7 +19,7 @@ from labeler.cli import app
 from labeler.cli.running import MACHINES
 from labeler.data.options import PANELS
 from labeler.judges.judge import JUDGES
-from labeler.judges.traffic.limits import Limits
+from labeler.judges.limits import Limits
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.run import DEFAULT_CONCURRENCY
 from labeler.labels import resources

@@ -19,10 +19,10 @@ from labeler.integrations.ray import shards
 from labeler.integrations.ray.shards import Purse, Shard, Work, Worker
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.judge import UnusableAnswer
+from labeler.judges.limits import Limits
 from labeler.judges.task import JudgeReply, Task
-from labeler.judges.traffic.limits import Limits
 from labeler.labeling.options import LabelOptions
-from labeler.labeling.run import RunCounts
+from labeler.labeling.progress import RunCounts
 from labeler.labels.record import LabelFailure
 from labeler.version import install_command
 from support.command import Command

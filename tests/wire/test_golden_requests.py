@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from labeler.integrations.embeddings.questioning import QuestionsTasks
+from labeler.judges.limits import Limits
 from labeler.judges.openai.judge import OpenAIJudge
+from labeler.judges.pace import CURRENT, Pace
 from labeler.judges.task import Task
-from labeler.judges.traffic.limits import Limits
-from labeler.judges.traffic.traffic import TRAFFIC, Traffic
 from labeler.labeling.score_tasks import ScoreTasks, steps_task
 from labeler.labels.rubrics import CRITERIA
 from labeler.sentences.example import Example, key_reference
@@ -66,7 +66,7 @@ def bodies(name: str, mode: str = "strict") -> list[Json]:
     script: list[str | Behavior] = [answers(_broken) if is_label else says("No.")]
 
     async def ask(judge: OpenAIJudge) -> None:
-        TRAFFIC.set(Traffic(limits=Limits(max_outage=0)))
+        CURRENT.set(Pace(limits=Limits(max_outage=0)))
         try:
             await judge.label((label_request if is_label else other_request)(judge, name))
         finally:

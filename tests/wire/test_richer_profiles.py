@@ -15,11 +15,11 @@ from labeler.errors import BadRows
 from labeler.integrations.batch.client import OpenAIBatches
 from labeler.integrations.batch.collect import Waiting
 from labeler.integrations.batch.submit import submit_batch
+from labeler.judges.limits import Limits
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.openai.request import response_format
+from labeler.judges.pace import CURRENT, Pace
 from labeler.judges.task import JudgeReply, Task
-from labeler.judges.traffic.limits import Limits
-from labeler.judges.traffic.traffic import TRAFFIC, Traffic
 from labeler.labeling.label_tasks import label_tasks
 from labeler.labeling.options import LabelOptions
 from labeler.labels.answers import ClaimsLabelingOutput, GPTLabelingOutput, ReferenceLabelingOutput
@@ -64,7 +64,7 @@ def reply_of(provider: Provider, profile: str) -> JudgeReply[Frozen]:
     """The reply to the example."""
 
     async def ask() -> JudgeReply[Frozen]:
-        TRAFFIC.set(Traffic(limits=Limits(max_outage=0)))
+        CURRENT.set(Pace(limits=Limits(max_outage=0)))
         judge = judge_of(provider)
         try:
             return await judge.label(request_of(profile))

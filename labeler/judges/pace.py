@@ -1,12 +1,12 @@
-"""Traffic control of one run: concurrency, request rate, outages and cost.
+"""The pace of one run: concurrency, request rate, outages and cost.
 
 A sender asks for permission before each request and reports how the request ended. A problem of one
 record concerns that record alone. Rate limits, outages and the budget concern all records, so they
 are handled here, once per run.
 
-A job holds a slot (:meth:`Traffic.slot`) while it asks a judge. The judge asks for each request
-(:meth:`Traffic.request`) and frees the slot while it pauses (:meth:`Traffic.sleep`). A judge that
-does neither is limited to the number of slots only.
+A job holds a slot (:meth:`Pace.slot`) while it asks a judge. The judge asks for each request
+(:meth:`Pace.request`) and frees the slot while it pauses (:meth:`Pace.sleep`). A judge that does
+neither is limited to the number of slots only.
 """
 
 from __future__ import annotations
@@ -24,18 +24,17 @@ from decimal import Decimal
 from typing import Literal, TypeVar
 
 from labeler.errors import RunPaused, UsageError
-from labeler.judges.traffic.breaker import Breaker
-from labeler.judges.traffic.health import Health
-from labeler.judges.traffic.limits import (
+from labeler.judges.concurrency import Slots
+from labeler.judges.health import Health, Outage
+from labeler.judges.limits import (
     LONGEST_WAIT,
     MINUTE,
-    Bucket,
     Budget,
     Limits,
     Quota,
+    RateLimits,
     Size,
 )
-from labeler.judges.traffic.slots import SlotPool, Slots
 
 T = TypeVar("T")
 
@@ -60,7 +59,7 @@ class SentRequest:
     """A request that may be sent; the sender reports how it ended."""
 
     def __init__(
-        self, traffic: Traffic, record: Hashable, size: Size, *, number: int, probe: bool
+        self, pace: Pace, record: Hashable, size: Size, *, number: int, probe: bool
     ) -> None:
         self.number = number
         """One more than that of the request before, to the same server."""
@@ -73,8 +72,8 @@ class SentRequest:
         self.record, self.size = record, size
         self.tokens: int | None = None
         self.cost: Decimal | None = None
-        self.began = traffic.clock()
-        self._traffic = traffic
+        self.began = pace.clock()
+        self._pace = pace
 
     def answered(self, *, tokens: int | None = None, cost: Decimal | None = None) -> None:
         """Report that the server handled the request, possibly with a refusal.
@@ -101,14 +100,13 @@ class SentRequest:
         """Report the rate limits that the server's headers name."""
         used_up = [q.reset for q in (requests, tokens) if q is not None and q.remaining < 1]
         self.refill = min(MINUTE, max(used_up, default=0.0))
-        self._traffic.follow(requests, tokens)
+        self._pace.server_rates.follow(requests, tokens)
 
 
 @dataclass
 class _HeldSlot:
     held: bool = True
     clean: bool = True
-    begun: bool = False
     failed_at: float = math.inf
     """When a request of its record failed first."""
 
@@ -116,8 +114,8 @@ class _HeldSlot:
 _SLOT: ContextVar[_HeldSlot | None] = ContextVar("slot", default=None)
 
 
-class Traffic:
-    """Traffic control of one run, on one event loop.
+class Pace:
+    """The pace of one run, on one event loop.
 
     Args:
         concurrency: requests in flight at most.
@@ -144,15 +142,14 @@ class Traffic:
         self._waits: set[asyncio.Future[None]] = set()
         """Wake those who wait for something :meth:`unless_stopped`."""
         self.budget = Budget(self.limits.budget)
-        self._pool = SlotPool(concurrency)
-        self._slots = Slots(concurrency, clock, self._pool)
         self.health = Health()
         """How the rows of the run ended at this server."""
-        self._breaker = Breaker(clock)
+        self._slots = Slots(concurrency, clock, self.health)
+        self._outage = Outage(clock)
         self._gate = asyncio.Lock()
         self._changed = asyncio.Event()
-        self._user_buckets = self.limits.buckets(clock)
-        self._server_buckets: dict[str, Bucket] = {}
+        self._user_rates = RateLimits.of(self.limits, clock)
+        self.server_rates = RateLimits(clock)
         self._closed_until = -math.inf
         self._noticed_until = -math.inf
         self._noticed_own_limits = False
@@ -163,15 +160,15 @@ class Traffic:
         self._answer_missing = False
         self._answered = -math.inf
         """When the latest of the answered requests was sent."""
-        self._begun = self._in_flight = 0
+        self._in_flight = 0
 
     @property
     def ready(self) -> int:
         """Jobs that wait for a slot and nothing else; readable on any thread."""
         return self._slots.waiting
 
-    def for_server(self, concurrency: int | None = None, budget: Budget | None = None) -> Traffic:
-        """Return traffic control for another server of the same run.
+    def for_server(self, concurrency: int | None = None, budget: Budget | None = None) -> Pace:
+        """Return the pace at another server of the same run.
 
         Both share the slots, the budget and the user's limits. Each follows the limits and outages
         of its own server.
@@ -181,11 +178,11 @@ class Traffic:
             budget: another budget than the run's.
         """
         maximum = concurrency or self.concurrency
-        other = Traffic(maximum, self.limits, notice=self.notice, clock=self.clock)
+        other = Pace(maximum, self.limits, notice=self.notice, clock=self.clock)
         other.stopping, other._changed = self.stopping, self._changed
         other._waits = self._waits
-        other._pool, other._slots = self._pool, Slots(maximum, self.clock, self._pool)
-        other.budget, other._user_buckets = budget or self.budget, self._user_buckets
+        other._slots = Slots(maximum, self.clock, other.health, self._slots)
+        other.budget, other._user_rates = budget or self.budget, self._user_rates
         return other
 
     @asynccontextmanager
@@ -204,9 +201,6 @@ class Traffic:
             yield
         finally:
             _SLOT.reset(token)
-            if slot.begun:
-                self._begun -= 1
-                self._changed.set()
             if slot.held:
                 self._slots.release(clean=slot.clean)
 
@@ -235,7 +229,6 @@ class Traffic:
             Stopped: the run is stopping.
             BudgetSpent: the budget does not cover the request.
         """
-        await self._begin()
         sent = await self._acquire(record, size)
         try:
             yield sent
@@ -245,6 +238,7 @@ class Traffic:
     def labeled(self) -> None:
         """Report a usable answer: the first one opens all slots."""
         self.health.labeled()
+        self._slots.assign()
         self._changed.set()
 
     def pause(self, seconds: float) -> None:
@@ -280,15 +274,6 @@ class Traffic:
         if self._last_answer is None:
             return False
         return self.clock() - self._last_answer < self.limits.max_outage
-
-    def follow(self, requests: Quota | None, tokens: Quota | None) -> None:
-        """Keep to the rate limits that the server's headers name."""
-        for name, quota in (("requests", requests), ("tokens", tokens)):
-            if quota is None or not quota.rate:
-                continue
-            if name not in self._server_buckets:
-                self._server_buckets[name] = Bucket(quota.rate, quota.limit, self.clock)
-            self._server_buckets[name].follow(quota.rate, quota.limit, quota.remaining)
 
     async def unless_stopped(self, waiting: Awaitable[T]) -> T:
         """Wait for an awaitable until the run stops.
@@ -347,26 +332,13 @@ class Traffic:
         for wait in self._waits:
             _wake(wait)
 
-    async def _begin(self) -> None:
-        """Wait until another row may begin; few may before the first label."""
-        slot = _SLOT.get()
-        while slot is not None and not slot.begun:
-            if self.stopping.is_set():
-                raise Stopped
-            if self._begun < self.health.most_at_once:
-                self._begun += 1
-                slot.begun = True
-            else:
-                await self._wait_for_change(math.inf)
-
     async def _acquire(self, record: Hashable, size: Size) -> SentRequest:
         """Wait in order, and take what a request needs."""
         async with self._gate:
             while True:
                 if self.stopping.is_set():
                     raise Stopped
-                user_wait = _longest_wait(self._user_buckets, size)
-                server_wait = _longest_wait(self._server_buckets, size)
+                user_wait, server_wait = self._user_rates.wait(size), self.server_rates.wait(size)
                 wait = max(self._shared_wait(), user_wait, server_wait)
                 self._notice_server_wait(server_wait)
                 self._notice_own_limits(user_wait)
@@ -375,18 +347,17 @@ class Traffic:
                 if wait <= _NEGLIGIBLE:
                     break
                 await self._wait_for_change(wait)
-            for buckets in (self._user_buckets, self._server_buckets):
-                for bucket, amount in _amounts(buckets, size):
-                    bucket.take(amount)
+            for rates in (self._user_rates, self.server_rates):
+                rates.take(size)
             self._in_flight += 1
-            number, probe = self._slots.sent(), self._breaker.send()
+            number, probe = self._slots.sent(), self._outage.send()
             return SentRequest(self, record, size, number=number, probe=probe)
 
     def _shared_wait(self) -> float:
         """Return the seconds that any request has to wait, whatever its size."""
         if self._in_flight >= self.health.most_at_once:
             return math.inf
-        return max(self._closed_until - self.clock(), self._breaker.wait(), 0.0)
+        return max(self._closed_until - self.clock(), self._outage.wait(), 0.0)
 
     def _reserve(self, size: Size) -> bool:
         """Reserve a request's worst case; false while requests in flight may still free enough.
@@ -414,47 +385,46 @@ class Traffic:
         if sent.end == "answered":
             self._on_answer(sent)
         elif sent.end == "limited":
-            self._in_vain += 1
             self._on_rate_limit(sent)
         elif sent.end == "failed":
-            self._in_vain += 1
             self._on_failure(sent, slot or _HeldSlot())
         else:
-            self._breaker.dropped(probe=sent.probe)
+            self._outage.dropped(probe=sent.probe)
         self.budget.settle(sent.size.worst_cost, sent.cost)
         if sent.tokens is not None:
-            for buckets in (self._user_buckets, self._server_buckets):
-                if "tokens" in buckets:
-                    buckets["tokens"].take(sent.tokens - sent.size.tokens)
+            for rates in (self._user_rates, self.server_rates):
+                rates.correct(sent.tokens - sent.size.tokens)
         self._changed.set()
 
     def _on_answer(self, sent: SentRequest) -> None:
         self._answered = max(self._answered, sent.began)
-        if self._breaker.open:
+        if self._outage.is_on:
             self.notice("the server answers again")
         self._in_vain = 0
         if self._reported_level and self._slots.is_full:
             self._notice_level()
-        self._breaker.answered()
+        self._outage.answered()
         self._answer_missing = False
         self._last_answer = max(self._last_answer or -math.inf, self.clock())
 
     def _on_rate_limit(self, sent: SentRequest) -> None:
-        self._breaker.answered()  # the server is up, only busy
+        self._in_vain += 1
+        self._outage.answered()  # the server is up, only busy
         if self._last_answer is None:
             self._last_answer = self.clock()
         if self._slots.limited(sent.number):
             self._notice_level()
 
     def _on_failure(self, sent: SentRequest, slot: _HeldSlot) -> None:
+        self._in_vain += 1
         slot.failed_at = min(slot.failed_at, self.clock())
-        if slot.failed_at < self._answered and not self._breaker.open:
+        if slot.failed_at < self._answered and not self._outage.is_on:
             return  # others were answered since: it is the record, no outage
         if self._last_answer is not None and not self._answer_missing:
             # Not silent before: while others judged, this server may have been asked nothing.
             self._last_answer = max(self._last_answer, sent.began)
         self._answer_missing = True
-        opened = self._breaker.failed(sent.record, probe=sent.probe, allowed=self._slots.limit)
+        opened = self._outage.failed(sent.record, probe=sent.probe, allowed=self._slots.limit)
         if opened:
             self.notice(
                 "the server does not answer: asking with one request at a time until it does; "
@@ -518,23 +488,10 @@ def _local_time(seconds: float) -> str:
     return f"{datetime.now().astimezone() + timedelta(seconds=seconds):%Y-%m-%d %H:%M:%S}"
 
 
-def _longest_wait(buckets: dict[str, Bucket], size: Size) -> float:
-    """Return the seconds until every bucket holds what a request takes."""
-    if not buckets:
-        return 0.0
-    return max(bucket.wait(amount) for bucket, amount in _amounts(buckets, size))
+CURRENT: ContextVar[Pace | None] = ContextVar("pace", default=None)
+"""The pace of the run that the current task belongs to."""
 
 
-def _amounts(buckets: dict[str, Bucket], size: Size) -> list[tuple[Bucket, float]]:
-    """Pair each bucket with the units that a request takes from it."""
-    amounts = {"requests": 1.0, "tokens": float(size.tokens)}
-    return [(bucket, amounts[name]) for name, bucket in buckets.items()]
-
-
-TRAFFIC: ContextVar[Traffic | None] = ContextVar("traffic", default=None)
-"""Traffic control of the run that the current task belongs to."""
-
-
-def current() -> Traffic:
-    """Return the run's traffic control, or one without limits for a judge used by itself."""
-    return TRAFFIC.get() or Traffic()
+def current() -> Pace:
+    """Return the pace of the current task's run, or one without limits for a judge by itself."""
+    return CURRENT.get() or Pace()

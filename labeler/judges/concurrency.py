@@ -1,12 +1,11 @@
-"""Adaptive concurrency: find how many requests a server accepts at once, as TCP finds capacity.
+"""Requests in flight: find how many a server accepts at once, as TCP finds capacity.
 
-The limit starts low and doubles with every clean round until the server limits the rate; one slot
-at a time, so that few requests are on their way when a burst ends that the server allows, and one
-doubling each quarter of a second, of which one may be saved up. After that, each excess of rate
-limit errors takes a fifth away, or half if it is the first or follows another at once. Each clean
-round adds a little, less near the limit at which the previous excess began. Rate limit errors that
-come at any load, as from a shared quota, are no excess
-(:class:`~labeler.judges.traffic.excess.RateLimitErrors`).
+The limit starts low and grows by a slot with each clean answer, at most doubling in a quarter of a
+second. Each excess of rate limit errors takes a fifth away, or half if it is the first or follows
+another at once; then a clean round adds a little, less near the limit of the previous excess.
+
+Errors that come at any load, as from a shared quota, are no excess: fewer requests in flight avoid
+none of them. So their usual share is counted while the limit is well below that of any excess.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import math
 from collections import deque
 from collections.abc import Callable
 
-from labeler.judges.traffic.excess import RateLimitErrors
+from labeler.judges.health import Health
 
 _START = 16
 _DOUBLING_SECONDS = 0.25
@@ -32,28 +31,13 @@ _CAREFUL_FROM, _CAREFUL_TO = 0.9, 1.1
 """Shares of the limit at the previous excess between which growth is careful."""
 _PROOF = 100
 """Requests after an excess that may show it to have been none."""
-
-
-class SlotPool:
-    """Slots that several servers share.
-
-    Args:
-        maximum: slots in use at most.
-    """
-
-    def __init__(self, maximum: int) -> None:
-        self._maximum = maximum
-        self.members: list[Slots] = []
-
-    @property
-    def has_free_slot(self) -> bool:
-        """True if a slot is free."""
-        return sum(slots.in_use for slots in self.members) < self._maximum
-
-    def assign(self) -> None:
-        """Assign free slots; the server with the fewest requests in flight comes first."""
-        for slots in sorted(self.members, key=lambda slots: slots.in_use):
-            slots.assign()
+_MEMORY, _DOUBT = 500, 100
+"""Requests of which the usual share of errors is an average; without errors, those before it."""
+_WATCH, _EXCESS = 60, 2
+"""Requests after an error, and further errors among them that are an excess where none are usual.
+Requests are counted when they are sent, because errors come back sooner than answers."""
+_TIMES_USUAL, _LARGEST_SHARE = 3.0, 0.25
+"""Multiple of the usual share that is no excess, and the share that always is one."""
 
 
 class Slots:
@@ -62,22 +46,28 @@ class Slots:
     Args:
         maximum: slots in use at most.
         clock: a monotonic clock, in seconds.
-        pool: slots that several servers share; by default those of this server alone.
+        health: the server's, which leaves few slots before the first label.
+        beside: slots of another server of the run, which share its maximum.
     """
 
     def __init__(
-        self, maximum: int, clock: Callable[[], float], pool: SlotPool | None = None
+        self,
+        maximum: int,
+        clock: Callable[[], float],
+        health: Health,
+        beside: Slots | None = None,
     ) -> None:
-        self._pool = pool or SlotPool(maximum)
-        self._pool.members.append(self)
-        self._maximum, self._clock = maximum, clock
+        self._members: list[Slots] = beside._members if beside else []  # noqa: SLF001 - our own
+        self._shared: int = beside._shared if beside else maximum  # noqa: SLF001 - the same
+        self._members.append(self)
+        self._maximum, self._clock, self._health = maximum, clock, health
         self._grown_at, self._allowed = clock(), 0.0
         self._limit: float = min(maximum, _START)
-        self.in_use = 0
-        self._clean = 0
+        self.in_use = self._sent = self._clean = self._reduced = 0
         self._ceiling: float | None = None
-        self._errors = RateLimitErrors()
-        self._reduced = 0
+        self._usual, self._counted = 0.0, 0
+        self._first, self._further, self._watched_share = -_WATCH, 0, 0.0
+        self._excess = (0, 0)
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     @property
@@ -114,7 +104,7 @@ class Slots:
             raise
 
     def release(self, *, clean: bool) -> None:
-        """Free a slot.
+        """Free a slot, and assign all free ones: the server with the fewest in use comes first.
 
         Args:
             clean: true if the server answered, so the limit may grow.
@@ -122,27 +112,42 @@ class Slots:
         if clean:
             self._grow()
         self.in_use -= 1
-        self._pool.assign()
+        for slots in sorted(self._members, key=lambda slots: slots.in_use):
+            slots.assign()
 
     def sent(self) -> int:
-        """Record a request that is sent, and return its number."""
-        number = self._errors.count(safe=self._is_safe)
-        proven = number - self._reduced >= _PROOF and self._is_safe and self._errors.are_usual
-        if self._ceiling is not None and proven:
-            self._ceiling = None
-        return number
+        """Count a request that is sent, and return its number."""
+        if self._is_safe:
+            self._usual -= self._usual / self._weight
+            self._counted += 1
+            further, watched = self._excess
+            if self._sent + 1 - self._reduced >= _PROOF and further < self._usually(watched):
+                self._ceiling = None
+        self._sent += 1
+        return self._sent
 
     def limited(self, number: int) -> bool:
         """Record the rate limit error of a request; return true if it lowers the limit."""
         if number <= self._reduced:  # requests in flight together are one excess
             return False
-        excess = self._errors.add(number, safe=self._is_safe)
-        if excess:
-            far = not self._reduced or number - self._reduced <= _FAR_ROUNDS * self._limit
-            factor = _FAR_REDUCTION if far else _REDUCTION
-            self._reduced, self._clean = self._errors.sent, 0
-            self._ceiling, self._limit = self._limit, max(1.0, self._limit * factor)
-        return excess
+        share = self._is_safe / self._weight
+        self._usual += share
+        watched = number - self._first
+        if watched > _WATCH:
+            self._first, self._further, self._watched_share = number, 0, share
+        if not 0 < watched <= _WATCH:
+            return False
+        self._further += 1
+        self._watched_share += share
+        if self._further < self._usually(watched):
+            return False
+        self._excess, self._first = (self._further, watched), -_WATCH
+        # Our load caused these, at a limit that only seemed safe.
+        self._usual = max(0.0, self._usual - self._watched_share)
+        far = not self._reduced or number - self._reduced <= _FAR_ROUNDS * self._limit
+        self._reduced, self._clean, self._ceiling = self._sent, 0, self._limit
+        self._limit = max(1.0, self._limit * (_FAR_REDUCTION if far else _REDUCTION))
+        return True
 
     def assign(self) -> None:
         """Assign free slots to waiting jobs."""
@@ -174,5 +179,16 @@ class Slots:
         """True if the limit is well below the one at which the previous excess began."""
         return self._ceiling is None or self._limit < _CAREFUL_FROM * self._ceiling
 
+    def _usually(self, watched: int) -> float:
+        """Return the further errors, among requests after one, that are still no excess."""
+        return _EXCESS + min(_LARGEST_SHARE, _TIMES_USUAL * self._usual) * watched
+
+    @property
+    def _weight(self) -> int:
+        return min(_MEMORY, self._counted + _DOUBT)
+
     def _is_free(self) -> bool:
-        return self.in_use < self.limit and self._pool.has_free_slot
+        return (
+            self.in_use < min(self.limit, self._health.most_at_once)
+            and sum(slots.in_use for slots in self._members) < self._shared
+        )

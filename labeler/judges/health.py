@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import random
 from collections import defaultdict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 
 FIRST_ROWS = 8
 """Rows that may end alike before the first label of a run. Until then, rows that are being asked,
@@ -15,6 +16,12 @@ ROWS_BETWEEN_LABELS = 50
 """Rows that may end alike with no label between, in a run that has labels."""
 _MARGIN = 1.25
 """Multiple of the longest answer above its cap that a budget reserves."""
+
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
+"""Seconds between the probes of an outage: each is twice the one before."""
+_MIN_FAILURES, _MIN_RECORDS = 5, 3
+"""Failures in a row, and their records, that make an outage."""
 
 
 class Health:
@@ -85,3 +92,74 @@ class Health:
         else:
             self._most = max(self._most, len(rows))
         return len(rows) if len(rows) >= limit else 0
+
+
+class Outage:
+    """A circuit breaker: during an outage, one request at a time probes the server.
+
+    It begins after many failures in a row of several records and ends with the next answer. A
+    single record that the server cannot handle is none. Neither is a server that has never
+    answered: a wrong address is more likely.
+
+    Args:
+        clock: a monotonic clock, in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._failures = 0
+        self._records: set[Hashable] = set()
+        self._has_answered = self._probing = False
+        self._pause = self._next_probe = 0.0
+
+    @property
+    def is_on(self) -> bool:
+        """True while requests are held back."""
+        return self._pause > 0
+
+    def wait(self) -> float:
+        """Return the seconds until a request may be sent; infinite while a probe is in flight."""
+        if not self.is_on:
+            return 0.0
+        return math.inf if self._probing else max(0.0, self._next_probe - self._clock())
+
+    def send(self) -> bool:
+        """Record that a request is sent; return true if it is a probe."""
+        self._probing = self.is_on
+        return self._probing
+
+    def answered(self) -> None:
+        """Record an answer, which ends the outage."""
+        self._failures, self._has_answered = 0, True
+        self._records.clear()
+        self._pause, self._probing = 0.0, False
+
+    def failed(self, record: Hashable, *, probe: bool, allowed: int) -> bool:
+        """Record a request without an answer; return true if the outage begins with it.
+
+        Args:
+            record: the record of the request.
+            probe: true if the request was a probe.
+            allowed: requests that may be in flight, as many of which must have failed.
+        """
+        if self.is_on:
+            if probe:
+                self._probe_after(min(_LONGEST_PAUSE, self._pause * 2))
+            return False
+        self._failures += 1
+        self._records.add(record)
+        if not self._has_answered or self._failures < max(_MIN_FAILURES, allowed):
+            return False
+        if len(self._records) < _MIN_RECORDS:
+            return False
+        self._probe_after(_FIRST_PAUSE)
+        return True
+
+    def dropped(self, *, probe: bool) -> None:
+        """Record a request that was canceled before it showed anything."""
+        self._probing = self._probing and not probe
+
+    def _probe_after(self, pause: float) -> None:
+        self._pause, self._probing = pause, False
+        # Jitter keeps several runs from probing together; half the pause is the least.
+        self._next_probe = self._clock() + pause * random.uniform(0.5, 1)  # noqa: S311 - no secret

@@ -1,4 +1,4 @@
-"""Traffic control of a run: slots, buckets, breaker, budget; hours of it in virtual time."""
+"""The pace of a run: slots, buckets, breaker, budget; hours of it in virtual time."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 import pytest
 
 from labeler.errors import RunPaused, UsageError
+from labeler.judges.concurrency import Slots
+from labeler.judges.health import Health
+from labeler.judges.limits import Bucket, Budget, Limits, Quota, Size
 from labeler.judges.openai.headers import retry_after
-from labeler.judges.traffic.excess import RateLimitErrors
-from labeler.judges.traffic.limits import Bucket, Budget, Limits, Quota, Size
-from labeler.judges.traffic.slots import Slots
-from labeler.judges.traffic.traffic import BudgetSpent, Stopped, Traffic
+from labeler.judges.pace import BudgetSpent, Pace, Stopped
 from support.virtual_time import now, run
 
 T = TypeVar("T")
@@ -80,28 +80,28 @@ class Load:
 
     def __init__(self, server: Server, concurrency: int = 64, limits: Limits | None = None) -> None:
         self.server, self.notices, self.attempts = server, list[str](), dict[int, int]()
-        self.traffic = Traffic(concurrency, limits, notice=self.notices.append, clock=now)
+        self.pace = Pace(concurrency, limits, notice=self.notices.append, clock=now)
         self._concurrency = concurrency
 
     async def label(self, record: int) -> None:
         """Ask for one record."""
-        async with self.traffic.slot():
+        async with self.pace.slot():
             held = 0
             while True:
-                async with self.traffic.request(record, Size(tokens=100)) as sent:
+                async with self.pace.request(record, Size(tokens=100)) as sent:
                     status, quota = await self.server.answer()
                     sent.quotas(requests=quota, tokens=None)
                     if status == 200:
                         sent.answered(tokens=100)
-                        self.traffic.labeled()
+                        self.pace.labeled()
                         self.attempts[record] = held + 1
                         return
                     if status == 429:
                         sent.limited()
                     else:
                         sent.failed(charged=False)
-                        held += not (sent.probe and self.traffic.waits_out_outages())
-                await self.traffic.sleep(random.uniform(0, min(8, 2**held)))  # noqa: S311
+                        held += not (sent.probe and self.pace.waits_out_outages())
+                await self.pace.sleep(random.uniform(0, min(8, 2**held)))  # noqa: S311
 
     async def all(self, count: int) -> None:
         """Ask for many."""
@@ -158,7 +158,7 @@ def test_places_double_up_to_what_the_user_allows() -> None:
 def test_places_grow_one_by_one(between: float) -> None:
     """Each clean answer adds one at most, also if all come at once; time doubles them at most."""
     now = 0.0
-    slots = Slots(256, lambda: now)
+    slots = Slots(256, lambda: now, Health())
     for _ in range(16):
         now += between / 16
         slots.in_use += 1
@@ -212,15 +212,15 @@ def test_rate_limits_of_others_do_not_hide_our_own() -> None:
 
 def test_errors_of_an_excess_do_not_become_usual() -> None:
     """Else a run whose level comes down step by step would accept ever more of them."""
-    errors = RateLimitErrors()
+    slots = Slots(10**9, lambda: 0.0, Health())
     for _ in range(10):
-        numbers = [errors.count(safe=True) for _ in range(100)]
-        assert sum(errors.add(number, safe=True) for number in numbers[:24:4]) == 1
+        numbers = [slots.sent() for _ in range(100)]
+        assert sum(slots.limited(number) for number in numbers[:24:4]) == 1
 
 
 def test_a_level_that_is_still_far_too_high_is_halved_again() -> None:
     """An excess at once after another takes half, a later one a fifth."""
-    slots = Slots(64, lambda: 0.0)
+    slots = Slots(64, lambda: 0.0, Health())
     levels = []
     for clean in (0, 0, 100):
         for _ in range(clean):
@@ -238,12 +238,12 @@ def test_a_named_pause_concerns_one_record_while_others_get_answers() -> None:
     """
 
     async def work(refused: int, concurrency: int, seconds: float = 60) -> float:
-        traffic = Traffic(concurrency, clock=now)
+        pace = Pace(concurrency, clock=now)
         for record in range(refused):
-            async with traffic.request(record, Size()) as sent:
+            async with pace.request(record, Size()) as sent:
                 sent.limited()
-                traffic.hold(seconds)
-        async with traffic.request(refused, Size()):
+                pace.hold(seconds)
+        async with pace.request(refused, Size()):
             return now()
 
     assert served(lambda: work(7, 64)) == 0
@@ -277,20 +277,20 @@ def test_one_episode_costs_once() -> None:
     """Requests that were out together when the server complained are one complaint."""
 
     async def work() -> int:
-        traffic = Traffic(64, clock=now)
-        traffic.labeled()
+        pace = Pace(64, clock=now)
+        pace.labeled()
         for _ in range(20):
-            async with traffic.slot(), traffic.request(1, Size()) as sent:
+            async with pace.slot(), pace.request(1, Size()) as sent:
                 await asyncio.sleep(0.1)
                 sent.answered()
 
         async def limited() -> None:
-            async with traffic.slot(), traffic.request(1, Size()) as sent:
+            async with pace.slot(), pace.request(1, Size()) as sent:
                 await asyncio.sleep(1)
                 sent.limited()
 
         await asyncio.gather(*(limited() for _ in range(10)))
-        return traffic._slots.limit
+        return pace._slots.limit
 
     assert served(work) == 18  # half of 16 and a slot for each answer, once
 
@@ -299,11 +299,11 @@ def test_a_judge_that_tells_nothing_is_held_to_the_places() -> None:
     """It needs to know nothing of all this."""
 
     async def work() -> int:
-        traffic, out, most = Traffic(4, clock=now), 0, 0
+        pace, out, most = Pace(4, clock=now), 0, 0
 
         async def job() -> None:
             nonlocal out, most
-            async with traffic.slot():
+            async with pace.slot():
                 out += 1
                 most = max(most, out)
                 await asyncio.sleep(1)
@@ -319,16 +319,16 @@ def test_a_pausing_job_frees_its_slot() -> None:
     """Another job works meanwhile; the returning job goes before jobs that have not begun."""
 
     async def work() -> list[str]:
-        traffic, done = Traffic(1, clock=now), list[str]()
-        traffic.labeled()
+        pace, done = Pace(1, clock=now), list[str]()
+        pace.labeled()
 
         async def resting() -> None:
-            async with traffic.slot():
-                await traffic.sleep(1.5)
+            async with pace.slot():
+                await pace.sleep(1.5)
                 done.append("rested")
 
         async def working(name: str) -> None:
-            async with traffic.slot():
+            async with pace.slot():
                 await asyncio.sleep(1)
                 done.append(name)
 
@@ -342,16 +342,16 @@ def test_a_canceled_wait_takes_no_slot() -> None:
     """Whether it is cancelled while it waits, in the very moment of its turn, or in a pause."""
 
     async def work() -> None:
-        traffic = Traffic(1, clock=now)
-        traffic.labeled()
+        pace = Pace(1, clock=now)
+        pace.labeled()
 
         async def job(seconds: float) -> None:
-            async with traffic.slot():
+            async with pace.slot():
                 await asyncio.sleep(seconds)
 
         async def resting() -> None:
-            async with traffic.slot():
-                await traffic.sleep(100)
+            async with pace.slot():
+                await pace.sleep(100)
 
         first, second, third = (asyncio.ensure_future(job(1)) for _ in range(3))
         await asyncio.sleep(0.5)
@@ -374,10 +374,10 @@ def test_a_request_larger_than_the_bucket_waits_for_a_full_one_and_pays_off_its_
     """It does not wait for ever, and the next one waits for it."""
 
     async def work() -> list[int]:
-        traffic = Traffic(4, Limits(tokens_per_minute=600), clock=now)
+        pace = Pace(4, Limits(tokens_per_minute=600), clock=now)
         sent = []
         for tokens in (100, 6000, 10):
-            async with traffic.request(1, Size(tokens=tokens)) as request:
+            async with pace.request(1, Size(tokens=tokens)) as request:
                 sent.append(round(now()))
                 request.answered(tokens=tokens)
         return sent
@@ -389,9 +389,9 @@ def test_what_was_not_used_flows_back() -> None:
     """The server's count replaces the estimate."""
 
     async def work() -> float:
-        traffic = Traffic(4, Limits(tokens_per_minute=600), clock=now)
+        pace = Pace(4, Limits(tokens_per_minute=600), clock=now)
         for _ in range(6):
-            async with traffic.request(1, Size(tokens=600)) as request:
+            async with pace.request(1, Size(tokens=600)) as request:
                 request.answered(tokens=100)
         return now()
 
@@ -425,10 +425,10 @@ def test_a_named_pause_holds_everyone_back() -> None:
 
     async def work() -> tuple[float, list[str]]:
         notices: list[str] = []
-        traffic = Traffic(4, notice=notices.append, clock=now)
-        traffic.pause(3 * 3600)
-        traffic.pause(60)
-        async with traffic.request(1, Size()):
+        pace = Pace(4, notice=notices.append, clock=now)
+        pace.pause(3 * 3600)
+        pace.pause(60)
+        async with pace.request(1, Size()):
             return now(), notices
 
     moment, notices = served(work)
@@ -444,7 +444,7 @@ def test_a_wait_that_was_cut_to_a_day_is_said_to_be_longer() -> None:
 
     async def work() -> list[str]:
         notices: list[str] = []
-        Traffic(1, notice=notices.append, clock=now).pause(seconds)
+        Pace(1, notice=notices.append, clock=now).pause(seconds)
         return notices
 
     assert served(work)[0].startswith("the server asks to wait 86400 s or longer: going on at 20")
@@ -462,7 +462,7 @@ def test_a_pause_beyond_the_limit_ends_the_run() -> None:
     """The error names the time."""
 
     async def work() -> None:
-        Traffic(1, Limits(longest_wait=120), clock=now).pause(121)
+        Pace(1, Limits(longest_wait=120), clock=now).pause(121)
 
     with pytest.raises(RunPaused, match="asks to wait 121 s, until 20"):
         served(work)
@@ -473,11 +473,11 @@ def test_a_wait_that_the_headers_ask_for_is_reported_and_may_be_too_long() -> No
 
     async def work(limits: Limits) -> list[str]:
         notices: list[str] = []
-        traffic = Traffic(4, limits, notice=notices.append, clock=now)
-        async with traffic.request(1, Size()) as sent:
+        pace = Pace(4, limits, notice=notices.append, clock=now)
+        async with pace.request(1, Size()) as sent:
             sent.quotas(requests=Quota(200, 0, 86400), tokens=None)
             sent.answered()
-        async with traffic.request(2, Size()):
+        async with pace.request(2, Size()):
             return notices
 
     (notice,) = served(lambda: work(Limits()))
@@ -496,7 +496,7 @@ def test_a_limit_that_is_used_up_tells_when_it_is_whole_again(
     """A minute at most: a day's limit comes back little by little."""
 
     async def work() -> float:
-        async with Traffic(clock=now).request(1, Size()) as sent:
+        async with Pace(clock=now).request(1, Size()) as sent:
             sent.quotas(requests=requests, tokens=tokens)
             return sent.refill
 
@@ -522,9 +522,9 @@ def test_one_record_that_always_fails_opens_no_breaker() -> None:
 
     async def work() -> list[str]:
         notices: list[str] = []
-        traffic = Traffic(4, notice=notices.append, clock=now)
+        pace = Pace(4, notice=notices.append, clock=now)
         for record in (1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2):
-            async with traffic.request(record, Size()) as sent:
+            async with pace.request(record, Size()) as sent:
                 if record == 1:
                     sent.answered()
                 else:
@@ -539,19 +539,19 @@ def test_records_that_fail_while_others_are_answered_are_no_outage() -> None:
 
     async def work() -> tuple[list[str], float]:
         notices: list[str] = []
-        traffic = Traffic(32, notice=notices.append, clock=now)
+        pace = Pace(32, notice=notices.append, clock=now)
 
         async def label(record: int) -> None:
-            async with traffic.slot():
+            async with pace.slot():
                 for _ in range(6 if record % 10 == 0 else 1):
-                    async with traffic.request(record, Size()) as sent:
+                    async with pace.request(record, Size()) as sent:
                         await asyncio.sleep(0.1)
                         if record % 10:
                             sent.answered()
-                            traffic.labeled()
+                            pace.labeled()
                         else:
                             sent.failed(charged=False)
-                    await traffic.sleep(1)
+                    await pace.sleep(1)
 
         await asyncio.gather(*map(label, range(100)))
         return notices, now()
@@ -565,11 +565,11 @@ def test_a_server_that_never_answered_opens_no_breaker() -> None:
     """That is a wrong address more likely than an outage: records are given up, and soon all."""
 
     async def work() -> bool:
-        traffic = Traffic(4, clock=now)
+        pace = Pace(4, clock=now)
         for record in range(20):
-            async with traffic.request(record, Size()) as sent:
+            async with pace.request(record, Size()) as sent:
                 sent.failed(charged=False)
-        return traffic.waits_out_outages()
+        return pace.waits_out_outages()
 
     assert served(work) is False
 
@@ -578,14 +578,14 @@ def test_patience_ends() -> None:
     """After half an hour without an answer failures count again."""
 
     async def work() -> list[bool]:
-        traffic = Traffic(4, clock=now)
-        async with traffic.request(1, Size()) as sent:
+        pace = Pace(4, clock=now)
+        async with pace.request(1, Size()) as sent:
             sent.answered()
-        patient = [traffic.waits_out_outages()]
+        patient = [pace.waits_out_outages()]
         await asyncio.sleep(1799)
-        patient.append(traffic.waits_out_outages())
+        patient.append(pace.waits_out_outages())
         await asyncio.sleep(2)
-        return [*patient, traffic.waits_out_outages()]
+        return [*patient, pace.waits_out_outages()]
 
     assert served(work) == [True, True, False]
 
@@ -594,15 +594,15 @@ def test_a_server_that_was_asked_nothing_was_not_away() -> None:
     """An outage begins with a request without an answer, however long the judge had a rest."""
 
     async def work() -> list[bool]:
-        traffic = Traffic(4, clock=now)
-        async with traffic.request(0, Size()) as sent:
+        pace = Pace(4, clock=now)
+        async with pace.request(0, Size()) as sent:
             sent.answered()
         await asyncio.sleep(7200)
         patient = []
         for record in (1, 2):
-            async with traffic.request(record, Size()) as sent:
+            async with pace.request(record, Size()) as sent:
                 sent.failed(charged=False)
-            patient.append(traffic.waits_out_outages())
+            patient.append(pace.waits_out_outages())
             await asyncio.sleep(1801)
         return patient
 
@@ -613,23 +613,23 @@ def test_a_cancelled_probe_lets_another_one_go() -> None:
     """A server that never answered is not waited for."""
 
     async def work() -> bool:
-        traffic = Traffic(4, clock=now)
-        async with traffic.request(0, Size()) as sent:
+        pace = Pace(4, clock=now)
+        async with pace.request(0, Size()) as sent:
             sent.answered()
         for record in range(8):
-            if traffic._breaker.open:
+            if pace._outage.is_on:
                 break
-            async with traffic.request(record, Size()) as sent:
+            async with pace.request(record, Size()) as sent:
                 sent.failed(charged=False)
 
         async def cancelled() -> None:
-            async with traffic.request(1, Size()) as sent:
+            async with pace.request(1, Size()) as sent:
                 assert sent.probe
                 raise asyncio.CancelledError
 
         with pytest.raises(asyncio.CancelledError):
             await cancelled()
-        async with traffic.request(2, Size()) as sent:
+        async with pace.request(2, Size()) as sent:
             return sent.probe
 
     assert served(work)
@@ -640,19 +640,19 @@ def test_stopping_ends_every_wait(waits: str) -> None:
     """A job that waits for the server, for other requests or for a slot stops at once."""
 
     async def work() -> float:
-        traffic = Traffic(1, clock=now)
-        traffic.pause(3600)
+        pace = Pace(1, clock=now)
+        pace.pause(3600)
 
         async def ask() -> None:
-            async with traffic.slot():
+            async with pace.slot():
                 if waits == "pause":
-                    await traffic.sleep(3600)
-                async with traffic.request(1, Size()):
+                    await pace.sleep(3600)
+                async with pace.request(1, Size()):
                     raise AssertionError
 
         jobs = [asyncio.ensure_future(ask()) for _ in range(1 if waits != "slot" else 3)]
         await asyncio.sleep(1)
-        traffic.stop()
+        pace.stop()
         ends = await asyncio.gather(*jobs, return_exceptions=True)
         assert {type(end) for end in ends} == {Stopped}
         return now()
@@ -669,14 +669,14 @@ def paying(
     """Send requests of a worst and an actual cost, one by one, until one is refused."""
 
     async def work() -> tuple[Decimal, int]:
-        traffic = Traffic(1, Limits(budget=Decimal(budget)), clock=now)
+        pace = Pace(1, Limits(budget=Decimal(budget)), clock=now)
         for number, (worst, actual) in enumerate(requests):
             try:
-                async with traffic.request(number, Size(worst_cost=Decimal(worst))) as sent:
+                async with pace.request(number, Size(worst_cost=Decimal(worst))) as sent:
                     sent.answered(cost=None if actual is None else Decimal(actual))
             except BudgetSpent:
-                return traffic.budget.spent, number
-        return traffic.budget.spent, len(requests)
+                return pace.budget.spent, number
+        return pace.budget.spent, len(requests)
 
     return work()
 
@@ -703,11 +703,11 @@ def test_requests_in_flight_may_still_free_enough() -> None:
     """A request that does not fit waits, and is rejected only when nothing can change."""
 
     async def work() -> list[float]:
-        traffic = Traffic(4, Limits(budget=Decimal(1)), clock=now)
+        pace = Pace(4, Limits(budget=Decimal(1)), clock=now)
         sent_at = []
 
         async def ask(record: int) -> None:
-            async with traffic.request(record, Size(worst_cost=Decimal("0.6"))) as sent:
+            async with pace.request(record, Size(worst_cost=Decimal("0.6"))) as sent:
                 sent_at.append(now())
                 await asyncio.sleep(1)
                 sent.answered(cost=Decimal("0.2"))
@@ -723,17 +723,17 @@ def test_prices_that_never_end_do_not_keep_a_run_waiting() -> None:
     """A reservation left by rounding does not count as a request in flight, to any server."""
 
     async def work() -> Decimal:
-        traffic = Traffic(1, Limits(budget=Decimal(1)), clock=now)
-        other, third = traffic.for_server(), Decimal(1) / 3
-        async with traffic.request(1, Size(worst_cost=third / 70)) as sent:
+        pace = Pace(1, Limits(budget=Decimal(1)), clock=now)
+        other, third = pace.for_server(), Decimal(1) / 3
+        async with pace.request(1, Size(worst_cost=third / 70)) as sent:
             async with other.request(2, Size(worst_cost=third)) as second:
                 second.answered(cost=third / 7)
             sent.answered(cost=third / 7)
-        assert traffic.budget.reserved
+        assert pace.budget.reserved
         with pytest.raises(BudgetSpent):
-            async with traffic.request(3, Size(worst_cost=Decimal(2))):
+            async with pace.request(3, Size(worst_cost=Decimal(2))):
                 raise AssertionError
-        return traffic.budget.spent
+        return pace.budget.spent
 
     assert 0 < served(work) < 1
 
@@ -742,15 +742,15 @@ def test_what_may_have_been_charged_is_counted_apart() -> None:
     """It counts against the cap, separately from known costs."""
 
     async def work() -> Budget:
-        traffic = Traffic(1, clock=now)
+        pace = Pace(1, clock=now)
         for cost in (Decimal("0.1"), None):
-            async with traffic.request(1, Size(worst_cost=Decimal("0.5"))) as sent:
+            async with pace.request(1, Size(worst_cost=Decimal("0.5"))) as sent:
                 sent.answered(cost=cost)
-        async with traffic.request(1, Size(worst_cost=Decimal("0.5"))) as sent:
+        async with pace.request(1, Size(worst_cost=Decimal("0.5"))) as sent:
             sent.failed(charged=True)
-        async with traffic.request(1, Size(worst_cost=Decimal("0.5"))) as sent:
+        async with pace.request(1, Size(worst_cost=Decimal("0.5"))) as sent:
             sent.failed(charged=False)
-        return traffic.budget
+        return pace.budget
 
     budget = served(work)
     assert (budget.known, budget.doubtful) == (Decimal("0.1"), Decimal("1.0"))
@@ -760,16 +760,16 @@ def test_whatever_is_charged_within_the_worst_case_never_overspends() -> None:
     """Many at once, with costs drawn up to the worst."""
 
     async def work() -> Decimal:
-        traffic = Traffic(64, Limits(budget=Decimal("3.7")), clock=now)
+        pace = Pace(64, Limits(budget=Decimal("3.7")), clock=now)
 
         async def ask(record: int) -> None:
-            async with traffic.request(record, Size(worst_cost=Decimal("0.1"))) as sent:
+            async with pace.request(record, Size(worst_cost=Decimal("0.1"))) as sent:
                 await asyncio.sleep(random.random())  # noqa: S311 - a load
                 sent.answered(cost=Decimal(random.randint(0, 100)) / 1000)  # noqa: S311
 
         await asyncio.gather(*(ask(record) for record in range(200)), return_exceptions=True)
-        assert traffic.budget.reserved == 0
-        return traffic.budget.spent
+        assert pace.budget.reserved == 0
+        return pace.budget.spent
 
     assert Decimal("3.6") < served(work) <= Decimal("3.7")
 

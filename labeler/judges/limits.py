@@ -144,21 +144,6 @@ class Limits:
             budget=budget,
         )
 
-    def buckets(self, clock: Callable[[], float]) -> dict[str, Bucket]:
-        """Return the rate limits by unit.
-
-        A second's worth of requests may be sent at once; one request may take a minute's worth of
-        tokens.
-        """
-        buckets: dict[str, Bucket] = {}
-        if self.requests_per_minute:
-            rate = self.requests_per_minute / MINUTE
-            buckets["requests"] = Bucket(rate, max(1.0, rate), clock)
-        if self.tokens_per_minute:
-            rate = self.tokens_per_minute / MINUTE
-            buckets["tokens"] = Bucket(rate, rate * MINUTE, clock)
-        return buckets
-
 
 @dataclass(frozen=True)
 class Size:
@@ -168,6 +153,11 @@ class Size:
     """Expected tokens of the prompt and the answer."""
     worst_cost: Decimal = Decimal(0)
     """US dollars at most."""
+
+    @property
+    def units(self) -> dict[str, float]:
+        """Amount that the request takes, by unit."""
+        return {"requests": 1.0, "tokens": float(self.tokens)}
 
 
 @dataclass(frozen=True)
@@ -188,3 +178,54 @@ class Quota:
         """
         used = self.limit - self.remaining
         return used / self.reset if used > 0 and self.reset > 0 else None
+
+
+class RateLimits:
+    """Rate limits by unit: requests and tokens.
+
+    Args:
+        clock: a monotonic clock, in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._buckets: dict[str, Bucket] = {}
+
+    @classmethod
+    def of(cls, limits: Limits, clock: Callable[[], float]) -> RateLimits:
+        """Return the rates that the user allows.
+
+        A second's worth of requests may be sent at once; one request may take a minute's worth of
+        tokens.
+        """
+        rates = cls(clock)
+        if limits.requests_per_minute:
+            rate = limits.requests_per_minute / MINUTE
+            rates._buckets["requests"] = Bucket(rate, max(1.0, rate), clock)
+        if limits.tokens_per_minute:
+            rate = limits.tokens_per_minute / MINUTE
+            rates._buckets["tokens"] = Bucket(rate, rate * MINUTE, clock)
+        return rates
+
+    def follow(self, requests: Quota | None, tokens: Quota | None) -> None:
+        """Adopt the limits that a server's headers name."""
+        for unit, quota in (("requests", requests), ("tokens", tokens)):
+            if quota is not None and quota.rate:
+                bucket = self._buckets.setdefault(
+                    unit, Bucket(quota.rate, quota.limit, self._clock)
+                )
+                bucket.follow(quota.rate, quota.limit, quota.remaining)
+
+    def wait(self, size: Size) -> float:
+        """Return the seconds until every bucket holds what a request takes."""
+        return max((bucket.wait(size.units[n]) for n, bucket in self._buckets.items()), default=0.0)
+
+    def take(self, size: Size) -> None:
+        """Spend what a request takes."""
+        for unit, bucket in self._buckets.items():
+            bucket.take(size.units[unit])
+
+    def correct(self, tokens: float) -> None:
+        """Spend tokens beyond those that were expected; negative for tokens that were not used."""
+        if "tokens" in self._buckets:
+            self._buckets["tokens"].take(tokens)
