@@ -19,7 +19,7 @@ from labeler.store import checksums
 from labeler.store import writer as writing
 from labeler.store.disk import DiskStore
 from labeler.store.writer import Writer
-from records import keyed_example, sample_failure, sample_record
+from support.records import keyed_example, sample_failure, sample_record
 
 _REAL_WRITE = Writer._write
 
@@ -224,7 +224,7 @@ def test_what_is_lost_by_closing_is_counted(
 
 _LEFT_OPEN = """
 import sqlite3, sys, threading
-from records import sample_record
+from support.records import sample_record
 from labeler.store.disk import DiskStore
 from labeler.store.writer import Writer
 tried = threading.Event()
