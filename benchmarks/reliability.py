@@ -65,6 +65,7 @@ TITLES: Mapping[str, str] = {
     "kills": "A process that is killed",
     "kills-blind": "A process that is killed, with blind relevance",
     "decisions": "A judge that answers in probabilities: kills, faults and a budget",
+    "jevcompat": "A judge that answers in probabilities: faults of its server",
     "budget": "A budget for a part of the rows",
     "two": "Two processes on one store",
     "rate": "A server that limits the rate",
@@ -73,7 +74,7 @@ TITLES: Mapping[str, str] = {
     "key": "A wrong key",
     "throughput": "Throughput",
 }
-"""Sections of the page, in order, by the run that makes each."""
+"""Sections of the page, in order, by the run that makes each; real_deciders.py makes jevcompat."""
 
 INTRO = """\
 # Reliability

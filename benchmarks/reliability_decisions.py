@@ -14,7 +14,7 @@ from pathlib import Path
 
 from labeler.api import stored_outcomes
 from labeler.labels.record import LabelRecord
-from labeler.store.reader import FILE
+from labeler.store.database import FILE
 from reliability_runs import Finding, Scale, at_most, complete, exactly, read
 from reliability_serving import Labeling, records, wait_until, write_rows
 from wire.decider import Decider, Json, overlap

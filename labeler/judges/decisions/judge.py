@@ -55,14 +55,22 @@ class DecisionWire(OpenAIWire):
         return failed._replace(charged=failed.charged and failed.observed.status != _OVERLOADED)
 
 
-class DecisionJudge(HostedJudge):
+class DecisionsJudge(HostedJudge):
     """Labels records with a model that answers questions with probabilities.
+
+    It speaks OpenAI's ``/v1/decisions``.
 
     Args:
         model: name of the model.
         settings: as for :class:`~labeler.judges.openai.hosted.HostedJudge`.
+
+    Example:
+        >>> from labeler.judges.decisions.judge import DecisionsJudge
+        >>> DecisionsJudge("MODEL", api_key="key").spec.judge
+        'decisions'
     """
 
+    provider = "decisions"
     answers = frozenset({"trace", "reference", "retrieval"})
 
     def __init__(self, model: str, **settings: Any) -> None:  # noqa: ANN401 - checked by HostedJudge
@@ -121,25 +129,7 @@ def _prompt_of(task: Task[Any]) -> DecisionPrompt:
     return task.prompt
 
 
-class DecisionsJudge(DecisionJudge):
-    """Labels records with a model behind OpenAI's ``/decisions``.
-
-    Example:
-        >>> from labeler.judges.decisions.judge import DecisionsJudge
-        >>> DecisionsJudge("MODEL", api_key="key").spec.judge
-        'decisions'
-    """
-
-    provider = "decisions"
-
-
-class SystemOneJudge(DecisionJudge):
-    """Labels records with a model behind TypeSafe's ``/v1/systemone``, or a server that speaks it.
-
-    Example:
-        >>> from labeler.judges.decisions.judge import SystemOneJudge
-        >>> SystemOneJudge("MODEL", api_key="key").spec.judge
-        'systemone'
-    """
+class SystemOneJudge(DecisionsJudge):
+    """The same before TypeSafe's ``/v1/systemone``, or a server that speaks it."""
 
     provider = "systemone"
