@@ -24,14 +24,7 @@ from labeler.integrations.embeddings.vectors import EmbedderSpec, Vector, as_vec
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.limits import Size
 from labeler.judges.openai.access import KeySource
-from labeler.judges.openai.client import (
-    WIRE_ERRORS,
-    headers_of,
-    may_be_charged,
-    observed_error,
-    read_server,
-    server_of,
-)
+from labeler.judges.openai.client import open_client
 from labeler.judges.openai.completion import fact_of
 from labeler.judges.openai.error_rules import (
     AttemptFailed,
@@ -39,12 +32,19 @@ from labeler.judges.openai.error_rules import (
     explain,
 )
 from labeler.judges.openai.retries import (
-    Retries,
     accepted,
     report_failure,
     report_quotas,
     report_usage,
+    retrying,
     settle_end,
+)
+from labeler.judges.openai.server import read_server, server_of
+from labeler.judges.openai.wire_errors import (
+    WIRE_ERRORS,
+    headers_of,
+    may_be_charged,
+    observed_error,
 )
 from labeler.judges.pace import Pace, SentRequest, current
 from labeler.judges.pricing import Price
@@ -106,7 +106,7 @@ class OpenAIEmbedder:
         self._timeout = timeout
         self._texts_per_request = texts_per_request
         self._price = price or embedding_price(model, self._server.base_url)
-        self._retries = Retries(max_attempts, sleep)
+        self._max_attempts, self._sleep = max_attempts, sleep
         self._counter = Approximation()
         self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
 
@@ -205,7 +205,7 @@ class OpenAIEmbedder:
                 job.attempts += 1
                 return await self._send(job, texts, sent)
 
-        return await self._retries.run(job.traffic, attempt)
+        return await retrying(job.traffic, self._max_attempts, self._sleep)(attempt)
 
     async def _send(self, job: _Job, texts: list[str], sent: SentRequest) -> tuple[Vector, ...]:
         flaw = ""
@@ -262,7 +262,7 @@ class OpenAIEmbedder:
         """Return the event loop's client; clients cannot change loops."""
         loop = asyncio.get_running_loop()
         if loop not in self._clients:
-            self._clients[loop] = self._server.open(self._timeout)
+            self._clients[loop] = open_client(self._server, self._timeout)
         return self._clients[loop]
 
 
