@@ -24,8 +24,8 @@ import openai
 
 import labeler.__main__
 from labeler.judges.openai.request import request_body
-from labeler.labeling.label_tasks import label_tasks
 from labeler.labeling.options import LabelOptions
+from labeler.labeling.tasks import label_tasks
 from labeler.sentences.example import Example
 from reliability_serving import MODEL, Labeling
 

@@ -23,8 +23,8 @@ import openai.resources.chat
 
 import labeler
 from labeler.judges.openai.request import request_body
-from labeler.labeling.label_tasks import label_tasks
 from labeler.labeling.options import LabelOptions
+from labeler.labeling.tasks import label_tasks
 from labeler.sentences.example import Example
 
 PROFILE = "reference"

@@ -21,7 +21,7 @@ def merge(
 ) -> int:
     """Copy several stores into one; labels in it stay as they are."""
     from labeler.integrations.embeddings.vector_store import merge_vectors
-    from labeler.store.merge import merge_stores
+    from labeler.store.maintenance import merge_stores
 
     merged = merge_stores(sources, into)
     copied, damaged_vectors = merge_vectors(sources, into)
@@ -52,7 +52,7 @@ def verify(
 ) -> int:
     """Read every record and vector, and report damaged ones."""
     from labeler.integrations.embeddings.vector_store import check_vectors
-    from labeler.store.merge import stores_in, verify_store
+    from labeler.store.maintenance import stores_in, verify_store
 
     damaged = False
     for folder in stores_in(store):
@@ -76,7 +76,7 @@ def verify(
 def _corrections_of(sources: list[str]) -> list[Path]:
     """Return the corrections files of merged stores."""
     from labeler.data.corrections.file import corrections_path
-    from labeler.store.merge import stores_in
+    from labeler.store.maintenance import stores_in
 
     found = dict.fromkeys(store for source in sources for store in stores_in(source))
     files = [corrections_path(store) for store in found]

@@ -14,8 +14,7 @@ import pytest
 
 from labeler.data.label_files import read_outcomes, to_line, write_outcomes
 from labeler.data.parsing import to_example
-from labeler.data.row_ids import identified
-from labeler.data.row_stream import RowStream
+from labeler.data.row_stream import RowStream, identified
 from labeler.data.rows import RowFile, RowSequence
 from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure, Outcome

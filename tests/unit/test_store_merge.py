@@ -15,7 +15,7 @@ from labeler.integrations.embeddings.vector_store import DiskVectors
 from labeler.integrations.embeddings.vectors import EmbedderSpec, StoredVector, stored_vector
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.store.disk import DiskStore
-from labeler.store.merge import merge_stores, stores_in
+from labeler.store.maintenance import merge_stores, stores_in
 from support.command import Command
 from support.records import sample_failure, sample_record
 

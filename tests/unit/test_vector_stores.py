@@ -148,7 +148,7 @@ def test_the_folder_of_vectors_is_private(tmp_path: Path) -> None:
         DiskVectors(tmp_path)
 
 
-def sealed(text: str, magic: bytes = b"LBV1") -> bytes:
+def sealed(text: str, magic: bytes = b"LBL1") -> bytes:
     """Bytes with a sound seal round any text, as a forger would make them."""
     packed = zlib.compress(text.encode())
     return magic + hashlib.sha256(packed).digest() + packed
@@ -167,14 +167,14 @@ def forged(**changes: object) -> Callable[[bytes], object]:
 TAMPERED: dict[str, tuple[Callable[[bytes], object], str]] = {
     "cut short": (cut, "checksum"),
     "a bit turned": (lambda b: b[:-1] + bytes([b[-1] ^ 1]), "checksum"),
-    "a newer version": (lambda b: b"LBV2" + b[4:], "format"),
-    "a label": (lambda _: encode(sample_record(1)), "sealed vector"),
+    "a newer version": (lambda b: b"LBL2" + b[4:], "begins with"),
+    "a label": (lambda _: encode(sample_record(1)), "not a record"),
     "another text": (forged(text="other"), "its key is not that"),
     "another embedder": (forged(embedder=SPEC.model_copy(update={"model": "u"})), "its key is not"),
-    "another key": (forged(key=TWO.key), "another key"),
+    "another key": (forged(key=TWO.key), "its key is not"),
     "no numbers": (forged(numbers="AAA="), "no vector"),
     "not finite": (forged(numbers="AADAfw=="), "no vector"),
-    "no JSON": (lambda _: sealed("{"), "not a label vector"),
+    "no JSON": (lambda _: sealed("{"), "not a record"),
     "a pickle's name": (lambda _: "text", "plain bytes"),
     "null": (lambda _: None, "plain bytes"),
 }

@@ -10,28 +10,21 @@ from collections import deque
 from collections.abc import Callable, Container, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from labeler.errors import StoreError
 from labeler.integrations.embeddings.vectors import StoredVector
-from labeler.store.checksums import DamagedRecord, decode, register_kind
-from labeler.store.deleting import ExclusiveFile
+from labeler.store.checksums import decode, decode_outcome
+from labeler.store.database import FILE, Database
 from labeler.store.disk import DiskFile
-from labeler.store.merge import stores_in
-from labeler.store.reader import FILE, Database
+from labeler.store.maintenance import StoredRow, exclusive_file, inspect_rows, stores_in
 
 FOLDER = "vectors"
 """Inside the folder of a label store."""
 _QUEUED = 1000
 """Most vectors that are being saved at a time."""
-_READ = 500
 _LOCK_TIMEOUT = 30.0
-
-register_kind(StoredVector, b"LBV", "vector")
-
-
-def _decode_vector(key: str, data: bytes) -> StoredVector:
-    return decode(StoredVector, key, data)
 
 
 class _VectorFile(Database):
@@ -77,7 +70,7 @@ class DiskVectors(DiskFile):
             StoreError: the stored bytes are damaged or were tampered with.
             UsageError: the store is closed.
         """
-        return self._find(key, key, _decode_vector)
+        return self._get(key, key, partial(decode, StoredVector))
 
     def put(self, vector: StoredVector) -> Future[bool]:
         """Save a vector; the future is done once it is flushed to the disk.
@@ -88,7 +81,7 @@ class DiskVectors(DiskFile):
         Raises:
             UsageError: the store is closed.
         """
-        return self._open_writer().put(vector)
+        return self._put(vector.key, vector)
 
 
 def merge_vectors(sources: Sequence[str | Path], into: str | Path) -> tuple[int, list[StoreError]]:
@@ -138,8 +131,8 @@ def delete_vectors(store: Path, texts: Container[str], *, dry_run: bool) -> int:
     folder = store / FOLDER
     if not (folder / FILE).exists():
         return 0
-    with closing(ExclusiveFile(folder)) as file:
-        found = [rowid for rowid, vector in _numbered(file, []) if vector.text in texts]
+    with closing(exclusive_file(folder)) as file:
+        found = [row.rowid for row in _rows(file) if row.outcome and row.outcome.text in texts]
         if not dry_run:
             file.delete(found)
             file.wipe()
@@ -147,17 +140,12 @@ def delete_vectors(store: Path, texts: Container[str], *, dry_run: bool) -> int:
 
 
 def _vectors_of(folder: Path, damaged: list[StoreError]) -> Iterator[StoredVector]:
-    with closing(Database(folder, _LOCK_TIMEOUT)) as database:
-        for _, vector in _numbered(database, damaged):
-            yield vector
+    with closing(_VectorFile(folder, _LOCK_TIMEOUT)) as database:
+        for _, vector, fault in _rows(database):
+            damaged += [fault] if fault else []
+            if vector is not None and fault is None:
+                yield vector
 
 
-def _numbered(database: Database, damaged: list[StoreError]) -> Iterator[tuple[int, StoredVector]]:
-    last = -1
-    while rows := database.rows_after(last, _READ):
-        for last, row in rows:
-            try:
-                yield last, _decode_vector(row.name, row.value)
-            except DamagedRecord as error:
-                where = f"vector store {database.directory}"
-                damaged.append(StoreError(f"{where}: key {row.name}: {error}"))
+def _rows(database: Database) -> Iterator[StoredRow]:
+    return inspect_rows(database, partial(decode_outcome, parse=StoredVector.model_validate_json))
