@@ -35,6 +35,7 @@ _RECORDS = {
     b"LBE" + VERSION: "steps",
     b"LBQ" + VERSION: "questions",
     b"LBV" + VERSION: "retrieval",
+    b"LBW" + VERSION: "similarity",
 }
 """Kinds of records by magic."""
 _MAGIC = {kind: magic for magic, kind in _RECORDS.items()}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -67,14 +67,12 @@ class Found:
         rowids: their numbers.
         kinds: kind of each.
         keys: label keys of them.
-        texts: every text in them.
         unreadable: number of damaged rows, which may be of selected rows.
     """
 
     rowids: list[int] = field(default_factory=list)
     kinds: list[str] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)
-    texts: set[str] = field(default_factory=set)
     unreadable: int = 0
 
     def add(self, rowid: int, outcome: AnyOutcome) -> None:
@@ -82,7 +80,6 @@ class Found:
         self.rowids.append(rowid)
         self.kinds.append(outcome.kind)
         self.keys.add(str(outcome.key))
-        self.texts.update(_texts(outcome.model_dump(mode="json")))
 
 
 class ExclusiveFile(Database):
@@ -192,15 +189,6 @@ class ExclusiveFile(Database):
         """
         self._all("VACUUM")
         self._all("PRAGMA wal_checkpoint(TRUNCATE)")
-
-
-def _texts(value: object) -> Iterator[str]:
-    """Yield every text in a JSON value."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for inner in value.values() if isinstance(value, dict) else value:
-            yield from _texts(inner)
 
 
 def rewrite_without(path: Path, drops: Callable[[bytes], bool]) -> None:
