@@ -57,13 +57,13 @@ if TYPE_CHECKING:
     from labeler.labels.criteria import Criterion
     from labeler.labels.record import LabelFailure, LabelRecord
     from labeler.labels.score_record import ScoreRecord
+    from labeler.labels_object import Labels
+    from labeler.loading import load
     from labeler.report import write_report
-    from labeler.report.labels import Labels
-    from labeler.report.loading import load
     from labeler.sentences.example import Example
     from labeler.store.disk import DiskStore
+    from labeler.store.maintenance import import_labels
     from labeler.store.memory import MemoryStore
-    from labeler.store.merge import import_labels
 
 _HOMES = {
     "labeler.api": (
@@ -109,12 +109,12 @@ _HOMES = {
     "labeler.labels.record": ("LabelFailure", "LabelRecord"),
     "labeler.labels.score_record": ("ScoreRecord",),
     "labeler.report": ("write_report",),
-    "labeler.report.labels": ("Labels",),
-    "labeler.report.loading": ("load",),
+    "labeler.labels_object": ("Labels",),
+    "labeler.loading": ("load",),
     "labeler.labels.criteria": ("Criterion",),
     "labeler.store.disk": ("DiskStore",),
     "labeler.store.memory": ("MemoryStore",),
-    "labeler.store.merge": ("import_labels",),
+    "labeler.store.maintenance": ("import_labels",),
     "labeler.calculators.outcomes": ("read_labels", "read_scores"),
     "labeler.data.ragbench": ("read_ragbench",),
     "labeler.judges.pricing": ("find_price",),

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from labeler.labeling.progress import RunEvents
     from labeler.labeling.run import Run
     from labeler.labels.score_record import ScoreOutcome
-    from labeler.report.labels import Labels
+    from labeler.labels_object import Labels
     from labeler.store.protocol import LabelStore
 
 
@@ -135,8 +135,8 @@ def label(rows: RowSource, options: LabelFileOptions) -> Labels:
         >>> labels.summary()["adherence"].defined
         14
     """
-    from labeler.report.facts import RunCost
-    from labeler.report.labels import Labels
+    from labeler.labels.metering import RunCost
+    from labeler.labels_object import Labels
 
     events, judges = _events(options), _judges(options)
     path, counts = options.output, events.counts
@@ -148,7 +148,7 @@ def label(rows: RowSource, options: LabelFileOptions) -> Labels:
     cost = RunCost(counts.requests, counts.usage, dollars, source, counts.unmetered)
     if path is None:
         return Labels(outcomes, cost=cost)
-    from labeler.report.loading import open_labels
+    from labeler.loading import open_labels
 
     return open_labels(path, cost)
 

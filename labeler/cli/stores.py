@@ -20,7 +20,7 @@ def merge(
     into: Annotated[str, typer.Option(help="Folder of the merged store.")],
 ) -> int:
     """Copy several stores into one; labels in it stay as they are."""
-    from labeler.store.merge import merge_stores
+    from labeler.store.maintenance import merge_stores
 
     merged = merge_stores(sources, into)
     notify(
@@ -47,7 +47,7 @@ def verify(
     ] = DEFAULT_STORE,
 ) -> int:
     """Read every record, and report damaged ones."""
-    from labeler.store.merge import stores_in, verify_store
+    from labeler.store.maintenance import stores_in, verify_store
 
     damaged = False
     for folder in stores_in(store):
@@ -69,7 +69,7 @@ def verify(
 def _corrections_of(sources: list[str]) -> list[Path]:
     """Return the corrections files of merged stores."""
     from labeler.data.corrections.file import corrections_path
-    from labeler.store.merge import stores_in
+    from labeler.store.maintenance import stores_in
 
     found = dict.fromkeys(store for source in sources for store in stores_in(source))
     files = [corrections_path(store) for store in found]

@@ -19,8 +19,8 @@ from labeler.data.corrections.file import CorrectionsFile
 from labeler.integrations.batch.folder import batches
 from labeler.labels.record import LabelRecord
 from labeler.store.checksums import encode
-from labeler.store.deleting import ExclusiveFile
 from labeler.store.disk import DiskStore
+from labeler.store.maintenance import exclusive_file
 from support.command import Command
 from support.records import keyed_example, sample_failure, sample_record
 from unit.test_batches_disk import prepared
@@ -200,12 +200,12 @@ def test_stores_of_parts_are_searched_too(tmp_path: Path, labeler_command: Comma
 
 KILLED = """
 import os, signal, sys
-from labeler.store import deleting
+from labeler.store.database import Database
 from labeler.cli import run
 
 steps, last = 0, int(sys.argv[1])
 def stop(name):
-    real = getattr(deleting.ExclusiveFile, name)
+    real = getattr(Database, name)
     def counted(*arguments):
         global steps
         for late in (False, True):
@@ -214,7 +214,7 @@ def stop(name):
             steps += 1
             if steps == last:
                 os.kill(os.getpid(), signal.SIGKILL)
-    setattr(deleting.ExclusiveFile, name, counted)
+    setattr(Database, name, counted)
 stop("delete")
 stop("wipe")
 sys.argv = ["labeler", "store", "delete", sys.argv[2], "--id", sys.argv[3], "--yes"]
@@ -272,5 +272,5 @@ def test_a_run_closes_the_store_that_it_made(tmp_path: Path) -> None:
     """Nothing waits for the garbage collector."""
     rows = Path(__file__).parents[2] / "examples" / "rows.jsonl"
     labels = labeler.label(rows, judge="embedded", store=tmp_path / "new", progress=False)
-    ExclusiveFile(tmp_path / "new").close()
+    exclusive_file(tmp_path / "new").close()
     assert len(labels) == 14

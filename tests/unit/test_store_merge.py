@@ -13,7 +13,7 @@ from labeler.data.corrections.file import corrections_path
 from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.store.disk import DiskStore
-from labeler.store.merge import merge_stores, stores_in
+from labeler.store.maintenance import merge_stores, stores_in
 from support.command import Command
 from support.records import sample_failure, sample_record
 
