@@ -169,7 +169,7 @@ def test_a_filter_shows_the_records_that_pass_it(page: Page) -> None:
     ):
         choice = page.get_by_label(label, exact=True)
         chosen = {"index": 2} if option is None else {"label": option}
-        choice.select_option(**chosen)  # type: ignore[arg-type] # one of both
+        choice.select_option(**chosen)
         says(page, f"{count} of {reports.TOTAL} records")
         assert ids(page)[0] == first
         page.get_by_role("button", name="Remove filter").click()
