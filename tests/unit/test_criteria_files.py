@@ -99,7 +99,7 @@ def test_an_error_names_file_criterion_field_and_what_is_allowed(
 def test_a_criterion_needs_criteria_or_steps(tmp_path: Path) -> None:
     """One of the two says what is judged."""
     path = written(tmp_path, '[[criterion]]\nname = "t"\nshows = ["response"]\nsteps = []\n')
-    with pytest.raises(UsageError, match="criterion 1 .t.: criteria or steps are needed"):
+    with pytest.raises(UsageError, match=r"criterion 1 \(t\): criteria or steps are needed"):
         read_criteria(path)
 
 
