@@ -175,6 +175,7 @@ app = _group(
         "compare": _Command("Compare", "comparing", "compare"),
         "diff": _Command("Compare", "diffing", "diff"),
         "agree": _Command("Compare", "agreeing", "agree"),
+        "thresholds": _Command("Compare", "agreeing", "thresholds"),
         "audit": _Command("Audit", "auditing", "audit"),
         "show": _Command("Audit", "reading", "show"),
         "review": _Command("Review", "reviewing", "review"),

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from labeler.integrations.embeddings.cache import EmbeddingWork
     from labeler.integrations.embeddings.embedder import Embedder
     from labeler.judges.limits import Limits
-    from labeler.labeling.progress import RunEvent
-    from labeler.labeling.run import RunListener
+    from labeler.labeling.progress import OnEvent
     from labeler.labels.criteria import Criterion
     from labeler.store.protocol import LabelStore
 
@@ -127,18 +126,20 @@ class RunOptions(StoreOptions):
         bool, Option("Show progress on a terminal and in a notebook.", cli=False)
     ] = True
     on_event: Annotated[
-        "Callable[[RunEvent], object] | None",
-        Option("Called with each event of the run.", cli=False),
-    ] = None
-    listener: Annotated[
-        "RunListener | None",
-        Option("Receives the events instead of progress and on_event.", cli=False),
+        "OnEvent | Sequence[OnEvent] | None",
+        Option("Called with each event of the run; one function or several.", cli=False),
     ] = None
 
     @property
     def restrictions(self) -> list[str]:
         """Names of the given options that hold back requests to a hosted model."""
         return [name for name in given(self, RunOptions) if name in PACE]
+
+    def listeners(self) -> "list[OnEvent]":
+        """Return the functions that are called with each event."""
+        if self.on_event is None:
+            return []
+        return [self.on_event] if callable(self.on_event) else [*self.on_event]
 
     def limits(self) -> "Limits":
         """Return the limits of the run.

@@ -79,8 +79,7 @@ def vote_rows(
     for found in run.in_order(judged, submit, width=len(voters)):
         trials = [outcome for outcome, _ in found]
         outcome = vote(trials, len(voters), schema, retrievals.popleft(), votes)
-        if run.listener:
-            run.listener.on_result(outcome, "judge")
+        run.events.result(outcome, "judge")
         yield outcome
 
 

@@ -22,7 +22,7 @@ from labeler.judges.judge import UnusableAnswer
 from labeler.judges.limits import Limits
 from labeler.judges.task import JudgeReply, Task
 from labeler.labeling.options import LabelOptions
-from labeler.labeling.run import RunCounts
+from labeler.labeling.progress import RunCounts
 from labeler.labels.record import LabelFailure
 from labeler.version import install_command
 from support.command import Command

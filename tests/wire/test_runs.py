@@ -28,17 +28,18 @@ from labeler.integrations.batch.collect import Waiting
 from labeler.integrations.batch.folder import pending_keys
 from labeler.judges import health
 from labeler.judges.pace import Pace
+from labeler.labeling.progress import RunEvent
 from labeler.labels.record import LabelFailure
 from labeler.store.disk import DiskStore
 from labeler.store.memory import MemoryStore
 from support.command import Command
+from support.watching import Watch
 from wire.clients import comes_true
 from wire.connections import Wire
 from wire.provider import Behavior, Call, Provider, Rates, answers, error
 from wire.runs import (
     KEY,
     Running,
-    Watch,
     brief,
     labeling,
     process,
@@ -191,15 +192,12 @@ def test_a_server_that_goes_and_comes_back_is_waited_for() -> None:
     later = Provider(port=port)
 
     class Waiting(Watch):
-        def on_notice(self, text: str) -> None:
-            super().on_notice(text)
-            if text.startswith(AWAY):
+        def __call__(self, event: RunEvent) -> None:
+            super().__call__(event)
+            if event.kind == "notice" and event.text.startswith(AWAY):
                 later.__enter__()
                 came.set()
-
-        def on_result(self, *told: Any) -> None:
-            super().on_result(*told)
-            if len(self.origins) == 10:
+            if event.kind == "result" and len(self.origins) == 10:
                 earlier.__exit__()
 
     earlier, watch = Provider(port=port, latency=0.01), Waiting()
