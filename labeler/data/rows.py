@@ -38,9 +38,8 @@ from labeler.data.parsing import (
 )
 from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure
-from labeler.sentences.conversation import media_of
+from labeler.sentences.conversation import media_of, without_thoughts
 from labeler.sentences.example import Example
-from labeler.sentences.thoughts import without_thoughts
 
 if TYPE_CHECKING:
     from labeler.data.formats.objects import Table

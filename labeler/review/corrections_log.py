@@ -6,9 +6,8 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from labeler.data.corrections.correction import Correction
+from labeler.data.corrections.correction import Correction, drawn_at_random
 from labeler.data.corrections.file import CorrectionsFile, current
-from labeler.data.corrections.selection import drawn_at_random
 
 KeyAndAnnotator = tuple[str, str]
 """A label key and an annotator."""
