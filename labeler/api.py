@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from labeler.labeling.progress import RunEvents
     from labeler.labeling.run import Run
     from labeler.labels.score_record import ScoreOutcome
-    from labeler.report.labels import Labels
+    from labeler.labels_object import Labels
     from labeler.store.protocol import LabelStore
 
 
@@ -86,7 +86,7 @@ def iter_labels(rows: RowSource, options: LabelOptions) -> Generator[Outcome, No
     With several ``judges`` or a ``repeat`` above 1, every row is judged several times, and the
     label is the one that most judgments agree on. Each judgment is stored by itself. The majority
     is computed from them and has the profile ``trace``; see
-    :func:`labeler.labeling.majority.majority`.
+    :func:`labeler.labeling.vote.majority`.
 
     Args:
         rows: as for :func:`open_rows`.
@@ -135,8 +135,8 @@ def label(rows: RowSource, options: LabelFileOptions) -> Labels:
         >>> labels.summary()["adherence"].defined
         14
     """
-    from labeler.report.facts import RunCost
-    from labeler.report.labels import Labels
+    from labeler.labels.metering import RunCost
+    from labeler.labels_object import Labels
 
     events, judges = _events(options), _judges(options)
     path, counts = options.output, events.counts
@@ -148,7 +148,7 @@ def label(rows: RowSource, options: LabelFileOptions) -> Labels:
     cost = RunCost(counts.requests, counts.usage, dollars, source, counts.unmetered)
     if path is None:
         return Labels(outcomes, cost=cost)
-    from labeler.report.loading import open_labels
+    from labeler.loading import open_labels
 
     return open_labels(path, cost)
 
@@ -160,8 +160,8 @@ def _labels(
     events: RunEvents | None = None,
 ) -> Generator[Outcome, None, None]:
     """Label rows; see :func:`iter_labels`."""
-    from labeler.labeling.label_tasks import label_tasks
     from labeler.labeling.pipeline import run_tasks
+    from labeler.labeling.tasks import label_tasks
 
     if options.repeat < 1:
         raise UsageError(f"repeat must be 1 or more, got {options.repeat}")
@@ -258,13 +258,12 @@ def iter_similarity(
 
     The judge writes three questions for each response without seeing the real one; the embedder
     measures their similarity. :func:`metrics` computes numbers from the outcomes.
-    Stored questions and vectors cost nothing.
+    Stored questions and comparisons cost nothing.
 
     Args:
         rows: as for :func:`open_rows`; documents are ignored.
         options: ``embedder`` is a name or an embedder such as ``OpenAIEmbedder(model=…)``;
-            ``store`` is a folder, which also holds the vectors; ``budget`` covers judge and
-            embedder together.
+            ``budget`` covers judge and embedder together.
 
     Raises:
         UsageError: the rows cannot be read; nothing was sent.
@@ -272,23 +271,17 @@ def iter_similarity(
         RunPaused: a server asks to wait longer than the options allow.
         StoreError: the store cannot be read or written.
     """
-    from labeler.integrations.embeddings.cache import EmbeddingCache, EmbeddingWork
     from labeler.integrations.embeddings.embedder import open_embedder
     from labeler.integrations.embeddings.questioning import QuestionsTasks
-    from labeler.integrations.embeddings.similarity import compare_rows
-    from labeler.integrations.embeddings.vector_store import DiskVectors
+    from labeler.integrations.embeddings.similarity import EmbeddingWork, compare_rows
     from labeler.sentences.splitting import SPLITTERS
 
-    if not isinstance(options.store, str | Path):
-        raise UsageError("similarity keeps vectors in a folder: give its path as the store")
     opened = options.open(rows)
     [judge] = _judges(options, default="openai")
     task = QuestionsTasks(judge, SPLITTERS[options.splitter], options.trial)
     embedder, work = open_embedder(options.embedder), options.work or EmbeddingWork()
     with _begin(options) as run:
-        notice = run.notice if run.events.listeners else None
-        vectors = run.closing.enter_context(DiskVectors(options.store, notice=notice))
-        yield from compare_rows(run, opened, task, EmbeddingCache(embedder, vectors, work))
+        yield from compare_rows(run, opened, task, embedder, work)
 
 
 @keywords(BatchOptions)
@@ -317,7 +310,7 @@ def submit_batch(rows: RowSource, options: BatchOptions) -> Submission:
         ... )
     """
     from labeler.integrations.batch import submit
-    from labeler.labeling.label_tasks import label_tasks
+    from labeler.labeling.tasks import label_tasks
 
     if options.batches is None or not isinstance(options.store, str | Path):
         raise UsageError("a batch needs a service, batches=OpenAIBatches(…), and a folder as store")
@@ -354,7 +347,7 @@ def estimate(rows: RowSource, options: EstimateOptions) -> Estimate:
         14
     """
     from labeler.labeling import estimate as estimating
-    from labeler.labeling.label_tasks import label_tasks
+    from labeler.labeling.tasks import label_tasks
 
     opened, price = options.open(rows), options.find_price()
     given = options.judge

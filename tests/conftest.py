@@ -42,7 +42,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 LONGEST = {
     *("test_runs.py", "test_cli_process.py", "test_blocks.py"),
-    *("test_reliability_bench.py", "test_batches.py", "test_native_judges.py", "test_dialects.py"),
+    *("test_batches.py", "test_native_judges.py", "test_dialects.py"),
 }
 """Files that take longest: whoever took one of them last would be at it alone in the end."""
 

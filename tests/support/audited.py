@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from labeler.audit import findings_of, select_checks
-from labeler.labels.answers import SentenceSupport
 from labeler.labels.record import LabelRecord, label_key
 from labeler.sentences.example import Sentence
 from support.labeled import output, record
@@ -62,23 +61,6 @@ def with_response(made: LabelRecord, texts: Sequence[str]) -> LabelRecord:
     )
     example = made.example.model_copy(update={"response": sentences})
     return made.model_copy(update={"example": example, "key": label_key(example, made.signature)})
-
-
-def unsupported_with(made: LabelRecord, key: str, supporting: Sequence[str]) -> LabelRecord:
-    """A record in which a sentence is called not supported, with keys beside it all the same."""
-    entries = tuple(
-        SentenceSupport(
-            response_sentence_key=entry.response_sentence_key,
-            explanation=entry.explanation,
-            supporting_sentence_keys=tuple(supporting),
-            fully_supported=False,
-        )
-        if entry.response_sentence_key == key
-        else entry
-        for entry in made.label.sentence_support_information
-    )
-    label = made.label.model_copy(update={"sentence_support_information": entries})
-    return made.model_copy(update={"label": label})
 
 
 def found(made: LabelRecord, check: str) -> list[tuple[str, ...]]:

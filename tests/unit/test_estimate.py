@@ -36,11 +36,9 @@ from labeler.judges.tokens import (
     Approximation,
     answer_tokens,
 )
-from labeler.labeling.cache_rules import cache_rules
-from labeler.labeling.estimate import ENOUGH_LABELS, Estimate, Unasked, estimate
-from labeler.labeling.label_tasks import label_tasks
+from labeler.labeling.estimate import ENOUGH_LABELS, Estimate, Unasked, cache_rules, estimate
 from labeler.labeling.options import EstimateOptions, LabelOptions
-from labeler.labeling.tasks import LabelTasks
+from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, Usage
 from labeler.store.disk import DiskStore

@@ -11,8 +11,8 @@ import labeler
 from labeler.errors import UsageError
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.replay import ReplayJudge
-from labeler.labeling.label_tasks import label_tasks
 from labeler.labeling.options import LabelOptions
+from labeler.labeling.tasks import label_tasks
 from labeler.labels.answers import GPTLabelingOutput, lowered
 from labeler.labels.profiles import PROFILES, profile_of
 from labeler.labels.record import LabelFailure, LabelRecord

@@ -17,8 +17,7 @@ from labeler.judges.judge import JudgeSpec, UnusableAnswer
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.task import JudgeReply, Task
 from labeler.labeling.failures import record_or_failure
-from labeler.labeling.majority import electorate, majority
-from labeler.labeling.vote import TOO_FEW_VOTES
+from labeler.labeling.vote import TOO_FEW_VOTES, electorate, majority
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.labels.schemas import load_schema

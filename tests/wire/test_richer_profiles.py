@@ -20,8 +20,8 @@ from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.openai.request import response_format
 from labeler.judges.pace import CURRENT, Pace
 from labeler.judges.task import JudgeReply, Task
-from labeler.labeling.label_tasks import label_tasks
 from labeler.labeling.options import LabelOptions
+from labeler.labeling.tasks import label_tasks
 from labeler.labels.answers import ClaimsLabelingOutput, GPTLabelingOutput, ReferenceLabelingOutput
 from labeler.labels.contract import check_label
 from labeler.labels.profiles import PROFILES

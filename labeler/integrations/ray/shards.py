@@ -29,15 +29,13 @@ from labeler.errors import FatalJudgeError, LabelerError, UsageError, ending_of
 from labeler.integrations.batch.folder import PendingKeys
 from labeler.judges.judge import Judge
 from labeler.judges.limits import Budget
-from labeler.labeling.label_tasks import label_tasks
 from labeler.labeling.options import LabelOptions, TaskOptions
 from labeler.labeling.pipeline import run_tasks
 from labeler.labeling.progress import RunCounts, RunEvents
 from labeler.labeling.run import Run
-from labeler.labeling.tasks import LabelTasks
+from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labeling.vote import require_bounds
-from labeler.store.disk import DiskStore
-from labeler.store.shards import ShardStore
+from labeler.store.disk import DiskStore, ShardStore
 
 SHARD_ROWS = 1000  # at most: a worker labels them in minutes
 _MOST_BEGUN = 4  # workers that may begin a shard; all but the last one died

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from calls_per_metric import WANTED, Asked, Calls, Measured, main, measured, report
+from calls_per_metric import WANTED, Asked, Measured, main, measured, report
 from labeler.calculators import METRICS
 from labeler.calculators.similarity import QUESTION_METRICS
 from labeler.labels.rubrics import CRITERIA
@@ -22,13 +22,6 @@ def test_the_counts_of_the_others_add_up() -> None:
     assert "| **calls a record** | 3C + 11 = 26 | C + 14 = 19 | **1** (measured) |" in text
     assert "| **times the context is sent** | 7 | 5 | **1** (measured) |" in text
     assert text.count("not offered") == 2
-
-
-def test_calls_are_written_as_a_formula() -> None:
-    """Of the number of documents, C."""
-    written = [str(Calls(*parts)) for parts in ((2, 3), (1, 0), (0, 4), (0, 0))]
-    assert written == ["2C + 3", "C", "4", "0"]
-    assert Calls(2, 3).at(5) == 13
 
 
 def test_metrics_without_a_value_are_an_error(

@@ -11,7 +11,7 @@ import pytest
 
 import labeler
 from fault_figures import Compared, Run, Work, cells, differing
-from fault_run import REASONS, Server, Weather, ideal, label_run, receiving
+from fault_run import REASONS, Server, Weather, label_run, receiving
 from labeler.store.memory import MemoryStore
 from peers import environments
 from peers.answering import answer
@@ -113,12 +113,6 @@ def test_requests_after_a_whole_good_answer_are_counted() -> None:
     assert (len(received.records), received.asked_again) == (6, 6)
 
 
-def test_a_hanging_call_takes_its_time_out() -> None:
-    """The others take the latency of the server."""
-    work = Work([], concurrency=4, timeout=2)
-    assert ideal([["500", "ok"], ["hang", "ok"]], work, 0.2) == pytest.approx(2.6 / 4)
-
-
 def test_cells_tell_what_became_of_each_record() -> None:
     """Of four records one is whole, one differs and lacks a metric, one is empty, one is lost."""
     clean = Run({id_: {"x": 1.0, "y": 0.5} for id_ in "abcd"}, calls=8, seconds=1.0)
@@ -144,15 +138,3 @@ def test_a_peer_gets_no_key_and_no_way_out(monkeypatch: pytest.MonkeyPatch, tmp_
     assert "OPENAI_API_KEY" not in given
     assert (given["HOME"], given["NO_PROXY"]) == (str(tmp_path), "127.0.0.1")
     assert given["HTTPS_PROXY"].startswith("http://127.0.0.1:")
-
-
-def test_peers_are_never_installed_in_the_repository() -> None:
-    """What is installed takes a gigabyte, and is none of ours."""
-    with pytest.raises(OSError, match="outside"):
-        environments.interpreter("ragas", environments.ROOT / "somewhere")
-
-
-@pytest.mark.parametrize("peer", ["ragas", "deepeval"])
-def test_the_version_of_a_peer_is_pinned(peer: str) -> None:
-    """The table names it, and it is the one that is installed."""
-    assert environments.version(peer).count(".") == 2

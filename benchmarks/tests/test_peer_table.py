@@ -14,10 +14,10 @@ from labeler.judges.tokens import Approximation
 from peers import environments, undefined
 from peers.counting import RESPONSES, answers, as_chat, marks_of, spent, times_sent
 from peers.measuring import Bench, Turn
-from peers.records import made_up, sentences, with_references
+from peers.records import made_up, with_references
 from peers.results import SHARED, Installed, Plan, Reuse, Run, Spent, Tool
 from peers.subjects import EXTRAS, TOOLS
-from peers.table import Figure, at_most, figures, ideal, rows_of, verdicts
+from peers.table import figures, rows_of
 from wire.calls import COMPLETIONS, EMBEDDINGS, Call
 
 SCHEMA: dict[str, Any] = {
@@ -76,11 +76,6 @@ def test_a_list_has_as_many_items_for_every_tool() -> None:
     assert answers(as_chat(other)) == answers(call("Say.", **asked))
 
 
-def test_an_answer_is_given_as_often_as_it_was_asked_for() -> None:
-    """Some tools ask for three at once."""
-    assert len(answers(call("Say.", n=3))) == 3
-
-
 def test_what_is_asked_for_in_words_is_answered_in_lines() -> None:
     """Claims as triplets, and a verdict for each; anything else gets a digit."""
     (triplets,) = answers(call('Write ("subject", "predicate", "object").'))
@@ -103,14 +98,6 @@ def test_the_times_that_the_context_is_sent_are_averages_over_records() -> None:
     texts = [text for row in rows for text in row["documents"]]
     assert times_sent([call(" ".join(texts)), *map(call, texts)], rows) == 2
     assert times_sent([call(" ".join(rows[0]["documents"]))], rows) == 0.5
-
-
-def test_a_reference_is_made_of_two_sentences() -> None:
-    """One that the response says, one that a document says."""
-    (row,) = with_references(made_up(1))
-    said, stands = sentences(row["reference"])
-    assert said in row["response"]
-    assert stands in row["documents"][0]
 
 
 def test_calls_tokens_and_embeddings_are_counted() -> None:
@@ -190,29 +177,6 @@ def test_what_makes_figures_doubtful_is_told() -> None:
     broken = run()._replace(missing=3, ended_by="TimeoutError")
     lines = list(rows_of([tool(), tool(name="other", rounds=[broken])], figures(Plan())))
     assert f"other: {', '.join(SHARED)} (3 values are missing; ended by TimeoutError)  " in lines
-
-
-def test_only_the_first_tool_is_held_to_the_goals() -> None:
-    """A bound itself still meets its goal."""
-    figure = Figure("it", lambda one: one.rounds[0].seconds, goal=at_most(2))
-    slow = tool(rounds=[run(3.0)])
-    assert verdicts([tool(), slow], [figure]) == [True]
-    assert verdicts([slow, tool()], [figure]) == [False]
-
-
-def test_times_of_a_small_scale_are_held_to_no_goal() -> None:
-    """Otherwise a quick look would end as a failure on a slow machine; counts are still judged."""
-    slow = tool(rounds=[run(9.0)], loaded=run(cpu=90.0))
-    held = [one for one in figures(Plan.quick()) if one.goal is not None]
-    assert held
-    assert not [one for one in held if one.clock]
-    assert False in verdicts([slow], [one for one in figures(Plan()) if one.clock])
-
-
-def test_the_shortest_wait_is_one_of_whole_turns() -> None:
-    """Fifty records in sixteen places take four turns."""
-    assert ideal(50, 16, 0.2) == pytest.approx(0.8)
-    assert ideal(48, 16, 0.2) == pytest.approx(0.6)
 
 
 # -- the tools ------------------------------------------------------------------------------------

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
 import mtrag_history
-import mtrag_people
 from mtrag_people import Answer, alpha_among_people, mtrag_file, read_answers, report, spearman
 
 needs_mtrag = pytest.mark.skipif(
@@ -88,17 +86,6 @@ def test_the_report_holds_figures_and_no_text_of_a_row(tmp_path: Path) -> None:
     assert "3 answers rated by people" in text
     assert "| all | ≥ 3 | 3 |" in text
     assert not any(word in text for word in ("lighthouse", "marmalade", "Nobody"))
-
-
-def test_without_the_data_it_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A stranger's clone has no ratings: a message, and no failure."""
-    monkeypatch.setattr(sys, "argv", ["mtrag_people.py", str(tmp_path / "none.json.gz")])
-    with pytest.raises(SystemExit) as left:
-        mtrag_people.main()
-    assert left.value.code == 0
-    assert "name MTRAG's human_evaluations.json.gz" in capsys.readouterr().err
 
 
 def test_turns_before_the_question_may_support_its_answer(tmp_path: Path) -> None:

@@ -25,8 +25,7 @@ from labeler.data.lines import Line
 from labeler.labels.record import LabelRecord
 from ragbench_data import ragbench_rows
 from speed_labels import Labels, stated_shapes
-from speed_page import Figures, Run
-from speed_plot import plot, slope_of
+from speed_page import Run
 
 
 @pytest.fixture(autouse=True)
@@ -45,13 +44,6 @@ def test_synthetic_labels_are_sound() -> None:
         assert record.fault() is None
 
 
-def test_the_same_seed_makes_the_same_labels() -> None:
-    """And another one makes others."""
-    first, again, other = (list(Labels(seed).lines(3)) for seed in (1, 1, 2))
-    assert first == again
-    assert first != other
-
-
 def test_labels_have_the_shapes_that_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no real rows are at hand, by the stated figures."""
     monkeypatch.setattr("speed_labels.ragbench_shapes", list)
@@ -61,19 +53,6 @@ def test_labels_have_the_shapes_that_are_drawn(monkeypatch: pytest.MonkeyPatch) 
     assert isinstance(record, LabelRecord)
     shapes = [(len(shape.documents), len(shape.response)) for shape in labels.shapes]
     assert (len(record.example.documents), len(record.example.response)) in shapes
-
-
-def test_figures_are_medians() -> None:
-    """Of time, memory and count each by itself."""
-    runs = iter([Run(1, 1, 30, 5), Run(3, 2, 10, 5), Run(2, 3, 20, 5)])
-    figures = Figures(3)
-    assert figures.measure("x", lambda: next(runs)) == Run(2, 2, 20, 5)
-
-
-def test_the_slope_is_that_of_the_last_two_points() -> None:
-    """Ten times as many in ten times the time is a slope of 1."""
-    assert slope_of([(1, 9.0), (10, 1.0), (100, 10.0)]) == 1
-    assert plot({"time": [(10, 0.1), (100, 1.0)]}).count("<circle") == 2
 
 
 @pytest.fixture
@@ -143,11 +122,3 @@ def test_a_call_is_compared_round_by_round() -> None:
         ["0.90", "met |"],
         ["1.11", "met |"],
     ]
-
-
-def test_a_part_of_the_page_is_replaced_and_kept_by_name() -> None:
-    """Parts that are measured apart leave each other alone."""
-    page = speed_reruns.written_into("# Speed\n", "old", "calls")
-    page = speed_reruns.written_into(speed_reruns.written_into(page, "again"), "new", "calls")
-    assert [speed_reruns.part_of(page, name) for name in ("calls", "reruns")] == ["new", "again"]
-    assert "old" not in page
