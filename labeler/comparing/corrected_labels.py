@@ -10,9 +10,8 @@ from labeler.calculators.outcomes import measure_outcomes
 from labeler.comparing.human_labels import OVERALL, HumanLabel, HumanLabels
 from labeler.comparing.pairs import Choice
 from labeler.data.corrections.applying import Applied, usable
-from labeler.data.corrections.correction import Correction, Judgement, decided
+from labeler.data.corrections.correction import Correction, Judgement, decided, drawn_at_random
 from labeler.data.corrections.file import independent
-from labeler.data.corrections.selection import drawn_at_random
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.record import AnyOutcome, LabelRecord
 

@@ -25,10 +25,10 @@ from labeler.data.corrections.correction import (
     Opinion,
     Queue,
     differences,
+    drawn_at_random,
     judgement_of,
 )
 from labeler.data.corrections.file import CorrectionsFile, current
-from labeler.data.corrections.selection import drawn_at_random
 from labeler.labels.answers import in_order, judged_sentences
 from labeler.labels.record import LabelRecord
 from labeler.report.views import RecordView, record_view
