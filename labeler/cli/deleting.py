@@ -99,14 +99,12 @@ def _delete_traces(stores: Stores, selection: Selection, *, dry_run: bool) -> Co
     """
     from labeler.data.corrections.file import CorrectionsFile, corrections_path
     from labeler.integrations.batch.deleting import delete_requests
-    from labeler.integrations.embeddings.vector_store import delete_vectors
     from labeler.store.maintenance import rewrite_without
 
     counts = Counter[str]()
     for folder, _, found in stores:
         counts.update(found.kinds)
         counts["batch request"] += delete_requests(folder, selection, found.keys, dry_run=dry_run)
-        counts["vector"] += delete_vectors(folder, found.texts, dry_run=dry_run)
         corrections = CorrectionsFile(corrections_path(folder))
         said = [
             event

@@ -15,13 +15,13 @@ import hashlib
 import re
 import zlib
 from collections.abc import Callable
-from typing import Any, Protocol, Self, TypeVar
+from typing import Protocol, TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import from_json
 
 from labeler.errors import UnknownName, UnstorableRecord, UsageError, describe_faults
-from labeler.labels.record import AnyRecord, LabelFailure, parse_outcome
+from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, parse_outcome
 
 MAGIC = b"LBL1"
 LARGEST = 64 * 2**20
@@ -50,11 +50,6 @@ class Checked(Protocol):
         """A name for messages."""
         ...
 
-    @classmethod
-    def model_validate_json(cls, json_data: bytes) -> Self:
-        """Parse JSON."""
-        ...
-
     def fault(self) -> str | None:
         """Return why the value cannot be valid, or ``None``."""
         ...
@@ -66,7 +61,6 @@ class Checked(Protocol):
 
 Storable = Checked | LabelFailure
 """Values that a store keeps."""
-_Value = TypeVar("_Value", bound=Checked)
 _Parsed = TypeVar("_Parsed")
 
 
@@ -150,24 +144,13 @@ def decode_failure(key: str, data: bytes) -> LabelFailure:
     return failure
 
 
-def decode(model: type[_Value], key: str, data: bytes) -> _Value:
-    """Decode and fully check a value of another class, such as a vector.
-
-    Raises:
-        DamagedRecord: the bytes are damaged, of another version, or of another key.
-    """
-    value: _Value = decode_outcome(data, model.model_validate_json)
-    _require_key(key, value)
-    return value
-
-
-def decode_outcome(data: bytes, parse: Callable[[bytes], Any] = parse_outcome) -> Any:  # noqa: ANN401
-    """Decode and fully check a record, a failure, or another value, that is stored under any key.
+def decode_outcome(data: bytes) -> AnyOutcome:
+    """Decode and fully check a record or a failure that is stored under any key.
 
     Raises:
         DamagedRecord: the bytes are damaged, of another version, or break the contract.
     """
-    outcome = _parse(parse, data)
+    outcome: AnyOutcome = _parse(parse_outcome, data)
     if not _KEY.fullmatch(outcome.key or ""):
         raise DamagedRecord(f"its own key is {outcome.key!r:.80}")
     try:

@@ -322,14 +322,12 @@ class Found:
         rowids: their numbers.
         kinds: kind of each.
         keys: label keys of them.
-        texts: every text in them.
         unreadable: number of damaged rows, which may be of selected rows.
     """
 
     rowids: list[int] = field(default_factory=list)
     kinds: list[str] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)
-    texts: set[str] = field(default_factory=set)
     unreadable: int = 0
 
     def add(self, rowid: int, outcome: AnyOutcome) -> None:
@@ -337,7 +335,6 @@ class Found:
         self.rowids.append(rowid)
         self.kinds.append(outcome.kind)
         self.keys.add(str(outcome.key))
-        self.texts.update(_texts(outcome.model_dump(mode="json")))
 
 
 def exclusive_file(directory: Path) -> Database:
@@ -391,15 +388,6 @@ def find_rows(database: Database, selection: Selection) -> Found:
     found.rowids += further
     found.kinds += ["failure"] * len(further)
     return found
-
-
-def _texts(value: object) -> Iterator[str]:
-    """Yield every text in a JSON value."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for inner in value.values() if isinstance(value, dict) else value:
-            yield from _texts(inner)
 
 
 def rewrite_without(path: Path, drops: Callable[[bytes], bool]) -> None:
