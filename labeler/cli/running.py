@@ -293,6 +293,19 @@ def at_threshold(outcomes: CheckedOutcomes, threshold: Iterable[str] | None) -> 
     return outcomes.through(lambda found: outcomes_at(found, moved))
 
 
+def reject_thresholds(numbers: str, threshold: Iterable[str] | None) -> None:
+    """Reject thresholds for a numbers file.
+
+    Raises:
+        UsageError: one is given.
+    """
+    if threshold:
+        raise UsageError(
+            f"--threshold needs the probabilities of labels, and {numbers} holds numbers: name the "
+            "label file"
+        )
+
+
 def require_engine(engine: str, **given: object) -> None:
     """Reject options that the engine would ignore.
 

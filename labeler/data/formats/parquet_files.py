@@ -11,6 +11,7 @@ aborts the process there if the statistics of a column are damaged.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from typing import IO, Any
@@ -109,6 +110,53 @@ class ParquetRows:
         for group in range(len(self.counts)):
             yield from self.batches(group)
             pa.default_memory_pool().release_unused()
+
+
+class ParquetColumns:
+    """The columns of a Parquet file of single values, read one by one.
+
+    Args:
+        name: the file; it stays open.
+
+    Attributes:
+        names: names of the columns.
+        count: number of rows.
+
+    Raises:
+        UsageError: the file cannot be read, or a row group is too large.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name, self._open = name, contextlib.ExitStack()
+        with arrow_errors(name):
+            source = self._open.enter_context(open_bytes(name))
+            schema = pq.ParquetFile(source, pre_buffer=False, **READ_LIMITS).schema_arrow
+            self.names = list(schema.names)
+            texts = [field.name for field in schema if pa.types.is_string(field.type)]
+            self._file = pq.ParquetFile(
+                source, read_dictionary=texts, pre_buffer=False, **READ_LIMITS
+            )
+            check_row_groups(name, self._file.metadata, source.seek(0, os.SEEK_END))
+        self.count = int(self._file.metadata.num_rows)
+
+    def encoded(self, name: str) -> tuple[Any, list[Any]]:
+        """Return the place of each row's value among the distinct ones, and these.
+
+        Raises:
+            UsageError: the column is damaged, or holds nested values.
+        """
+        with arrow_errors(self._name):
+            column = self._file.read(columns=[name]).column(0)
+            if pa.types.is_nested(column.type):
+                raise UsageError(f"{self._name}: column {name!r} holds lists or objects")
+            if not pa.types.is_dictionary(column.type):
+                column = column.combine_chunks().dictionary_encode()
+            else:
+                column = column.unify_dictionaries().combine_chunks()
+            found = pa.concat_arrays(column.chunks) if hasattr(column, "chunks") else column
+            codes = found.indices.cast(pa.int64()).fill_null(len(found.dictionary))
+            values = found.dictionary.to_pylist()
+        return codes.to_numpy(zero_copy_only=False), [*values, None]
 
 
 class DictionarySizes:
