@@ -25,8 +25,8 @@ from judges import ask, line, shown, split_of, true_labels
 from labeler.judges.embedded.features import describe
 from labeler.judges.embedded.weights import load_weights
 from labeler.labeling.failures import record_or_failure
-from labeler.labeling.label_tasks import label_tasks
 from labeler.labeling.options import LabelOptions
+from labeler.labeling.tasks import label_tasks
 from labeler.labels.answers import SPECIAL_SUPPORT
 from labeler.labels.record import LabelRecord
 from labeler.sentences.citations import find_markers

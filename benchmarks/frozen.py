@@ -37,8 +37,8 @@ from labeler.audit.auditing import SecondJudge
 from labeler.cli import run
 from labeler.judges.embedded.opinion import second_opinion
 from labeler.labeling.failures import record_or_failure
-from labeler.labeling.label_tasks import label_tasks
 from labeler.labeling.options import LabelOptions
+from labeler.labeling.tasks import label_tasks
 from labeler.labels.answers import judged_sentences
 from labeler.labels.record import LabelRecord
 from planted_errors import KINDS, Planted, figures, plant

@@ -36,8 +36,8 @@ from labeler.errors import LabelerError
 from labeler.judges.judge import Judge
 from labeler.judges.task import JudgeReply, Task
 from labeler.labeling.failures import record_or_failure
-from labeler.labeling.label_tasks import label_tasks
 from labeler.labeling.options import LabelOptions
+from labeler.labeling.tasks import label_tasks
 from labeler.labels.record import LabelRecord, Outcome, records_of
 from labeler.sentences.example import Frozen
 from ragbench_data import ragbench_files, ragbench_folder

@@ -31,7 +31,7 @@ from labeler.judges.openai.spec import spec_of
 from labeler.judges.pricing import Price, find_price
 from labeler.judges.prompting import Prompt, load_prompt
 from labeler.judges.tokens import MESSAGE_FRAME, REPLY_FRAME
-from labeler.labeling.cache_rules import cache_rules
+from labeler.labeling.estimate import cache_rules
 from labeler.labels.profiles import PROFILES, family_of
 from labeler.labels.record import LabelRecord, Usage
 from labeler.labels.schemas import load_schema

@@ -23,8 +23,8 @@ from typing import Any
 import labeler.__main__
 from labeler.judges.openai.client import WIRE_ERRORS, server_of
 from labeler.judges.openai.request import request_body
-from labeler.labeling.label_tasks import label_tasks
 from labeler.labeling.options import LabelOptions
+from labeler.labeling.tasks import label_tasks
 from labeler.sentences.example import Example
 from reliability_serving import MODEL, Labeling
 

@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from labeler.integrations.batch.submit import Submission
     from labeler.integrations.embeddings.records import QuestionsOutcome
     from labeler.judges.judge import Judge
-    from labeler.labeling.cache import CallTracer
     from labeler.labeling.estimate import Estimate
-    from labeler.labeling.run import Run, RunCounts, RunListener
+    from labeler.labeling.progress import RunEvents
+    from labeler.labeling.run import Run
     from labeler.labels.score_record import ScoreOutcome
     from labeler.report.labels import Labels
     from labeler.store.protocol import LabelStore
@@ -86,7 +86,7 @@ def iter_labels(rows: RowSource, options: LabelOptions) -> Generator[Outcome, No
     With several ``judges`` or a ``repeat`` above 1, every row is judged several times, and the
     label is the one that most judgments agree on. Each judgment is stored by itself. The majority
     is computed from them and has the profile ``trace``; see
-    :func:`labeler.labeling.majority.majority`.
+    :func:`labeler.labeling.vote.majority`.
 
     Args:
         rows: as for :func:`open_rows`.
@@ -135,13 +135,12 @@ def label(rows: RowSource, options: LabelFileOptions) -> Labels:
         >>> labels.summary()["adherence"].defined
         14
     """
-    from labeler.labeling.run import RunCounts
     from labeler.report.facts import RunCost
     from labeler.report.labels import Labels
 
-    counts, judges = RunCounts(), _judges(options)
-    path = options.output
-    run = _labels(rows, options, judges, counts)
+    events, judges = _events(options), _judges(options)
+    path, counts = options.output, events.counts
+    run = _labels(rows, options, judges, events)
     outcomes = list(run) if path is None else deque(write_outcomes(run, path), maxlen=0)
     price, spent = price_of_run(judges), counts.spent
     dollars = float(spent.spent) if price and spent and not counts.unmetered else None
@@ -158,11 +157,11 @@ def _labels(
     rows: RowSource,
     options: LabelOptions,
     judges: Sequence[Judge],
-    counts: RunCounts | None = None,
+    events: RunEvents | None = None,
 ) -> Generator[Outcome, None, None]:
     """Label rows; see :func:`iter_labels`."""
-    from labeler.labeling.label_tasks import label_tasks
     from labeler.labeling.pipeline import run_tasks
+    from labeler.labeling.tasks import label_tasks
 
     if options.repeat < 1:
         raise UsageError(f"repeat must be 1 or more, got {options.repeat}")
@@ -172,7 +171,7 @@ def _labels(
         for judge in judges
         for extra in range(options.repeat)
     ]
-    with _begin(options, counts) as run:
+    with _begin(options, events) as run:
         if options.are_voting:
             from labeler.labeling.vote import vote_rows
 
@@ -287,7 +286,7 @@ def iter_similarity(
     task = QuestionsTasks(judge, SPLITTERS[options.splitter], options.trial)
     embedder, work = open_embedder(options.embedder), options.work or EmbeddingWork()
     with _begin(options) as run:
-        notice = run.notice if run.listener else None
+        notice = run.notice if run.events.listeners else None
         vectors = run.closing.enter_context(DiskVectors(options.store, notice=notice))
         yield from compare_rows(run, opened, task, EmbeddingCache(embedder, vectors, work))
 
@@ -318,7 +317,7 @@ def submit_batch(rows: RowSource, options: BatchOptions) -> Submission:
         ... )
     """
     from labeler.integrations.batch import submit
-    from labeler.labeling.label_tasks import label_tasks
+    from labeler.labeling.tasks import label_tasks
 
     if options.batches is None or not isinstance(options.store, str | Path):
         raise UsageError("a batch needs a service, batches=OpenAIBatches(…), and a folder as store")
@@ -355,7 +354,7 @@ def estimate(rows: RowSource, options: EstimateOptions) -> Estimate:
         14
     """
     from labeler.labeling import estimate as estimating
-    from labeler.labeling.label_tasks import label_tasks
+    from labeler.labeling.tasks import label_tasks
 
     opened, price = options.open(rows), options.find_price()
     given = options.judge
@@ -381,23 +380,16 @@ def _judges(
     return [open_judge(replace(options, judge=options.judge or default))]
 
 
-def _begin(options: RunOptions, counts: RunCounts | None = None) -> Run:
-    """Begin a run that closes the store at its end if it opens it here.
-
-    Args:
-        options: of the run.
-        counts: counts its events before they reach the options' listener.
-    """
+def _begin(options: RunOptions, events: RunEvents | None = None) -> Run:
+    """Begin a run that closes the store at its end if it opens it here."""
     from labeler.labeling.run import Run
 
-    limits, listener = options.limits(), _listener(options)
+    limits, events = options.limits(), events or _events(options)
     store, opened = options.store, None
-    if counts is not None:
-        counts.forward, listener = listener, counts
     if isinstance(store, str | Path):
         from labeler.store.disk import DiskStore
 
-        store = opened = DiskStore(store, notice=listener.on_notice if listener else None)
+        store = opened = DiskStore(store, notice=events.notice if events.listeners else None)
     run = Run(
         store,
         concurrency=options.concurrency,
@@ -405,36 +397,28 @@ def _begin(options: RunOptions, counts: RunCounts | None = None) -> Run:
         retry_failed=options.retry_failed,
         same_host=options.same_host,
         batch_of=_in_batch(store) if isinstance(options, LabelOptions) else lambda _: None,
-        listener=listener,
-        trace=_tracer(),
+        events=events,
     )
     if opened is not None:  # an empty store is false
         run.closing.callback(opened.close)
     return run
 
 
-def _listener(options: RunOptions) -> RunListener | None:
-    """Return the listener that options name, or progress where somebody can see it."""
-    shown = options.progress and (sys.stderr.isatty() or is_notebook())
-    if options.listener or not (shown or options.on_event):
-        return options.listener
-    from labeler.labeling.progress import Progress
+def _events(options: RunOptions) -> RunEvents:
+    """Return the events of a run: with progress where somebody can see it, and spans if traced."""
+    from labeler.labeling.progress import Progress, RunEvents
 
-    doing = "labeling" if isinstance(options, LabelOptions) else "scoring"
-    if isinstance(options, SimilarityOptions):
-        doing = "writing questions"
-    return Progress(doing, options.on_event, shown=shown)
+    listeners = options.listeners()
+    if options.progress and (sys.stderr.isatty() or is_notebook()):
+        doing = "labeling" if isinstance(options, LabelOptions) else "scoring"
+        if isinstance(options, SimilarityOptions):
+            doing = "writing questions"
+        listeners.insert(0, Progress(doing))
+    if "opentelemetry.trace" in sys.modules:  # loaded if a provider is set
+        from labeler.integrations.opentelemetry import JudgeSpans
 
-
-def _tracer() -> CallTracer:
-    """Trace judge calls if the process has loaded OpenTelemetry."""
-    if "opentelemetry.trace" not in sys.modules:
-        from labeler.labeling.cache import no_tracing
-
-        return no_tracing
-    from labeler.integrations.opentelemetry import judge_call
-
-    return judge_call
+        listeners.append(JudgeSpans())
+    return RunEvents(listeners)
 
 
 def _in_batch(store: LabelStore) -> Callable[[str], str | None]:

@@ -6,9 +6,10 @@ import pkgutil
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from labeler.errors import UnknownName, UsageError
+from labeler.extensions import load, offered, outdated
 
 T = TypeVar("T")
 
@@ -22,16 +23,20 @@ class Catalog(Mapping[str, T], Generic[T]):
     """A mapping from names to entries of one kind.
 
     An entry is an object, or text such as ``package.module:Name`` that is imported on first use to
-    keep start-up fast. A look-up accepts such text too, so third parties need no plug-in system.
+    keep start-up fast. A look-up accepts such text too, and names that installed packages declare.
+    Iteration has the registered entries: what a package declares is one after its first use.
 
     Args:
         kind: name of an entry in errors, such as ``metric``.
+        group: group of :data:`labeler.extensions.GROUPS` that may add entries; "" for none.
         shown_by: command that shows the entries, which errors name in place of a long list.
         extra: further names that errors list.
     """
 
-    def __init__(self, kind: str, *, shown_by: str = "", extra: Sequence[str] = ()) -> None:
-        self.kind, self.shown_by, self.extra = kind, shown_by, extra
+    def __init__(
+        self, kind: str, *, group: str = "", shown_by: str = "", extra: Sequence[str] = ()
+    ) -> None:
+        self.kind, self.group, self.shown_by, self.extra = kind, group, shown_by, extra
         self._entries: dict[str, T | str] = {}
 
     def add(self, name: str, entry: T | str) -> None:
@@ -46,6 +51,8 @@ class Catalog(Mapping[str, T], Generic[T]):
             if isinstance(entry, str):
                 entry = self._entries[name] = _resolve(entry, self.kind)
             return entry
+        if name in self.declared():
+            return self._declared(name)
         module, colon, _ = name.partition(":")
         if colon and module not in self._entries:
             try:
@@ -62,7 +69,16 @@ class Catalog(Mapping[str, T], Generic[T]):
         return len(self._entries)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._entries
+        return name in self._entries or name in self.declared()
+
+    def declared(self) -> frozenset[str]:
+        """Return the names that installed packages declare, loaded or not."""
+        return frozenset(offered(self.group)) if self.group else frozenset()
+
+    def _declared(self, name: str) -> T:
+        """Load what a package declares; a decorator may have registered it under its name."""
+        found: T = load(self.group, name)
+        return cast("T", self._entries.setdefault(name, found))
 
     def loaded(self) -> tuple[str, ...]:
         """Return the names whose entries need no import any more."""
@@ -75,11 +91,12 @@ class Catalog(Mapping[str, T], Generic[T]):
             name: the unknown name.
             more: names to suggest besides the entries.
         """
-        names = sorted({*self._entries, *self.extra, *more})
+        names = sorted({*self._entries, *self.declared(), *self.extra, *more})
+        again = outdated() if self.group else ""
         if not self.shown_by:
-            return unknown(self.kind, name, names)
+            return unknown(self.kind, name, names) + again
         asked = f"unknown {self.kind} {name[:_LONGEST]!r}{near(name, names) or ';'}"
-        return f"{asked} '{self.shown_by}' shows them"
+        return f"{asked} '{self.shown_by}' shows them{again}"
 
 
 def unknown(kind: str, name: str, names: Sequence[str], most: int | None = None) -> str:

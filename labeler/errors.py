@@ -3,6 +3,7 @@
 LabelerError
 ├── UsageError            wrong call: unknown name, bad option, contradictory input (exit code 2)
 │   ├── UnknownName       a catalog has no such entry; lists the nearest names
+│   ├── ExtensionError    an installed package cannot load what it declares
 │   ├── BadRow            an input row or line that is no example
 │   └── BadRows           every row lacks the same field: nothing was sent or written
 ├── JudgeError            the judge gave no usable answer; carries a reason code
@@ -41,6 +42,10 @@ class UsageError(LabelerError):
 
 class UnknownName(UsageError):
     """A name that a catalog does not have."""
+
+
+class ExtensionError(UsageError):
+    """An object that an installed package declares and cannot load."""
 
 
 class BadRow(UsageError):

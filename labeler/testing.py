@@ -10,31 +10,15 @@ For example::
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from labeler.calculators import Intervals
 from labeler.calculators.outcomes import as_outcomes
-from labeler.comparing.drops import check_drops
-from labeler.comparing.gates import (
-    Demand,
-    On,
-    RecordValue,
-    Verdict,
-    check_rows,
-    counted,
-    measure_gates,
-    rows_by_group,
-    shown,
-    shown_interval,
-)
-from labeler.comparing.missing import DEFAULT_ALLOWED, Allowed
-from labeler.errors import UsageError
-from labeler.labels.answering import AnsweringModels
+from labeler.comparing.checking import GateSettings, check_gates
+from labeler.comparing.gates import DEFAULT_ALLOWED, Allowed, Demand, On
 from labeler.labels.record import AnyOutcome
 from labeler.sentences.characters import visible
-
-_SHOWN_RECORDS = 5
 
 
 def assert_metric(
@@ -81,57 +65,23 @@ def assert_metric(
             share is out of range.
     """
     __tracebackhide__ = True  # pytest then shows the test's own line
-    intervals, allowed = intervals or Intervals(), Allowed(max_failed, max_undefined)
     demands = [
         Demand(metric, threshold, lower)
         for threshold, lower in ((at_least, True), (at_most, False))
         if threshold is not None
     ]
-    if (against is None) is not (max_drop is None):
-        raise UsageError("max_drop goes with against, which is what the mean may drop from")
-    models = AnsweringModels()
-    outcomes = list(models.watch(as_outcomes(labels)))
-    lines = models.faults() if one_model else []
-    if demands or not (max_drop is not None or one_model):
-        gates, measured = measure_gates(outcomes, demands, column=intervals.group or "")
-        rows = list(measured)
-        grouped = rows_by_group(rows, by)
-        for verdict in check_rows(rows, gates, on=on, by=by, intervals=intervals, allowed=allowed):
-            if not verdict.passed:
-                lines += _lines(verdict.with_records(grouped.get(verdict.group, [])), by)
-    if against is not None and max_drop is not None:
-        drop = [Demand(metric, max_drop, at_least=False)]
-        (gates, new), (_, base) = (
-            measure_gates(side, drop, column=intervals.group or "")
-            for side in (outcomes, as_outcomes(against))
-        )
-        limits = [(gates[0].metric, max_drop)]
-        for lost in check_drops(
-            list(new), list(base), limits, on=on, by=by, intervals=intervals, allowed=allowed
-        ):
-            if not lost.passed:
-                where = "" if lost.group is None else f" in {by} {lost.group}"
-                lines.append(f"{lost.demand}{where}: {lost.finding}")
-                lines += _worst(lost.records)
-    if lines:
+    if max_drop is not None:
+        demands.append(Demand(metric, max_drop, at_least=False, of_drop=True))
+    settings = GateSettings(
+        on=on,
+        by=by,
+        intervals=intervals or Intervals(),
+        allowed=Allowed(max_failed, max_undefined),
+        one_model=one_model,
+        with_records=True,
+    )
+    base = None if against is None else as_outcomes(against)
+    missed = check_gates(as_outcomes(labels), demands, base, settings).results.missed
+    if missed:
+        lines = (f"{one}\n  worst: {one.worst}" if one.worst else str(one) for one in missed)
         raise AssertionError(visible("\n".join(lines)))
-
-
-def _lines(verdict: Verdict, by: str | None) -> Iterator[str]:
-    """Yield the threshold, the mean and its interval, and the worst records."""
-    row = verdict.row
-    if row is None:
-        yield f"{verdict.gate.demand}: {verdict.finding}"
-        return
-    where = "" if row.group is None else f" in {by} {row.group}"
-    yield f"{verdict.gate.demand}{where}: mean {shown(row.mean)}, {shown_interval(row)}"
-    yield f"  {counted(row)} by {row.label or 'no label'}"
-    yield from (f"  {share}" for share in verdict.exceeded)
-    yield from _worst(verdict.records)
-
-
-def _worst(records: Sequence[RecordValue]) -> Iterator[str]:
-    """Name the records that miss the threshold themselves, worst first."""
-    if missed := [one for one in records if one.missed]:
-        shown = ", ".join(f"{one.id!r} {one.shown}" for one in missed[:_SHOWN_RECORDS])
-        yield f"  worst: {shown}"

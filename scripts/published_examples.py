@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from labeled import claims_output, expects, record, reference_output, right, says, wrong
 from labeler.calculators import METRICS, Ratio, tally
 from labeler.calculators.scores import passes
 from labeler.calculators.similarity import mean_cosine
@@ -22,7 +21,8 @@ from labeler.labels.record import LabelRecord
 from labeler.labels.rubrics import CRITERIA
 from labeler.labels.score_record import ScoreRecord
 from labeler.sentences.keys import document_key
-from samples import keyed_example, signature
+from support.labeled import claims_output, expects, record, reference_output, right, says, wrong
+from support.samples import keyed_example, signature
 
 TRACE = "GPT Labeling Approach (RAG capstone, TRACe)"
 SHORT_GUIDE = "Guide to RAG System Evaluation Metrics (DeepEval)"

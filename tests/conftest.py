@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from audit import AUDIT
+from support.audit import AUDIT
 
 if TYPE_CHECKING:
-    from command import Command
+    from support.command import Command
 
 # Before anything of ours is imported, and for the whole session.
 AUDIT.install()
@@ -42,7 +42,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 LONGEST = {
     *("test_runs.py", "test_cli_process.py", "test_blocks.py"),
-    *("test_reliability_bench.py", "test_batches.py", "test_native_judges.py", "test_dialects.py"),
+    *("test_batches.py", "test_native_judges.py", "test_dialects.py"),
 }
 """Files that take longest: whoever took one of them last would be at it alone in the end."""
 
@@ -68,6 +68,6 @@ def labeler_command(
     monkeypatch.chdir(tmp_path)
     for name in ("OPENAI_API_KEY", "LABELER_MODEL", "LABELER_STORE"):
         monkeypatch.delenv(name, raising=False)
-    from command import Command
+    from support.command import Command
 
     return Command(monkeypatch, capsys)

@@ -25,8 +25,8 @@ import labeler
 from labeler.judges.openai.client import server_of
 from labeler.judges.openai.request import request_body
 from labeler.judges.options import ServerOptions
-from labeler.labeling.label_tasks import label_tasks
 from labeler.labeling.options import LabelOptions
+from labeler.labeling.tasks import label_tasks
 from labeler.sentences.example import Example
 
 PROFILE = "reference"

@@ -21,11 +21,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from labeled import expects, record, reference_output, right, wrong
 from labeler.calculators import METRICS, Ratio, tally
 from labeler.labels.answers import ComparedClaim
 from labeler.labels.record import LabelRecord
 from peers.environments import ROOT, quiet, version
+from support.labeled import expects, record, reference_output, right, wrong
 
 PAGE = ROOT / "docs" / "metrics.md"
 RUN = Path(__file__).with_name("undefined_run.py")

@@ -8,8 +8,6 @@ from labeler.audit import evidence  # noqa: F401 - registers its checks # isort:
 from labeler.audit import explanations  # noqa: F401 - registers its checks # isort: skip
 from labeler.audit import claims  # noqa: F401 - registers its checks # isort: skip
 from labeler.audit import provenance  # noqa: F401 - registers its checks # isort: skip
-from labeler.audit import disagreements  # noqa: F401 - registers its checks # isort: skip
-from labeler.audit import opinion_checks  # noqa: F401 - registers its checks # isort: skip
 from labeler.audit.auditing import (
     Audit,
     AuditedRecord,
@@ -28,10 +26,9 @@ from labeler.audit.registry import (
     Found,
     Severity,
     check,
-    repeat_check,
     select_checks,
 )
-from labeler.audit.subject import Judgment, Subject
+from labeler.audit.subject import Subject
 
 __all__ = [
     "CHECKS",
@@ -42,7 +39,6 @@ __all__ = [
     "CheckRow",
     "Finding",
     "Found",
-    "Judgment",
     "SecondJudge",
     "Severity",
     "Subject",
@@ -50,7 +46,6 @@ __all__ = [
     "check",
     "examine",
     "findings_of",
-    "repeat_check",
     "select_checks",
     "suspicion_score",
 ]

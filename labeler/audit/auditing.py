@@ -18,7 +18,6 @@ from labeler.audit.registry import (
     Severity,
     select_checks,
 )
-from labeler.audit.repeats import Repeats
 from labeler.audit.same_documents import RetrievalComparison, SameDocuments, SameDocumentsJSON
 from labeler.audit.subject import Subject
 from labeler.calculators.metrics_row import DistinctRows, Identity, group_key, group_names
@@ -302,8 +301,7 @@ def findings_of(
 
     Args:
         record: the record.
-        checks: ids or checks, see :func:`labeler.audit.select_checks`; by default all. Checks of
-            repeated judgments find nothing in a single one.
+        checks: ids or checks, see :func:`labeler.audit.select_checks`; by default all.
         second_opinion: the label of another judge, for the checks that read it.
 
     Returns:
@@ -352,7 +350,7 @@ def audit_labels(
         checks: ids or checks, see :func:`labeler.audit.select_checks`; by default all.
         by: name of a metadata column to group by; records without it form the group ``(none)``.
         second_opinion: returns another judge's opinion of a label. Without it, the checks that
-            read one are left out.
+            read one apply to no record.
 
     Returns:
         Rates by check, and the findings of each record.
@@ -367,10 +365,7 @@ def audit_labels(
         >>> found.ranked(1)[0].id
         'pilot-boat-half'
     """
-    chosen = select_checks(checks)
-    if second_opinion is None:
-        chosen = tuple(check for check in chosen if not check.needs_opinion)
-    running = _RunningAudit(chosen, by, second_opinion)
+    running = _RunningAudit(select_checks(checks), by, second_opinion)
     labels = records_of(checked(outcomes), "label")
     distinct = DistinctRows(_Judged.of(one) for one in labels)
     for judged in distinct:
@@ -412,13 +407,11 @@ class _RunningAudit:
         self.checks = checks
         self.by = by
         self.second_opinion = second_opinion
-        self.disagreements: list[float] = []
         self.columns: set[str] = set()
         self.failed: Counter[str] = Counter()
         self.records: list[AuditedRecord] = []
         self.groups: dict[_GroupKey, dict[str, _Count]] = {}
         self.retrievals = RetrievalComparison()
-        self.repeats = Repeats([check for check in checks if check.compare])
 
     def add(self, outcome: Outcome) -> None:
         if not isinstance(outcome, LabelRecord):
@@ -434,8 +427,6 @@ class _RunningAudit:
                 found = check.findings(subject)
                 counts[check.id].add(found)
                 findings += found
-        self.repeats.add(len(self.records), outcome)
-        self.disagreements.append(subject.disagreement)
         score = suspicion_score(findings, subject.disagreement)
         self.retrievals.add(key.label, outcome)
         self.records.append(AuditedRecord(outcome.id, outcome.key, *key, tuple(findings), score))
@@ -444,14 +435,6 @@ class _RunningAudit:
         if self.by is not None and self.records and self.by not in self.columns:
             have = ", ".join(sorted(self.columns)) or "none"
             raise UsageError(f"no record has a column {self.by!r} to count by; columns: {have}")
-        order = {check.id: place for place, check in enumerate(self.checks)}
-        for place, check, found in self.repeats.findings():
-            record = self.records[place]
-            self._counts(_GroupKey(record.label, record.group))[check.id].add(found)
-            if found:
-                findings = sorted((*record.findings, *found), key=lambda f: order[f.check])
-                score = suspicion_score(findings, self.disagreements[place])
-                self.records[place] = replace(record, findings=tuple(findings), suspicion=score)
         self._name_groups()
         rows, records = tuple(self._rows()), tuple(self.records)
         same = tuple(self.retrievals.results())

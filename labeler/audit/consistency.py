@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from labeler.audit.registry import Found, check, name_some
+from labeler.audit.registry import Found, check
 from labeler.audit.subject import Subject
 
 FEWEST_JUDGED = 3
@@ -80,30 +80,10 @@ def verdict_hangs_on_one(subject: Subject) -> Iterator[Found]:
 def support_not_utilized(subject: Subject) -> Iterator[Found]:
     """Find support outside the utilized list."""
     unused = subject.supporting - subject.utilized
-    # An empty utilized list is a finding of another check.
-    if unused and subject.utilized:
+    if unused:
         yield Found(
             "Named as support, but not in the list of utilized sentences.",
             subject.in_order(unused),
-        )
-
-
-@check(
-    "utilized_nothing",
-    severity="contradiction",
-    title="Nothing utilized, though documents support the response",
-    why=(
-        "Support by documents is use of documents; with an empty list utilization is 0, and "
-        "completeness with it."
-    ),
-    applies=_names_support,
-)
-def utilized_nothing(subject: Subject) -> Iterator[Found]:
-    """Find an empty utilized list with document support."""
-    if not subject.utilized:
-        yield Found(
-            "Nothing is utilized, but document sentences support the response.",
-            subject.in_order(subject.supporting),
         )
 
 
@@ -147,28 +127,6 @@ def relevant_nothing(subject: Subject) -> Iterator[Found]:
         )
 
 
-@check(
-    "retrieval_found_nothing",
-    severity="suspicion",
-    title="Documents used or supporting, of which the retrieval label calls none relevant",
-    why=(
-        "Two calls said so, which is no contradiction: a response may use documents that do not "
-        "answer the question. Look whether it strays, or the retrieval label has a gap, which all "
-        "responses to this question share."
-    ),
-    applies=lambda subject: _names_documents(subject) and subject.record.retrieval is not None,
-    weight=0.1,
-)
-def retrieval_found_nothing(subject: Subject) -> Iterator[Found]:
-    """Find use or support of documents without relevance, which was judged without a response."""
-    if not subject.relevant:
-        yield Found(
-            "The retrieval label calls nothing relevant; the call about the response names "
-            "utilized or supporting document sentences.",
-            subject.in_order(subject.utilized | subject.supporting),
-        )
-
-
 def _names_documents(subject: Subject) -> bool:
     return bool(subject.utilized | subject.supporting)
 
@@ -187,27 +145,6 @@ def relevant_everything(subject: Subject) -> Iterator[Found]:
     """Find a relevant list of all document sentences."""
     if subject.relevant.issuperset(subject.documents):
         yield Found(f"All {len(subject.documents)} document sentences are called relevant.")
-
-
-@check(
-    "unsupported_with_keys",
-    severity="note",
-    title="Not supported, yet support is named",
-    why=(
-        "A sentence that is not fully supported has no supporting sentences in this schema: the "
-        "judge may have meant partial support, or the wrong verdict."
-    ),
-    applies=lambda subject: bool(subject.unsupported),
-)
-def unsupported_with_keys(subject: Subject) -> Iterator[Found]:
-    """Examine unsupported sentences."""
-    for entry in subject.unsupported:
-        if entry.supporting_sentence_keys:
-            yield Found(
-                "Called not supported, but with "
-                f"{name_some(entry.supporting_sentence_keys)} as support.",
-                (entry.response_sentence_key, *subject.named(entry)),
-            )
 
 
 @check(

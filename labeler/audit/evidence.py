@@ -1,7 +1,8 @@
-"""Checks of a label against the texts: words and numbers that a sentence shares with its support.
+"""Checks of a label against the texts and a second opinion.
 
-They compare words, numbers and negations, not meanings, with English stemming. They skip sentences
-about what the documents do not say, introductions to lists, and sentences without content words.
+Checks of texts compare words, numbers and negations, not meanings, with English stemming. They skip
+sentences about what the documents do not say, introductions to lists, and sentences without content
+words.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from itertools import islice, pairwise
 from labeler.audit.registry import Found, check, name_some
 from labeler.audit.subject import Subject
 from labeler.labels.answers import SentenceSupport
+from labeler.labels.opinion import GENERAL
 from labeler.sentences.keys import position
-from labeler.sentences.negation import negations
 from labeler.sentences.numbers import claimed_figures, is_known
-from labeler.sentences.statements import Claim
+from labeler.sentences.statements import Claim, negations
 from labeler.sentences.words import SCAFFOLD, STOP_WORDS
 
 SAME = 0.8
@@ -27,6 +28,8 @@ FEWEST_SHARED = 2
 FEWEST_WORDS = 4
 """Words below which sentences are too short for shares of words."""
 QUOTED = 5
+CONTRARY = 0.75
+"""Certainty of the contrary from which an opinion disagrees."""
 
 
 def _has_checkable(subject: Subject) -> bool:
@@ -265,3 +268,57 @@ def wrong_citation(subject: Subject) -> Iterator[Found]:
             places = name_some([f"document {place}" for place in sorted(wrong)])
             lacking = "none of its support" if held else "no support: none is named"
             yield Found(f"Cites {places} with {lacking}.", (key, *subject.in_order(held)))
+
+
+def _has_opinion(subject: Subject) -> bool:
+    return subject.second_opinion is not None
+
+
+@check(
+    "second_opinion_disagrees",
+    severity="suspicion",
+    title="A second judge says the contrary",
+    why=(
+        "The embedded judge compares words and knows no paraphrase, but its errors are not a "
+        "model's. The more it disagrees, the higher the suspicion, by up to 0.4 more."
+    ),
+    applies=_has_opinion,
+    weight=0.1,
+)
+def second_opinion_disagrees(subject: Subject) -> Iterator[Found]:
+    """Compare each verdict with the second opinion; disagreement has its own term in the score."""
+    opinion = subject.second_opinion
+    for key, contrary in subject.disagreements.items():
+        if opinion and contrary >= CONTRARY:
+            verdict = "not supported" if key in _supported(subject) else "supported"
+            likely = opinion.support[key]
+            yield Found(
+                f"Probably {verdict}: the second opinion gives its support {likely:.2f}.",
+                (key,),
+            )
+
+
+def _supported(subject: Subject) -> frozenset[str]:
+    return frozenset(entry.response_sentence_key for entry in subject.supported)
+
+
+@check(
+    "general_makes_a_claim",
+    severity="suspicion",
+    title="Called general, though it makes a claim",
+    why=(
+        "A general sentence needs no support because it claims nothing; this one has content that "
+        "documents could support or contradict."
+    ),
+    applies=_has_opinion,
+)
+def general_makes_a_claim(subject: Subject) -> Iterator[Found]:
+    """Find sentences with ``general`` alone that have content and are no general remark."""
+    for entry in subject.supported:
+        key = entry.response_sentence_key
+        claim = subject.claims.get(key)
+        if entry.supporting_sentence_keys != (GENERAL,) or claim is None:
+            continue
+        remark = claim.is_meta or claim.introduces or len(claim.words) < FEWEST_WORDS
+        if not remark and subject.second_opinion and key not in subject.second_opinion.general:
+            yield Found("Called general, but has content that documents could support.", (key,))

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
-from labeler.audit.mentions import named_keys, unknown_keys
 from labeler.audit.registry import Found, check, name_some
 from labeler.audit.stances import LONGEST, affirms, calls_wrong, denies
 from labeler.audit.subject import Subject
 from labeler.labels.answers import SentenceSupport
-from labeler.sentences.characters import visible
-from labeler.sentences.negation import negations
-from labeler.sentences.words import surface_words
+from labeler.sentences.keys import index_of, letters
+from labeler.sentences.statements import negations
 
 FEWEST_COPIES = 3
 """Sentences with equal explanations from which they count as copied."""
@@ -226,125 +224,70 @@ def _by_words(subject: Subject) -> dict[str, list[SentenceSupport]]:
     return found
 
 
-@check(
-    "explanation_repeats_sentence",
-    severity="suspicion",
-    title="Explanation merely repeats the sentence",
-    why="Who repeats what was said has not held it against the documents.",
-    applies=_has_verdicts,
-    weight=0.1,
-)
-def explanation_repeats_sentence(subject: Subject) -> Iterator[Found]:
-    """Find explanations with the words of the sentence alone."""
-    for entry in subject.judged:
-        words = surface_words(entry.explanation[:LONGEST])
-        text = subject.texts.get(entry.response_sentence_key, "")
-        if words and words == surface_words(text):
-            yield Found(
-                "The explanation repeats the sentence and says nothing of its support.",
-                (entry.response_sentence_key,),
-            )
+# Sentence keys that an explanation names.
 
-
-@check(
-    "explanation_empty",
-    severity="note",
-    title="No explanation",
-    why="Nobody can see why the judge decided as it did, and a judge that reasons decides better.",
-    applies=lambda subject: _has_verdicts(subject) and not subject.record.lacks_explanations,
-)
-def explanation_empty(subject: Subject) -> Iterator[Found]:
-    """Find explanations without a letter or digit."""
-    empty = [
-        entry.response_sentence_key
-        for entry in subject.judged
-        if not any(char.isalnum() for char in entry.explanation)
-    ]
-    if empty:
-        yield Found("There is no explanation.", tuple(empty))
-
-
-_ADDRESSES = re.compile(
-    r"\b(?:ignor(?:e|es|ing)|disregard(?:s|ing)?|forget)\s+(?:\w+\s+){0,2}?"
-    r"(?:previous|prior|earlier|above|preceding|your|system)\s+(?:\w+\s+)?"
-    r"(?:instructions?|prompts?|rules?|messages?|orders?)"
-    r"|\b(?:my|your|the|a)\s+system\s+prompt\b"
-    r"|\bas\s+(?:instructed|ordered|told|commanded|requested)\s+by\s+(?:the\s+)?(?:document|text"
-    r"|context|response|passage|note|user)s?\b(?!\s\d)"
-    r"|\bi\s+(?:am|was|have\s+been)\s+(?:instructed|ordered|told|commanded|asked)\b"
-    r"|\b(?:document|text|context|response|passage|note|sentence)(?:\s\w+)?\s+"
-    r"(?:instructs|orders|tells|commands|asks)\s+(?:me|the\s+(?:judge|evaluator|grader|annotator"
-    r"|model|assistant|reader\s+to\s+(?:rate|mark|label|score)))\b"
-    r"|\bas\s+an?\s+(?:ai|large)\s+(?:language\s+)?model\b"
-    r"|\b(?:dear|attention|note\s+to(?:\s+the)?)\s+(?:judge|evaluator|grader|annotator|assistant)\b",
+_KEY = r"(?P<{0}>\d{{1,4}}[a-z]{{1,3}})"
+_RANGE = re.compile(
+    rf"(?<![\w.])['\"\[(]?{_KEY.format('first')}['\"\])]?\s?(?:-|\u2013|\u2014|to|through|until)\s?"
+    rf"['\"\[(]?{_KEY.format('last')}\b",
     re.IGNORECASE,
 )
-_CUES = (
-    *("ignor", "disregard", "forget", "system", "instruct", "order", "told", "tells", "command"),
-    *("request", "asks", "asked", "as a", "dear", "attention", "note to"),
+_MENTION = re.compile(
+    r"(?<![\w.,$\u20ac\u00a3-])(?P<key>[ht]?\d{1,4}[a-z]{1,3})(?![\w%])", re.IGNORECASE
 )
-_MARKS = ("<", "](", "[", "javascript", "```")
-"""Every match of the patterns contains one of these; most texts contain none."""
-_MARKUP = re.compile(
-    r"<\s?/?\s?(?:script|img|iframe|a\s|div|span|svg|style|html|body|object|form|input|system|user"
-    r"|assistant|instructions?)\b|<\|[^|>]{1,40}\|>|\[/?(?:INST|SYS)\]|!\[[^\]]{0,200}\]\("
-    r"|\]\(\s?https?:|javascript:|```",
+_APART = re.compile(
+    r"\bdoc(?:ument)?\s(?P<document>\d{1,4})\W{1,3}(?:in\s)?sentences?\s['\"(\[]?"
+    r"(?P<letters>[a-z]{1,2})(?=['\")\],.;:])",
     re.IGNORECASE,
 )
-_ADDRESS = re.compile(r"\b(?:https?|ftp)://[^\s<>\"'()\[\]]{3,200}", re.IGNORECASE)
-
-
-@check(
-    "explanation_obeys",
-    severity="suspicion",
-    title="Explanation speaks of instructions, or holds mark-up or an address",
-    why=(
-        "A judge that repeats orders, mark-up or links may have followed what a document or an "
-        "answer ordered: read the texts before trusting the label."
-    ),
-    weight=0.4,
+# Keys by their context, known or not.
+_SURELY = re.compile(
+    r"(?:\bsentences?\s['\"(\[]?|[\[])(?P<key>\d{1,4}[a-z]{1,3})(?=['\")\],.;: ]|$)", re.IGNORECASE
 )
-def explanation_obeys(subject: Subject) -> Iterator[Found]:
-    """Examine every explanation; addresses that the texts contain are allowed."""
-    for key, text in _explanations(subject):
-        lower = text.lower()
-        if any(cue in lower for cue in _CUES) and _ADDRESSES.search(lower):
-            yield Found("The explanation speaks of instructions to the judge.", key)
-        elif any(mark in lower for mark in _MARKS) and _MARKUP.search(lower):
-            yield Found("The explanation holds mark-up.", key)
-        elif "://" in lower and any(
-            found not in _all_text(subject) for found in _ADDRESS.findall(text)
-        ):
-            yield Found("The explanation holds an address that no text holds.", key)
-
-
-@check(
-    "explanation_unsafe_characters",
-    severity="suspicion",
-    title="Explanation with control, direction or invisible characters",
-    why=(
-        "No judge writes such characters by itself: they come from a text that it read, or hide "
-        "something from readers of the explanation."
-    ),
+_NO_KEY = re.compile(
+    r"\d+(?:st|nd|rd|th|mm|cm|km|kg|mg|ml|oz|lb|lbs|ft|gb|mb|tb|hz|am|pm|yrs?)", re.IGNORECASE
 )
-def explanation_unsafe_characters(subject: Subject) -> Iterator[Found]:
-    """Examine every explanation."""
-    for key, text in _explanations(subject):
-        if text.isprintable() and text.isascii():
-            continue
-        plain = text.replace("\r", "")
-        if visible(plain) != plain:
-            yield Found("The explanation holds characters that cannot be seen.", key)
 
 
-def _explanations(subject: Subject) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield every explanation with the key of its response sentence, if any."""
-    label = subject.label
-    yield (), label.relevance_explanation[:LONGEST]
-    yield (), label.overall_supported_explanation[:LONGEST]
-    for entry in subject.judged:
-        yield (entry.response_sentence_key,), entry.explanation[:LONGEST]
+_AROUND = ".,;:!?()[]{}'\""
 
 
-def _all_text(subject: Subject) -> str:
-    return "\n".join((subject.record.example.question, *subject.texts.values()))
+def named_keys(explanation: str, known: Collection[str], sentence: str = "") -> set[str]:
+    """Return the sentences that an explanation names, as ``0a``, ``[1B]``, ``0b-0e``, ``h0a``.
+
+    Args:
+        explanation: the judge's text.
+        known: keys of the existing sentences, unlike "4k" and "2nd".
+        sentence: the explained sentence; its words are no keys: "the 3a protein".
+    """
+    found = {m["key"].lower() for m in _MENTION.finditer(explanation)}
+    found.update(
+        f"{int(m['document'])}{m['letters'].lower()}" for m in _APART.finditer(explanation)
+    )
+    for match in _RANGE.finditer(explanation):
+        found.update(_between(match["first"].lower(), match["last"].lower()))
+    words = {word.strip(_AROUND) for word in sentence.lower().split()} if found else set()
+    return found.intersection(known) - words
+
+
+def unknown_keys(explanation: str, known: Collection[str]) -> list[str]:
+    """Return keys, recognized by their context, that name no sentence; in order."""
+    named = dict.fromkeys(m["key"].lower() for m in _SURELY.finditer(explanation))
+    return [key for key in named if key not in known and not _NO_KEY.fullmatch(key)]
+
+
+def _between(first: str, last: str) -> Iterator[str]:
+    """Yield the keys of a range within one document."""
+    start, end = _parts(first), _parts(last)
+    if start[0] == end[0]:
+        for sentence in range(start[1], min(end[1], start[1] + LONGEST_RANGE) + 1):
+            yield f"{start[0]}{letters(sentence)}"
+
+
+LONGEST_RANGE = 200
+"""Maximum number of sentences in a range."""
+
+
+def _parts(key: str) -> tuple[int, int]:
+    digits = key.rstrip("abcdefghijklmnopqrstuvwxyz")
+    return int(digits), index_of(key[len(digits) :])

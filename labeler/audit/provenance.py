@@ -1,4 +1,4 @@
-"""Checks of how an answer became a label: contract violations, repairs, re-asks, and scores."""
+"""Checks of how an answer became a label: contract violations, repairs, and scores."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping
 
 from labeler.audit.registry import Found, check
 from labeler.audit.subject import Subject
-from labeler.labels.answering import is_version
-from labeler.labels.non_answers import OVERRULED
 
 MARGIN = 0.1
 """Relative distance to the threshold within which a score is undecided."""
@@ -39,15 +37,16 @@ def contract_broken(subject: Subject) -> Iterator[Found]:
 @check(
     "answer_repaired",
     severity="note",
-    title="Keys repaired in spelling",
-    why="The judge wrote keys in another spelling, or twice; many repairs: a careless model.",
+    title="Answer repaired",
+    why=(
+        "The judge wrote keys in another spelling or twice, or praised a response without "
+        "content; many repairs: a careless model."
+    ),
 )
 def answer_repaired(subject: Subject) -> Iterator[Found]:
     """Report trivial repairs."""
     repairs = {
-        name: count
-        for name, count in subject.record.normalised.items()
-        if name not in OVERRULED and name != LEFT_OPEN
+        name: count for name, count in subject.record.normalised.items() if name != LEFT_OPEN
     }
     if repairs:
         yield Found(f"Repaired in the answer: {_counted(repairs)}.")
@@ -70,58 +69,6 @@ def verdict_left_open(subject: Subject) -> Iterator[Found]:
             f"The source left {count} of {len(subject.judged)} verdicts open; they were read off "
             "the supporting keys."
         )
-
-
-@check(
-    "answer_overruled",
-    severity="suspicion",
-    title="Praise for a response that says nothing",
-    why=(
-        "The judge found support or use in a response without content, and was overruled: the "
-        "label is right now, the judge is not."
-    ),
-    weight=0.1,
-)
-def answer_overruled(subject: Subject) -> Iterator[Found]:
-    """Report overruled verdicts."""
-    normalised = subject.record.normalised
-    overruled = {name: n for name, n in sorted(normalised.items()) if name in OVERRULED}
-    if overruled:
-        yield Found(f"Overruled in the answer: {_counted(overruled)}.")
-
-
-@check(
-    "answer_reasked",
-    severity="note",
-    title="Answer came only after it was sent back",
-    why="The first answer broke the contract; what a model mends in haste is less sure.",
-)
-def answer_reasked(subject: Subject) -> Iterator[Found]:
-    """Report re-asks."""
-    reply = subject.record.reply
-    if reply.reasks:
-        broken = _counted(reply.broken_contracts)
-        yield Found(
-            f"Sent back {reply.reasks} time{'s' * (reply.reasks > 1)}"
-            f"{f' for {broken}' if broken else ''}."
-        )
-
-
-@check(
-    "other_model",
-    severity="note",
-    title="Another model answered",
-    why=(
-        "The server names a model that is no version of the one asked for: a router or a proxy has "
-        "replaced it, or its name there is another."
-    ),
-    applies=lambda subject: subject.record.reply.served_model is not None,
-)
-def other_model(subject: Subject) -> Iterator[Found]:
-    """Compare the model that answered with the one that was asked for."""
-    asked, answered = subject.record.signature.model, subject.record.reply.served_model
-    if answered and not is_version(answered, asked):
-        yield Found(f"Asked was {asked!r}, and {answered!r} answered.")
 
 
 @check(

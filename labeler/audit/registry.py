@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from labeler.audit.subject import Judgment, Subject
+from labeler.audit.subject import Subject
 from labeler.catalog import Catalog
 from labeler.errors import UnknownName, UsageError
 from labeler.sentences.display import Brief
@@ -73,20 +73,10 @@ class Finding(Brief):
 
 FindFunction = Callable[[Subject], Iterable[Found]]
 AppliesFunction = Callable[[Subject], bool]
-CompareFunction = Callable[[Judgment, Sequence[Judgment]], Iterable[Found]]
-"""Examines a judgment; the other judgments of the same sentences are for comparison only."""
 
 
 def _always(_: Subject) -> bool:
     return True
-
-
-def _never(_: Subject) -> bool:
-    return False
-
-
-def _nothing(_: Subject) -> Iterable[Found]:
-    return ()
 
 
 @dataclass(frozen=True, repr=False)
@@ -102,9 +92,6 @@ class Check(Brief):
         weight: evidence that a record with such a finding is wrong, between 0 and 1.
         find: yields what is wrong with a record, mostly nothing.
         applies: returns True for records that it can examine: the base of its rate.
-        compare: yields what is wrong with one of several judgments of the same sentences; ``None``
-            if it examines single records.
-        needs_opinion: true if it reads a second opinion; without one it is left out.
     """
 
     id: str
@@ -113,10 +100,8 @@ class Check(Brief):
     title: str
     why: str
     weight: float
-    find: FindFunction = _nothing
-    applies: AppliesFunction = _never
-    compare: CompareFunction | None = None
-    needs_opinion: bool = False
+    find: FindFunction
+    applies: AppliesFunction = _always
 
     def findings(self, subject: Subject) -> list[Finding]:
         """Return the findings in a record that the check applies to.
@@ -124,21 +109,8 @@ class Check(Brief):
         Raises:
             UsageError: the function returned something else than :class:`Found` values.
         """
-        return self._read(self.find(subject), f"record {subject.record.id!r:.80}")
-
-    def findings_across(self, judgment: Judgment, others: Sequence[Judgment]) -> list[Finding]:
-        """Return the findings in a judgment, compared with others of the same sentences.
-
-        Raises:
-            UsageError: the function returned something else than :class:`Found` values.
-        """
-        if self.compare is None:
-            return []
-        where = f"a repeated judgement by {judgment.signature}"
-        return self._read(self.compare(judgment, others), where)
-
-    def _read(self, given: object, where: str) -> list[Finding]:
-        """Validate the result of a function that a third party may have written."""
+        where = f"record {subject.record.id!r:.80}"
+        given: object = self.find(subject)  # a third party may have written it
         if not isinstance(given, Iterable):
             raise UsageError(
                 f"check {self.id!r} returned {type(given).__name__} for {where}: yield a "
@@ -166,7 +138,7 @@ def _are_keys(keys: object) -> bool:
     return isinstance(keys, (tuple, list)) and all(isinstance(key, str) for key in keys)
 
 
-CHECKS: Catalog[Check] = Catalog("check", shown_by="labeler audit --list")
+CHECKS: Catalog[Check] = Catalog("check", group="checks", shown_by="labeler audit --list")
 
 
 def check(
@@ -214,36 +186,6 @@ def check(
     return register
 
 
-def repeat_check(
-    name: str, *, severity: Severity, title: str, why: str
-) -> Callable[[CompareFunction], CompareFunction]:
-    """Register the decorated function as a check of repeated judgments of the same sentences."""
-
-    def register(compare: CompareFunction) -> CompareFunction:
-        weight = WEIGHTS[severity]
-        CHECKS.add(name, Check(name, 1, severity, title, why, weight, compare=compare))
-        return compare
-
-    return register
-
-
-def opinion_check(
-    name: str, *, severity: Severity, title: str, why: str, weight: float
-) -> Callable[[FindFunction], FindFunction]:
-    """Register the decorated function as a check of a label against a second opinion."""
-
-    def register(find: FindFunction) -> FindFunction:
-        made = Check(name, 1, severity, title, why, weight, find, _has_opinion, needs_opinion=True)
-        CHECKS.add(name, made)
-        return find
-
-    return register
-
-
-def _has_opinion(subject: Subject) -> bool:
-    return subject.second_opinion is not None
-
-
 def name_some(names: Sequence[str], most: int = 6) -> str:
     """Return names as a list in a sentence, at most so many of them."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
@@ -277,6 +219,6 @@ def _find(wanted: str | Check) -> Check:
         raise UnknownName(f"{error}; {own}") from error
     # A third party's name may lead to any object; its decorator has registered the check.
     for known in CHECKS.values():
-        if found in (known, known.find, known.compare):
+        if found in (known, known.find):
             return known
     raise UnknownName(f"{name!r} is no check: decorate the function with @labeler.check(...)")

@@ -3,58 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
-from sys import intern
 
 from labeler.labels.answers import SPECIAL_SUPPORT, GPTLabelingOutput, SentenceSupport
 from labeler.labels.opinion import SecondOpinion
 from labeler.labels.record import LabelRecord
-from labeler.labels.signature import Signature
 from labeler.sentences.citations import Cited, read_citations, source_sentences
 from labeler.sentences.numbers import decimal_marks, known_figures
 from labeler.sentences.statements import Claim, read_claim
 from labeler.sentences.words import stems, surface_words
-
-
-@dataclass(frozen=True, slots=True)
-class Judgment:
-    """The verdicts of a record without its texts, kept until all records were read.
-
-    Attributes:
-        signature: signature of the label.
-        overall: True if the response is judged supported as a whole.
-        judged: response sentences with a verdict, in order.
-        supported: response sentences judged supported.
-        relevant: document sentences judged relevant.
-        utilized: document sentences judged utilized.
-    """
-
-    signature: Signature
-    overall: bool
-    judged: tuple[str, ...]
-    supported: tuple[str, ...]
-    relevant: tuple[str, ...]
-    utilized: tuple[str, ...]
-
-    @classmethod
-    def of(cls, record: LabelRecord) -> Judgment:
-        """Return the verdicts of a record."""
-        label = record.label
-        entries = label.sentence_support_information
-        return cls(
-            record.signature,
-            label.overall_supported,
-            _interned(entry.response_sentence_key for entry in entries),
-            _interned(entry.response_sentence_key for entry in entries if entry.fully_supported),
-            _interned(label.all_relevant_sentence_keys),
-            _interned(label.all_utilized_sentence_keys),
-        )
-
-
-def _interned(keys: Iterable[str]) -> tuple[str, ...]:
-    """Return the keys, interned to save memory."""
-    return tuple(map(intern, keys))
 
 
 class Subject:

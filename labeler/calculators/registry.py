@@ -173,7 +173,7 @@ def _aliases(metric: Metric, _registered: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
-METRICS: Catalog[Metric] = Catalog("metric", shown_by="labeler metrics --list")
+METRICS: Catalog[Metric] = Catalog("metric", group="metrics", shown_by="labeler metrics --list")
 ALL = "all"
 
 

@@ -216,7 +216,7 @@ def summarize(
         if row.answered:
             sums.models.add(row.answered)
         if row.failed:
-            failures.setdefault(row.identity.row if row.identity else -len(failures), (sums, row))
+            failures.setdefault(row.identity.row if row.identity else ~len(failures), (sums, row))
         elif row.identity is None or known.add(row.identity):
             sums.add(row, column)
         else:

@@ -27,12 +27,13 @@ from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple, ParamSpec, TextIO, TypeVar
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 from typer.main import get_command
 
 from labeler.cli.interrupt import Interrupted, ReaderGone, signals_raise
 from labeler.errors import LabelerError, RunPaused
+from labeler.extensions import load, offered, package_of
 from labeler.sentences.characters import visible
 from labeler.version import __version__
 
@@ -74,16 +75,37 @@ class _Commands(UserDict[str, Any]):
         return found
 
 
+class _Declared(TyperCommand):
+    """A command that an installed package declares, imported when it is used, not when listed."""
+
+    def __init__(self, name: str) -> None:
+        point = offered("commands")[name]
+        line = point.name.partition(" ")[2]
+        super().__init__(name, help=line or f"From the package {package_of(point)}.")
+        self.rich_help_panel = "Extensions"
+
+    def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:  # noqa: ANN401 - as typer passes them
+        declared = load("commands", str(self.name))
+        command = get_command(declared) if isinstance(declared, typer.Typer) else _made(declared)
+        return command.make_context(info_name, args, parent, **extra)
+
+
 def _load(name: str, location: _Command) -> Any:  # noqa: ANN401 - a command of typer
     module = importlib.import_module(f"{__name__}.{location.module}")
-    single = _typer(add_completion=False)
-    command = getattr(module, location.function)
+    return _made(getattr(module, location.function), name, location.panel, location.pipe_closed)
+
+
+def _made(
+    function: Callable[..., Any], name: str = "", panel: str | None = None, pipe_closed: str = ""
+) -> Any:  # noqa: ANN401 - a command of typer
+    """Make a command of a function whose parameters are options or classes of options."""
     if "labeler.data.options" in sys.modules:  # else no parameter is an options class
         from labeler.cli.options import expand_options
 
-        command = expand_options(command)
-    runnable = _raise_closed_pipe(command, location.pipe_closed)
-    single.command(name, rich_help_panel=location.panel)(runnable)
+        function = expand_options(function)
+    single = _typer(add_completion=False)
+    runnable = _raise_closed_pipe(function, pipe_closed)
+    single.command(name or None, rich_help_panel=panel)(runnable)
     return get_command(single)
 
 
@@ -107,8 +129,10 @@ def _raise_closed_pipe(command: Callable[P, T], message: str) -> Callable[P, T]:
     return run_command
 
 
-def _group(commands: dict[str, _Command], description: str) -> typer.Typer:
-    """Return a group of commands, which are imported on first use."""
+def _group(
+    commands: dict[str, _Command], description: str, *, is_open: bool = False
+) -> typer.Typer:
+    """Return a group of commands, which are imported on first use; an open one has extensions."""
 
     class Group(TyperGroup):
         """Lists the commands, then the subgroups; shows its help if no command is given."""
@@ -120,6 +144,15 @@ def _group(commands: dict[str, _Command], description: str) -> typer.Typer:
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - typer's own
             bare = not args and not ctx.resilient_parsing  # completion parses without running
             return super().parse_args(ctx, ["--help"] if bare else args)
+
+        def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - typer's own
+            return [*super().list_commands(ctx), *(sorted(offered("commands")) if is_open else ())]
+
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 - typer's own
+            known = super().get_command(ctx, cmd_name)
+            if known is None and is_open and cmd_name in offered("commands"):
+                return _Declared(cmd_name)
+            return known
 
     return _typer(cls=Group, help=description)
 
@@ -142,6 +175,7 @@ app = _group(
         "compare": _Command("Compare", "comparing", "compare"),
         "diff": _Command("Compare", "diffing", "diff"),
         "agree": _Command("Compare", "agreeing", "agree"),
+        "thresholds": _Command("Compare", "agreeing", "thresholds"),
         "audit": _Command("Audit", "auditing", "audit"),
         "show": _Command("Audit", "reading", "show"),
         "review": _Command("Review", "reviewing", "review"),
@@ -150,6 +184,7 @@ app = _group(
         "schema": _Command("Store and files", "artifacts", "schema"),
     },
     "Label RAG records with an LLM judge once, and recompute metrics from stored labels.",
+    is_open=True,
 )
 _add_group(
     "batch",

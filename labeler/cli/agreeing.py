@@ -1,4 +1,4 @@
-"""The ``agree`` command: agreement of labels with each other and with people."""
+"""The commands ``agree`` and ``thresholds``: labels against each other and against people."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import typer
 from labeler.cli.options import Json, expand_options
 from labeler.cli.sides import check_sides
 from labeler.cli.terminal import notify, notify_repeated, print_json
-from labeler.comparing.options import HumanOptions, SideOptions
+from labeler.comparing.options import ChoiceOptions, HumanOptions, SideOptions
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 
 if TYPE_CHECKING:
+    from labeler.comparing.calibration import Calibration
     from labeler.comparing.human_agreement import PeopleAgreement
     from labeler.comparing.human_labels import HumanLabels
 
@@ -88,29 +89,94 @@ def _against_people(labels: str, people: HumanOptions, sides: SideOptions) -> Pe
     from labeler import api
     from labeler.comparing.human_agreement import compare_with_people
 
-    human = str(people.human)
-    if labels == human == STDIO:
-        raise UsageError("only one of labels and human labels can come from standard input")
     return compare_with_people(
         api.checked_outcomes(labels),
-        _human_labels(labels, human, people, sides),
+        human_labels(labels, people, sides),
         by=sides.by,
         a_signature=sides.a_signature,
         trial=sides.trial,
         name=labels,
-        human_name=human,
+        human_name=str(people.human),
         random_sample=people.random_sample,
     )
 
 
-def _human_labels(labels: str, human: str, people: HumanOptions, sides: SideOptions) -> HumanLabels:
-    """Read human labels, from rows of their own or from corrections of the labels."""
+@expand_options
+def thresholds(
+    labels: Annotated[str, typer.Argument(help="Label file or store folder: A.")],
+    *,
+    people: HumanOptions,
+    choice: ChoiceOptions,
+    precision: Annotated[
+        float,
+        typer.Option(help="Share of positive verdicts that people confirm, for a threshold."),
+    ] = 0.9,
+    as_json: Json = False,
+) -> None:
+    """Compare stated probabilities with people's verdicts, and choose thresholds by them.
+
+    The labels need a judge that states probabilities, such as --judge decisions:MODEL. Human
+    labels are those of labeler agree --human; only verdicts on sentences count.
+    """
+    from labeler.cli import agreement_view
+
+    if people.human is None:
+        raise UsageError("name human labels (--human FILE): labeler review LABELS makes some")
+    found = calibrated(labels, people, choice, precision)
+    print_json(found.as_json()) if as_json else agreement_view.print_calibration(found)
+
+
+def calibrated(
+    labels: str,
+    people: HumanOptions,
+    choice: ChoiceOptions | None = None,
+    precision: float = 0.9,
+) -> Calibration:
+    """Compare stated probabilities with people's verdicts.
+
+    Args:
+        labels: place of the labels.
+        people: the human labels, of which a file is named.
+        choice: the labels that are meant; by default all.
+        precision: precision of a threshold.
+
+    Raises:
+        UsageError: see :func:`labeler.comparing.calibration.calibrate`.
+    """
     from labeler import api
-    from labeler.comparing.corrected_labels import human_labels
+    from labeler.comparing.calibration import calibrate
+    from labeler.comparing.pairs import Choice
+
+    choice = choice or ChoiceOptions()
+    return calibrate(
+        api.checked_outcomes(labels),
+        human_labels(labels, people, choice),
+        precision=precision,
+        choice=Choice(labels, choice.a_signature, choice.trial),
+        human_name=str(people.human),
+    )
+
+
+def human_labels(labels: str, people: HumanOptions, chosen: ChoiceOptions) -> HumanLabels:
+    """Read human labels, from rows of their own or from corrections of the labels.
+
+    Args:
+        labels: place of the labels.
+        people: the human labels, of which a file is named.
+        chosen: the labels that are meant.
+
+    Raises:
+        UsageError: the file cannot be read, or none of its corrections is about these labels.
+    """
+    from labeler import api
+    from labeler.comparing import corrected_labels
     from labeler.comparing.human_labels import read_human_labels
     from labeler.comparing.pairs import Choice
     from labeler.data.corrections.file import is_corrections_file, read_corrections
 
+    human = str(people.human)
+    if labels == human == STDIO:
+        raise UsageError("only one of labels and human labels can come from standard input")
     if not is_corrections_file(human):
         if people.blind_only:
             raise UsageError(
@@ -123,10 +189,10 @@ def _human_labels(labels: str, human: str, people: HumanOptions, sides: SideOpti
     read = read_corrections(human)
     for where in read.torn:
         notify(f"{where}: cut off, as by a crash, and left out")
-    found = human_labels(
+    found = corrected_labels.human_labels(
         read.events,
         api.checked_outcomes(labels),
-        choice=Choice(labels, sides.a_signature, sides.trial),
+        choice=Choice(labels, chosen.a_signature, chosen.trial),
         random_sample=people.random_sample,
         blind_only=people.blind_only,
         name=human,

@@ -18,7 +18,9 @@ from labeler.cli.terminal import (
     print_lines,
 )
 from labeler.comparing.agreement import LabelAgreement
+from labeler.comparing.calibration import Calibration
 from labeler.comparing.human_agreement import Among, Estimates, PeopleAgreement
+from labeler.comparing.human_matching import Matched
 from labeler.comparing.pairs import PairCounts
 from labeler.sentences.display import NONE, Column, Grid, number
 
@@ -57,12 +59,61 @@ def print_people(found: PeopleAgreement) -> None:
             *_grouped_means(found.estimates),
             *_parameters(found.estimates),
             *_among(found),
-            *_matched(found),
+            *_matched(found.matched),
             *_warnings(found),
             *(f"A: {signature}" for signature in found.signatures),
             "B: people",
         ]
     )
+
+
+def print_calibration(found: Calibration) -> None:
+    """Print the reliability table of each kind of verdict, and thresholds with their results."""
+    out = LineWriter()
+    out.write("\n".join(found.conclusions))
+    columns = [Column(head) for head in ("stated", "verdicts", "mean stated", "people: yes")]
+    tables = [
+        (
+            one.kind,
+            [
+                [
+                    f"{each.low:g} to {each.high:g}",
+                    f"{each.verdicts:,}",
+                    number(each.stated),
+                    number(each.observed),
+                ]
+                for each in one.bins
+                if each.verdicts
+            ],
+        )
+        for one in found.kinds
+    ]
+    print_groups(out, columns, tables, lambda kind: f"\n{kind}")
+    print_grids(out, *found.table.split(out.width))
+    print_lines(
+        [
+            *_grouped_thresholds(found),
+            *small_sample_note(one.interval for one in found.kinds),
+            *_undefined_thresholds(found),
+            *_matched(found.matched),
+            *(f"note: {warning}" for warning in found.warnings),
+            *(f"A: {signature}" for signature in found.signatures),
+        ]
+    )
+
+
+def _grouped_thresholds(found: Calibration) -> Iterator[str]:
+    for one in found.kinds:
+        if one.questions is not None:
+            yield f"{one.kind}: 95 % intervals grouped by question ({one.questions} groups)"
+
+
+def _undefined_thresholds(found: Calibration) -> Iterator[str]:
+    for one in found.kinds:
+        if one.balanced.undefined:
+            yield f"{one.kind}: people always said the same, so no threshold is best"
+        if one.precise.undefined == "not_reached":
+            yield f"{one.kind}: no threshold has a precision of {found.precision:g}"
 
 
 # The field implies the unit.
@@ -297,8 +348,7 @@ def _among(found: PeopleAgreement) -> Iterator[str]:
         yield from _listed_intervals(where, among.intervals, among.questions)
 
 
-def _matched(found: PeopleAgreement) -> Iterator[str]:
-    matched = found.matched
+def _matched(matched: Matched) -> Iterator[str]:
     yield (
         f"{matched.used} human judgments used; ignored: {matched.unknown} of unknown records, "
         f"{matched.failed} of records without a label, {matched.unknown_sentences} of unknown "

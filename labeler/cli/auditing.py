@@ -22,6 +22,7 @@ from labeler.cli.terminal import (
     notify,
     notify_repeated,
     print_catalog,
+    print_declared,
     print_grids,
     print_json,
     print_lines,
@@ -92,6 +93,7 @@ def audit(
     chosen = select_checks(checks)
     if listing:
         _print_checks(chosen)
+        print_declared("checks")
         return
     if labels is None:
         raise UsageError("name a label file or a store folder; --list shows the checks")

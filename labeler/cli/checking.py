@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -22,11 +21,8 @@ from labeler.sentences.characters import visible
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from labeler.calculators import Intervals, MetricsRow
-    from labeler.cli.gate_reports import AnyVerdict
-    from labeler.comparing.drops import DropVerdict
-    from labeler.comparing.gates import Demand, Gate, On, Verdict
-    from labeler.comparing.missing import Allowed
+    from labeler.comparing.gates import Demand, On
+    from labeler.comparing.verdicts import Verdict
 
 GATE_MISSED = 1
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
@@ -105,55 +101,63 @@ def check(
     A gate is also missed where too many rows failed or are undefined.
     """
     from labeler.calculators import Intervals
-    from labeler.comparing.gates import Demand
-    from labeler.comparing.missing import Allowed
+    from labeler.calculators.outcomes import checked_outcomes
+    from labeler.comparing.checking import GateSettings, check_gates
+    from labeler.comparing.gates import Allowed, Demand
 
     demands = [
         *(Demand(*_parts("--min", text), at_least=True) for text in at_least or ()),
         *(Demand(*_parts("--max", text), at_least=False) for text in at_most or ()),
     ]
-    drops = [Demand(*_parts("--max-drop", text), at_least=False) for text in max_drop or ()]
-    _check_sides(labels, against, drops)
-    if junit_per_record and not junit:
-        raise UsageError("--junit-per-record is for --junit, which names the file")
+    drops = [
+        Demand(*_parts("--max-drop", one), at_least=False, of_drop=True) for one in max_drop or ()
+    ]
+    _check_options(context, labels, against, drops)
     intervals = Intervals(level, group)
-    if on == "point" and any(map(partial(_is_typed, context), _OF_INTERVALS)):
-        raise UsageError("--level and --group are for intervals: they go with --on interval")
-    allowed = Allowed(max_failed, max_undefined)
-    drawn = intervals if on == "interval" else None
-    settings = _Settings(
-        cast("On", on), by, drawn, allowed, bool(junit or github), one_model, threshold
+    settings = GateSettings(
+        on=cast("On", on),
+        by=by,
+        intervals=intervals if on == "interval" else None,
+        allowed=Allowed(max_failed, max_undefined),
+        one_model=one_model,
+        with_records=bool(junit or github),
     )
-    verdicts = _verdicts(labels, demands, against, drops, settings)
+    base = None if against is None else at_threshold(checked_outcomes(against), threshold)
+    outcomes = at_threshold(checked_outcomes(labels), threshold)
+    verdicts, gates, repeated = check_gates(outcomes, [*demands, *drops], base, settings)
+    for doubt in dict.fromkeys(gate.doubt for gate in gates if gate.doubt):
+        notify(doubt)
+    if settings.intervals and group is None:
+        _notify_clusters(one.row.clusters for one in verdicts if one.row)
+    notify_repeated(repeated)
     _report(verdicts, junit, as_json=as_json, per_record=junit_per_record)
     if github:
         _summarize_step(verdicts, as_json=as_json)
-    return 0 if all(verdict.passed for verdict in verdicts) else GATE_MISSED
+    return 0 if verdicts.passed else GATE_MISSED
 
 
-_OF_INTERVALS = ("level", "group")
-
-
-def _is_typed(context: typer.Context, option: str) -> bool:
-    """Return True for an option of the command line, False for a file's or the default."""
-    source = context.get_parameter_source(option)
-    return source is not None and source.name == "COMMANDLINE"
-
-
-def _check_sides(labels: str, against: str | None, drops: Sequence[Demand]) -> None:
-    """Check that there is a base where one is needed, and that nothing is read twice.
+def _check_options(
+    context: typer.Context, labels: str, against: str | None, drops: Sequence[Demand]
+) -> None:
+    """Reject contradictory options.
 
     Raises:
-        UsageError: one of both is not so.
+        UsageError: options lack another one, or both sides are standard input.
     """
     if bool(drops) is not bool(against):
         raise UsageError("--max-drop goes with --against, which names what it may drop from")
     if labels == against == STDIO:
         raise UsageError("standard input (-) can be read once; give the labels as a file")
+    if context.params["junit_per_record"] and not context.params["junit"]:
+        raise UsageError("--junit-per-record is for --junit, which names the file")
+    typed = (context.get_parameter_source(option) for option in ("level", "group"))
+    # A file's or the default values are no contradiction.
+    if context.params["on"] == "point" and any(s and s.name == "COMMANDLINE" for s in typed):
+        raise UsageError("--level and --group are for intervals: they go with --on interval")
 
 
 def _report(
-    verdicts: Sequence[AnyVerdict],
+    verdicts: Sequence[Verdict],
     junit: str | None,
     *,
     as_json: bool,
@@ -165,95 +169,9 @@ def _report(
     if as_json:
         print_json([gate_reports.as_json(verdict) for verdict in verdicts])
     for verdict in verdicts if not as_json else ():
-        _print(gate_reports.line(verdict))
+        sys.stdout.write(visible(str(verdict)) + "\n")
     if junit:
         _write(junit, gate_reports.junit(verdicts, per_record=per_record))
-
-
-class _Settings(NamedTuple):
-    """How gates are checked."""
-
-    on: On
-    by: str | None
-    intervals: Intervals | None
-    allowed: Allowed
-    named: bool
-    """True if the records of verdicts are needed."""
-    one_model: bool
-    """True if the models that answered are a gate, too."""
-    threshold: Sequence[str] | None = None
-    """Thresholds that make the verdicts, such as ``support=0.8``."""
-
-
-def _verdicts(
-    labels: str,
-    demands: Sequence[Demand],
-    against: str | None,
-    drops: Sequence[Demand],
-    settings: _Settings,
-) -> list[AnyVerdict]:
-    """Check the means of labels, and their differences from a base."""
-    from labeler.calculators.outcomes import checked_outcomes
-    from labeler.comparing.gates import measure_gates
-    from labeler.comparing.one_model import ModelVerdict
-    from labeler.labels.answering import AnsweringModels
-
-    models = AnsweringModels()
-    column = (settings.intervals.group if settings.intervals else None) or ""
-    every = [*demands, *drops]
-    gates, new = measure_gates(
-        models.watch(at_threshold(checked_outcomes(labels), settings.threshold)),
-        every,
-        column=column,
-    )
-    rows = list(new) if settings.named or against or not every else new
-    held, dropped = gates[: len(demands)], gates[len(demands) :]
-    found: list[AnyVerdict] = []
-    if held or not (dropped or settings.one_model):
-        found += _held(rows, held, settings)
-    repeated = new.repeated
-    if against:
-        before = at_threshold(checked_outcomes(against), settings.threshold)
-        base = measure_gates(before, drops, column=column).rows
-        found += _dropped(list(rows), list(base), dropped, settings)
-        repeated += base.repeated
-    notify_repeated(repeated)
-    if settings.one_model:
-        found.append(ModelVerdict(tuple(models.faults())))
-    return found
-
-
-def _held(rows: Iterable[MetricsRow], gates: Sequence[Gate], settings: _Settings) -> list[Verdict]:
-    """Check the means of one set of labels."""
-    from labeler.comparing.gates import check_rows, rows_by_group
-
-    on, by, intervals, allowed, named, *_ = settings
-    found = check_rows(rows, gates, on=on, by=by, intervals=intervals, allowed=allowed)
-    for doubt in dict.fromkeys(gate.doubt for gate in gates if gate.doubt):
-        notify(doubt)
-    if intervals and intervals.group is None:
-        _notify_clusters(one.row.clusters for one in found if one.row)
-    if not named:
-        return found
-    grouped = rows_by_group(rows, by)
-    return [one.with_records(grouped.get(one.group, [])) for one in found]
-
-
-def _dropped(
-    new: Sequence[MetricsRow],
-    base: Sequence[MetricsRow],
-    gates: Sequence[Gate],
-    settings: _Settings,
-) -> list[DropVerdict]:
-    """Check the differences from a base."""
-    from labeler.comparing.drops import check_drops
-
-    on, by, intervals, allowed, *_ = settings
-    limits = [(gate.metric, gate.threshold) for gate in gates]
-    found = check_drops(new, base, limits, on=on, by=by, intervals=intervals, allowed=allowed)
-    if intervals and intervals.group is None:
-        _notify_clusters(one.clusters for one in found)
-    return found
 
 
 def _notify_clusters(counts: Iterable[int | None]) -> None:
@@ -276,10 +194,6 @@ def _parts(option: str, text: str) -> tuple[str, float]:
     return metric.strip(), threshold
 
 
-def _print(text: str) -> None:
-    sys.stdout.write(visible(text) + "\n")
-
-
 def _write(path: str, text: str) -> None:
     from labeler.data.label_files import replaced
 
@@ -287,7 +201,7 @@ def _write(path: str, text: str) -> None:
         file.write(text)
 
 
-def _summarize_step(verdicts: Sequence[AnyVerdict], *, as_json: bool) -> None:
+def _summarize_step(verdicts: Sequence[Verdict], *, as_json: bool) -> None:
     """Add a summary to the file of the step, or print it outside GitHub Actions."""
     from labeler.cli import gate_reports
 

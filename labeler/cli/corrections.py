@@ -1,4 +1,4 @@
-"""Commands that apply corrections of labels, and exchange them with annotation tools."""
+"""Commands that apply corrections of labels, and exchange them with Label Studio."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from labeler.calculators import SummaryRow
     from labeler.comparing.mean_changes import MeanChange
     from labeler.data.corrections.applying import Applied, Ignored
-    from labeler.integrations.annotation.importing import Imported
-    from labeler.integrations.annotation.tools import Tool
+    from labeler.integrations.label_studio.answers import Imported
     from labeler.review.queue import Chosen
 
 STDIO = "-"
@@ -39,7 +38,6 @@ _REASONS = {
 }
 
 Labels = Annotated[str, typer.Argument(help="Label file or store folder of the judge's labels.")]
-Format = Annotated[str, typer.Option("--format", help="label-studio, argilla.")]
 
 
 def apply(
@@ -87,7 +85,6 @@ def apply(
 def export(
     labels: Labels,
     *,
-    tool: Format,
     output: Annotated[str, typer.Option("--output", "-o", help="File of tasks to write, as JSON.")],
     top: Annotated[
         int | None, typer.Option(min=1, help="Only the N most suspicious records.")
@@ -98,37 +95,34 @@ def export(
         bool, typer.Option("--blind", help="Hide the judge's label from annotators.")
     ] = False,
 ) -> None:
-    """Write labels as tasks for an annotation tool.
+    """Write labels as tasks for Label Studio.
 
-    The settings stand in OUTPUT.config.xml (Label Studio: the labeling configuration) or in
-    OUTPUT.settings.json (Argilla: the dataset's settings).
+    The labeling configuration of the project goes to OUTPUT.config.xml.
     """
     from labeler import api
     from labeler.data.label_files import replaced
-    from labeler.integrations.annotation.importing import TOOLS, settings_path
+    from labeler.integrations.label_studio.tasks import labeling_configuration
     from labeler.review.queue import choose
 
     if top is not None and sample is not None:
         raise UsageError("--top and --sample choose in two ways: give one of them")
     if output == STDIO:
-        raise UsageError("--output: name a file: the tool's settings are written next to it")
-    chosen_tool = TOOLS[tool]
-    settings_file = settings_path(output, chosen_tool)
-    for path in (output, str(settings_file)):
+        raise UsageError("--output: name a file: the labeling configuration is written next to it")
+    configuration = f"{output.removesuffix('.json')}.config.xml"
+    for path in (output, configuration):
         reject_overwrite([labels], path)
     chosen = choose(api.stored_outcomes(labels), top=top, sample=sample, seed=seed)
-    written = _write_tasks(chosen, chosen_tool, Path(output), blind=blind, labels=labels)
-    with replaced(settings_file) as file:
-        file.write(chosen_tool.settings())
+    written = _write_tasks(chosen, Path(output), blind=blind, labels=labels)
+    with replaced(Path(configuration)) as file:
+        file.write(labeling_configuration())
     tasks = plural(written, "task")
-    notify(f"{tasks} written to {output}; {chosen_tool.name}'s settings to {settings_file}")
+    notify(f"{tasks} written to {output}; the labeling configuration to {configuration}")
 
 
 def import_(
     labels: Labels,
-    exported: Annotated[str, typer.Argument(help="JSON file that the tool exported.")],
+    exported: Annotated[str, typer.Argument(help="JSON file that Label Studio exported.")],
     *,
-    tool: Format,
     output: Annotated[
         str | None,
         typer.Option(
@@ -140,17 +134,12 @@ def import_(
         typer.Option(help="Rename an annotator: THEIRS=OURS; repeatable."),
     ] = None,
 ) -> None:
-    """Add answers from an annotation tool to the corrections, once."""
+    """Add answers from Label Studio to the corrections, once."""
     from datetime import UTC, datetime
 
     from labeler import api
     from labeler.data.corrections.file import CorrectionsFile, corrections_path
-    from labeler.integrations.annotation.importing import (
-        TOOLS,
-        import_answers,
-        read_exported,
-        read_names,
-    )
+    from labeler.integrations.label_studio.answers import import_answers, read_exported, read_names
 
     path = Path(output) if output else corrections_path(labels)
     reject_own_input([labels, exported], str(path))
@@ -160,7 +149,6 @@ def import_(
     _report_truncated(read.torn)
     imported = import_answers(
         read_exported(exported),
-        TOOLS[tool],
         api.stored_outcomes(labels),
         read.events,
         now=lambda: datetime.now(UTC),
@@ -169,7 +157,7 @@ def import_(
     if imported.tasks and imported.strange == imported.tasks:
         raise UsageError(
             f"{exported}: none of its {imported.tasks} tasks speaks of a label of {labels}: name "
-            "the label file that was exported to the tool"
+            "the label file that was exported"
         )
     file.append(*imported.added)
     for line in _import_summary(imported):
@@ -198,22 +186,21 @@ def _check_used(applied: Applied, labels: str, path: str) -> None:
         )
 
 
-def _write_tasks(
-    chosen: Iterable[Chosen], tool: Tool, path: Path, *, blind: bool, labels: str
-) -> int:
+def _write_tasks(chosen: Iterable[Chosen], path: Path, *, blind: bool, labels: str) -> int:
     """Write tasks as a JSON array in ASCII, and return their number.
 
     Raises:
         UsageError: there is no task; an existing file is kept.
     """
     from labeler.data.label_files import replaced
+    from labeler.integrations.label_studio.tasks import task_of
 
     written = 0
     with replaced(path) as file:
         file.write("[")
         for each in chosen:
             file.write(",\n" if written else "\n")
-            file.write(json.dumps(tool.task(each, blind=blind)))
+            file.write(json.dumps(task_of(each, blind=blind)))
             written += 1
         if not written:
             raise UsageError(

@@ -14,6 +14,7 @@ from labeler.errors import UsageError
 from labeler.judges.opening import open_judge
 from labeler.judges.options import JudgeOptions
 from labeler.labeling.options import LabelOptions
+from labeler.labeling.progress import RunEvents
 
 
 def label_on_machines(
@@ -35,15 +36,15 @@ def label_on_machines(
     rows = sum(shard.stop - shard.start for shard in shards)
     notify(f"{plural(rows, 'row')} in {plural(len(shards), 'shard')}, {len(left)} of them left")
     with RunReport("labeling", price) as progress:
-        progress.on_start(rows)
+        RunEvents([progress]).start(rows)
         for counts in filter(None, shards.values()):
-            progress.add(counts)
+            progress.counts.add(counts)
         try:
             with closing(label_on_ray(work, left, workers)) as reports:
                 for counts in reports if left else ():
-                    progress.add(counts)
+                    progress.counts.add(counts)
         finally:
-            counted = progress.origins
+            counted = progress.counts.origins
             progress.close(f"{counted['judge']} labeled", f"{counted['store']} from the store")
     notify(
         f"labels are in {work.output}, stored shard by shard: 'labeler store merge "

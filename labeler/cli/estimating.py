@@ -20,8 +20,7 @@ from labeler.sentences.display import Column, Grid, console
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from labeler.labeling.bills import Cost
-    from labeler.labeling.estimate import Estimate
+    from labeler.labeling.estimate import Cost, Estimate
 
 _LONGEST_ID = 40
 _CAP_OF_BUDGET = f"{CAP_BASE:,} + {CAP_TIMES} times the expected"
@@ -196,7 +195,7 @@ def _notes(found: Estimate) -> Iterator[str]:
 
 def _cache_notes(found: Estimate) -> Iterator[str]:
     """Report a common start that no cache holds."""
-    from labeler.labeling.cache_rules import SHORTEST_CACHED
+    from labeler.labeling.estimate import SHORTEST_CACHED
 
     if found.prompt.cacheable:
         return

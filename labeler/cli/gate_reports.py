@@ -10,9 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from labeler.comparing.drops import DropVerdict
-from labeler.comparing.gates import Verdict
-from labeler.comparing.one_model import ModelVerdict
+from labeler.comparing.verdicts import Verdict
 from labeler.sentences.characters import visible
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -21,31 +19,9 @@ _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 """Characters that Markdown may interpret; a backslash escapes them."""
 
 
-AnyVerdict = Verdict | DropVerdict | ModelVerdict
-_WORST = 5
-"""Records that are named for a missed gate."""
-
-
-def line(verdict: AnyVerdict) -> str:
-    """Return one verdict in words."""
-    outcome = "passed" if verdict.passed else "MISSED"
-    return f"{outcome}: {title(verdict)}: {verdict.finding}"
-
-
-def title(verdict: AnyVerdict) -> str:
-    """Return the gate and the group."""
-    return verdict.demand if verdict.group is None else f"{verdict.demand} in {verdict.group}"
-
-
-def worst(verdict: AnyVerdict) -> str:
-    """Return ids and values of the worst records of a missed gate, or an empty string."""
-    missed = [] if verdict.passed else [one for one in verdict.records if one.missed]
-    return ", ".join(f"{one.id!r} {one.shown}" for one in missed[:_WORST])
-
-
-def as_json(verdict: AnyVerdict) -> dict[str, Any]:
+def as_json(verdict: Verdict) -> dict[str, Any]:
     """Return the published form of a verdict."""
-    counts = verdict if isinstance(verdict, DropVerdict) else getattr(verdict, "row", None)
+    counts = verdict.row
     return {
         "gate": verdict.demand,
         "group": verdict.group,
@@ -57,11 +33,11 @@ def as_json(verdict: AnyVerdict) -> dict[str, Any]:
         "defined": counts.defined if counts else 0,
         "undefined": dict(counts.undefined) if counts else {},
         "failed": dict(counts.failed) if counts else {},
-        "exceeded": () if isinstance(verdict, ModelVerdict) else verdict.exceeded,
+        "exceeded": verdict.exceeded,
     }
 
 
-def junit(verdicts: Sequence[AnyVerdict], *, per_record: bool = False) -> str:
+def junit(verdicts: Sequence[Verdict], *, per_record: bool = False) -> str:
     """Return a JUnit test suite with one test case a verdict; a missed gate is a failure.
 
     Args:
@@ -74,13 +50,13 @@ def junit(verdicts: Sequence[AnyVerdict], *, per_record: bool = False) -> str:
     suite = ET.SubElement(suites, "testsuite", {"name": "labeler check"})
     for verdict in verdicts:
         label = verdict.label or "no label"
-        named = worst(verdict)
+        named = verdict.worst
         finding = f"{verdict.finding}\nworst: {named}" if named else verdict.finding
         failure = None if verdict.passed else finding
-        _case(suite, f"labeler.check.{label}", title(verdict), finding, failure)
+        _case(suite, f"labeler.check.{label}", verdict.title, finding, failure)
         for one in verdict.records if per_record else ():
             failure = one.shown if one.missed and not verdict.passed else None
-            name = f"{title(verdict)}: {one.id}"
+            name = f"{verdict.title}: {one.id}"
             case = _case(suite, f"labeler.check.record.{label}", name, one.shown, failure)
             if one.value is None and failure is None:
                 ET.SubElement(case, "skipped", {"message": _xml(one.shown)})
@@ -106,7 +82,7 @@ def _case(
     return case
 
 
-def markdown(verdicts: Sequence[AnyVerdict]) -> str:
+def markdown(verdicts: Sequence[Verdict]) -> str:
     """Return a Markdown table of verdicts, below the number of missed gates."""
     missed = sum(not verdict.passed for verdict in verdicts)
     lines = [
@@ -118,9 +94,9 @@ def markdown(verdicts: Sequence[AnyVerdict]) -> str:
         "|---|---|---|---|",
     ]
     for verdict in verdicts:
-        named = worst(verdict)
+        named = verdict.worst
         finding = f"{verdict.finding}; worst: {named}" if named else verdict.finding
-        cells = (title(verdict), finding, verdict.label or "none")
+        cells = (verdict.title, finding, verdict.label or "none")
         mark = "✅" if verdict.passed else "❌"
         lines.append(f"| {mark} | {' | '.join(map(_markdown, cells))} |")
     return "\n".join(lines) + "\n"

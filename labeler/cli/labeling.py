@@ -105,19 +105,17 @@ def _label_here(
     from labeler import Intervals, api
     from labeler.calculators.rater_agreement import Votes
     from labeler.cli.run_report import RunReport
+    from labeler.cli.tracing import events_file
 
     announce_grace("; press Ctrl-C again to drop them")
     votes = Votes()
     summary: list[SummaryRow] = []
     drawn = Intervals()
     asked = vars(given) | _asked(given, judges)
-    with RunReport("labeling", price_of_run(judges)) as progress:
-        also = {"votes": votes, "listener": progress}
+    report = RunReport("labeling", price_of_run(judges))
+    with report as progress, events_file(otel_events) as written:
+        also = {"votes": votes, "progress": False, "on_event": [progress, *written]}
         run = api.iter_labels(rows, **asked | also)
-        if otel_events is not None:
-            from labeler.cli.tracing import with_events
-
-            run = with_events(run, otel_events)
         counts = partial(_counts, progress, judges, given.repeat)
         consume = None if output else lambda run: summary.extend(api.summary(run, intervals=drawn))
         write_run(run, output or STDIO, progress, counts, consume=consume)
@@ -139,7 +137,7 @@ def _asked(given: LabelOptions, judges: list[Judge]) -> dict[str, Any]:
 
 def _counts(progress: RunReport, judges: list[Judge], repeat: int) -> tuple[str, ...]:
     """Return the origins of the labels of a run."""
-    judged, stored = progress.origins["judge"], progress.origins["store"]
+    judged, stored = progress.counts.origins["judge"], progress.counts.origins["store"]
     if len(judges) == 1 and repeat == 1:
         return f"{judged} labeled by {judges[0].spec}", f"{stored} from the store"
     by = ", ".join(str(judge.spec) for judge in judges)
@@ -166,8 +164,8 @@ def import_ragbench(
     check_label_target(files, output)
     with RunReport("importing") as progress:
         api.write_labels(progress.watching(read_ragbench(*files)), output)
-    progress.close(f"{progress.origins['row']} imported")
-    return SOME_FAILED if progress.failed else 0
+    progress.close(f"{progress.counts.origins['row']} imported")
+    return SOME_FAILED if progress.counts.failed else 0
 
 
 def import_labels(

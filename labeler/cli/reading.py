@@ -25,6 +25,7 @@ from labeler.cli.terminal import (
     notify_repeated,
     notify_selected,
     print_catalog,
+    print_declared,
     print_json,
     print_summary,
 )
@@ -161,6 +162,7 @@ def _list_metrics(ids: str | None) -> None:
 
     named = ALL if ids is None else ids
     _print_metrics((*select_metrics(label_metric_ids(named)), *question_metrics(named)))
+    print_declared("metrics")
 
 
 class _Request:

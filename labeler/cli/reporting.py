@@ -7,9 +7,11 @@ from typing import Annotated, Literal
 
 import typer
 
+from labeler.cli.agreeing import calibrated
 from labeler.cli.reading import Group, Labels, Level
 from labeler.cli.running import Threshold, outcomes_at, reject_overwrite, watching
 from labeler.cli.terminal import notify, plural
+from labeler.comparing.options import HumanOptions
 from labeler.errors import UsageError
 
 
@@ -40,6 +42,10 @@ def report(
     level: Level = 0.95,
     group: Group = None,
     threshold: Threshold = None,
+    human: Annotated[
+        str | None,
+        typer.Option(help="Human labels or corrections, for plots of stated probabilities."),
+    ] = None,
 ) -> None:
     """Write an HTML report: metrics, findings, records."""
     from labeler.calculators import Intervals
@@ -48,7 +54,8 @@ def report(
 
     if output == STDIO:
         raise UsageError("a report is a page or a folder: name it, such as -o report.html")
-    reject_overwrite([labels], output)
+    reject_overwrite([labels, *([human] if human else [])], output)
+    calibration = human and calibrated(labels, HumanOptions(human=human))
     with watching("reporting") as watched:
         written = write_report(
             outcomes_at(labels, threshold).through(watched),
@@ -59,6 +66,7 @@ def report(
             intervals=Intervals(level, group),
             title=title,
             order=sort,
+            calibration=calibration or None,
         )
     page, *files = ((path, path.stat().st_size / 1e6) for path in written)
     more = f", and {plural(len(files), 'file')} of records, {sum(mb for _, mb in files):.1f} MB"

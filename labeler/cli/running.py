@@ -197,8 +197,8 @@ def write_run(
     except BrokenPipeError:
         progress.break_off()
         raise ReaderGone(
-            f"the reader left after {plural(progress.reached, 'row')}; run it again to go on: what "
-            "is stored costs nothing"
+            f"the reader left after {plural(progress.counts.reached, 'row')}; run it again to go "
+            "on: what is stored costs nothing"
         ) from None
     except BaseException:
         progress.break_off(*counts(), left=_output_state(output))
@@ -220,9 +220,9 @@ def announce_grace(more: str = "") -> None:
 
 def exit_code(progress: RunReport) -> int:
     """Return the exit code of a completed run."""
-    if progress.reasons["budget"]:
+    if progress.counts.reasons["budget"]:
         return BUDGET_REACHED
-    return SOME_FAILED if progress.failed else 0
+    return SOME_FAILED if progress.counts.failed else 0
 
 
 def _output_state(output: str) -> str:

@@ -52,9 +52,8 @@ def score(rows: options.Rows, *, given: ScoreOptions, output: options.Output = "
             panels.add(outcome)
 
     with RunReport("scoring", price_of_run(judges)) as progress:
-        run = api.iter_scores(
-            rows, **vars(given) | vars(JudgeOptions()) | {"judges": judges, "listener": progress}
-        )
+        also = {"judges": judges, "progress": False, "on_event": progress}
+        run = api.iter_scores(rows, **vars(given) | vars(JudgeOptions()) | also)
         try:
             write_run(run, output, progress, lambda: _counts(progress, judges, methods), each=take)
         except FatalJudgeError as error:
@@ -75,7 +74,7 @@ def _method(outcome: ScoreOutcome) -> list[str]:
 
 def _counts(progress: RunReport, judges: Sequence[Judge], methods: Counter[str]) -> tuple[str, ...]:
     """Return the origins and methods of the scores of a run."""
-    judged, stored = progress.origins["judge"], progress.origins["store"]
+    judged, stored = progress.counts.origins["judge"], progress.counts.origins["store"]
     by = ", ".join(f"{count} by {method}" for method, count in methods.most_common())
     named = ", ".join(str(judge.spec) for judge in judges)
     scored = f"{judged} scored by {named}", f"{stored} from the store"

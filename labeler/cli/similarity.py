@@ -58,7 +58,8 @@ def similarity(
     work, kinds = EmbeddingWork(), Counter[str]()
     announce_grace()
     with RunReport("writing questions", price_of_run([judge])) as progress:
-        changed = {"judge": judge, "embedder": embedder, "work": work, "listener": progress}
+        changed = {"judge": judge, "embedder": embedder, "work": work}
+        changed |= {"progress": False, "on_event": progress}
         write_run(
             api.iter_similarity(rows, **vars(given) | vars(JudgeOptions()) | changed),
             output,
@@ -68,17 +69,17 @@ def similarity(
         )
     progress.close(*_counts(progress, judge))
     notify(_embedding(embedder, work))
-    failed = kinds["failure"]
-    if failed > progress.failed:
-        notify(f"{failed - progress.failed} rows could not be embedded: each says why in its line")
-    if progress.reasons["budget"] or (failed > progress.failed and work.spent.closed):
+    failed, counts = kinds["failure"], progress.counts
+    if failed > counts.failed:
+        notify(f"{failed - counts.failed} rows could not be embedded: each says why in its line")
+    if counts.reasons["budget"] or (failed > counts.failed and work.spent.closed):
         return BUDGET_REACHED
     return SOME_FAILED if failed else 0
 
 
 def _counts(progress: RunReport, judge: Judge) -> tuple[str, ...]:
     """Return the origins of the questions of a run."""
-    judged, stored = progress.origins["judge"], progress.origins["store"]
+    judged, stored = progress.counts.origins["judge"], progress.counts.origins["store"]
     return f"{judged} written by {judge.spec}", f"{stored} from the store"
 
 

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from labeler.extensions import offered, package_of
 from labeler.sentences import display
 from labeler.sentences.characters import plain_json, visible
 from labeler.sentences.display import Block, Column, Grid, console
@@ -221,3 +222,13 @@ def counted(counts: Mapping[str, int]) -> str:
     """Return `` (refusal 2, contract 1)``, or an empty string if there are no counts."""
     listed = ", ".join(f"{name} {count}" for name, count in counts.items())
     return f" ({listed})" if listed else ""
+
+
+def print_declared(group: str) -> None:
+    """Print the names that installed packages declare, which are loaded when they are used.
+
+    Args:
+        group: one of :data:`labeler.extensions.GROUPS`.
+    """
+    for name, point in offered(group).items():
+        LineWriter().write(f"{visible(name)} of {visible(package_of(point))}")

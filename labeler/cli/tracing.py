@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +20,7 @@ from labeler.errors import UsageError
 if TYPE_CHECKING:
     from labeler.calculators import MetricsRow
     from labeler.data.traces.importing import TraceCounts
-    from labeler.labels.record import Outcome
+    from labeler.labeling.progress import OnEvent
 
 
 def write_events(rows: Iterable[MetricsRow], path: str) -> None:
@@ -31,11 +32,16 @@ def write_events(rows: Iterable[MetricsRow], path: str) -> None:
     notify(f"events of {plural(written.records, 'record')} written to {path}{without}")
 
 
-def with_events(outcomes: Generator[Outcome], path: str) -> Generator[Outcome]:
-    """Yield outcomes, and write the metrics of each as evaluation events."""
-    from labeler.integrations.evaluation_events import with_events as wrap
+@contextmanager
+def events_file(path: str | None) -> Iterator[list[OnEvent]]:
+    """Yield the listeners that write the metrics of a run as evaluation events to a file."""
+    if path is None:
+        yield []
+        return
+    from labeler.integrations.evaluation_events import events_file as opened
 
-    yield from wrap(outcomes, path)
+    with opened(path) as write:
+        yield [write]
     notify(f"evaluation events written to {path}")
 
 

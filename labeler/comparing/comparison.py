@@ -12,8 +12,8 @@ from typing import Any, Literal
 from labeler.calculators import Metric
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.summary_table import find_row
+from labeler.comparing.gates import DEFAULT_ALLOWED
 from labeler.comparing.measured import Flip, JudgeInconsistency, Measured
-from labeler.comparing.missing import DEFAULT_ALLOWED
 from labeler.comparing.pairs import PairCounts, Side
 from labeler.labels.signature import selection_warnings
 from labeler.sentences.display import (

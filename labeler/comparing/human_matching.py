@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -65,11 +66,13 @@ class Judged:
         values: by record-level field.
         verdicts: by sentence-level field and key; empty if people did not judge the record.
         counted: the tally, for metrics derived from human verdicts.
+        stated: probabilities by sentence-level field and key, if they are compared.
     """
 
     values: Mapping[str, float | None]
     verdicts: Mapping[str, Mapping[str, bool | None]]
     counted: Tally | None
+    stated: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(cls, record: LabelRecord, fields: Sequence[str], *, in_full: bool) -> Judged:

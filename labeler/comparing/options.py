@@ -22,17 +22,23 @@ class SideKeywords(TypedDict, total=False):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SideOptions:
-    """The labels of both sides, and their groups."""
+class ChoiceOptions:
+    """The labels of a file that are meant."""
 
-    by: Annotated[str | None, Option("Group by this metadata column.")] = None
     a_signature: Annotated[
         str | None, Option("Use only labels of A whose signature contains this text.")
     ] = None
+    trial: Annotated[int | None, Option("Use only this trial.")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SideOptions(ChoiceOptions):
+    """The labels of both sides, and their groups."""
+
+    by: Annotated[str | None, Option("Group by this metadata column.")] = None
     b_signature: Annotated[
         str | None, Option("Use only labels of B whose signature contains this text.")
     ] = None
-    trial: Annotated[int | None, Option("Use only this trial.")] = None
     b_trial: Annotated[
         int | None, Option("Use only this trial of B; by default that of --trial.")
     ] = None
@@ -50,8 +56,8 @@ class HumanOptions:
     human: Annotated[
         str | None,
         Option(
-            "Human labels instead of B: JSON Lines or CSV with the columns id, sentence, "
-            "annotator, field, value; or a file of corrections."
+            "Human labels: JSON Lines or CSV with the columns id, sentence, annotator, field, "
+            "value; or a file of corrections."
         ),
     ] = None
     random_sample: Annotated[

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from labeler.catalog import snake_case
 from labeler.data.written_values import NotWritten, Unreadable, written_value
-from labeler.sentences.message_content import read_content
+from labeler.sentences.conversation import read_content
 
 _TEXTS = ("page_content", "content", "text", "chunk", "body", "passage", "snippet")
 """Names of a document's text, in their order."""

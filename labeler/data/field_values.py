@@ -15,7 +15,7 @@ from typing import Any
 from labeler.data.documents import read_documents, unused
 from labeler.data.written_values import NotWritten, Unreadable, written_value
 from labeler.errors import BadRow, kind_of
-from labeler.sentences.message_content import read_content
+from labeler.sentences.conversation import read_content
 
 REQUIRED = ("question", "documents", "response")
 """Fields that every row has."""

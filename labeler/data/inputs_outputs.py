@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from labeler.errors import BadRow
-from labeler.sentences.conversation import Message, media_of, read_messages
-from labeler.sentences.message_content import read_content
+from labeler.sentences.conversation import Message, media_of, read_content, read_messages
 
 _DEEPEST = 12
 """Levels of objects that are searched for a text."""

@@ -29,7 +29,7 @@ from labeler.errors import UsageError
 if TYPE_CHECKING:
     from labeler.data.columns import Columns
     from labeler.data.formats import Raw
-    from labeler.data.formats.tables import Table
+    from labeler.data.formats.objects import Table
     from labeler.data.rows import Rows
 
     RowSource: TypeAlias = object
@@ -218,8 +218,7 @@ class RowsOptions:
 
 def _read(source: "RowSource") -> "list[Any] | Table":
     """Return the rows of an object from Python: its table, or the list of its items."""
-    from labeler.data.formats.objects import rows_of  # noqa: PLC0415 - loads pydantic
-    from labeler.data.formats.tables import table_of  # noqa: PLC0415 - the same
+    from labeler.data.formats.objects import rows_of, table_of  # noqa: PLC0415 - loads pydantic
 
     table = table_of(source)
     if table is not None:

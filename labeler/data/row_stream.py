@@ -1,15 +1,21 @@
-"""Rows of a run: read, parsed and identified once, in order."""
+"""Rows of a run: read, parsed and identified once, in order; an id names one row, or its copies.
+
+Rows seen so far are kept as digests of ids and contents, in a few megabytes however many.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import hashlib
+import sqlite3
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from types import TracebackType
+from typing import Any, NamedTuple, Self
 
-from labeler.data.row_ids import identified
 from labeler.data.rows import FIRST_ROWS, Row, RowFile, RowPart, Rows
 from labeler.errors import BadRows, UsageError
 from labeler.labels.record import LabelFailure
+from labeler.labels.signature import canonical_json
 from labeler.sentences.example import Example
 
 _LONGEST_MESSAGE = 1_000
@@ -147,7 +153,7 @@ class _Lacking:
 
 def _remedy(lacking: Sequence[str], columns: Mapping[str, Any]) -> str:
     """Return the mappings that rows need, by the names of their columns."""
-    from labeler.data.field_meanings import map_options, mappings  # noqa: PLC0415 - rare
+    from labeler.data.presets import map_options, mappings  # noqa: PLC0415 - rare
 
     unknown = {name: "COLUMN" for name in lacking if columns.get(name) is None}
     found = unknown | mappings(columns)
@@ -162,3 +168,141 @@ def _columns_found(row: Row) -> str:
         return row.content.message
     fields = [name for name in Example.model_fields if getattr(row.content, name)]
     return f"{row.where} has {', '.join([*fields, *row.content.metadata])}"
+
+
+def identified(rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield each row under an id that names it alone, or a copy of an earlier row under its id.
+
+    A row without an id of its own that repeats an earlier one is named by the same digest with its
+    number, ``sha256-…-2``. A row whose given id names another content is a failure.
+    """
+    with SeenRows() as seen:
+        for row in rows:
+            example = row.content
+            if not isinstance(example, Example):
+                yield row
+                continue
+            first = seen.add(row.where, row_digests(example))
+            if first is None or (row.is_named and first.is_same):
+                yield row
+            elif row.is_named:
+                yield Row(row.where, _conflict(row.where, example, first.where))
+            else:
+                yield Row(row.where, _numbered(row.where, example, seen))
+
+
+def _numbered(where: str, example: Example, seen: SeenRows) -> Example:
+    """Return a row without an id of its own under the next number of its digest."""
+    digests = row_digests(example)
+    while True:
+        name = f"{example.id}-{seen.next_number(digests)}"
+        named = example.model_copy(update={"id": name})
+        if seen.add(where, row_digests(named)) is None:
+            return named
+
+
+def _conflict(where: str, row: Example, first: str) -> LabelFailure:
+    """Return the failure of a row whose id names another one, under its place."""
+    message = (
+        f"{where}: id {row.id!r} stands already at {first} with other content; ids name records: "
+        "give each row its own, name rows by several columns (--id), or leave ids out"
+    )
+    return LabelFailure(id=where, reason="id_conflict", message=message, metadata=row.metadata)
+
+
+_CACHE = 8_000
+"""Kilobytes of memory; digests beyond it are in a temporary file, about 60 bytes a row."""
+
+
+class RowDigests(NamedTuple):
+    """Digests of a row, 16 bytes each.
+
+    Attributes:
+        id: of its id.
+        content: of all its fields, id and metadata included.
+    """
+
+    id: bytes
+    content: bytes
+
+
+def row_digests(example: Example) -> RowDigests:
+    """Return the digests of an example, whatever the order of its columns."""
+    fields = example.model_dump_json(exclude={"metadata"}).encode()
+    content = hashlib.sha256(fields + canonical_json(example.metadata)).digest()
+    return RowDigests(hashlib.sha256(example.id.encode()).digest()[:16], content[:16])
+
+
+class FirstRow(NamedTuple):
+    """The first row with an id.
+
+    Attributes:
+        where: its place.
+        is_same: True if its content is that of the row at hand.
+    """
+
+    where: str
+    is_same: bool
+
+
+class SeenRows:
+    """The rows seen so far. Use as a context manager.
+
+    SQLite keeps them: a database without a name is in memory up to its cache, beyond that in a file
+    that no other program sees and that ends with the process.
+    """
+
+    def __init__(self) -> None:
+        self._table = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self._files: dict[str, int] = {}
+        for setting in (f"cache_size = -{_CACHE}", "journal_mode = OFF", "synchronous = OFF"):
+            self._table.execute(f"PRAGMA {setting}")
+        self._table.execute(
+            "CREATE TABLE seen (id BLOB PRIMARY KEY, content BLOB, file INTEGER, line, "
+            "copies INTEGER) WITHOUT ROWID"
+        )
+        self._table.execute("BEGIN")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._table.close()
+
+    def add(self, where: str, digests: RowDigests) -> FirstRow | None:
+        """Add a row; return the first row with its id, or ``None`` if this is it.
+
+        Raises:
+            UsageError: the digests do not fit on the disk.
+        """
+        file = where.rstrip("0123456789")
+        number = self._files.setdefault(file, len(self._files))
+        try:
+            added = self._table.execute(
+                "INSERT OR IGNORE INTO seen VALUES (?, ?, ?, ?, 1)",
+                (*digests, number, where[len(file) :]),
+            )
+            if added.rowcount:
+                return None
+            found = self._table.execute(
+                "SELECT content, file, line FROM seen WHERE id = ?", (digests.id,)
+            ).fetchone()
+        except sqlite3.Error as error:
+            raise UsageError(
+                f"{where}: no temporary file for the digests of rows: {error}; free about 60 bytes "
+                "a row, or name a folder with space in the environment: SQLITE_TMPDIR=FOLDER"
+            ) from error
+        content, first, line = found
+        return FirstRow(list(self._files)[first] + line, content == digests.content)
+
+    def next_number(self, digests: RowDigests) -> int:
+        """Return the number of the next row with the id of an earlier one, from 2."""
+        self._table.execute("UPDATE seen SET copies = copies + 1 WHERE id = ?", (digests.id,))
+        found = self._table.execute("SELECT copies FROM seen WHERE id = ?", (digests.id,))
+        number: int = found.fetchone()[0]
+        return number

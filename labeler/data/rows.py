@@ -31,11 +31,11 @@ from labeler.data.lines import Line, read_lines
 from labeler.data.parsing import (
     id_of,
     joined_id,
+    memory_of,
     metadata_of,
     reject_surrogates,
     to_example,
 )
-from labeler.data.row_limits import memory_of
 from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure
 from labeler.sentences.conversation import media_of
@@ -43,7 +43,7 @@ from labeler.sentences.example import Example
 from labeler.sentences.thoughts import without_thoughts
 
 if TYPE_CHECKING:
-    from labeler.data.formats.tables import Table
+    from labeler.data.formats.objects import Table
 
 
 FIRST_ROWS = 100

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, closing
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TypeVar
+from typing import IO, Any, NamedTuple, cast
 
 from labeler.calculators import MetricsRow
 from labeler.calculators.metrics_row import Measurer
@@ -21,10 +21,9 @@ from labeler.calculators.ratio import Ratio
 from labeler.data.label_files import replaced
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
+from labeler.labeling.progress import OnEvent, RunEvent
 from labeler.labels.record import Outcome
 from labeler.version import __version__
-
-T = TypeVar("T", bound=Outcome)
 
 EVENT = "gen_ai.evaluation.result"
 _TRACE_ID, _SPAN_ID = re.compile("[0-9a-f]{32}"), re.compile("[0-9a-f]{16}")
@@ -59,23 +58,28 @@ def write_events(rows: Iterable[MetricsRow], path: str) -> Written:
     return Written(records, untraced)
 
 
-def with_events(outcomes: Generator[T], path: str) -> Iterator[T]:
-    """Yield outcomes, and write the metrics of each, if all go well.
+@contextmanager
+def events_file(path: str) -> Iterator[OnEvent]:
+    """Open a file for the metrics of a run's results; it appears if the run ends well.
 
     Args:
-        outcomes: labels and failures; closed at the end.
         path: file to write.
+
+    Yields:
+        A listener of the run.
 
     Raises:
         UsageError: the file cannot be written.
     """
-    with ExitStack() as stack:
-        stack.enter_context(closing(outcomes))
-        file = stack.enter_context(_opened(path))
+    with _opened(path) as file:
         measurer = Measurer()
-        for outcome in outcomes:
-            file.write(_line(measurer.row(outcome)) + "\n")
-            yield outcome
+
+        def write(event: RunEvent) -> None:
+            if event.kind == "result" and event.outcome is not None:
+                outcome = cast("Outcome", event.outcome)  # labels are the only results
+                file.write(_line(measurer.row(outcome)) + "\n")
+
+        yield write
 
 
 def _opened(path: str) -> AbstractContextManager[IO[str]]:

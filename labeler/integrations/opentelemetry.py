@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
 from labeler.errors import JudgeError
 from labeler.judges.judge import JudgeSpec, UnusableAnswer
 from labeler.judges.task import Task
+from labeler.labeling.progress import RunEvent
 from labeler.labels.record import ReplyFacts, Usage
 from labeler.version import __version__
 
@@ -47,31 +48,33 @@ def show_record_ids(shown: bool = True) -> None:
     _Privacy.ids_shown = shown
 
 
-@contextmanager
-def judge_call(spec: JudgeSpec, request: Task) -> Iterator[Callable[[ReplyFacts], None]]:
-    """Span a call of a judge, where the process has a tracer.
+class JudgeSpans:
+    """A listener of runs that spans each call of a judge, where the process has a tracer."""
 
-    Args:
-        spec: the judge's.
-        request: what it is asked.
+    def __init__(self) -> None:
+        self._open: dict[str, tuple[Any, ExitStack]] = {}
+        """Spans that have begun, by the key of their task."""
 
-    Yields:
-        A function to call with the facts of the reply.
-    """
-    trace = sys.modules.get("opentelemetry.trace")  # loaded if a provider is set
-    span = None if trace is None else _begun(trace, spec, request)
-    if span is None:
-        yield lambda _: None
-        return
-    with ExitStack() as stack:
-        stack.callback(_quietly, span.end)
-        with suppress(Exception):
-            stack.enter_context(_current(trace, span))
-        try:
-            yield lambda facts: _quietly(span.set_attributes, _of_facts(facts))
-        except BaseException as error:
-            _quietly(_mark_failed, trace, span, error)
-            raise
+    def __call__(self, event: RunEvent) -> None:
+        """Begin a span before a call, and end it after the call."""
+        trace, call = sys.modules.get("opentelemetry.trace"), event.call
+        if trace is None or call is None:
+            return
+        if event.kind == "call":
+            span = _begun(trace, call.spec, call.task)
+            if span is not None:
+                stack = ExitStack()
+                stack.callback(_quietly, span.end)
+                with suppress(Exception):
+                    stack.enter_context(_current(trace, span))
+                self._open[call.task.key] = span, stack
+        elif call.task.key in self._open:
+            span, stack = self._open.pop(call.task.key)
+            with stack:
+                if call.facts is not None:
+                    _quietly(span.set_attributes, _of_facts(call.facts))
+                if call.error is not None:
+                    _quietly(_mark_failed, trace, span, call.error)
 
 
 def _begun(trace: Any, spec: JudgeSpec, request: Task) -> Any:  # noqa: ANN401 - OpenTelemetry need not be installed

@@ -175,7 +175,7 @@ def require_answers(judge: Judge, kind: TaskKind[Any]) -> None:
         raise UsageError(kind.unsupported(judge.spec.judge))
 
 
-JUDGES: Catalog[type] = Catalog("judge")
+JUDGES: Catalog[type] = Catalog("judge", group="judges")
 JUDGES.add("anthropic", "labeler.judges.anthropic:AnthropicJudge")
 JUDGES.add("bedrock", "labeler.judges.bedrock:BedrockJudge")
 JUDGES.add("decisions", "labeler.judges.decisions.judge:DecisionsJudge")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from labeler.data.options import given
 from labeler.errors import UnknownName, UsageError
@@ -192,12 +192,15 @@ def _require_applicable(chosen: str, names: Iterable[str]) -> None:
 def _named_judge(name: str) -> Judge:
     from labeler.judges.judge import JUDGES  # noqa: PLC0415 - loads pydantic
 
+    declared, _, model = name.partition(":")
     try:
-        kind: Callable[..., Judge] = JUDGES[name]
+        kind: Any = JUDGES[declared if declared in JUDGES.declared() else name]
     except UnknownName as error:
         raise UnknownName(f"{error}{_provider_hint(name)}") from error
+    if not callable(kind):  # a judge, such as a decorated function
+        return cast("Judge", kind)
     try:
-        return kind()
+        return cast("Judge", kind(model) if declared in JUDGES.declared() and model else kind())
     except TypeError as error:
         raise UsageError(f"judge {name!r} needs settings: {error}; make one and pass it") from error
 

@@ -14,19 +14,17 @@ from typing import Any
 from labeler.data.rows import Row
 from labeler.errors import BadRow
 from labeler.judges.prompting import Message, Prompt
-from labeler.judges.task import TASK_KINDS, CheckedAnswer, JudgeReply, SupportKind, Task, TaskKind
+from labeler.judges.task import CheckedAnswer, JudgeReply, SupportKind, Task, TaskKind
 from labeler.judges.tokens import RELEVANCE_TOKENS
 from labeler.labeling.failures import repeated
-from labeler.labeling.majority import RetrievalVotes, electorate
 from labeler.labeling.run import Pending, Run
-from labeler.labeling.tasks import LabelTasks, PromptTasks, TaskFactory
+from labeler.labeling.tasks import LabelTasks, RetrievalTasks, TaskFactory
 from labeler.labels.answers import RetrievalLabel
 from labeler.labels.contract import check_retrieval
-from labeler.labels.record import AnyOutcome, LabelFailure, retrieval_example, retrieval_key
-from labeler.labels.retrieval_record import RetrievalRecord, basis_of, without_documents
+from labeler.labels.record import AnyOutcome, LabelFailure, retrieval_key
+from labeler.labels.retrieval_record import RetrievalRecord, basis_of
 from labeler.labels.signature import Signature
 from labeler.sentences.example import Example, KeyedExample
-from labeler.store.protocol import LabelStore
 
 NOT_JUDGED = "no_retrieval_label"
 """Reason of a failure: the row's retrieval was not judged before the row."""
@@ -78,29 +76,6 @@ class RetrievalKind(TaskKind[RetrievalLabel]):
     def unsupported(self, judge: str) -> str:
         """Return the error message for a judge that gives whole labels only."""
         return f"judge {judge!r} judges relevance with the response alone: leave --relevance out"
-
-
-@dataclass(frozen=True, kw_only=True)
-class RetrievalTasks(PromptTasks):
-    """Builds tasks about the relevance of documents, judged without a response."""
-
-    def task(self, row: Task[Any]) -> Task[RetrievalLabel]:
-        """Build the task that a row's label rests on; rows of one retrieval have the same."""
-        example = retrieval_example(row.example)
-        signature = self.signature(example.splitter, self.prompt, self.schema)
-        key = retrieval_key(example, signature)
-        return Task(key, example, signature, self.prompt, self.schema, TASK_KINDS["retrieval"]())
-
-    def stored(self, task: Task[Any], store: LabelStore) -> RetrievalRecord | None:
-        """Return the label of a task that is stored, or needs no judge."""
-        found = store.get(task.key)
-        return found if isinstance(found, RetrievalRecord) else self._answered(task)
-
-    def _answered(self, task: Task[Any]) -> RetrievalRecord | None:
-        """Return the label of a task that needs no judge, because there are no documents."""
-        if task.example.documents:
-            return None
-        return without_documents(task.key, task.example, task.signature)
 
 
 @dataclass
@@ -159,23 +134,6 @@ class BlindRelevance:
             return known
         relevance.require_fit(task, cache.is_known)
         return cache.find(task) or cache.store.failure(task.key)
-
-    def votes(self, row: Row) -> RetrievalVotes | None:
-        """Return the votes on a row's retrieval; ``None`` if a factory judges none, or none can."""
-        if not isinstance(row.content, Example):
-            return None
-        bases, signatures = [], []
-        with suppress(BadRow):
-            for factory in self.factories:
-                relevance, task = factory.relevance, factory.task(row.content)
-                if relevance is None:
-                    return None
-                found = self.outcome(relevance, task)
-                if isinstance(found, RetrievalRecord):
-                    bases.append(basis_of(found, task.example))
-                signatures.append((found and found.signature) or relevance.task(task).signature)
-            return RetrievalVotes(bases, electorate(signatures, signatures[0].response_schema))
-        return None
 
     def _submit(self, row: Row) -> list[Pending]:
         """Submit the retrievals of a row that no earlier row has."""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from labeler.errors import FatalJudgeError, JudgeError, RunPaused, UnstorableRecord, UsageError
-from labeler.judges.judge import Judge, JudgeSpec, ModeRejected, UnusableAnswer
-from labeler.judges.task import Task
-from labeler.judges.traffic.health import Health
-from labeler.judges.traffic.traffic import Stopped, current
+from labeler.judges.health import Health
+from labeler.judges.judge import Judge, ModeRejected, UnusableAnswer
+from labeler.judges.pace import Stopped, current
+from labeler.judges.task import JudgeReply, Task
 from labeler.labeling.failures import (
     judge_bug,
     record_or_failure,
@@ -21,18 +22,13 @@ from labeler.labeling.failures import (
     unstorable,
     unusable,
 )
-from labeler.labeling.served import ServedLabels
-from labeler.labels.record import AnyOutcome, LabelFailure, ReplyFacts
+from labeler.labeling.progress import JudgeCall, Origin, RunEvents
+from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.store.protocol import LabelStore, Lease
 
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
 """Seconds between two attempts to lease a key that another run holds."""
-
-Origin = Literal["judge", "store", "row"]
-"""Source of an outcome: a fresh judgment, the store, or the input row itself."""
-
-CallTracer = Callable[[JudgeSpec, Task[Any]], AbstractContextManager[Callable[[ReplyFacts], None]]]
-"""Traces one judge call; the context manager yields a function that takes the reply's facts."""
 
 
 class Settled(NamedTuple):
@@ -42,11 +38,61 @@ class Settled(NamedTuple):
     origin: Origin
 
 
-@contextmanager
-def no_tracing(spec: JudgeSpec, task: Task[Any]) -> Iterator[Callable[[ReplyFacts], None]]:
-    """Trace nothing."""
-    del spec, task
-    yield lambda _: None
+class ServedLabels:
+    """Compares stored labels that are served with the judge that would be asked otherwise.
+
+    The host is not part of a label's key, so that labels stay valid when a server moves. A stub
+    under a real model's name, or a store in a cloned folder, would answer for the real server
+    without a word.
+
+    Args:
+        notice: receives messages for people.
+        same_host: whether to refuse labels that another host gave.
+    """
+
+    def __init__(
+        self, notice: Callable[[str], object] = lambda _: None, *, same_host: bool = False
+    ) -> None:
+        self.notice, self._same_host = notice, same_host
+        self._elsewhere: dict[str, Counter[str]] = {}
+        """Numbers of labels by the host that gave them, by the host that the run asks."""
+        self._changed = set[str]()
+
+    def check(self, judge: Judge, outcome: AnyOutcome) -> None:
+        """Compare a stored outcome with its judge.
+
+        Raises:
+            UsageError: another host gave it, and the run refuses that.
+        """
+        if outcome.kind == "failure":
+            return
+        reply = outcome.reply
+        own: str | None = getattr(judge, "host", None)
+        if own and reply.host and _canonical(reply.host) != _canonical(own):
+            if self._same_host:
+                raise UsageError(
+                    f"--same-host: {reply.host} gave a stored label of these rows, and this run "
+                    f"asks {own}: give another --store, or run without --same-host"
+                )
+            self._elsewhere.setdefault(own, Counter())[reply.host] += 1
+        source: str | None = getattr(judge, "source", None)
+        name = str(judge.spec)
+        if source and reply.system_fingerprint not in {None, source} and name not in self._changed:
+            self._changed.add(name)
+            self.notice(
+                f"judge {name}: its source has changed since it gave the stored labels, which are "
+                "used as they are: give it another version to ask again"
+            )
+
+    def report(self) -> None:
+        """Report the hosts that gave the served labels, if the run asks others."""
+        for own, others in self._elsewhere.items():
+            listed = ", ".join(f"{count:,} from {host}" for host, count in others.most_common())
+            self.notice(
+                f"stored labels of another host were used: {listed}, while this run asks {own}; "
+                "--same-host refuses them"
+            )
+        self._elsewhere.clear()
 
 
 @dataclass
@@ -57,16 +103,14 @@ class LabelCache:
         store: where records and lasting failures are looked up and saved.
         retry_failed: whether to repeat tasks with a lasting failure in the store.
         batch_of: returns the name of the batch that contains a key, if there is one.
-        notice: receives messages for people.
-        trace: traces each judge call.
+        events: the run's events.
         served: compares stored outcomes with their judges.
     """
 
     store: LabelStore
     retry_failed: bool = False
     batch_of: Callable[[str], str | None] = lambda _: None
-    notice: Callable[[str], object] = lambda _: None
-    trace: CallTracer = no_tracing
+    events: RunEvents = field(default_factory=RunEvents)
     served: ServedLabels = field(default_factory=ServedLabels)
     _waited: bool = field(default=False, init=False)
     _failed: set[str] = field(default_factory=set, init=False)
@@ -123,10 +167,7 @@ class LabelCache:
     async def _ask(self, judge: Judge, task: Task[Any]) -> AnyOutcome:
         """Ask the judge and check its answer; errors of this record alone become a failure."""
         try:
-            with self.trace(judge.spec, task) as traced:
-                reply = await judge.label(task)
-                traced(reply.facts)
-            return record_or_failure(task, reply)
+            return record_or_failure(task, await self._reply(judge, task))
         except (UsageError, RunPaused, ModeRejected):  # they concern every record
             raise
         except FatalJudgeError as error:
@@ -138,6 +179,18 @@ class LabelCache:
             return task_failure(task, error.reason, str(error), attempts=error.attempts)
         except Exception as error:  # noqa: BLE001 - a judge's bug costs its record, not the run
             return judge_bug(task, error)
+
+    async def _reply(self, judge: Judge, task: Task[Any]) -> JudgeReply[Any]:
+        """Call the judge and report the call."""
+        call = JudgeCall(judge.spec, task)
+        self.events.call("call", call)
+        try:
+            reply = await judge.label(task)
+        except BaseException as error:
+            self.events.call("reply", call._replace(error=error))
+            raise
+        self.events.call("reply", call._replace(facts=reply.facts))
+        return reply
 
     async def _save(
         self, task: Task[Any], outcome: AnyOutcome, saving: list[Future[bool]]
@@ -211,7 +264,7 @@ class LabelCache:
         """Wait until the run that holds a key's lease releases it."""
         if not self._waited:
             self._waited = True
-            self.notice("another run is labeling some of these rows: waiting for its labels")
+            self.events.notice("another run is labeling some of these rows: waiting for its labels")
         stopping, pause = current().stopping, _FIRST_PAUSE
         while (lease := self.store.lease(key)) is None:
             if stopping.is_set():
@@ -219,3 +272,11 @@ class LabelCache:
             await asyncio.sleep(pause)
             pause = min(_LONGEST_PAUSE, pause * 1.5)
         return lease
+
+
+def _canonical(host: str) -> str:
+    """Return a host in one spelling."""
+    name, colon, port = host.lower().removesuffix(":443").rpartition(":")
+    if not colon or not port.isdigit():
+        name, port = host.lower().removesuffix(":443"), ""
+    return f"{'localhost' if name in _LOOPBACK else name}:{port}"

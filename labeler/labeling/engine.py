@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Any, NoReturn, TypeVar
 
-from labeler.judges.traffic.traffic import TRAFFIC, Stopped, Traffic
+from labeler.judges.pace import CURRENT, Pace, Stopped
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ class Engine:
 
     def __init__(
         self,
-        traffic: Traffic,
+        traffic: Pace,
         *,
         grace: float,
         last: Callable[[], Awaitable[None]],
@@ -67,7 +67,7 @@ class Engine:
         atexit.register(self.stop)
 
     def submit(
-        self, job: Callable[[], Coroutine[Any, Any, T]], traffic: Traffic | None = None
+        self, job: Callable[[], Coroutine[Any, Any, T]], traffic: Pace | None = None
     ) -> Future[T]:
         """Start a job; waits while very many are unfinished, or many wait for a slot.
 
@@ -151,7 +151,7 @@ class Engine:
         if self._failed.done():
             self._failed.result()
 
-    async def _watched(self, job: Callable[[], Coroutine[Any, Any, T]], traffic: Traffic) -> T:
+    async def _watched(self, job: Callable[[], Coroutine[Any, Any, T]], traffic: Pace) -> T:
         self._started += 1
         stopping = self._traffic.stopping
         if stopping.is_set():
@@ -159,7 +159,7 @@ class Engine:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine on a loop runs in a task
         self._jobs.add(task)
-        TRAFFIC.set(traffic)
+        CURRENT.set(traffic)
         try:
             return await job()
         except (asyncio.CancelledError, Stopped) as error:

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from decimal import Decimal
 from itertools import islice
 from typing import Any
 
@@ -13,7 +14,7 @@ from labeler.data.row_stream import RowStream
 from labeler.data.rows import Row, Rows
 from labeler.errors import BadRow, StoreError, UsageError
 from labeler.judges.judge import JudgeSpec
-from labeler.judges.openai.request import request_parts
+from labeler.judges.openai.request import charges_writes, marks_prefix, request_parts
 from labeler.judges.openai.spec import OpenAISpec
 from labeler.judges.pricing import Price
 from labeler.judges.task import JudgeReply, Task, label_kind
@@ -25,12 +26,9 @@ from labeler.judges.tokens import (
     request_tokens,
     request_tokens_at_most,
 )
-from labeler.labeling.bills import Bill, Cost
-from labeler.labeling.blind import RetrievalTasks
-from labeler.labeling.cache_rules import cache_rules
 from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.options import EstimateOptions
-from labeler.labeling.tasks import LabelTasks, PromptTasks
+from labeler.labeling.tasks import LabelTasks, PromptTasks, RetrievalTasks
 from labeler.labels.record import LabelFailure, LabelRecord, Usage
 from labeler.labels.signature import Signature
 from labeler.store.protocol import LabelStore
@@ -41,6 +39,8 @@ LABELS_READ = 1000
 """Labels of the store that are read at most."""
 
 _ABSURD = 10**9
+SHORTEST_CACHED, CACHED_STEP = 1024, 128
+"""Tokens of the shortest prefix that OpenAI and Gemini cache, and OpenAI's step size."""
 
 
 @dataclass
@@ -248,7 +248,8 @@ def _past(store: LabelStore, how: LabelTasks) -> _Past:
         if reply.usage and 0 < reply.usage.completion_tokens < _ABSURD:
             labels += 1
             written += reply.usage.completion_tokens
-            expected += _expected(record)
+            kind = label_kind(record.signature.response_schema.name)
+            expected += kind.expected_tokens(record.example)
         if reply.seconds is not None and 0 < reply.seconds < _ABSURD:
             seconds.append(reply.seconds)
     mean = sum(seconds) / len(seconds) if seconds else None
@@ -257,16 +258,9 @@ def _past(store: LabelStore, how: LabelTasks) -> _Past:
     return _Past(labels, written / expected, mean)
 
 
-def _expected(record: LabelRecord) -> float:
-    """Return the expected tokens of the answer that a label was read from."""
-    kind = label_kind(record.signature.response_schema.name)
-    return kind.expected_tokens(record.example)
-
-
 def _alike(store: LabelStore, how: LabelTasks) -> Iterator[LabelRecord]:
     """Yield stored labels of the same model and configuration."""
-    kinds = [(how.prompt, how.schema), *([how.where_referenced] if how.where_referenced else [])]
-    asked = [_configuration(how.signature("", *kind)) for kind in kinds]
+    asked = [_configuration(how.signature("", *kind)) for kind in how.asked]
     try:
         for record in islice(store, LABELS_READ):
             if isinstance(record, LabelRecord) and _configuration(record.signature) in asked:
@@ -311,13 +305,8 @@ class _Tally:
     ) -> None:
         self.rows = self.shared = self.stored = self.failed = 0
         self.unusable: Counter[str] = Counter()
-        self._how, self._counter, self._price, self._cap, self._past = (
-            how,
-            counter,
-            price,
-            cap,
-            past,
-        )
+        self._how, self._counter, self._price = how, counter, price
+        self._cap, self._past = cap, past
         self.asked = self._prompts = self._largest = 0
         self._document_sentences = self._response_sentences = 0
         self._answers = 0.0
@@ -410,4 +399,96 @@ class _Tally:
             latency=latency,
             seconds=None if latency is None else rounds * latency,
             max_input_tokens=self._how.limit.tokens if self._how.limit else None,
+        )
+
+
+@dataclass(frozen=True)
+class CacheRules:
+    """How a provider caches the common start of prompts.
+
+    Attributes:
+        marked: true if requests mark the end of the common start, which is then written once, read
+            exactly, and all that is cached.
+        wasted: true if the provider writes, and charges, each whole prompt, because nothing is
+            marked, and so reads none again.
+    """
+
+    marked: bool = False
+    wasted: bool = False
+
+    def cacheable(self, same: int) -> int:
+        """Return how many tokens of a common start a cache can hold."""
+        if same < SHORTEST_CACHED or self.wasted:
+            return 0
+        return same if self.marked else same // CACHED_STEP * CACHED_STEP
+
+    def first_written(self, same: int) -> int:
+        """Return the tokens that the first request writes, if the others read them."""
+        return self.cacheable(same) if self.marked else 0
+
+    def most_written(self, prompt: int, same: int) -> int:
+        """Return the most tokens of one prompt that are charged as written."""
+        return self.cacheable(same) if self.marked else prompt
+
+
+def cache_rules(spec: JudgeSpec) -> CacheRules:
+    """Return the rules for requests of a judge.
+
+    OpenAI caches prefixes unasked and for free up to gpt-5.5. From gpt-5.6 on, a write costs 1.25
+    times the input, and without a mark the whole prompt is written.
+    """
+    if not isinstance(spec, OpenAISpec):
+        return CacheRules()
+    marked = marks_prefix(spec)
+    return CacheRules(marked=marked, wasted=charges_writes(spec) and not marked)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """US dollars for all judgments to buy."""
+
+    expected: Decimal
+    """Cost if the provider caches nothing."""
+    cached: Decimal | None
+    """Cost if it serves the cacheable prefix from its cache, from the second request on, by the
+    provider's :class:`CacheRules`; ``None`` if that saves nothing."""
+    written: Decimal | None
+    """Cost if it charges all that it writes to its cache and serves nothing from it; ``None`` if
+    that costs no more."""
+    at_most: Decimal
+    """Upper bound for one answer each, under a cap that was given or comes with a budget
+    (:func:`~labeler.judges.tokens.answer_cap`). A re-ask is one more answer."""
+
+
+class Bill:
+    """Summed cost, online or in a batch."""
+
+    def __init__(self, price: Price) -> None:
+        self._price = price
+        self._expected = self._cached = self._written = self._at_most = Decimal(0)
+
+    def add(self, usage: Usage, cached: Mapping[str, int], written: int) -> None:
+        """Add one request.
+
+        Args:
+            usage: its tokens.
+            cached: usage of a cache that works as it should.
+            written: most tokens that are charged as written.
+        """
+        self._expected += self._price.cost(usage)
+        self._cached += self._price.cost(usage.model_copy(update=cached))
+        wasted = {"cache_write_tokens": written}
+        self._written += self._price.cost(usage.model_copy(update=wasted))
+
+    def add_worst(self, prompt_tokens: int, output_tokens: int) -> None:
+        """Add the upper bound of one request."""
+        self._at_most += self._price.worst(prompt_tokens, output_tokens)
+
+    def cost(self) -> Cost:
+        """Return the sums that differ from the expected cost."""
+        return Cost(
+            expected=self._expected,
+            cached=self._cached if self._cached < self._expected else None,
+            written=self._written if self._written > self._expected else None,
+            at_most=self._at_most,
         )

@@ -10,8 +10,7 @@ from typing import Any
 from labeler.errors import BadRow, UnstorableRecord
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.task import JudgeReply, Task
-from labeler.labeling.context_limit import TOO_LONG, prompt_tokens
-from labeler.labeling.tasks import MissingField
+from labeler.labeling.tasks import TOO_LONG, MissingField, prompt_tokens
 from labeler.labels.contract import Violation
 from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, Usage
 from labeler.sentences.example import Example, KeyedExample

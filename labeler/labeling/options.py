@@ -30,9 +30,8 @@ if TYPE_CHECKING:
     from labeler.integrations.batch.request_files import FileLimits
     from labeler.integrations.embeddings.cache import EmbeddingWork
     from labeler.integrations.embeddings.embedder import Embedder
-    from labeler.judges.traffic.limits import Limits
-    from labeler.labeling.progress import RunEvent
-    from labeler.labeling.run import RunListener
+    from labeler.judges.limits import Limits
+    from labeler.labeling.progress import OnEvent
     from labeler.labels.criteria import Criterion
     from labeler.store.protocol import LabelStore
 
@@ -127,12 +126,8 @@ class RunOptions(StoreOptions):
         bool, Option("Show progress on a terminal and in a notebook.", cli=False)
     ] = True
     on_event: Annotated[
-        "Callable[[RunEvent], object] | None",
-        Option("Called with each event of the run.", cli=False),
-    ] = None
-    listener: Annotated[
-        "RunListener | None",
-        Option("Receives the events instead of progress and on_event.", cli=False),
+        "OnEvent | Sequence[OnEvent] | None",
+        Option("Called with each event of the run; one function or several.", cli=False),
     ] = None
 
     @property
@@ -140,13 +135,19 @@ class RunOptions(StoreOptions):
         """Names of the given options that hold back requests to a hosted model."""
         return [name for name in given(self, RunOptions) if name in PACE]
 
+    def listeners(self) -> "list[OnEvent]":
+        """Return the functions that are called with each event."""
+        if self.on_event is None:
+            return []
+        return [self.on_event] if callable(self.on_event) else [*self.on_event]
+
     def limits(self) -> "Limits":
         """Return the limits of the run.
 
         Raises:
             UsageError: one is not a number above 0.
         """
-        from labeler.judges.traffic.limits import Limits  # noqa: PLC0415 - loads asyncio
+        from labeler.judges.limits import Limits  # noqa: PLC0415 - loads asyncio
 
         return Limits(
             self.requests_per_minute,

@@ -70,8 +70,7 @@ def submit_rows(
     submission = Submission(run, factories, rest, with_unreadable)
     for found in run.in_order(rows, submission.submit, width=len(factories)):
         for outcome, origin in found:
-            if run.listener:
-                run.listener.on_result(outcome, origin)
+            run.events.result(outcome, origin)
             yield outcome
 
 

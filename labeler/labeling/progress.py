@@ -1,43 +1,203 @@
-"""The progress of a run: a bar on a terminal, a line in a notebook, and calls of a function."""
+"""Events of a run, their counts, and the progress that a terminal or a notebook shows."""
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self
 
-from labeler.judges.traffic.limits import Budget
-from labeler.labeling.cache import Origin
-from labeler.labeling.run import RunCounts
-from labeler.labels.record import AnyOutcome
+from labeler.judges.judge import JudgeSpec
+from labeler.judges.limits import Budget
+from labeler.judges.task import Task
+from labeler.labels.metering import unmetered_requests
+from labeler.labels.record import AnyOutcome, LabelFailure, ReplyFacts, Usage
 from labeler.sentences.characters import visible
 from labeler.sentences.display import Display, Displayed, console, is_notebook
 
 if TYPE_CHECKING:
     from rich import progress
 
+_LOG = logging.getLogger("labeler")
 _SECONDS = 0.2
 """Seconds between two drawings."""
 _NOTICES = 3
 """Notices that a notebook shows."""
+_SHOWN_FAILURES = 3
+
+Origin = Literal["judge", "store", "row"]
+"""Source of an outcome: a fresh judgment, the store, or the input row itself."""
+
+
+class JudgeCall(NamedTuple):
+    """One call of a judge.
+
+    Attributes:
+        spec: the judge's.
+        task: the task.
+        facts: facts of the reply, if there is one.
+        error: the error, if the call failed.
+    """
+
+    spec: JudgeSpec
+    task: Task[Any]
+    facts: ReplyFacts | None = None
+    error: BaseException | None = None
 
 
 class RunEvent(NamedTuple):
     """An event of a run, for ``on_event``.
 
     Attributes:
-        kind: ``start``: the rows are counted; ``result``: an outcome, in output order; ``judged``:
-            a new judgment; ``notice``: a message for people, on any thread; ``finish``: the end.
+        kind: ``start``: the rows are counted, before any spend; ``call`` and ``reply``: before and
+            after each call of a judge, on the run's own thread; ``judged``: a new judgment,
+            including votes and steps; ``result``: an outcome, in output order; ``notice``: a
+            message for people, on any thread; ``finish``: the end, even of a failed run.
         counts: the counts so far.
         outcome: the outcome of ``result`` and ``judged``.
         text: the message of ``notice``.
+        origin: the source of the outcome of ``result``.
+        call: the call of ``call`` and ``reply``.
     """
 
-    kind: Literal["start", "result", "judged", "notice", "finish"]
+    kind: Literal["start", "call", "reply", "judged", "result", "notice", "finish"]
     counts: RunCounts
     outcome: AnyOutcome | None = None
     text: str = ""
+    origin: Origin = "judge"
+    call: JudgeCall | None = None
+
+
+OnEvent = Callable[[RunEvent], object]
+
+
+class RunCounts:
+    """Counts of a run.
+
+    Attributes:
+        started: True once rows are read.
+        total: number of outcomes to come; ``None`` if it is unknown.
+        origins: number of records by origin.
+        reasons: number of failures by reason.
+        repairs: repairs and kept violations of labels and scores by kind.
+        broken: violations by kind in answers that were asked for again.
+        models: number of records by the model name that the server returned.
+        requests: requests sent for new outcomes.
+        reasks: answers sent back to the judge.
+        usage: tokens of new outcomes.
+        unmetered: requests of new outcomes whose tokens the server did not report.
+        spent: cost of all requests; ``None`` before the end.
+        failures: messages of the first few failures.
+    """
+
+    def __init__(self) -> None:
+        self.started = False
+        self.total: int | None = None
+        self.origins, self.reasons = Counter[str](), Counter[str]()
+        self.repairs, self.broken, self.models = Counter[str](), Counter[str](), Counter[str]()
+        self.requests = self.reasks = self.unmetered = 0
+        self.usage = Usage()
+        self.spent: Budget | None = None
+        self.failures: list[str] = []
+
+    @property
+    def failed(self) -> int:
+        """Rows without a record."""
+        return self.reasons.total()
+
+    @property
+    def reached(self) -> int:
+        """Rows with an outcome."""
+        return self.origins.total() + self.failed
+
+    def add(self, other: RunCounts) -> None:
+        """Add the counts of another run."""
+        for name in ("origins", "reasons", "repairs", "broken", "models"):
+            getattr(self, name).update(getattr(other, name))
+        for name in ("requests", "reasks", "unmetered", "usage"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.failures = [*self.failures, *other.failures][:_SHOWN_FAILURES]
+        if other.spent:
+            self.spent = self.spent or Budget()
+            self.spent.known += other.spent.known
+            self.spent.doubtful += other.spent.doubtful
+
+    def result(self, outcome: AnyOutcome, origin: Origin) -> None:
+        """Count an outcome, in output order."""
+        if isinstance(outcome, LabelFailure):
+            self.reasons[outcome.reason] += 1
+            if len(self.failures) < _SHOWN_FAILURES:
+                self.failures.append(outcome.message)
+            return
+        self.origins[origin] += 1
+        if outcome.reply.served_model:
+            self.models[outcome.reply.served_model] += 1
+        self.repairs.update(getattr(outcome, "normalised", {}))
+        self.repairs.update(one.kind for one in getattr(outcome, "violations", ()))
+
+    def judged(self, outcome: AnyOutcome) -> None:
+        """Count the requests and tokens of a new outcome."""
+        facts: LabelFailure | ReplyFacts
+        if isinstance(outcome, LabelFailure):
+            facts = outcome
+            self.broken.update(violation.kind for violation in outcome.violations)
+        else:
+            facts = outcome.reply
+            self.broken.update(facts.broken_contracts)
+        self.requests += facts.attempts
+        self.reasks += facts.reasks
+        if facts.usage:
+            self.usage += facts.usage
+        self.unmetered += unmetered_requests(outcome)
+
+
+class RunEvents:
+    """Counts the events of a run and passes them on.
+
+    Args:
+        listeners: called with each event.
+    """
+
+    def __init__(self, listeners: Sequence[OnEvent] = ()) -> None:
+        self.listeners, self.counts = listeners, RunCounts()
+
+    def start(self, outcomes: int | None) -> None:
+        """Report the number of outcomes to come; ``None`` if it is unknown before rows are read."""
+        self.counts.started, self.counts.total = True, outcomes
+        self._pass_on("start")
+
+    def result(self, outcome: AnyOutcome, origin: Origin) -> None:
+        """Report an outcome, in output order."""
+        self.counts.result(outcome, origin)
+        self._pass_on("result", outcome=outcome, origin=origin)
+
+    def judged(self, outcome: AnyOutcome) -> None:
+        """Report a fresh judgment."""
+        self.counts.judged(outcome)
+        self._pass_on("judged", outcome=outcome)
+
+    def call(self, kind: Literal["call", "reply"], call: JudgeCall) -> None:
+        """Report a call of a judge; a listener that fails here costs no label."""
+        for listener in self.listeners:
+            try:
+                listener(RunEvent(kind, self.counts, call=call))
+            except Exception:  # noqa: BLE001 - the call is paid for
+                _LOG.exception("on_event failed for %s of %r", kind, call.task.example.id)
+
+    def notice(self, text: str) -> None:
+        """Report a message for people; safe to call from any thread."""
+        self._pass_on("notice", text=text)
+
+    def finish(self, spent: Budget) -> None:
+        """Report the end and the cost of all requests, including those without a record."""
+        self.counts.spent = spent
+        self._pass_on("finish")
+
+    def _pass_on(self, kind: Any, **facts: Any) -> None:  # noqa: ANN401 - as RunEvent has them
+        for listener in self.listeners:
+            listener(RunEvent(kind, self.counts, **facts))
 
 
 class _Bar(Protocol):
@@ -49,27 +209,21 @@ class _Bar(Protocol):
     def stop(self) -> None: ...
 
 
-class Progress(RunCounts):
-    """Counts of a run, drawn on a terminal or in a notebook and nowhere else.
+class Progress:
+    """Progress drawn on a terminal or in a notebook, and nowhere else.
 
-    Use as a context manager, or as the listener of a run.
+    Use as a listener of a run, or as a context manager.
 
     Args:
         doing: name of the activity, such as ``labeling``.
-        on_event: called with each event.
-        shown: False to draw nothing.
+
+    Attributes:
+        counts: the counts of the last event.
     """
 
-    def __init__(
-        self,
-        doing: str,
-        on_event: Callable[[RunEvent], object] | None = None,
-        *,
-        shown: bool = True,
-    ) -> None:
-        super().__init__()
-        self._on_event = on_event
-        self.bar: _Bar | None = _bar(doing) if shown else None
+    def __init__(self, doing: str) -> None:
+        self.counts = RunCounts()
+        self.bar = _bar(doing)
         self._next_drawing = 0.0
 
     def __enter__(self) -> Self:
@@ -79,51 +233,26 @@ class Progress(RunCounts):
 
     def __exit__(self, *_: object) -> None:
         if self.bar:
-            self.bar.draw(self)
+            self.bar.draw(self.counts)
             self.bar.stop()
 
-    def on_start(self, outcomes: int | None) -> None:
-        """Draw the bar."""
-        super().on_start(outcomes)
-        if self.bar:
+    def __call__(self, event: RunEvent) -> None:
+        """Draw an event."""
+        self.counts = event.counts
+        if self.bar is None:
+            return
+        if event.kind == "start":
             self.bar.start()
-            self.bar.draw(self)
-        self._event("start")
-
-    def on_result(self, outcome: AnyOutcome, origin: Origin) -> None:
-        """Count and draw an outcome."""
-        super().on_result(outcome, origin)
-        if self.bar and (self.reached == self.total or time.monotonic() >= self._next_drawing):
-            self.bar.draw(self)
-            self._next_drawing = time.monotonic() + _SECONDS
-        if self._on_event:
-            self._event("result", outcome)
-
-    def _event(
-        self,
-        kind: Literal["start", "result", "judged", "notice", "finish"],
-        outcome: AnyOutcome | None = None,
-        text: str = "",
-    ) -> None:
-        if self._on_event:
-            self._on_event(RunEvent(kind, self, outcome, text))
-
-    def on_judged(self, outcome: AnyOutcome) -> None:
-        """Count a new outcome."""
-        super().on_judged(outcome)
-        self._event("judged", outcome)
-
-    def on_notice(self, text: str) -> None:
-        """Show a message for people; safe to call from any thread."""
-        if self.bar:
-            self.bar.notice(text)
-        self._event("notice", text=text)
-
-    def on_finish(self, spent: Budget) -> None:
-        """Draw the bar for the last time."""
-        super().on_finish(spent)
-        self.__exit__()
-        self._event("finish")
+            self.bar.draw(self.counts)
+        elif event.kind == "result":
+            is_last = self.counts.reached == self.counts.total
+            if is_last or time.monotonic() >= self._next_drawing:
+                self.bar.draw(self.counts)
+                self._next_drawing = time.monotonic() + _SECONDS
+        elif event.kind == "notice":
+            self.bar.notice(event.text)
+        elif event.kind == "finish":
+            self.__exit__()
 
 
 def _bar(doing: str) -> _Bar | None:

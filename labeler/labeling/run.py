@@ -1,9 +1,9 @@
-"""A run: one engine, traffic control, budget, store and listener for any number of tasks."""
+"""A run: one engine, traffic control, budget and store for any number of tasks."""
 
 from __future__ import annotations
 
 import contextlib
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Generator, Iterable, Sequence
 from concurrent.futures import Future
 from types import TracebackType
@@ -12,159 +12,27 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 from labeler.data.row_stream import RowStream
 from labeler.data.rows import Row, Rows
 from labeler.judges.judge import Judge, ModeRejected
+from labeler.judges.limits import Budget, Limits
+from labeler.judges.pace import Pace
 from labeler.judges.task import Task
-from labeler.judges.traffic.limits import Budget, Limits
-from labeler.judges.traffic.traffic import Traffic
-from labeler.labeling.cache import CallTracer, LabelCache, Origin, Settled, no_tracing
+from labeler.labeling.cache import LabelCache, ServedLabels, Settled
 from labeler.labeling.engine import Engine, succeeded
 from labeler.labeling.failures import repeated
-from labeler.labeling.served import ServedLabels
+from labeler.labeling.progress import Origin, RunEvents
 from labeler.labeling.tasks import TaskFactory, needs_of
-from labeler.labels.metering import unmetered_requests
-from labeler.labels.record import AnyOutcome, LabelFailure, Usage
+from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.store.protocol import LabelStore
 
 DEFAULT_CONCURRENCY = 16
 GRACE_SECONDS = 60.0
 """Seconds that requests in flight may take when a run stops: they are paid for."""
 
-_SHOWN_FAILURES = 3
 _BUFFERED = 64
 """Tasks in the reorder buffer for each request in flight: a slow answer delays few others."""
 _HEAVIEST, _HEAVY = 96 << 20, 512 << 10
 """Bytes of rows in the reorder buffer at most; or so many for each request in flight, if more."""
 
 T = TypeVar("T")
-
-
-class RunListener(Protocol):
-    """Receives the events of a run, such as a progress bar."""
-
-    def on_start(self, outcomes: int | None) -> None:
-        """Called before any spend.
-
-        Args:
-            outcomes: number of outcomes to come; ``None`` if it is unknown before rows are read.
-        """
-
-    def on_result(self, outcome: AnyOutcome, origin: Origin) -> None:
-        """Called for each outcome, in output order."""
-
-    def on_judged(self, outcome: AnyOutcome) -> None:
-        """Called for each fresh judgment, including votes and steps."""
-
-    def on_finish(self, spent: Budget) -> None:
-        """Called once at the end of a run, even of a failed one, with its cost."""
-
-    def on_notice(self, text: str) -> None:
-        """Called with a message for people; on any thread."""
-
-
-class RunCounts:
-    """A listener that counts the events of a run, and forwards them.
-
-    Args:
-        forward: another listener, called after the counting.
-
-    Attributes:
-        started: True once rows are read.
-        total: number of outcomes to come; ``None`` if it is unknown.
-        origins: number of records by origin.
-        reasons: number of failures by reason.
-        repairs: repairs and kept violations of labels and scores by kind.
-        broken: violations by kind in answers that were asked for again.
-        models: number of records by the model name that the server returned.
-        requests: requests sent for new outcomes.
-        reasks: answers sent back to the judge.
-        usage: tokens of new outcomes.
-        unmetered: requests of new outcomes whose tokens the server did not report.
-        spent: cost of all requests; ``None`` before the end.
-        failures: messages of the first few failures.
-    """
-
-    def __init__(self, forward: RunListener | None = None) -> None:
-        self.forward = forward
-        self.started = False
-        self.total: int | None = None
-        self.origins, self.reasons = Counter[str](), Counter[str]()
-        self.repairs, self.broken, self.models = Counter[str](), Counter[str](), Counter[str]()
-        self.requests = self.reasks = self.unmetered = 0
-        self.usage = Usage()
-        self.spent: Budget | None = None
-        self.failures: list[str] = []
-
-    @property
-    def failed(self) -> int:
-        """Rows without a record."""
-        return self.reasons.total()
-
-    @property
-    def reached(self) -> int:
-        """Rows with an outcome."""
-        return self.origins.total() + self.failed
-
-    def add(self, other: RunCounts) -> None:
-        """Add the counts of another run."""
-        for name in ("origins", "reasons", "repairs", "broken", "models"):
-            getattr(self, name).update(getattr(other, name))
-        for name in ("requests", "reasks", "unmetered", "usage"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.failures = [*self.failures, *other.failures][:_SHOWN_FAILURES]
-        if other.spent:
-            self.spent = self.spent or Budget()
-            self.spent.known += other.spent.known
-            self.spent.doubtful += other.spent.doubtful
-
-    def on_start(self, outcomes: int | None) -> None:
-        """Set the number of outcomes."""
-        self.started, self.total = True, outcomes
-        if self.forward:
-            self.forward.on_start(outcomes)
-
-    def on_result(self, outcome: AnyOutcome, origin: Origin) -> None:
-        """Count an outcome."""
-        if isinstance(outcome, LabelFailure):
-            self.reasons[outcome.reason] += 1
-            if len(self.failures) < _SHOWN_FAILURES:
-                self.failures.append(outcome.message)
-        else:
-            self.origins[origin] += 1
-            if outcome.reply.served_model:
-                self.models[outcome.reply.served_model] += 1
-            self.repairs.update(getattr(outcome, "normalised", {}))
-            self.repairs.update(one.kind for one in getattr(outcome, "violations", ()))
-        if self.forward:
-            self.forward.on_result(outcome, origin)
-
-    def on_judged(self, outcome: AnyOutcome) -> None:
-        """Count the requests and tokens of a new outcome."""
-        if outcome.kind == "failure":
-            self.requests += outcome.attempts
-            self.reasks += outcome.reasks
-            self.broken.update(violation.kind for violation in outcome.violations)
-            usage = outcome.usage
-        else:
-            reply = outcome.reply
-            self.requests += reply.attempts
-            self.reasks += reply.reasks
-            self.broken.update(reply.broken_contracts)
-            usage = reply.usage
-        if usage:
-            self.usage += usage
-        self.unmetered += unmetered_requests(outcome)
-        if self.forward:
-            self.forward.on_judged(outcome)
-
-    def on_finish(self, spent: Budget) -> None:
-        """Set the cost of all requests, including those without a record."""
-        self.spent = spent
-        if self.forward:
-            self.forward.on_finish(spent)
-
-    def on_notice(self, text: str) -> None:
-        """Forward a message for people; safe to call from any thread."""
-        if self.forward:
-            self.forward.on_notice(text)
 
 
 class Closable(Protocol):
@@ -243,8 +111,7 @@ class Run:
         retry_failed: whether to repeat tasks with a lasting failure in the store.
         same_host: whether to refuse stored labels that another host gave.
         batch_of: returns the name of the batch that contains a key, if there is one.
-        listener: receives the run's events.
-        trace: traces each judge call.
+        events: the run's events.
 
     Attributes:
         closing: closed at the very end, however the run ends, when no task is in flight.
@@ -259,16 +126,15 @@ class Run:
         retry_failed: bool = False,
         same_host: bool = False,
         batch_of: Callable[[str], str | None] = lambda _: None,
-        listener: RunListener | None = None,
-        trace: CallTracer = no_tracing,
+        events: RunEvents | None = None,
     ) -> None:
-        self.listener, self.limits = listener, limits
+        self.events, self.limits = events or RunEvents(), limits
         self.closing = contextlib.ExitStack()
-        self.notice = listener.on_notice if listener else lambda _: None
+        self.notice = self.events.notice
         self.served = ServedLabels(self.notice, same_host=same_host)
-        self.cache = LabelCache(store, retry_failed, batch_of, self.notice, trace, self.served)
-        self._first = Traffic(concurrency, limits, notice=self.notice)
-        self._traffic: dict[int, Traffic] = {}
+        self.cache = LabelCache(store, retry_failed, batch_of, self.events, self.served)
+        self._first = Pace(concurrency, limits, notice=self.notice)
+        self._traffic: dict[int, Pace] = {}
         self._closables: list[Closable] = []
         self._engine = Engine(
             self._first, grace=GRACE_SECONDS, last=self._close_all, after=self.closing.close
@@ -292,9 +158,8 @@ class Run:
             UsageError: as for :class:`labeler.data.row_stream.RowStream`.
         """
         stream = RowStream(rows, needs_of(factories), self.notice)
-        if self.listener:
-            total, each = stream.total(), outcomes or len(factories)
-            self.listener.on_start(None if total is None else total * each)
+        total, each = stream.total(), outcomes or len(factories)
+        self.events.start(None if total is None else total * each)
         return stream
 
     def __exit__(
@@ -307,8 +172,7 @@ class Run:
             self._engine.stop()
         finally:  # also if an interrupt ends the grace
             self.served.report()
-            if self.listener:
-                self.listener.on_finish(self.budget)
+            self.events.finish(self.budget)
 
     @property
     def budget(self) -> Budget:
@@ -317,7 +181,7 @@ class Run:
 
     def traffic_for(
         self, user: Closable, concurrency: int | None = None, budget: Budget | None = None
-    ) -> Traffic:
+    ) -> Pace:
         """Return the traffic control of a judge or an embedder, which the run closes at its end.
 
         Args:
@@ -367,7 +231,7 @@ class Run:
                     self._asked.setdefault(task.key, asked)
 
     def submit_job(
-        self, job: Callable[[], Coroutine[Any, Any, T]], traffic: Traffic | None = None
+        self, job: Callable[[], Coroutine[Any, Any, T]], traffic: Pace | None = None
     ) -> Future[T]:
         """Run a coroutine on the engine's event loop, by default with the first judge's traffic."""
         return self._engine.submit(job, traffic)
@@ -430,8 +294,8 @@ class Run:
             if self._asked.get(key) is asked.future:
                 # From now on the store answers; a failure may be repeated.
                 del self._asked[key]
-        if origin == "judge" and self.listener:
-            self.listener.on_judged(outcome)
+        if origin == "judge":
+            self.events.judged(outcome)
         return Settled(_named(outcome, origin, task), origin)
 
     def _decided(self, outcome: AnyOutcome) -> AnyOutcome:

@@ -1,25 +1,107 @@
-"""Task factories: they turn examples into tasks for a judge."""
+"""Tasks for a judge: how examples become tasks, by the names in options."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from labeler.errors import BadRow
-from labeler.judges.judge import Judge, JudgeSpec
-from labeler.judges.prompting import Prompt
-from labeler.judges.task import Task, label_task
-from labeler.labeling.context_limit import ContextLimit
-from labeler.labels.record import label_key
-from labeler.labels.schemas import ResponseSchema
+from labeler.catalog import unknown
+from labeler.errors import BadRow, UnknownName, UsageError
+from labeler.judges.judge import Judge, JudgeSpec, require_answers
+from labeler.judges.pricing import Price, price_of
+from labeler.judges.prompting import DECISIONS, Prompt, is_retrieval_prompt, load_prompt
+from labeler.judges.providers import PROVIDERS
+from labeler.judges.task import TASK_KINDS, Task, label_task
+from labeler.judges.tokens import Approximation, request_tokens, request_tokens_at_most
+from labeler.labeling.options import BLIND, RELEVANCE, BatchOptions, EstimateOptions, LabelOptions
+from labeler.labels.answers import RetrievalLabel
+from labeler.labels.profiles import AUTO, PROFILES, SUPPORT, Profile, family_of, version_of
+from labeler.labels.record import label_key, retrieval_example, retrieval_key
+from labeler.labels.retrieval_record import RetrievalRecord, without_documents
+from labeler.labels.schemas import ResponseSchema, load_schema
 from labeler.labels.signature import Artifact, Signature
 from labeler.sentences.example import Example, KeyedExample
-from labeler.sentences.splitting import Splitter, key_example
+from labeler.sentences.splitting import SPLITTERS, Splitter, key_example
+from labeler.store.protocol import LabelStore
 
-if TYPE_CHECKING:
-    from labeler.labeling.blind import RetrievalTasks
+TOO_LONG = "context_length"
+"""Reason of a failure; a server that reports the same gives it too."""
+_COUNTER = Approximation()
+
+
+class ContextLimit(NamedTuple):
+    """Most tokens of a prompt.
+
+    Attributes:
+        tokens: the number.
+        source: its origin, for people.
+    """
+
+    tokens: int
+    source: str
+
+    def require(self, task: Task[Any]) -> None:
+        """Reject a task whose prompt is longer.
+
+        Raises:
+            BadRow: the message names both figures.
+        """
+        schema = task.sent_schema
+        texts = [{"content": message["content"]} for message in task.messages]
+        if request_tokens_at_most(_COUNTER, texts, schema) <= self.tokens:
+            return  # without counting
+        tokens = request_tokens(_COUNTER, texts, schema)
+        if tokens > self.tokens:
+            raise BadRow(
+                f"{task.example.id!r}: its prompt has about {tokens:,} tokens, and {self.source} "
+                f"allows {self.tokens:,}; the judge was not asked: give it fewer documents, or "
+                "choose a model with more context",
+                reason=TOO_LONG,
+            )
+
+
+def prompt_tokens(task: Task[Any]) -> int:
+    """Return the approximate tokens of a task's prompt."""
+    texts = [{"content": message["content"]} for message in task.messages]
+    return request_tokens(_COUNTER, texts, task.sent_schema)
+
+
+def context_limit(
+    judge: Judge, given: int | None, price: Price | None = None
+) -> ContextLimit | None:
+    """Return the limit of a judge's prompts; ``None`` if unknown or unlimited.
+
+    Args:
+        judge: judge to ask.
+        given: most tokens of a prompt, if the user chose it. By default, the tokens that the model
+            takes at most by the price table, less the cap on its answers.
+        price: price of the model, if the judge does not know it.
+
+    Raises:
+        UsageError: ``given`` is below 1.
+    """
+    if given is not None:
+        if given < 1:
+            raise UsageError(f"max_input_tokens must be 1 or more, got {given}")
+        return ContextLimit(given, "--max-input-tokens")
+    context = _context_of(judge, price or getattr(judge, "price", None))
+    if context is None:
+        return None
+    left = context - (getattr(judge.spec, "max_output_tokens", None) or 0)
+    return ContextLimit(left if left > 0 else context, f"model {judge.spec.model!r}")
+
+
+def _context_of(judge: Judge, price: Price | None) -> int | None:
+    """Return the tokens that a hosted model takes at most, if the price table has them."""
+    if price is not None and price.context_window is not None:
+        return price.context_window
+    address = getattr(judge.spec, "base_url", None)
+    if address is None or (price is None and hasattr(judge, "price")):  # the judge has looked it up
+        return None
+    found = price_of(judge.spec.model, address)
+    return found.context_window if found else None
 
 
 class TaskFactory(Protocol):
@@ -110,6 +192,29 @@ class PromptTasks:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RetrievalTasks(PromptTasks):
+    """Builds tasks about the relevance of documents, judged without a response."""
+
+    def task(self, row: Task[Any]) -> Task[RetrievalLabel]:
+        """Build the task that a row's label rests on; rows of one retrieval have the same."""
+        example = retrieval_example(row.example)
+        signature = self.signature(example.splitter, self.prompt, self.schema)
+        key = retrieval_key(example, signature)
+        return Task(key, example, signature, self.prompt, self.schema, TASK_KINDS["retrieval"]())
+
+    def stored(self, task: Task[Any], store: LabelStore) -> RetrievalRecord | None:
+        """Return the label of a task that is stored, or needs no judge."""
+        found = store.get(task.key)
+        return found if isinstance(found, RetrievalRecord) else self._answered(task)
+
+    def _answered(self, task: Task[Any]) -> RetrievalRecord | None:
+        """Return the label of a task that needs no judge, because there are no documents."""
+        if task.example.documents:
+            return None
+        return without_documents(task.key, task.example, task.signature)
+
+
+@dataclass(frozen=True, kw_only=True)
 class LabelTasks(PromptTasks):
     """Builds label tasks; see :func:`label_tasks`."""
 
@@ -178,3 +283,110 @@ def _require_content(example: KeyedExample) -> None:
                 "so the judge was not asked",
                 reason=reason,
             )
+
+
+def label_tasks(
+    judge: Judge,
+    options: LabelOptions | BatchOptions | EstimateOptions,
+    *,
+    extra: int = 0,
+    price: Price | None = None,
+) -> LabelTasks:
+    """Choose splitter, prompt and schema by the names in options.
+
+    Args:
+        judge: judge to ask.
+        options: their profile ``auto`` is ``reference`` for rows that have a reference answer and
+            ``claims`` for the others. Without ``max_input_tokens``, a prompt has as many tokens as
+            the judge's model takes, if it is in the price table. Longer records fail.
+        extra: added to the trial.
+        price: price of the model, if the judge does not know it.
+
+    Raises:
+        UnknownName: there is no such splitter, profile or prompt.
+        UsageError: the prompt shows a reference answer and the profile does not ask about one, or
+            the other way round; ``auto``, which has two prompts, names one in full; or no prompt
+            has as few tokens as allowed.
+    """
+    is_blind = _is_blind(judge, options)
+    prompt, profile = options.prompt, options.profile
+    common: dict[str, Any] = {
+        "judge": judge,
+        "splitter": SPLITTERS[options.splitter],
+        "trial": options.trial + extra,
+        "limit": context_limit(judge, options.max_input_tokens, price),
+    }
+    if is_blind:
+        name = f"retrieval/{version_of(prompt)}"
+        asked: dict[str, Any] = {"prompt": _loader(judge)(name), "schema": load_schema(name)}
+        common["relevance"] = RetrievalTasks(**asked, **common)
+    if profile != AUTO:
+        worded, schema = _asked(judge, PROFILES[profile], prompt, is_blind)
+        return LabelTasks(prompt=worded, schema=schema, **common)
+    if "/" in prompt:
+        raise UsageError(
+            f"profile {AUTO!r} has a prompt for each kind of row: name a version, such as "
+            f"{version_of(prompt)!r:.20}, and not {prompt!r:.80}"
+        )
+    (worded, schema), referenced = (
+        _asked(judge, PROFILES[name], prompt, is_blind) for name in ("claims", "reference")
+    )
+    return LabelTasks(prompt=worded, schema=schema, where_referenced=referenced, **common)
+
+
+def _is_blind(judge: Judge, options: LabelOptions | BatchOptions | EstimateOptions) -> bool:
+    """Return whether relevance is judged without responses.
+
+    Raises:
+        UsageError: there is no such way, or the judge cannot.
+    """
+    if options.relevance not in RELEVANCE:
+        raise UnknownName(unknown("relevance", options.relevance, RELEVANCE))
+    is_blind = options.relevance == BLIND
+    if is_blind:
+        require_answers(judge, TASK_KINDS["retrieval"]())
+    return is_blind
+
+
+def _loader(judge: Judge) -> Callable[[str], Prompt]:
+    """Return what loads the prompts that a judge is asked by."""
+    if not _decides(judge):
+        return load_prompt
+    from labeler.judges.decisions.questions import decision_prompt  # noqa: PLC0415 - for these
+
+    return decision_prompt
+
+
+def _decides(judge: Judge) -> bool:
+    provider = PROVIDERS.get(judge.spec.judge)
+    return provider is not None and provider.decides
+
+
+def _asked(
+    judge: Judge, profile: Profile, prompt: str, is_blind: bool
+) -> tuple[Prompt, ResponseSchema]:
+    """Return a prompt, named by its version or in full, and the schema of its version.
+
+    Raises:
+        UnknownName: there is no such prompt.
+        UsageError: the prompt asks for relevance and another one does so already, or the other way
+            round; or likewise with the reference answer.
+    """
+    own = f"{profile.name}{SUPPORT * is_blind}/{version_of(prompt)}"
+    name = prompt if "/" in prompt else own
+    if "/" in prompt and _decides(judge) != (family_of(name) == DECISIONS):
+        raise UsageError(f"prompt {name!r} is not one of judge {judge.spec.judge!r}")
+    name = own if family_of(name) == DECISIONS else name
+    if is_blind != family_of(name).endswith(SUPPORT) or is_retrieval_prompt(name):
+        raise UsageError(
+            f"prompt {name!r} does not fit --relevance {RELEVANCE[is_blind]}, for which profile "
+            f"{profile.name!r} has {own!r}"
+        )
+    worded = _loader(judge)(name)
+    if worded.shows_reference != profile.shows_reference:
+        shows = "shows" if worded.shows_reference else "does not show"
+        raise UsageError(
+            f"prompt {worded.name!r} {shows} the reference answer, which does not fit profile "
+            f"{profile.name!r}; its own prompt is {own!r}"
+        )
+    return worded, load_schema(profile.schema_of(name))

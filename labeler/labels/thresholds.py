@@ -7,7 +7,7 @@ it was judged by in ``reply.thresholds``, and those that were moved afterwards i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from labeler.catalog import unknown
@@ -103,7 +103,7 @@ def at_thresholds(record: LabelRecord, thresholds: Mapping[str, float]) -> Label
     if SUPPORT in moved:
         changes |= _supported(record, moved[SUPPORT])
     for name in moved.keys() & _KEYS.keys():
-        found = _probabilities(record, name, record.example.document_keys())
+        found = probabilities(record, name)
         changes[_KEYS[name]] = tuple(key for key, p in found.items() if p >= moved[name])
     if "relevance" in moved:
         explained = record.label.relevance_explanation
@@ -134,7 +134,7 @@ def _supported(record: LabelRecord, threshold: float) -> dict[str, Any]:
             f"{record.id!r}: its claims have no probabilities, so the threshold of {SUPPORT} "
             "cannot move; label the rows with --profile trace"
         )
-    found = _probabilities(record, SUPPORT, record.example.response_keys())
+    found = probabilities(record, SUPPORT)
     entries = [
         _sentence(entry, found[entry.response_sentence_key], threshold)
         for entry in record.label.sentence_support_information
@@ -166,16 +166,21 @@ def _noted(note: str, explanation: str) -> str:
     return explanation and f"[{note}] {explanation}"
 
 
-def _probabilities(record: LabelRecord, name: str, keys: Sequence[str]) -> dict[str, float]:
-    """Return the probabilities of one kind of verdict by sentence key, in reading order."""
-    scores = record.scores
+def probabilities(record: LabelRecord, kind: str) -> dict[str, float]:
+    """Return the probabilities of one kind of verdict by sentence key, in reading order.
+
+    Raises:
+        UsageError: the label lacks them.
+    """
+    scores, example = record.scores, record.example
     if scores is None or scores.adherence is None:
         raise UsageError(
             f"{record.id!r}: judge {record.signature.judge}/{record.signature.model} gave no "
             "probabilities, so no threshold can move; --judge decisions:MODEL gives some"
         )
-    found: dict[str, float] = getattr(scores, name)
+    found: dict[str, float] = getattr(scores, kind)
+    keys = example.response_keys() if kind == SUPPORT else example.document_keys()
     lacking = next((key for key in keys if key not in found), None)
     if lacking is not None:
-        raise UsageError(f"{record.id!r}: sentence {lacking} has no probability of {name}")
+        raise UsageError(f"{record.id!r}: sentence {lacking} has no probability of {kind}")
     return {key: found[key] for key in keys}

@@ -231,7 +231,7 @@ class Heat:
             self.title,
             f"{sum(self.counts.values()):,} records; the fullest cell holds {most:,}.",
             _HEAT_TOP + _HEAT + _BELOW,
-            plane + cells + self._draw_axes(),
+            plane + cells + _axes(self.x_bins, self.y_bins, self.x, self.y),
         )
 
     def _draw_cell(self, cell: tuple[int, int], level: int, filters: Sequence[Filter]) -> Markup:
@@ -245,18 +245,19 @@ class Heat:
         filters = [x.filter(self.x), y.filter(self.y), *filters]
         return _button(f"{self.x} {x}, {self.y} {y}", count, filters, drawn)
 
-    def _draw_axes(self) -> Markup:
-        base, height = _HEAT_TOP + _HEAT, _HEAT / len(self.y_bins)
-        y_ticks = Markup("").join(
-            _text("tick end", _LEFT - 5, min(max(base - y * height + 3.5, 13), base), text)
-            for y, _, text in _tick_labels(self.y_bins)
-        )
-        names = Markup(
-            '<text class="name middle" x="{}" y="{}">{}</text>'
-            '<text class="name middle" transform="rotate(-90)" x="{}" y="12">{}</text>'
-        ).format(_LEFT + _HEAT / 2, base + 32, self.x, -(_HEAT_TOP + _HEAT / 2), self.y)
-        x_ticks = _x_ticks(self.x_bins, _LEFT, _HEAT / len(self.x_bins), base + 14)
-        return x_ticks + y_ticks + names
+
+def _axes(x_bins: Sequence[Bin], y_bins: Sequence[Bin], x: str, y: str) -> Markup:
+    """Draw the ticks and the names of both axes of a plane."""
+    base, height = _HEAT_TOP + _HEAT, _HEAT / len(y_bins)
+    y_ticks = Markup("").join(
+        _text("tick end", _LEFT - 5, min(max(base - place * height + 3.5, 13), base), text)
+        for place, _, text in _tick_labels(y_bins)
+    )
+    names = Markup(
+        '<text class="name middle" x="{}" y="{}">{}</text>'
+        '<text class="name middle" transform="rotate(-90)" x="{}" y="12">{}</text>'
+    ).format(_LEFT + _HEAT / 2, base + 32, x, -(_HEAT_TOP + _HEAT / 2), y)
+    return _x_ticks(x_bins, _LEFT, _HEAT / len(x_bins), base + 14) + y_ticks + names
 
 
 def level_of(count: int, most: int) -> int:
@@ -284,6 +285,66 @@ def _tick_labels(bins: Sequence[Bin]) -> list[tuple[float, str, str]]:
         *middle,
         (len(bins), "end", f"{bins[-1].high:g}"),
     ]
+
+
+@dataclass(frozen=True)
+class ReliabilityPlot:
+    """A reliability diagram: stated probabilities against the share that people confirm.
+
+    Attributes:
+        kind: the kind of verdicts.
+        bins: lowest and highest probability, verdicts, mean stated and observed share of each bin.
+    """
+
+    kind: str
+    bins: Sequence[tuple[float, float, int, float | None, float | None]]
+
+    @property
+    def title(self) -> str:
+        """Title of the chart."""
+        return f"{self.kind}: stated probability and people"
+
+    @property
+    def head(self) -> tuple[str, ...]:
+        """Column names of the table."""
+        return "stated", "mean stated", "people: yes", "verdicts"
+
+    @property
+    def rows(self) -> list[tuple[str, str, str, int]]:
+        """Rows of the table."""
+        return [
+            (f"{low:g} to {high:g}", f"{stated:.3f}", f"{observed:.3f}", count)
+            for low, high, count, stated, observed in self.bins
+            if stated is not None and observed is not None
+        ]
+
+    def draw(self, name: str) -> Markup:
+        """Draw a dot for each bin, larger for more verdicts, and the diagonal of right answers.
+
+        Args:
+            name: prefix of the ids in the drawing, unique in the page.
+        """
+        counts = [count for _, _, count, _, _ in self.bins]
+        base, drawn = _HEAT_TOP + _HEAT, _rect("plane", _LEFT, _HEAT_TOP, _HEAT, _HEAT)
+        drawn += Markup('<path class="axis" d="M{} {}L{} {}"/>').format(
+            _LEFT, base, _LEFT + _HEAT, _HEAT_TOP
+        )
+        for _, _, count, stated, observed in self.bins:
+            if stated is not None and observed is not None:
+                x, y = _LEFT + stated * _HEAT, base - observed * _HEAT
+                radius = 2 + 5 * math.sqrt(count / max(counts))
+                dot = Markup('<circle class="dot" cx="{}" cy="{}" r="{}"/>')
+                drawn += dot.format(*map(_short, (x, y, radius)))
+                low = y > base - _HEAT / 2
+                drawn += _text("count", x, y - radius - 4 if low else y + radius + 12, brief(count))
+        tenths = [Bin(place / BINS, (place + 1) / BINS) for place in range(BINS)]
+        return _drawing(
+            name,
+            self.title,
+            f"{sum(counts):,} verdicts; on the diagonal, people confirm as many as stated.",
+            _HEAT_TOP + _HEAT + _BELOW,
+            drawn + _axes(tenths, tenths, "stated probability", "people: yes"),
+        )
 
 
 _LINE, _LINE_HEIGHT, _MARGIN = 160, 16, 6

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -23,7 +22,8 @@ if TYPE_CHECKING:
     from labeler.calculators.summary_table import SummaryTable
     from labeler.comparing.comparison import Comparison
     from labeler.comparing.diff import LabelDiff
-    from labeler.comparing.gates import GateResults, On
+    from labeler.comparing.gates import On
+    from labeler.comparing.verdicts import GateResults
     from labeler.data.label_view import Glance
 
 _LEFT_OUT = ("v", "pooled")
@@ -379,21 +379,18 @@ class Labels(Displayed, Sequence[Outcome]):
             >>> bool(labels.check(adherence=0.6)), bool(labels.check(adherence=0.8))
             (True, False)
         """
-        from labeler.comparing.gates import Demand, GateResults, check_rows, measure_gates
-        from labeler.comparing.missing import Allowed
+        from labeler.comparing.checking import GateSettings, check_gates
+        from labeler.comparing.gates import Allowed, Demand
 
         if not isinstance(thresholds, Mapping | None):
             raise UsageError(
                 f"a threshold needs a metric, such as check(adherence=0.8), got {thresholds!r:.40}"
             )
         every = {**(thresholds or {}), **metrics}
-        demands = [Demand(name, float(value), at_least=True) for name, value in every.items()]
-        column = (intervals.group if intervals else None) or ""
-        found, rows = measure_gates(self, demands, column=column)
-        gates = [replace(one, at_least=one.metric.higher_is_better) for one in found]
+        demands = [Demand(name, float(value)) for name, value in every.items()]
         allowed = Allowed(max_failed, max_undefined)
-        options: dict[str, Any] = {"on": on, "by": by, "intervals": intervals, "allowed": allowed}
-        return GateResults(check_rows(rows, gates, **options))
+        settings = GateSettings(on=on, by=by, intervals=intervals, allowed=allowed)
+        return check_gates(self, demands, settings=settings).results
 
     def report(self, path: str | Path, **options: Any) -> list[Path]:  # noqa: ANN401 - checked by write_report
         """Write the labels as an offline page: figures, findings, and every record.

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from markupsafe import Markup
 
@@ -20,6 +20,9 @@ from labeler.report.charts import filter_text
 from labeler.report.patterns import COMPLETENESS, PATTERNS, RELEVANCE, UTILIZATION, Pattern
 from labeler.report.report_data import MAX_GROUPS, ReportData
 from labeler.sentences.characters import visible
+
+if TYPE_CHECKING:
+    from labeler.comparing.calibration import Calibration, Reliability
 
 PAIRS = (
     (RELEVANCE, UTILIZATION),
@@ -85,7 +88,7 @@ class Plot(NamedTuple):
         drawing: the drawing.
     """
 
-    chart: charts.Histogram | charts.Heat
+    chart: charts.Histogram | charts.Heat | charts.ReliabilityPlot
     note: str
     drawing: Markup
 
@@ -149,6 +152,7 @@ class Summary:
 
     Args:
         data: the data of the report.
+        calibration: stated probabilities against people, if people judged the labels.
 
     Attributes:
         labeled: number of labels.
@@ -164,9 +168,10 @@ class Summary:
         more_groups: number of groups not listed.
         column: name of the grouping column.
         made: creation times of the first and the last label, if known.
+        reliability: a plot for each kind of verdict that people judged.
     """
 
-    def __init__(self, data: ReportData) -> None:
+    def __init__(self, data: ReportData, calibration: Calibration | None = None) -> None:
         reasons = Counter(entry.failed for entry in data.entries if entry.failed is not None)
         ranked = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
         self.unlabeled = reasons.total()
@@ -187,6 +192,8 @@ class Summary:
         self.groups = data.groups[:MAX_GROUPS]
         self.more_groups = len(data.groups) - len(self.groups)
         self.column, self.made, self.faults = data.by, data.made, data.faults
+        kinds = calibration.kinds if calibration else ()
+        self.reliability = [_reliability_plot(one) for one in kinds]
 
 
 class ConfigurationSummary:
@@ -319,6 +326,15 @@ class ConfigurationSummary:
                 )
             )
         return sorted(counts, key=lambda count: -count.flagged / count.records)
+
+
+def _reliability_plot(one: Reliability) -> Plot:
+    chart = charts.ReliabilityPlot(one.kind, one.bins)
+    ends = one.interval and f" (95 % interval {one.interval.low:.2f} to {one.interval.high:.2f})"
+    note = f"{one.verdicts:,} verdicts of people, calibration error {one.error:.3f}{ends or ''}"
+    if one.balanced.value is not None:
+        note += f"; threshold with the best balanced accuracy {one.balanced.value}"
+    return Plot(chart, note, chart.draw(f"reliability-{one.kind}"))
 
 
 def _interval_methods(rows: Iterable[SummaryRow], intervals: Intervals | None) -> str:

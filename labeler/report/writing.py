@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from labeler.calculators import Intervals, select_metrics
 from labeler.data.label_files import replaced
@@ -27,6 +27,9 @@ from labeler.report.report_data import Order, ReportData
 from labeler.report.summary import Summary
 from labeler.sentences.characters import visible
 from labeler.version import __version__
+
+if TYPE_CHECKING:
+    from labeler.comparing.calibration import Calibration
 
 PAGE_RECORDS = 10_000
 """Maximum number of records in one page, which a browser reads as a whole."""
@@ -63,6 +66,7 @@ def write_report(
     intervals: Intervals | None = _INTERVALS,
     title: str | None = None,
     order: Order = "doubt",
+    calibration: Calibration | None = None,
 ) -> list[Path]:
     """Write labels as an offline page or folder: figures, and every record.
 
@@ -80,6 +84,8 @@ def write_report(
         intervals: settings of the confidence intervals of the means; ``None`` for none.
         title: title of the page.
         order: initial order of the list of records.
+        calibration: stated probabilities against people, for reliability plots; see
+            :func:`labeler.comparing.calibration.calibrate`.
 
     Returns:
         The files: the page, and the files of its folder.
@@ -116,7 +122,7 @@ def write_report(
             "name": name,
             "version": __version__,
             "in_folder": in_folder,
-            "summary": Summary(data),
+            "summary": Summary(data, calibration),
             "records": RECORDS_PLACEHOLDER,
         }
         text = render_page(TEMPLATE, values, styles=STYLES, scripts=SCRIPTS, loads=in_folder).text

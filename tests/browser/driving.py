@@ -26,8 +26,8 @@ _FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
-_PATIENCE = 15_000
-"""Milliseconds that a page may take for anything: far more than it does on a busy machine."""
+_PATIENCE = 20_000
+"""Milliseconds to wait for any step or expectation: no test of speed, even on a busy machine."""
 
 _SNARES = """
 window.pwned = (...what) => console.error("a script of a stranger ran", ...what);
@@ -53,8 +53,10 @@ def need_browser() -> None:
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """Run the system's browser. Until it ends no other event loop can run in the same thread."""
+    from playwright.sync_api import expect as expected
     from playwright.sync_api import sync_playwright
 
+    expected.set_options(timeout=_PATIENCE)
     with sync_playwright() as driver:
         browser = driver.chromium.launch(
             executable_path=shutil.which(_CHROMIUM), args=list(_FLAGS), timeout=120_000

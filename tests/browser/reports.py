@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from labeled import compared, expects, output, record, reference_output, says
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.report import write_report
 from labeler.sentences.keys import letters
+from support.labeled import compared, expects, output, record, reference_output, says
 
 SIZE = 120
 """Labeled rows of the small report, besides the remarkable ones and :data:`FAILED`."""

@@ -11,7 +11,7 @@ from browser.driving import PHONE, Visits, faults
 from labeler.comparing.compare import compare_runs
 from labeler.labels.record import LabelRecord
 from labeler.report.comparison_page import write_page
-from payloads import PAYLOADS, hostile_records
+from support.payloads import PAYLOADS, hostile_records
 
 
 @pytest.mark.parametrize("settings", [{}, {"color_scheme": "dark"}, {"viewport": PHONE}])

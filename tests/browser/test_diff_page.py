@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from browser.driving import PHONE, Visits, expect, faults
-from labeled import record
 from labeler.comparing.diff import open_diff
 from labeler.labels.record import LabelRecord
 from labeler.report.diff_page import write_page
-from payloads import PAYLOADS, hostile_column, hostile_records
+from support.labeled import record
+from support.payloads import PAYLOADS, hostile_column, hostile_records
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

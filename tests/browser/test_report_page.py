@@ -14,7 +14,7 @@ from browser.driving import DESKTOP, PHONE, VIEWS, Visits, expect, faults, need_
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from labeler.report import write_report
 from labeler.sentences.characters import visible
-from payloads import PAYLOADS, hostile_column, hostile_records
+from support.payloads import PAYLOADS, hostile_column, hostile_records
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

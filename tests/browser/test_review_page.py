@@ -16,8 +16,8 @@ from labeler.data.corrections.correction import Correction
 from labeler.labels.record import LabelRecord
 from labeler.review.serving import Address, listening, review_server
 from labeler.review.session import ReviewSession
-from payloads import hostile_records
-from review_sessions import a_session, labels
+from support.payloads import hostile_records
+from support.review_sessions import a_session, labels
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from command import Command
 from distributed.ray_run import SECONDS, Cluster, Gate, cluster, labeling
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.store.disk import DiskStore
-from parquet_rows import outcomes_in, row, write_rows
+from support.command import Command
+from support.parquet_rows import outcomes_in, row, write_rows
 from wire.provider import Provider, error
 
 ROWS = 60

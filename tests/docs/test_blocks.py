@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from doc_blocks import PAGES, ROOT, Block, blocks
+from support.doc_blocks import PAGES, ROOT, Block, blocks
 from wire.decider import Decider, overlap
 from wire.provider import made_of, options_from
 

@@ -11,21 +11,21 @@ from pathlib import Path
 
 import pytest
 
-from command import Command
-from doc_blocks import PAGES
 from labeler.calculators.ratio import UNDEFINED_REASONS
 from labeler.cli import TRY_LATER, WRONG_USE
 from labeler.cli.running import BUDGET_REACHED, SOME_FAILED
 from labeler.data.criteria_files import choose_criteria
+from labeler.judges.health import FIRST_ROWS, ROWS_BETWEEN_LABELS, ROWS_OF_THEIR_OWN
 from labeler.judges.judge import JUDGES
+from labeler.judges.limits import Limits
 from labeler.judges.openai.error_rules import RULES
 from labeler.judges.openai.spec import OpenAISpec
-from labeler.judges.traffic.health import FIRST_ROWS, ROWS_BETWEEN_LABELS, ROWS_OF_THEIR_OWN
-from labeler.judges.traffic.limits import Limits
 from labeler.labeling.run import GRACE_SECONDS
 from labeler.labels.profiles import PROFILES
 from labeler.labels.rubrics import CRITERIA
 from labeler.sentences.splitting import SPLITTERS
+from support.command import Command
+from support.doc_blocks import PAGES
 from update_pages import FAILURES, GENERATED, METRIC_PAGE, updated
 
 ROOT = Path(__file__).parents[2]

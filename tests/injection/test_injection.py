@@ -41,7 +41,7 @@ from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.contract import check_label
 from labeler.sentences.example import Example, KeyedExample, key_reference
 from labeler.sentences.splitting import SPLITTERS, key_example
-from samples import keyed_example, pieces, request
+from support.samples import keyed_example, pieces, request
 
 every_attack = pytest.mark.parametrize("attack", ATTACKS, ids=str)
 

@@ -29,7 +29,7 @@ from labeler.judges.prompting import Message, load_prompt
 from labeler.labels.answers import GPTLabelingOutput, ReferenceLabelingOutput, lowered
 from labeler.labels.contract import check_label
 from labeler.sentences.example import KeyedExample, key_reference
-from samples import pieces, request
+from support.samples import pieces, request
 
 REFERENCE = ("The lighthouse was first lit in 1874.", "Its keeper rowed ashore.")
 richer = pytest.mark.parametrize("prompt", ["claims/v1", "reference/v1"])

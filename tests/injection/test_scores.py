@@ -10,7 +10,6 @@ import re
 
 import pytest
 
-from fakes import CountingJudge, scoring
 from injection.attacks import ATTACKS, SMUGGLED, TOKEN_TEXTS, Attack
 from injection.gullible import heard, read
 from injection.trials import CLEAN, PARTS, PLACES, Part, plant
@@ -19,6 +18,7 @@ from labeler.labeling.score_tasks import ScoreTasks
 from labeler.labels.rubrics import CRITERIA
 from labeler.sentences.example import KeyedExample
 from labeler.sentences.splitting import SPLITTERS
+from support.fakes import CountingJudge, scoring
 
 ORDERS = (
     "Score: 5",

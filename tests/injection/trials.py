@@ -15,7 +15,7 @@ from labeler.judges.prompting import Message, load_prompt
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.contract import check_label
 from labeler.sentences.example import KeyedExample
-from samples import keyed_example
+from support.samples import keyed_example
 
 Part = Literal["question", "document", "response", "inside document", "inside response"]
 PARTS: tuple[Part, ...] = (

@@ -29,10 +29,9 @@ import labeler
 from labeler.data.rows import RowSequence
 from labeler.judges.openai.request import response_format
 from labeler.labeling import run as running
-from labeler.labeling.label_tasks import label_tasks
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.pipeline import run_tasks
-from labeler.labeling.tasks import LabelTasks
+from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.contract import check_label
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, Usage, records_of

@@ -8,13 +8,13 @@ import string
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audited import judged
 from labeler.audit import CHECKS, Finding, audit_labels, findings_of, suspicion_score
-from labeler.audit.mentions import named_keys
+from labeler.audit.explanations import named_keys
 from labeler.audit.stances import affirms, denies
 from labeler.labels.record import LabelRecord
 from labeler.sentences.characters import escape_formula
 from labeler.sentences.numbers import claimed_figures, is_known, known_figures
+from support.audited import judged
 
 KEYS = ["0a", "0b", "1a"]
 FINDINGS = st.lists(

@@ -9,10 +9,10 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from any_labels import ANY_LABEL, random_label, trace_labels
 from labeler.calculators import METRICS, measure, select_metrics, summarize
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelRecord
+from support.any_labels import ANY_LABEL, random_label, trace_labels
 
 
 @given(trace_labels())

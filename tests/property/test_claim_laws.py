@@ -8,11 +8,11 @@ from fractions import Fraction
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from any_labels import ANY_LABEL, reference_labels, with_claims
-from labeled import record, right
 from labeler.calculators import METRICS, Ratio, measure, select_metrics, tally
 from labeler.labels.answers import ComparedClaim, ReferenceClaim, ReferenceLabelingOutput
 from labeler.labels.record import LabelRecord
+from support.any_labels import ANY_LABEL, reference_labels, with_claims
+from support.labeled import record, right
 
 OF_CLAIMS = [m for m in METRICS.values() if m.profile.name != "trace"]
 

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judged import correction
-from labeled import record
 from labeler.calculators.rater_agreement import verdicts_of
 from labeler.data.corrections.applying import apply_corrections, corrected
 from labeler.data.corrections.correction import Correction, Judgement, differences, judgement_of
@@ -17,6 +15,8 @@ from labeler.labels.answers import SPECIAL_SUPPORT
 from labeler.labels.contract import check_label
 from labeler.labels.record import LabelRecord
 from labeler.sentences.keys import document_key, letters
+from support.judged import correction
+from support.labeled import record
 
 DOCUMENTS = [document_key(d, s) for d in range(2) for s in range(2)]
 RESPONSE = [letters(s) for s in range(3)]

@@ -8,11 +8,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeled import output, record, verbatim
 from labeler.calculators import METRICS, Metric
 from labeler.comparing.diff import diff_labels, diff_record
 from labeler.labels.record import LabelRecord
 from labeler.sentences.keys import document_key, response_key
+from support.labeled import output, record, verbatim
 
 OF_TRACE: list[Metric] = [m for m in METRICS.values() if m.profile.name == "trace"]
 

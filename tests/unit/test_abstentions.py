@@ -10,10 +10,10 @@ from dataclasses import replace
 import pytest
 
 import labeler
-from labeled import record
 from labeler.labels.record import LabelRecord
 from labeler.sentences.abstention import abstains
 from labeler.testing import assert_metric
+from support.labeled import record
 
 ABSTENTIONS = """
 I don't know.

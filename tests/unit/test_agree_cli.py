@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-import scored
-from labeled import record
 from labeler.api import write_labels
 from labeler.cli import run
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, label_key
+from support import scored
+from support.labeled import record
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from labeled import record
 from labeler.calculators import METRICS, measure
 from labeler.calculators.rater_agreement import field_agreement, is_yes_or_no, verdicts_of
 from labeler.comparing import human_agreement
 from labeler.comparing.human_agreement import estimate
+from support.labeled import record
 
 
 def test_fields_are_yes_or_no_by_what_they_are() -> None:

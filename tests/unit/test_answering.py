@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 import labeler
-from labeled import record
 from labeler.cli import reading, reporting
 from labeler.comparing.compare import compare
 from labeler.data.label_files import to_line
 from labeler.labels.answering import is_version, joined
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, ReplyFacts
+from support.labeled import record
 
 OLD, NEW = "test-1-2026-01-01", "test-1-2026-02-02"
 
@@ -84,6 +84,24 @@ def test_a_comparison_notices_another_model() -> None:
     found = compare([answered(0, OLD), answered(1, OLD)], [answered(0, OLD), answered(1, NEW)])
     assert not found.same_judge
     assert [name.partition("|answered:")[2] for name in found.b.signatures] == [OLD, NEW]
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer", "same"),
+    [
+        ("gpt-5-mini", "gpt-5-mini-2026-01-01", True),
+        ("gpt-5", "gpt-5-mini", False),
+        ("gpt-4", "gpt-4.1", False),
+        ("gpt-5", "llama-3", False),
+        ("openai/gpt-5", "gpt-5-20260101", True),
+        ("a/llama", "b/llama", False),
+        ("mistral-large-latest", "mistral-large-2411", True),
+        ("Llama3", "llama3:latest", True),
+    ],
+)
+def test_a_model_answers_under_the_name_of_a_version(asked: str, answer: str, same: bool) -> None:
+    """Versions, paths and letter case aside."""
+    assert is_version(answer, asked) is same
 
 
 def test_several_models_of_one_record_are_named_together() -> None:

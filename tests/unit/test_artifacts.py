@@ -10,13 +10,13 @@ import jsonschema
 import pytest
 
 from export_schemas import LABELS, SCHEMAS, rendered
-from labeled import output, record
 from labeler.errors import UnknownName
 from labeler.judges.openai.request import response_format
 from labeler.labels import resources
 from labeler.labels.profiles import PROFILES
 from labeler.labels.schemas import load_schema
 from lock_artifacts import LOCK, digests
+from support.labeled import output, record
 from wire.calls import decided
 from wire.strict_schema import format_problems
 

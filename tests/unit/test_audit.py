@@ -1,4 +1,4 @@
-"""The audit of many records: counts, doubt, flips between judgements, files, and the command."""
+"""The audit of many records: counts, doubt, files, and the command."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import io
 import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,6 @@ from typing import Any
 import pytest
 
 import audit_ragbench
-from audited import found, judged
-from judged import correction
-from labeled import claims_output, record, says
 from labeler.audit import (
     CHECKS,
     Audit,
@@ -29,7 +26,6 @@ from labeler.audit import (
     audit_labels,
     check,
     findings_of,
-    repeat_check,
     select_checks,
     suspicion_score,
 )
@@ -41,8 +37,10 @@ from labeler.data.label_files import to_line
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, label_key
 from labeler.sentences.characters import escape_formula
-from records import sample_record
-from scored import record as score_record
+from support.audited import judged
+from support.judged import correction
+from support.records import sample_record
+from support.scored import record as score_record
 
 DOCS = Path(__file__).parents[2] / "docs" / "audit.md"
 SOUND = judged({"The tower is 120 metres high.": ["0a"]})
@@ -77,8 +75,8 @@ def test_a_rate_is_a_share_of_the_records_that_a_check_applies_to() -> None:
     rows = {row.check.id: row for row in found_in.rows}
     overall = rows["overall_against_sentences"]
     assert (overall.records, overall.flagged, overall.findings, overall.rate) == (2, 1, 1, 0.5)
-    assert rows["claim_repeated"].rate is None
-    assert rows["claim_repeated"].as_json()["rate"] is None
+    assert rows["claim_support_not_listed"].rate is None
+    assert rows["claim_support_not_listed"].as_json()["rate"] is None
 
 
 def test_labels_made_in_different_ways_have_rates_of_their_own() -> None:
@@ -190,41 +188,24 @@ def test_anybody_can_add_a_check(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(sys.modules[__name__], "shouting", shouting, raising=False)
     loud = judged({"IT IS HIGH.": ["0a"]})
-    chosen = select_checks(f"{__name__}:shouting,utilized_nothing")
-    assert [each.id for each in chosen] == ["shouting", "utilized_nothing"]
+    chosen = select_checks(f"{__name__}:shouting,support_not_utilized")
+    assert [each.id for each in chosen] == ["shouting", "support_not_utilized"]
     (seen,) = findings_of(loud, chosen)
     assert (seen.check, seen.keys, suspicion_score([seen])) == ("shouting", ("a",), 1)
 
 
-@pytest.mark.usefixtures("own_checks")
-def test_anybody_can_add_a_check_of_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It finds nothing in a record alone, and has no rate there."""
-
-    @repeat_check("crowded", severity="note", title="Crowded", why="Many judged it.")
-    def crowded(_: object, others: Sequence[object]) -> Iterator[Found]:
-        """Look at how many there are."""
-        yield Found(f"{len(others)} others.")
-
-    monkeypatch.setattr(sys.modules[__name__], "crowded", crowded, raising=False)
-    chosen = select_checks(f"{__name__}:crowded")
-    assert findings_of(SOUND, chosen) == ()
-    found_in = audit_labels([SOUND, again(SOUND), named(SOUND, "alone")], checks=chosen)
-    assert [len(each.findings) for each in found_in.records] == [1, 1, 0]
-    assert [(row.records, row.flagged) for row in found_in.rows] == [(1, 1), (1, 1)]
-
-
 def test_an_unknown_check_is_named_with_the_nearest() -> None:
     """Nothing is imported for a plain name, and the message does not list all."""
-    with pytest.raises(UnknownName, match=r"utilized_nothing.*audit --list") as told:
-        select_checks("utilised_nothing")
-    assert "explanation_empty" not in str(told.value)
+    with pytest.raises(UnknownName, match=r"support_not_utilized.*audit --list") as told:
+        select_checks("support_not_utilised")
+    assert "explanation_denies" not in str(told.value)
 
 
 def test_a_module_that_is_not_there_hints_at_where_python_looks() -> None:
     """It is mostly a file in the folder that one stands in."""
     with pytest.raises(UnknownName, match=r"PYTHONPATH=\. labeler") as told:
         select_checks("no_such_module:check")
-    assert "explanation_empty" not in str(told.value)
+    assert "explanation_denies" not in str(told.value)
     with pytest.raises(UnknownName, match="after the decorated function"):
         select_checks("json:no_such_name")
 
@@ -232,13 +213,16 @@ def test_a_module_that_is_not_there_hints_at_where_python_looks() -> None:
 def test_checks_are_named_by_ids_or_given_as_they_are() -> None:
     """In one text, in several, or as checks."""
     named_in: list[str | list[str | Check]] = [
-        "utilized_nothing, explanation_empty",
-        ["utilized_nothing", "explanation_empty"],
-        [CHECKS["utilized_nothing"], "explanation_empty"],
+        "support_not_utilized, explanation_denies",
+        ["support_not_utilized", "explanation_denies"],
+        [CHECKS["support_not_utilized"], "explanation_denies"],
     ]
     for given in named_in:
         found_in = audit_labels([SOUND], checks=given)
-        assert [each.id for each in found_in.checks] == ["utilized_nothing", "explanation_empty"]
+        assert [each.id for each in found_in.checks] == [
+            "support_not_utilized",
+            "explanation_denies",
+        ]
     assert [each.check for each in findings_of(ODD, "overall_against_sentences")] == [
         "overall_against_sentences"
     ]
@@ -256,54 +240,9 @@ def test_checks_are_named_by_ids_or_given_as_they_are() -> None:
 )
 def test_a_check_that_gives_something_else_is_told_what_to_give(given: Any, told: str) -> None:
     """With the check and the record, and no foreign error."""
-    careless = replace(CHECKS["utilized_nothing"], id="careless", find=lambda _: given)
+    careless = replace(CHECKS["support_not_utilized"], id="careless", find=lambda _: given)
     with pytest.raises(UsageError, match=told):
         audit_labels([named(SOUND, "r1")], checks=[careless])
-
-
-# -- flips ----------------------------------------------------------------------------------------
-
-YES = judged({"The tower is high.": ["0a"], "It was opened.": ["0b"]})
-NO = again(judged({"The tower is high.": ["0a"], "It was opened.": []}), 1)
-FLIPS = select_checks("overall_flips,support_flips,selection_flips")
-
-
-def test_judgements_of_the_same_sentences_that_differ_are_found_in_each() -> None:
-    """Which sentences, and by how many."""
-    found_in = audit_labels([YES, NO, again(YES, 2)], checks=FLIPS)
-    for each in found_in.records:
-        assert [(f.check, f.keys) for f in each.findings] == [
-            ("overall_flips", ()),
-            ("support_flips", ("b",)),
-            ("selection_flips", ("0b",)),
-            ("selection_flips", ("0b",)),
-        ]
-    assert "supported: b by 2 of 3" in found_in.records[0].findings[1].message
-    assert "other trial" in found_in.records[0].findings[1].message
-
-
-def test_a_judgement_that_stands_twice_is_no_repeat() -> None:
-    """One key is one judgement: the check applies to nothing."""
-    found_in = audit_labels([YES, YES], checks=FLIPS)
-    assert sum(row.records for row in found_in.rows) == 0
-
-
-def test_judgements_that_agree_are_counted_and_not_flagged() -> None:
-    """They are the base of the rate."""
-    rows = audit_labels([YES, again(YES)], checks=FLIPS).rows
-    assert sum(row.records for row in rows) == 6
-    assert sum(row.flagged for row in rows) == 0
-
-
-def test_other_sentences_or_another_id_are_no_repeat() -> None:
-    """Equal texts of two rows are two rows."""
-    assert sum(row.records for row in audit_labels([YES, named(NO, "r2")], checks=FLIPS).rows) == 0
-    assert sum(row.records for row in audit_labels([YES, again(SOUND)], checks=FLIPS).rows) == 0
-
-
-def test_flips_raise_the_doubt_of_a_record() -> None:
-    """After all were seen."""
-    assert audit_labels([YES, NO]).records[0].suspicion > audit_labels([YES]).records[0].suspicion
 
 
 # -- files ----------------------------------------------------------------------------------------
@@ -454,36 +393,6 @@ def test_who_waits_at_a_terminal_sees_how_many_records_were_read(
     assert "2 records" in terminal.getvalue()
 
 
-def test_a_record_takes_two_lines_of_the_list(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Its worst finding, and how many more there are."""
-    file = tmp_path / "labels.jsonl"
-    worst = judged({"It is 7 red.": ["1a"], "It is blue.": []}, overall=True, utilized=["0a"])
-    file.write_text(f"{worst.model_dump_json()}\n")
-    auditing.audit(str(file))
-    listed = capsys.readouterr().out.partition("as in the file:\n")[2].splitlines()
-    count = len(findings_of(worst))
-    assert count > 1
-    assert listed[1].lstrip().startswith(f"contradiction (and {count - 1} more) overall_against")
-    assert listed[2].startswith("to read them")
-
-
-def test_of_many_groups_the_largest_are_shown(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """And how many there are is said."""
-    file = tmp_path / "labels.jsonl"
-    parts = [*range(auditing.SHOWN_GROUPS + 3), 14]
-    made = [named(ODD, f"r{n}", part=f"p{part:02}") for n, part in enumerate(parts)]
-    file.write_text("".join(each.model_dump_json() + "\n" for each in made))
-    auditing.audit(str(file), by="part")
-    out = capsys.readouterr().out
-    assert "12 of 15 groups" in out
-    assert "p14" in out
-    assert "p13" not in out
-
-
 def test_the_command_prints_rows_and_json(labels: str, capsys: pytest.CaptureFixture[str]) -> None:
     """For programs."""
     auditing.audit(labels, rows=True)
@@ -592,25 +501,9 @@ def test_a_file_of_failures_alone_is_no_error(
 # -- the page about it ----------------------------------------------------------------------------
 
 
-def test_every_check_says_what_and_why() -> None:
-    """In one sentence each, with a weight between 0 and 1."""
-    for each in CHECKS.values():
-        assert each.why.endswith(".")
-        assert not each.title.endswith(".")
-        assert 0 < each.weight < 1
-
-
 def test_of_equally_doubtful_records_each_is_as_likely_read() -> None:
     """One of two wrong ones, and half of the other two of which one is wrong."""
     rows = [audit_ragbench.Ranked(d, w) for d, w in ((0.9, True), (0.5, True), (0.5, False))]
     assert audit_ragbench.share_among(rows, 2) == 0.75
     assert audit_ragbench.share_among(rows, 5) == pytest.approx(2 / 3)
     assert audit_ragbench.share_among([], 5) is None
-
-
-def test_claims_are_audited_in_a_stream_of_mixed_labels() -> None:
-    """Each check is counted on those that it applies to."""
-    made = record(id="c", answer=claims_output([says("a", ["0a"], ["1a"])]))
-    rows = [row for row in audit_labels([SOUND, made]).rows if row.check.id == "claim_both_ways"]
-    assert sorted((row.records, row.flagged) for row in rows) == [(0, 0), (1, 1)]
-    assert found(made, "claim_both_ways")

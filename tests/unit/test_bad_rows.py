@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 import labeler
-from command import Command
-from fakes import CountingJudge, agreeable
 from labeler.data.formats import read_file
 from labeler.data.row_stream import RowStream
 from labeler.data.rows import RowFile, RowPart
 from labeler.errors import BadRows, UsageError
 from labeler.judges.openai.judge import OpenAIJudge
+from support.command import Command
+from support.fakes import CountingJudge, agreeable
 
 ROW: dict[str, Any] = {"question": "Q?", "documents": ["D is E."], "response": "D is E."}
 

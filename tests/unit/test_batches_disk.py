@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-import samples
 from labeler.errors import StoreError, UsageError
 from labeler.integrations.batch.folder import (
     BATCH_FILE,
@@ -31,6 +30,7 @@ from labeler.integrations.batch.request_files import (
     PartWriter,
     RequestFile,
 )
+from support import samples
 
 NAME = "20261122T104500Z-0123abcd"
 

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 import labeler
-from audited import judged
-from labeled import record, verbatim
 from labeler.calculators import METRICS, Metric, Ratio, measure, select_metrics, summarize, tally
 from labeler.calculators.scores import score_metrics
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, SentenceScores
 from labeler.sentences.keys import document_key
+from support.audited import judged
+from support.labeled import record, verbatim
 
 
 def ratio(labeled: LabelRecord, metric: str) -> Ratio:

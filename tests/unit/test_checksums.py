@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeled import record
 from labeler.api import read_labels, write_labels
 from labeler.errors import UsageError
 from labeler.labels.checksum import with_checksum, without_checksum
 from labeler.labels.record import LabelRecord
+from support.labeled import record
 
 JSON = st.dictionaries(st.text(), st.integers() | st.text(), min_size=1)
 

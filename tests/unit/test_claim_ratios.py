@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import labeler
-from command import Command
-from labeled import claims_output, expects, record, reference_output, right, says
 from labeler.calculators import METRICS, Ratio, measure, select_metrics, summarize, tally
 from labeler.labels.answers import ResponseClaim
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
+from support.command import Command
+from support.labeled import claims_output, expects, record, reference_output, right, says
 
 CLAIM_METRICS = [m.id for m in METRICS.values() if m.profile.name == "claims"]
 

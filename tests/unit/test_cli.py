@@ -15,19 +15,19 @@ import pytest
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from command import Command
-from labeled import record
 from labeler.cli import app
 from labeler.cli.running import MACHINES
 from labeler.data.options import PANELS
 from labeler.judges.judge import JUDGES
-from labeler.judges.traffic.limits import Limits
+from labeler.judges.limits import Limits
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.run import DEFAULT_CONCURRENCY
 from labeler.labels import resources
 from labeler.labels.profiles import DEFAULT_PROFILE
 from labeler.sentences.characters import visible
 from labeler.sentences.splitting import SPLITTERS
+from support.command import Command
+from support.labeled import record
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
 

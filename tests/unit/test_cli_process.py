@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from command import Command
 from labeler import label, write_labels
 from labeler.store.disk import DiskStore
+from support.command import Command
 from wire.provider import Provider, late
 from wire.runs import labeling, process, settings
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from labeled import record, reference_output, right
 from labeler import import_labels
 from labeler.api import write_labels
 from labeler.calculators.statistics.intervals import Interval, Undefined
@@ -22,7 +21,8 @@ from labeler.comparing.measured import Flip
 from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, label_key
 from labeler.sentences.display import WIDTH
-from scored import record as score_record
+from support.labeled import record, reference_output, right
+from support.scored import record as score_record
 
 BOTH: Mapping[str, Sequence[str]] = {"a": ["0a"], "b": ["0b"]}
 HALF: Mapping[str, Sequence[str]] = {"a": ["0a"], "b": []}

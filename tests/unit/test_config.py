@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from command import Command
 from labeler.cli import app
 from labeler.cli.config import _COMMANDS, _key, _options
+from support.command import Command
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
 EMBEDDED = '[judge]\njudge = "embedded"\nprofile = "claims"\n'

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeled import output, verbatim
 from labeler.labels.answers import SPECIAL_SUPPORT, GPTLabelingOutput, VerbatimLabel
 from labeler.labels.contract import check_label
-from samples import keyed_example
+from support.labeled import output, verbatim
+from support.samples import keyed_example
 
 EXAMPLE = keyed_example()
 """Documents 0a 0b and 1a, response a b."""

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labeled import claims_output, compared, expects, output, reference_output, right, says
 from labeler.labels.answers import (
     SPECIAL_SUPPORT,
     ClaimsLabelingOutput,
@@ -21,7 +20,8 @@ from labeler.labels.answers import (
 from labeler.labels.contract import check_label
 from labeler.labels.non_answers import CLAIMS, SUPPORT, USE, overrule
 from labeler.sentences.example import key_reference
-from samples import keyed_example, pieces
+from support.labeled import claims_output, compared, expects, output, reference_output, right, says
+from support.samples import keyed_example, pieces
 
 EXAMPLE = keyed_example().model_copy(
     update={"reference": key_reference(pieces(["Paris.", "It is up north."]))}

@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 
 import labeler
-from fakes import CountingJudge, agreeable, peeking, scoring
-from labeled import record
 from labeler.calculators.metrics_row import measure
 from labeler.data.rows import RowFile
 from labeler.judges.judge import Judge
@@ -24,6 +22,8 @@ from labeler.labels.retrieval_record import RetrievalRecord
 from labeler.labels.score_record import ScoreRecord
 from labeler.sentences.example import Example, Frozen
 from labeler.store.memory import MemoryStore
+from support.fakes import CountingJudge, agreeable, peeking, scoring
+from support.labeled import record
 
 TURNS = [
     {"role": "user", "text": "Tell me about the Aria lamp."},

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 
 import pytest
 
-from judged import correction, judgement
-from labeled import claims_output, record, says, verbatim
 from labeler.calculators import measure, select_metrics, summarize
 from labeler.data.corrections.applying import Applied, apply_corrections, corrected
 from labeler.data.corrections.correction import Correction, Differences, differences, judgement_of
@@ -15,6 +13,8 @@ from labeler.errors import UsageError
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.contract import check_label
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, SentenceScores, Usage
+from support.judged import correction, judgement
+from support.labeled import claims_output, record, says, verbatim
 
 RECORD = record()
 """The judge: 0a relevant and utilized, of 0a 0b 1a; a by 0a, b by 0b, all supported."""

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from command import Command
-from judged import correction, judgement
-from labeled import record
 from labeler.api import read_records, write_labels
 from labeler.data.corrections.correction import Correction
 from labeler.data.corrections.file import CorrectionsFile
+from support.command import Command
+from support.judged import correction, judgement
+from support.labeled import record
 
 RECORDS = [record(id=f"r{n}", documents=[2, n + 1]) for n in range(4)]
-BOTH = pytest.mark.parametrize("tool", ["label-studio", "argilla"])
 
 
 @pytest.fixture
@@ -35,36 +33,28 @@ def corrections(*events: Correction, name: str = "labels.corrections.jsonl") -> 
     CorrectionsFile(name).append(*events)
 
 
-def take(tool: str, exported: Any) -> None:
+def take(exported: Any) -> None:
     """Have a person take every suggestion, but call each response unsupported as a whole."""
     for task in exported:
-        if tool == "label-studio":
-            (prediction,) = task["predictions"]
-            results = [r for r in prediction["result"] if r.get("id") != "overall"]
-            overall = next(r for r in prediction["result"] if r.get("id") == "overall")
-            overall["value"]["choices"] = ["not supported"]
-            annotation = {"completed_by": 1, "updated_at": "2026-11-22T10:00:00.5Z"}
-            task["annotations"] = [annotation | {"result": [*results, overall]}]
-        else:
-            values: Mapping[str, Any] = task["suggestions"]
-            task["responses"] = {
-                name: [{"value": each["value"], "user_id": "5f0c"}] for name, each in values.items()
-            }
-            task["responses"]["overall"][0]["value"] = "not_supported"
+        (prediction,) = task["predictions"]
+        results = [r for r in prediction["result"] if r.get("id") != "overall"]
+        overall = next(r for r in prediction["result"] if r.get("id") == "overall")
+        overall["value"]["choices"] = ["not supported"]
+        annotation = {"completed_by": 1, "updated_at": "2026-11-22T10:00:00.5Z"}
+        task["annotations"] = [annotation | {"result": [*results, overall]}]
 
 
-@BOTH
-def test_labels_go_to_a_tool_and_come_back_corrected(labeler: Command, tool: str) -> None:
+def test_labels_go_to_a_tool_and_come_back_corrected(labeler: Command) -> None:
     """Out, judged, in, applied; and in again without effect."""
     code, out, err = labeler(
-        "corrections", "export", "labels.jsonl", "--format", tool, "-o", "tasks.json", "--top", 2
+        "corrections", "export", "labels.jsonl", "-o", "tasks.json", "--top", 2
     )
     assert (code, out) == (0, "")
     assert "2 tasks written to tasks.json" in err
     exported = json.loads(Path("tasks.json").read_text(encoding="utf-8"))
-    take(tool, exported)
+    take(exported)
     Path("done.json").write_text(json.dumps(exported), encoding="utf-8")
-    back = ("corrections", "import", "labels.jsonl", "done.json", "--format", tool)
+    back = ("corrections", "import", "labels.jsonl", "done.json")
     code, out, err = labeler(*back, "--annotator", "user 1=ann")
     assert (code, out) == (0, "")
     assert "new answers: 2 (2 disagree)" in err
@@ -80,12 +70,10 @@ def test_labels_go_to_a_tool_and_come_back_corrected(labeler: Command, tool: str
     assert "agree" in labeler("agree", "labels.jsonl", "corrected.jsonl")[1]
 
 
-@BOTH
-def test_the_tools_settings_are_written_beside_the_tasks(labeler: Command, tool: str) -> None:
+def test_the_tools_settings_are_written_beside_the_tasks(labeler: Command) -> None:
     """Under the tasks' name."""
-    labeler("corrections", "export", "labels.jsonl", "--format", tool, "-o", "tasks.json")
-    name = "tasks.config.xml" if tool == "label-studio" else "tasks.settings.json"
-    assert Path(name).exists()
+    labeler("corrections", "export", "labels.jsonl", "-o", "tasks.json")
+    assert Path("tasks.config.xml").exists()
     assert len(json.loads(Path("tasks.json").read_text(encoding="utf-8"))) == 4
 
 
@@ -99,15 +87,14 @@ def test_labels_that_nobody_corrected_are_sent_to_review(labeler: Command) -> No
     assert "cannot read no.jsonl" in labeler("corrections", "apply", "no.jsonl")[2]
 
 
-@BOTH
-def test_answers_to_other_labels_are_refused(labeler: Command, tool: str) -> None:
+def test_answers_to_other_labels_are_refused(labeler: Command) -> None:
     """The error names both files, and nothing is added."""
     write_labels([record(id="x", documents=[9])], "others.jsonl")
-    labeler("corrections", "export", "others.jsonl", "--format", tool, "-o", "tasks.json")
+    labeler("corrections", "export", "others.jsonl", "-o", "tasks.json")
     exported = json.loads(Path("tasks.json").read_text(encoding="utf-8"))
-    take(tool, exported)
+    take(exported)
     Path("done.json").write_text(json.dumps(exported), encoding="utf-8")
-    code, _, err = labeler("corrections", "import", "labels.jsonl", "done.json", "--format", tool)
+    code, _, err = labeler("corrections", "import", "labels.jsonl", "done.json")
     assert code == 2
     assert "done.json: none of its 1 tasks speaks of a label of labels.jsonl" in err
     assert not Path("labels.corrections.jsonl").exists()
@@ -161,8 +148,6 @@ WRONG: dict[str, tuple[tuple[object, ...], str]] = {
         (
             "export",
             "labels.jsonl",
-            "--format",
-            "argilla",
             "-o",
             "t.json",
             "--top",
@@ -172,16 +157,12 @@ WRONG: dict[str, tuple[tuple[object, ...], str]] = {
         ),
         "--top and --sample choose in two ways",
     ),
-    "no such format": (
-        ("export", "labels.jsonl", "--format", "argila", "-o", "t.json"),
-        "argilla",
-    ),
     "tasks on standard output": (
-        ("export", "labels.jsonl", "--format", "argilla", "-o", "-"),
+        ("export", "labels.jsonl", "-o", "-"),
         "name a file",
     ),
     "tasks over the labels": (
-        ("export", "labels.jsonl", "--format", "argilla", "-o", "labels.jsonl"),
+        ("export", "labels.jsonl", "-o", "labels.jsonl"),
         "is an input",
     ),
     "corrected labels over the judge's": (
@@ -189,7 +170,7 @@ WRONG: dict[str, tuple[tuple[object, ...], str]] = {
         "is an input",
     ),
     "tasks over corrections": (
-        ("export", "labels.jsonl", "--format", "argilla", "-o", "said.jsonl"),
+        ("export", "labels.jsonl", "-o", "said.jsonl"),
         "what people said",
     ),
     "labels over corrections": (
@@ -202,21 +183,21 @@ WRONG: dict[str, tuple[tuple[object, ...], str]] = {
         "stray.jsonl: none of its 1 correction speaks of a label of labels.jsonl",
     ),
     "an export without labels": (
-        ("export", "none.jsonl", "--format", "argilla", "-o", "t.json"),
+        ("export", "none.jsonl", "-o", "t.json"),
         "none.jsonl: no label is there to write to t.json",
     ),
     "labels from standard input": (("apply", "-", "c.jsonl"), "name a file"),
     "no export": (
-        ("import", "labels.jsonl", "no.json", "--format", "argilla"),
+        ("import", "labels.jsonl", "no.json"),
         "cannot read no.json",
     ),
     "labels for an export": (
-        ("import", "labels.jsonl", "labels.jsonl", "--format", "argilla"),
+        ("import", "labels.jsonl", "labels.jsonl"),
         "not JSON",
     ),
     "a name without its other": (
-        ("import", "labels.jsonl", "empty.json", "--format", "argilla", "--annotator", "ann"),
-        "write the tool's name, =, and the name here",
+        ("import", "labels.jsonl", "empty.json", "--annotator", "ann"),
+        "write the name in Label Studio, =, and the name here",
     ),
 }
 

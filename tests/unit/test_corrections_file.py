@@ -13,8 +13,6 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from judged import LATE, correction, judgement
-from labeled import record
 from labeler.data.corrections.correction import Correction
 from labeler.data.corrections.file import (
     CorrectionsFile,
@@ -24,6 +22,8 @@ from labeler.data.corrections.file import (
     read_corrections,
 )
 from labeler.errors import StoreError, UsageError
+from support.judged import LATE, correction, judgement
+from support.labeled import record
 
 RECORD = record()
 

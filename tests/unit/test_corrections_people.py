@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from judged import correction, judgement
-from labeled import record
 from labeler.comparing.corrected_labels import human_labels
 from labeler.comparing.human_agreement import compare_with_people
 from labeler.comparing.human_labels import read_human_labels
@@ -17,6 +15,8 @@ from labeler.comparing.pairs import Choice
 from labeler.data.corrections.applying import corrected
 from labeler.data.corrections.correction import Correction, judgement_of
 from labeler.data.corrections.file import independent
+from support.judged import correction, judgement
+from support.labeled import record
 
 RECORDS = [record(id=f"r{n}", documents=[2, n + 1]) for n in range(4)]
 SAID = [
@@ -63,7 +63,7 @@ AGAIN = {
     "saved again": [correction(RECORDS[0], judgement(), queue="doubtful")],
     "taken back": [correction(RECORDS[0], withdrawn=True), correction(RECORDS[0], judgement())],
     "by another person": [correction(RECORDS[0], judgement(), by="cyd", queue="order")],
-    "imported": [correction(RECORDS[0], judgement(), source="argilla")],
+    "imported": [correction(RECORDS[0], judgement(), source="label-studio")],
 }
 
 

@@ -10,9 +10,6 @@ from statistics import fmean
 
 import pytest
 
-from command import Command
-from judged import correction, judgement
-from labeled import record
 from labeler.api import write_labels
 from labeler.calculators import measure, select_metrics
 from labeler.data.corrections.applying import apply_corrections
@@ -21,6 +18,9 @@ from labeler.data.corrections.file import CorrectionsFile
 from labeler.labels.record import LabelFailure, LabelRecord, label_key
 from labeler.labels.signature import ReviewCounts, selection_warnings
 from labeler.report.labels import Labels
+from support.command import Command
+from support.judged import correction, judgement
+from support.labeled import record
 
 YES, NO = judgement(), judgement(support={"a": ["0a"]}, overall=False)
 RECORDS = [record(id=f"r{n}", documents=[2, n + 1]) for n in range(6)]

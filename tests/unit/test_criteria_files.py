@@ -9,7 +9,7 @@ import pytest
 from labeler.data.criteria_files import choose_criteria, read_criteria
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.rubrics import CRITERIA
-from scored import criterion
+from support.scored import criterion
 
 TONE = """
 [[criterion]]

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 
 import labeler
-from fakes import CountingJudge
 from labeler.calculators import select_metrics
 from labeler.calculators.tally import tally
 from labeler.judges.task import JudgeReply, Task
@@ -15,7 +14,8 @@ from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.contract import check_label
 from labeler.labels.non_answers import HEADINGS, OPENERS, SUPPORT, USE, is_without_content, overrule
 from labeler.labels.record import LabelRecord, ReplyFacts
-from samples import keyed_example
+from support.fakes import CountingJudge
+from support.samples import keyed_example
 
 NOTHING = (
     *("", " ", "\n\t", ".", ":", "!!!", "…", "—", "、。", "()", "```", "---", "| |", "**", "·"),

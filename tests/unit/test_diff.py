@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 
-from command import Command
-from labeled import compared, expects, record, reference_output, right, says, wrong
 from labeler.api import write_labels
 from labeler.calculators import select_metrics
 from labeler.comparing.diff import LabelDiff, diff_labels, diff_record, open_diff
@@ -23,6 +21,8 @@ from labeler.errors import UsageError
 from labeler.labels.answers import ComparedClaim, ReferenceLabelingOutput
 from labeler.labels.record import LabelFailure, LabelRecord, label_key
 from labeler.report.diff_page import write_page
+from support.command import Command
+from support.labeled import compared, expects, record, reference_output, right, says, wrong
 
 
 def judged(name: str = "r1", *, model: str = "test-1", trial: int = 0, **facts: Any) -> LabelRecord:

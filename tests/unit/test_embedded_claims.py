@@ -25,7 +25,7 @@ from labeler.labels.contract import check_label
 from labeler.labels.non_answers import overrule
 from labeler.labels.profiles import PROFILES
 from labeler.sentences.example import KeyedExample, Sentence, key_reference
-from samples import keyed_example, pieces, request
+from support.samples import keyed_example, pieces, request
 
 TOWER = (
     (

@@ -24,7 +24,7 @@ from labeler.labels.answers import ClaimsLabelingOutput, GPTLabelingOutput
 from labeler.labels.contract import check_label
 from labeler.labels.record import LabelRecord, SentenceScores
 from labeler.sentences.example import KeyedExample
-from samples import keyed_example, request
+from support.samples import keyed_example, request
 
 TOWER = [
     ["The Kestrel Tower was opened in 1931.", "It stands in the harbour of Aldmoor."],

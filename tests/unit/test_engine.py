@@ -12,7 +12,7 @@ from contextlib import suppress
 import pytest
 
 from labeler.errors import UsageError
-from labeler.judges.traffic.traffic import Traffic, current
+from labeler.judges.pace import Pace, current
 from labeler.labeling.engine import Engine
 
 
@@ -36,7 +36,7 @@ def engine_of(concurrency: int, farewells: list[str], grace: float = 10.0) -> En
     async def last() -> None:
         farewells.append("closed")
 
-    return Engine(Traffic(concurrency), grace=grace, last=last)
+    return Engine(Pace(concurrency), grace=grace, last=last)
 
 
 async def answer(value: int, seconds: float = 0.0) -> int:
@@ -142,7 +142,7 @@ def test_a_farewell_that_fails_changes_nothing() -> None:
     async def last() -> None:
         raise OSError("gone")
 
-    engine = Engine(Traffic(), grace=1, last=last)
+    engine = Engine(Pace(), grace=1, last=last)
     assert engine.submit(lambda: answer(3)).result() == 3
     engine.stop()
 
@@ -172,7 +172,7 @@ def test_nothing_is_left(farewells: list[str]) -> None:
 def test_no_places_no_traffic() -> None:
     """At least one request must be able to run."""
     with pytest.raises(UsageError, match="1 or more"):
-        Traffic(0)
+        Pace(0)
 
 
 @pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, asyncio.CancelledError])
@@ -193,7 +193,7 @@ def test_an_engine_can_be_stopped_from_its_own_thread(farewells: list[str]) -> N
     async def last() -> None:
         farewells.append("closed")
 
-    engine = Engine(Traffic(2), grace=10, last=last, after=done.set)
+    engine = Engine(Pace(2), grace=10, last=last, after=done.set)
     job = engine.submit(lambda: answer(7, 0.2))
 
     async def collected() -> None:

@@ -36,18 +36,16 @@ from labeler.judges.tokens import (
     Approximation,
     answer_tokens,
 )
-from labeler.labeling.cache_rules import cache_rules
-from labeler.labeling.estimate import ENOUGH_LABELS, Estimate, Unasked, estimate
-from labeler.labeling.label_tasks import label_tasks
+from labeler.labeling.estimate import ENOUGH_LABELS, Estimate, Unasked, cache_rules, estimate
 from labeler.labeling.options import EstimateOptions, LabelOptions
-from labeler.labeling.tasks import LabelTasks
+from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, Usage
 from labeler.store.disk import DiskStore
 from labeler.store.memory import MemoryStore
 from labeler.store.protocol import LabelStore
-from real_data import needs_ragbench, ragbench_files
-from samples import request as any_request
+from support.real_data import needs_ragbench, ragbench_files
+from support.samples import request as any_request
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from command import Command
-from trace_spans import answer, span_id, write
+from support.command import Command
+from support.trace_spans import answer, span_id, write
 
 
 @pytest.fixture

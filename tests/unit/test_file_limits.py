@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import labeler
-from labeler.data import lines, row_limits
+from labeler.data import lines, parsing
 from labeler.data.formats import csv_files, json_files
 from labeler.data.label_files import read_outcomes
 from labeler.data.rows import RowFile
@@ -24,7 +24,7 @@ from labeler.labels.record import LabelFailure
 from labeler.sentences.example import Example, Piece
 from labeler.sentences.splitting import SPLITTERS, Splitter, key_example
 from labeler.store.memory import MemoryStore
-from records import sample_record
+from support.records import sample_record
 
 LIMIT = 4096
 GOOD = {"question": "q?", "documents": ["d."], "response": "r."}
@@ -233,7 +233,7 @@ def test_a_row_of_very_many_parts_fails_by_name(
     """Each sentence, document and value takes hundreds of bytes; the row after it is read."""
     limits = {"MOST_DOCUMENTS": 10, "MOST_TEXT": 100, "MOST_ENDS": 20}
     for name, limit in {**limits, "_MOST_OTHERS": 200, "_MOST_VALUES": 50}.items():
-        monkeypatch.setattr(row_limits, name, limit)
+        monkeypatch.setattr(parsing, name, limit)
     path = tmp_path / f"rows.{form}"
     lines = [{**GOOD, **change}, GOOD]
     if form == "jsonl":

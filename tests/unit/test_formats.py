@@ -27,12 +27,10 @@ from hypothesis import strategies as st
 
 from labeler.api import open_rows
 from labeler.data import lines
-from labeler.data.formats import arrow_files, json_files, read_file
-from labeler.data.formats.plain import plain, plain_row
-from labeler.data.formats.tables import table_of
+from labeler.data.formats import arrow_files, json_files, plain, plain_row, read_file
+from labeler.data.formats.objects import table_of
 from labeler.data.lines import open_bytes
-from labeler.data.row_ids import identified
-from labeler.data.row_stream import RowStream
+from labeler.data.row_stream import RowStream, identified
 from labeler.data.rows import RowFile
 from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure

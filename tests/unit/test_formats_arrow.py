@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeler.data.formats import arrow_files, arrow_limits, read_file
-from labeler.data.formats.arrow_limits import decompressed_size, row_bytes, rows_in_pieces
+from labeler.data.formats import arrow_files, read_file
+from labeler.data.formats.arrow_files import decompressed_size, row_bytes, rows_in_pieces
 from labeler.errors import BadRow, UsageError
 
 LONG = "x" * 50_000
@@ -47,7 +47,7 @@ def test_a_batch_that_is_large_unpacked_is_refused_unread(
     path = write(tmp_path / "rows.arrow", pa.table({"question": texts}), form, compression)
     assert path.stat().st_size < 20_000
     assert len(rows_of(path)) == len(texts)
-    monkeypatch.setattr(arrow_limits, "LARGEST_MESSAGE", 199_999)
+    monkeypatch.setattr(arrow_files, "LARGEST_MESSAGE", 199_999)
     with pytest.raises(UsageError, match=r"a batch has 2000\d\d bytes, packed into .* at most"):
         rows_of(path)
 
@@ -96,7 +96,7 @@ def test_rows_that_are_large_together_are_converted_in_parts(
     batch = pa.record_batch({"question": SHARED[kind]})
     assert row_bytes(batch) >= 4 * len(LONG)
     assert row_bytes(batch.slice(1, 1)) <= len(LONG) + 99
-    monkeypatch.setattr(arrow_limits, "LARGEST_ROW", 3 * len(LONG))
+    monkeypatch.setattr(arrow_files, "LARGEST_ROW", 3 * len(LONG))
     parts = list(rows_in_pieces(batch))
     assert max(part.num_rows for part in parts) <= 2
     assert [row for part in parts for row in part.to_pylist()] == batch.to_pylist()
@@ -107,8 +107,7 @@ def test_a_row_over_the_limit_fails_alone(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its neighbors are read, and the error says where it stands."""
-    for module in (arrow_files, arrow_limits):
-        monkeypatch.setattr(module, "LARGEST_ROW", 1 << 14)
+    monkeypatch.setattr(arrow_files, "LARGEST_ROW", 1 << 14)
     path, table = tmp_path / name, pa.table({"question": ["a", LONG, "c"]})
     pq.write_table(table, path) if name == "rows.parquet" else write(path, table)
     first, long, last = rows_of(path)

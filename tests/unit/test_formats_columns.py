@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from command import Command
 from labeler.api import open_rows
 from labeler.data.column_paths import ColumnPath
 from labeler.data.columns import columns_of
@@ -22,7 +21,8 @@ from labeler.data.rows import RowFile
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import LabelFailure
 from labeler.sentences.example import Example
-from real_data import needs_ragbench, needs_ragchecker, ragbench_rows, ragchecker
+from support.command import Command
+from support.real_data import needs_ragbench, needs_ragchecker, ragbench_rows, ragchecker
 
 PLAIN: dict[str, Any] = {"question": "Q?", "documents": ["D."], "response": "R."}
 MINE = Preset("mine", {"question": ("ask",), "documents": ("docs",), "response": ("say",)})

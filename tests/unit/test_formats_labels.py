@@ -13,9 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import labeler
-import scored
-from command import Command
-from labeled import claims_output, expects, record, reference_output, right, says, wrong
 from labeler import api
 from labeler.data import label_tables
 from labeler.data.label_files import parts_of, read_outcomes, to_line, write_outcomes
@@ -30,7 +27,10 @@ from labeler.integrations.embeddings.vectors import EmbedderSpec
 from labeler.labels.criteria import StepsAnswer
 from labeler.labels.record import AnyOutcome, LabelFailure, outcome_adapter
 from labeler.labels.score_record import StepsRecord, steps_key
-from records import keyed_example, sample_failure, sample_record
+from support import scored
+from support.command import Command
+from support.labeled import claims_output, expects, record, reference_output, right, says, wrong
+from support.records import keyed_example, sample_failure, sample_record
 
 SCORE = scored.record()
 STEPS = StepsRecord(

@@ -17,7 +17,7 @@ from labeler.errors import UsageError
 from labeler.integrations.mlflow import log_summary
 from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.version import install_command
-from records import sample_record
+from support.records import sample_record
 
 FAILURE = LabelFailure(id="f", reason="refusal", message="It was refused.")
 

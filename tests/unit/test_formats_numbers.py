@@ -15,8 +15,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import labeler
-from command import Command
-from labeled import claims_output, record, says
 from labeler import api
 from labeler.calculators import MetricsRow, Ratio
 from labeler.calculators.export import (
@@ -29,7 +27,9 @@ from labeler.calculators.export import (
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.version import __version__
-from records import sample_record
+from support.command import Command
+from support.labeled import claims_output, record, says
+from support.records import sample_record
 
 HALF = MetricsRow("a", {"one": Ratio(1, 2)}, "label:x", "metrics:one.v1", metadata={"n": [3]})
 ODD = MetricsRow(

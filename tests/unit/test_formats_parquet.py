@@ -19,7 +19,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from command import Command
 from labeler.data.formats import parquet_files, read_file
 from labeler.data.formats.arrow_files import arrow_errors
 from labeler.data.formats.parquet_files import DictionarySizes, ParquetRows
@@ -28,7 +27,8 @@ from labeler.data.label_tables import SCHEMA, row_of
 from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure
 from labeler.version import install_command
-from records import sample_record
+from support.command import Command
+from support.records import sample_record
 
 MANY = 1 << 20
 

@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 
 import labeler
-from fakes import CountingJudge, agreeable
 from labeler.errors import JudgeError
 from labeler.integrations import opentelemetry as tracing
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.spec import OpenAISpec
 from labeler.judges.task import JudgeReply, Task
+from labeler.labeling.progress import JudgeCall, RunEvents
 from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, Usage
 from labeler.sentences.example import Frozen
+from support.fakes import CountingJudge, agreeable
 
 ROW: dict[str, Any] = {
     "id": "secret-id",
@@ -166,8 +167,8 @@ def test_a_hosted_model_is_named_with_its_server_and_sampling(
     )
     requests: list[Task] = []
     labeled(CountingJudge(lambda request: requests.append(request) or agreeable(request)))  # type: ignore[func-returns-value] # keeps it on the way
-    with tracing.judge_call(spec, requests[0]):
-        found = log.spans[-1].attributes
+    RunEvents([tracing.JudgeSpans()]).call("call", JudgeCall(spec, requests[0]))
+    found = log.spans[-1].attributes
     assert (found["server.address"], found["server.port"]) == server
     assert (found["gen_ai.provider.name"], found["gen_ai.request.max_tokens"]) == ("openai", 99)
     sampling = [found[f"gen_ai.request.{name}"] for name in ("temperature", "top_p", "seed")]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import labeler
-from command import Command
 from labeler.errors import UsageError
+from support.command import Command
 
 ROW = {"question": "How long is the quay?", "documents": ["It is 90 m long."], "response": "90 m."}
 

@@ -10,7 +10,7 @@ from labeler.judges.prompting import load_prompt
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelRecord
 from labeler.labels.signature import digest
-from samples import keyed_example
+from support.samples import keyed_example
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"

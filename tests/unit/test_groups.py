@@ -7,16 +7,17 @@ import time
 from contextlib import redirect_stdout
 
 import labeler
-from labeled import record
 from labeler.audit.auditing import audit_labels
 from labeler.calculators import Intervals
 from labeler.calculators.statistics.intervals import mean_interval
 from labeler.cli import agreement_view
 from labeler.cli.terminal import print_summary
 from labeler.comparing.agreement import compare_labels
+from labeler.comparing.checking import GateSettings, check_rows
 from labeler.comparing.compare import compare
-from labeler.comparing.gates import Gate, check_rows, rows_by_group
+from labeler.comparing.gates import Gate
 from labeler.labels.record import LabelRecord
+from support.labeled import record
 
 VALUES = (1, "1", None, "(none)", True, "true", "", "law")
 NAMES = {"1", '"1"', "(none)", '"(none)"', "true", '"true"', '""', "law"}
@@ -42,12 +43,10 @@ def test_numbers_texts_and_missing_values_are_groups_of_their_own() -> None:
     agreed = compare_labels(labels(), labels(), by="g").fields
     assert {one.group for one in agreed} == {None, *NAMES}
     assert {row.group for row in audit_labels(labels(), by="g").rows} == NAMES
-    rows = labeler.metrics(labels(), "adherence")
+    rows = list(labeler.metrics(labels(), "adherence"))
     gate = Gate.of("adherence", 0.9, at_least=True)
-    grouped = rows_by_group(rows, "g")
-    for verdict in check_rows(rows, [gate], by="g"):
-        named = verdict.with_records(grouped[verdict.group]).records
-        assert len(named) == counts[verdict.group]
+    for verdict in check_rows(rows, [gate], GateSettings(by="g", with_records=True)):
+        assert len(verdict.records) == counts[verdict.group]
 
 
 def test_a_text_keeps_its_name_where_nothing_else_has_it() -> None:

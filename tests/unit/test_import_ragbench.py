@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import labeler
-from command import Command
 from labeler.data.ragbench import read_ragbench, to_record
 from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure, LabelRecord
-from real_data import needs_ragbench, ragbench_rows
+from support.command import Command
+from support.real_data import needs_ragbench, ragbench_rows
 
 
 def published(**changes: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from import_rows import AGENT_ROW, import_rows
-from trace_spans import joined
+from support.trace_spans import joined
 
 FILES = sorted((Path(__file__).parents[1] / "traces").iterdir())
 TEXTS = ("question", "documents", "response", "history", "tool_outputs")

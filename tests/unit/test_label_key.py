@@ -16,15 +16,15 @@ from labeler.judges.judge import JudgeSpec
 from labeler.judges.options import InKey, NotInKey
 from labeler.judges.prompting import Prompt, load_prompt, parse_prompt
 from labeler.labeling.estimate import Unasked
-from labeler.labeling.label_tasks import label_tasks
 from labeler.labeling.options import LabelOptions
+from labeler.labeling.tasks import label_tasks
 from labeler.labels.criteria import Criterion
 from labeler.labels.record import label_key, retrieval_key, shown
 from labeler.labels.schemas import ResponseSchema, load_schema
 from labeler.labels.score_record import score_key, steps_key
 from labeler.labels.signature import Artifact, Signature, canonical_json
 from labeler.sentences.example import KeyedExample, key_turn
-from samples import keyed_example, pieces, signature
+from support.samples import keyed_example, pieces, signature
 
 
 def specs() -> list[type[JudgeSpec]]:

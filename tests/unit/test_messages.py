@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import labeler
-from command import Command
 from labeler.errors import LabelerError
 from labeler.version import install_command
+from support.command import Command
 
 EMBEDDED = "label rows.jsonl --judge embedded -o out.jsonl"
 MODEL = "label rows.jsonl --judge openai:some-model -o out.jsonl"

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from labeled import record
 from labeler.calculators import Ratio
 from labeler.calculators.metric_sum import MetricSum
 from labeler.calculators.outcomes import measure_outcomes
 from labeler.calculators.statistics.intervals import Intervals, mean_interval
 from labeler.catalog import Catalog
+from support.labeled import record
 
 
 def test_more_distinct_ratios_than_two_bytes_number() -> None:

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 import labeler
-from command import Command
-from labeled import claims_output, record, says
 from labeler import api
 from labeler.calculators.statistics.intervals import Intervals
 from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.version import __version__
-from records import sample_failure
-from samples import signature
-from scored import record as score_record
+from support.command import Command
+from support.labeled import claims_output, record, says
+from support.records import sample_failure
+from support.samples import signature
+from support.scored import record as score_record
 
 
 def labels() -> list[AnyOutcome]:

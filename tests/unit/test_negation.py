@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from labeler.sentences.negation import affirms, denials, negations
+from labeler.sentences.statements import affirms, denials, negations
 from labeler.sentences.words import stems, surface_words
 
 

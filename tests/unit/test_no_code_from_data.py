@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from audit import AUDIT, package_folder
+from support.audit import AUDIT, package_folder
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
 TESTS = Path(__file__).parents[1]
@@ -139,7 +139,7 @@ def test_the_watch_passes_a_module_that_is_loaded_late(
 
 
 PLANTED = """
-from audit import package_folder
+from support.audit import package_folder
 def test_that_only_passes():
     pass
 def test_that_evaluates():
@@ -167,7 +167,7 @@ def test_a_test_in_which_data_becomes_code_fails(tmp_path: Path) -> None:
 
 COMMANDS = """
 import json, sys
-from audit import AUDIT
+from support.audit import AUDIT
 AUDIT.install()
 from labeler.cli import run
 codes = []

@@ -111,7 +111,7 @@ def test_a_command_gets_its_options_as_one_value() -> None:
     expanded = expand_options(command)
     names = list(inspect.signature(expanded).parameters)
     assert names[:3] == ["name", "id_from", "columns"]
-    assert "listener" not in names
+    assert "on_event" not in names
     given = dict.fromkeys(names) | {"name": "n", "columns": ["a=b"], "longest_wait": True}
     assert expanded(**given) == ("n", ["a=b"], 120.0, None)
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from labeled import output, record
 from labeler.calculators import measure
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.registry import Metric
 from labeler.errors import UsageError
+from support.labeled import output, record
 
 
 def own(compute: Callable[..., Any]) -> Metric:

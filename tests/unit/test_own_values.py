@@ -10,13 +10,13 @@ from fractions import Fraction
 import pytest
 
 import labeler
-from labeled import record
 from labeler.calculators import METRICS, Metric, Ratio, measure
 from labeler.calculators.registry import metric
+from labeler.comparing.checking import check_drops, check_rows
 from labeler.comparing.compare import compare
-from labeler.comparing.drops import check_drops
-from labeler.comparing.gates import Gate, check_rows
+from labeler.comparing.gates import Gate
 from labeler.errors import UsageError
+from support.labeled import record
 
 NOT_NUMBERS = [
     Ratio(math.nan, 1),  # type: ignore[arg-type]  # as users' metrics give them
@@ -46,7 +46,7 @@ def test_a_value_that_is_no_number_is_undefined(endless: Metric) -> None:
     rows = [measure(one, [endless]) for one in labels]
     (verdict,) = check_rows(rows, [Gate(endless, 0.1, at_least=True)])
     assert not verdict.passed
-    (drop,) = check_drops(rows, rows, [(endless, 0.1)])
+    (drop,) = check_drops(rows, rows, [Gate(endless, 0.1, at_least=False, of_drop=True)])
     for finding in (verdict.finding, drop.finding):
         assert "endless is no finite number, so undefined, in 'r7'" in finding
     (compared,) = compare(labels, labels, "endless").rows

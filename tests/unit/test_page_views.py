@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from labeled import record
 from labeler.labels.answers import SentenceSupport
 from labeler.report.views import label_view, record_view
+from support.labeled import record
 
 
 def test_a_sentence_that_was_judged_twice_shows_the_no() -> None:

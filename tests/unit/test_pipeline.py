@@ -16,8 +16,6 @@ from typing import Any
 import pytest
 
 import labeler
-from fakes import CountingJudge, agreeable
-from labeled import output
 from labeler.api import MemoryStore, iter_labels
 from labeler.errors import (
     FatalJudgeError,
@@ -29,10 +27,8 @@ from labeler.errors import (
 )
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.task import JudgeReply, Task
-from labeler.judges.traffic.limits import Budget
-from labeler.labeling.cache import Origin
+from labeler.labeling.progress import RunEvent
 from labeler.labels.record import (
-    AnyOutcome,
     AnyRecord,
     LabelFailure,
     LabelRecord,
@@ -41,6 +37,9 @@ from labeler.labels.record import (
     Usage,
 )
 from labeler.sentences.example import Frozen
+from support.fakes import CountingJudge, agreeable
+from support.labeled import output
+from support.watching import Watch
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
 
@@ -64,39 +63,6 @@ def rows(count: int) -> list[dict[str, Any]]:
 def reasons(outcomes: Sequence[Outcome]) -> list[str]:
     """Reason codes of the failures, ``label`` for the others."""
     return [o.reason if isinstance(o, LabelFailure) else "label" for o in outcomes]
-
-
-class Watch:
-    """Writes down what a listener is told."""
-
-    def __init__(self) -> None:
-        self.total: int | None = -1
-        self.origins: list[Origin] = []
-        self.notices: list[str] = []
-        self.paid_for: list[str] = []
-        self.finished = 0
-
-    def on_start(self, rows: int | None) -> None:
-        """Remember the totals."""
-        self.total = rows
-
-    def on_result(self, outcome: AnyOutcome, origin: Origin) -> None:
-        """Remember the origin."""
-        del outcome
-        self.origins.append(origin)
-
-    def on_judged(self, outcome: AnyOutcome) -> None:
-        """Remember who was asked about."""
-        self.paid_for.append(outcome.id)
-
-    def on_finish(self, spent: Budget) -> None:
-        """Count the ends."""
-        del spent
-        self.finished += 1
-
-    def on_notice(self, text: str) -> None:
-        """Remember what was said."""
-        self.notices.append(text)
 
 
 def test_one_call_a_row_and_none_the_second_time() -> None:
@@ -135,7 +101,7 @@ def test_what_can_change_the_label_asks_anew_and_reverting_does_not(
     store, watch = MemoryStore(), Watch()
     plain: dict[str, Any] = {"rows": rows(1), "judge": CountingJudge()}
     for call in (dict(plain), plain | changed, plain):
-        list(iter_labels(call.pop("rows"), **call, store=store, listener=watch))
+        list(iter_labels(call.pop("rows"), **call, store=store, on_event=watch))
     assert watch.origins == ["judge", "judge", "store"]
     assert len(store) == 2
 
@@ -144,7 +110,7 @@ def test_another_id_is_another_row_and_not_another_call() -> None:
     """Two rows with the same sentences share one judgement, each under its own name."""
     judge, watch = CountingJudge(seconds=0.05), Watch()
     twins = [row(0, id="a", run="x"), row(0, id="b", run="y")]
-    outcomes = list(iter_labels(twins, judge=judge, store=MemoryStore(), listener=watch))
+    outcomes = list(iter_labels(twins, judge=judge, store=MemoryStore(), on_event=watch))
     assert [outcome.id for outcome in outcomes] == ["a", "b"]
     assert len(judge.asked) == 1
     assert watch.origins == ["judge", "store"]
@@ -487,7 +453,7 @@ def test_what_another_run_saved_meanwhile_counts() -> None:
     run = iter_labels(rows(12), judge=first, store=store, concurrency=1)
     watch = Watch()
     head = next(run)
-    outcomes = list(iter_labels(rows(12), judge=second, store=store, listener=watch))
+    outcomes = list(iter_labels(rows(12), judge=second, store=store, on_event=watch))
     assert [head, *run] == outcomes
     assert sorted(first.asked + second.asked) == sorted(outcome.id for outcome in outcomes)
     assert watch.notices in ([], [WAITS])
@@ -510,12 +476,13 @@ def test_a_row_that_another_run_asks_for_is_waited_for() -> None:
             lease.release()
 
     class Impatient(Watch):
-        def on_notice(self, text: str) -> None:
-            super().on_notice(text)
-            finish()
+        def __call__(self, event: RunEvent) -> None:
+            super().__call__(event)
+            if event.kind == "notice":
+                finish()
 
     watch = Impatient()
-    outcomes = list(iter_labels(rows(3), judge=judge, store=store, listener=watch))
+    outcomes = list(iter_labels(rows(3), judge=judge, store=store, on_event=watch))
     assert judge.asked == ["r2"]
     assert outcomes[:2] == records
     assert watch.notices == [WAITS]
@@ -702,7 +669,7 @@ def test_the_watcher_knows_the_total_before_the_first_call() -> None:
     """Repeated rows are among them."""
     watch = Watch()
     run = iter_labels(
-        [*rows(3), row(0)], judge=CountingJudge(), store=MemoryStore(), listener=watch
+        [*rows(3), row(0)], judge=CountingJudge(), store=MemoryStore(), on_event=watch
     )
     assert len(list(run)) == watch.total == 4
 
@@ -716,7 +683,7 @@ def test_the_watcher_knows_the_cost_of_a_run_that_was_interrupted_twice() -> Non
 
     watch, judge = Watch(), CountingJudge(seconds=60)
     interrupts = [threading.Timer(seconds, interrupt) for seconds in (0.3, 0.8)]
-    run = iter_labels(rows(3), judge=judge, store=MemoryStore(), listener=watch)
+    run = iter_labels(rows(3), judge=judge, store=MemoryStore(), on_event=watch)
     for timer in interrupts:
         timer.start()
     try:

@@ -11,13 +11,13 @@ import labeler
 from labeler.errors import UsageError
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.replay import ReplayJudge
-from labeler.labeling.label_tasks import label_tasks
 from labeler.labeling.options import LabelOptions
+from labeler.labeling.tasks import label_tasks
 from labeler.labels.answers import GPTLabelingOutput, lowered
 from labeler.labels.profiles import PROFILES, profile_of
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.sentences.example import KeyedExample, key_reference
-from samples import keyed_example, pieces, request
+from support.samples import keyed_example, pieces, request
 
 ROWS: list[dict[str, Any]] = [
     {

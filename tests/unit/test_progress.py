@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import labeler
-from labeler.labeling.progress import Progress, RunEvent
+from labeler.labeling.progress import Progress, RunEvent, RunEvents
 from labeler.labels.record import LabelFailure
 
 ROWS = [
@@ -120,7 +120,8 @@ def test_a_notebook_shows_one_line_that_is_replaced(monkeypatch: pytest.MonkeyPa
     (handle,) = handles
     assert "labeling: 5 of 5, 0 stored, 0 failed" in handle.drawn[-1]
     with Progress("<b>\u202e") as progress:
-        progress.on_notice("<script>")
-        progress.on_result(LabelFailure(id="1", reason="r", message="m"), "row")
+        events = RunEvents([progress])
+        events.notice("<script>")
+        events.result(LabelFailure(id="1", reason="r", message="m"), "row")
     assert "&lt;b&gt;&lt;U+202E&gt;: 1, 0 stored, 1 failed" in handles[-1].drawn[-1]
     assert "<script>" not in handles[-1].drawn[-1]

@@ -15,7 +15,7 @@ from labeler.labels.answers import SPECIAL_SUPPORT
 from labeler.labels.profiles import PROFILES
 from labeler.labels.schemas import load_schema
 from labeler.sentences.example import KeyedToolOutput, KeyedTurn, Sentence, key_reference
-from samples import keyed_example, pieces, request
+from support.samples import keyed_example, pieces, request
 from wire.calls import read_line
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)

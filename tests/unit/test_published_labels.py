@@ -7,7 +7,7 @@ from labeler.audit import audit_labels, select_checks
 from labeler.calculators.tally import unsupported_as_published
 from labeler.comparing.compare import compare
 from labeler.labels.record import LabelRecord
-from real_data import needs_ragbench, published_labels
+from support.real_data import needs_ragbench, published_labels
 
 pytestmark = needs_ragbench
 

@@ -7,8 +7,6 @@ import re
 
 import pytest
 
-import samples
-from fakes import CountingJudge
 from labeler.errors import UsageError
 from labeler.integrations.embeddings.questioning import (
     SCHEMA,
@@ -25,6 +23,8 @@ from labeler.labels.schemas import load_schema
 from labeler.sentences.example import Example, KeyedExample
 from labeler.sentences.splitting import SPLITTERS
 from labeler.store.checksums import DamagedRecord, decode_record, encode
+from support import samples
+from support.fakes import CountingJudge
 
 ANSWER = QuestionsAnswer(
     noncommittal_explanation="it names the capital",

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-import samples
 from labeler.judges.openai.reask import NOT_A_LABEL, REASK_VERSION, brief, complaint, key_ranges
 from labeler.labels.answers import ClaimsLabelingOutput, GPTLabelingOutput, ReferenceLabelingOutput
 from labeler.labels.contract import Violation
 from labeler.sentences.example import key_reference
+from support import samples
 
 
 @pytest.mark.parametrize(

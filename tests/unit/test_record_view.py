@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from labeled import claims_output, compared, expects, record, reference_output, says
 from labeler.cli.record_view import print_outcome
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.contract import check_label
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelRecord
 from labeler.sentences.example import key_reference
-from samples import keyed_example, pieces, request
+from support.labeled import claims_output, compared, expects, record, reference_output, says
+from support.samples import keyed_example, pieces, request
 
 HOSTILE = "Paris.\x1b[31m \u202e[bold]red[/bold]"
 

@@ -8,7 +8,12 @@ from typing import Any
 
 import pytest
 
-from labeled import (
+from labeler.calculators import METRICS, Metric, Ratio, measure, select_metrics, summarize, tally
+from labeler.labels.answers import ComparedClaim, ReferenceClaim
+from labeler.labels.record import LabelRecord
+from labeler.sentences.keys import document_key, reference_key, response_key
+from peers.undefined_run import OF_RAGCHECKER
+from support.labeled import (
     claims_output,
     compared,
     expects,
@@ -18,12 +23,7 @@ from labeled import (
     says,
     wrong,
 )
-from labeler.calculators import METRICS, Metric, Ratio, measure, select_metrics, summarize, tally
-from labeler.labels.answers import ComparedClaim, ReferenceClaim
-from labeler.labels.record import LabelRecord
-from labeler.sentences.keys import document_key, reference_key, response_key
-from peers.undefined_run import OF_RAGCHECKER
-from real_data import needs_ragchecker, ragchecker
+from support.real_data import needs_ragchecker, ragchecker
 
 REFERENCE_METRICS = [m.id for m in METRICS.values() if m.profile.name == "reference"]
 

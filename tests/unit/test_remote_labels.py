@@ -10,10 +10,10 @@ import fsspec
 import pytest
 
 import labeler
-from command import Command
-from labeled import output, record
 from labeler.data.label_files import parts_of, write_outcomes
 from labeler.errors import UsageError
+from support.command import Command
+from support.labeled import output, record
 
 
 def write_labels(path: Path, first: int) -> str:

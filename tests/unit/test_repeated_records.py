@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 
 import labeler
-from command import Command
-from labeled import record, with_question
 from labeler.calculators import Intervals
 from labeler.calculators.metrics_row import REPEATED, Identities, Identity
 from labeler.calculators.statistics.intervals import mean_interval
@@ -22,7 +20,9 @@ from labeler.errors import UsageError
 from labeler.labels.answers import as_given
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
 from labeler.testing import assert_metric
-from scored import record as score_record
+from support.command import Command
+from support.labeled import record, with_question
+from support.scored import record as score_record
 
 QUESTIONS, EACH = 10, 4
 

@@ -12,17 +12,6 @@ from typing import Any
 
 import pytest
 
-from labeled import (
-    claims_output,
-    expects,
-    output,
-    record,
-    reference_output,
-    right,
-    says,
-    verbatim,
-    wrong,
-)
 from labeler.audit import findings_of
 from labeler.calculators import Intervals, measure, select_metrics, summarize
 from labeler.calculators.summary_table import FLOOR
@@ -34,8 +23,19 @@ from labeler.report.page import data_block, pack
 from labeler.report.report_data import ReportData
 from labeler.report.views import record_view
 from labeler.sentences.characters import visible
-from pages import Page, assert_inert, read_page, records_of, unpacked
-from payloads import PAYLOADS, harmless, hostile_column, hostile_records
+from support.labeled import (
+    claims_output,
+    expects,
+    output,
+    record,
+    reference_output,
+    right,
+    says,
+    verbatim,
+    wrong,
+)
+from support.pages import Page, assert_inert, read_page, records_of, unpacked
+from support.payloads import PAYLOADS, harmless, hostile_column, hostile_records
 
 FEW = Intervals()
 

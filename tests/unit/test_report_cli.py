@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from command import Command
-from judged import correction
-from labeled import record
 from labeler.data.corrections.file import CorrectionsFile
 from labeler.data.label_files import write_outcomes
-from pages import read_page
+from support.command import Command
+from support.judged import correction
+from support.labeled import record
+from support.pages import read_page
 
 WRONG_USE = 2
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from labeled import record
 from labeler.calculators import measure, select_metrics
 from labeler.report.patterns import METRICS, PATTERNS, match_patterns
+from support.labeled import record
 
 
 def _values(

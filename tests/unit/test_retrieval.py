@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 
 import labeler
-from command import Command
-from fakes import CountingJudge, peeking
 from labeler.calculators.outcomes import read_labels
 from labeler.data.corrections.applying import corrected
 from labeler.data.label_files import outcome_of
@@ -27,6 +25,8 @@ from labeler.sentences.example import Frozen
 from labeler.store.disk import DiskStore
 from labeler.store.memory import MemoryStore
 from labeler.store.protocol import LabelStore
+from support.command import Command
+from support.fakes import CountingJudge, peeking
 
 LAMP = "The Aria lamp is red. It weighs 2 kg."
 CHAIR = "Chairs are made of wood."

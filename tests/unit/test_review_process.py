@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from command import Command
 from labeler.data.label_files import write_outcomes
-from review_sessions import labels
+from support.command import Command
+from support.review_sessions import labels
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are those of Unix")
 

@@ -12,13 +12,13 @@ from starlette.exceptions import HTTPException
 from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
 
-from labeled import record
 from labeler.errors import StoreError
 from labeler.review.access import AccessControl
 from labeler.review.app import review_app
 from labeler.review.messages import MOST_BYTES
 from labeler.review.session import ReviewSession
-from review_sessions import a_session, own
+from support.labeled import record
+from support.review_sessions import a_session, own
 
 PORT = 8123
 TOKEN = "a-token-of-this-test"  # noqa: S105 - opens nothing

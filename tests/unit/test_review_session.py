@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from starlette.exceptions import HTTPException
 
-from labeled import output, record
 from labeler.data.corrections.applying import corrected
 from labeler.data.corrections.correction import Correction, Judgement, judgement_of
 from labeler.errors import UsageError
@@ -17,7 +16,8 @@ from labeler.review.label_set import LabelSet
 from labeler.review.messages import ReviewAnswer, Withdrawal
 from labeler.review.queue import queue_places
 from labeler.review.session import ReviewSession
-from review_sessions import METRICS, a_session, labels, own, said
+from support.labeled import output, record
+from support.review_sessions import METRICS, a_session, labels, own, said
 
 
 def stored(session: ReviewSession) -> tuple[Correction, ...]:

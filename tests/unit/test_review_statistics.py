@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 import labeler
-from labeled import record, with_question
 from labeler.calculators import Intervals, select_metrics
 from labeler.comparing.corrected_labels import human_labels
 from labeler.comparing.human_agreement import compare_with_people
 from labeler.labels.record import label_key
 from labeler.review.session import ReviewSession
 from labeler.review.statistics import MetricMeansView, ReviewStatistics, StatisticsView
-from review_sessions import a_session, own, said
+from support.labeled import record, with_question
+from support.review_sessions import a_session, own, said
 
 RELEVANT = {"r0": ("0a",), "r1": ("0a", "0b"), "r2": (), "r3": ("0a",)}
 """Relevance of 1/3, 2/3, 0 and 1/3: each record has three document sentences."""

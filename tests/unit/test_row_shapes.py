@@ -13,12 +13,12 @@ import polars as pl
 import pytest
 from pydantic import BaseModel
 
-from command import Command
 from labeler.api import open_rows
 from labeler.data.formats import objects
 from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure
 from labeler.sentences.example import Example
+from support.command import Command
 
 ROWS: list[dict[str, Any]] = [
     {"question": "Q?", "documents": ["D's.", 'E "2", F.\nG.'], "response": "R."},

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 import labeler
-from fakes import CountingJudge
 from labeler.data.row_stream import RowStream
 from labeler.data.rows import FIRST_ROWS, Row, RowFile, RowSequence
 from labeler.errors import BadRows, UsageError
-from labeler.labeling.run import RunCounts
 from labeler.labels.record import LabelFailure
 from labeler.store.memory import MemoryStore
+from support.fakes import CountingJudge
+from support.watching import Watch
 
 LATE = FIRST_ROWS + 50
 
@@ -123,7 +123,7 @@ def test_the_total_is_known_where_it_is_exact(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Lines and rows are counted; other files have no total, and all rows are labeled."""
-    given, counts = [row(n) for n in range(7)], RunCounts()
+    given, watch = [row(n) for n in range(7)], Watch()
     lines = "\n\n".join(map(json.dumps, given)) + "\n  \n"
     path: Any = tmp_path / name
     if name == "rows.parquet":
@@ -136,9 +136,9 @@ def test_the_total_is_known_where_it_is_exact(
         path = "-"
     else:
         path.write_bytes(gzip.compress(lines.encode()) if ".gz" in name else lines.encode())
-    labels = labeler.label(path, judge="embedded", store=MemoryStore(), listener=counts)
-    assert counts.total == (None if name in {"rows.csv", "rows.jsonl.gz"} else 7)
-    assert len(labels) == counts.reached == (1 if name == "rows.csv" else 7)
+    labels = labeler.label(path, judge="embedded", store=MemoryStore(), on_event=watch)
+    assert watch.total == (None if name in {"rows.csv", "rows.jsonl.gz"} else 7)
+    assert len(labels) == len(watch.results) == (1 if name == "rows.csv" else 7)
 
 
 def test_rows_of_python_are_counted() -> None:

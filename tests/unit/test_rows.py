@@ -12,15 +12,14 @@ from typing import Any
 
 import pytest
 
-from labeled import claims_output, output, record, says
 from labeler.data.label_files import read_outcomes, to_line, write_outcomes
 from labeler.data.parsing import to_example
-from labeler.data.row_ids import identified
-from labeler.data.row_stream import RowStream
+from labeler.data.row_stream import RowStream, identified
 from labeler.data.rows import RowFile, RowSequence
 from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure, Outcome
 from labeler.sentences.example import Example
+from support.labeled import claims_output, output, record, says
 
 GOOD: dict[str, Any] = {"id": "1", "question": "Q?", "documents": ["D."], "response": "R."}
 

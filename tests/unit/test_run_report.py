@@ -12,7 +12,7 @@ import pytest
 
 from labeler.cli import run
 from labeler.cli.run_report import RunReport
-from records import sample_record
+from support.records import sample_record
 from wire.provider import Provider, Script, changes
 from wire.runs import row_file, rows
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import labeler
-from command import Command
-from labeled import record
 from labeler.api import write_labels
 from labeler.audit import audit_labels
 from labeler.labels.record import LabelRecord
+from support.command import Command
+from support.labeled import record
 
 Keys = Sequence[str]
 

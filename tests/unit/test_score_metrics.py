@@ -11,9 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from command import Command
-from fakes import CountingJudge, scoring
-from labeled import record as label_record
 from labeler.calculators import Intervals, Ratio
 from labeler.calculators.outcomes import split_scores
 from labeler.calculators.score_agreement import compare_raters
@@ -27,7 +24,10 @@ from labeler.calculators.statistics.agreement_intervals import score_coefficient
 from labeler.data.label_files import write_outcomes
 from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.labels.score_record import ScoreOutcome, ScoreRecord
-from scored import criterion, record
+from support.command import Command
+from support.fakes import CountingJudge, scoring
+from support.labeled import record as label_record
+from support.scored import criterion, record
 
 WORKED = {1: 0.02, 2: 0.05, 3: 0.2, 4: 0.6, 5: 0.1}
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from fakes import CountingJudge, scoring
 from labeler.errors import UsageError
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.judge import require_answers
@@ -20,7 +19,8 @@ from labeler.labels.record import label_key, outcome_adapter
 from labeler.labels.rubrics import CRITERIA
 from labeler.labels.schemas import load_schema
 from labeler.labels.score_record import ScoreRecord
-from scored import criterion, record, request
+from support.fakes import CountingJudge, scoring
+from support.scored import criterion, record, request
 from wire.strict_schema import schema_problems
 
 FULL = criterion(

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import labeler
-from fakes import CountingJudge, agreeable, scoring
 from labeler import api
 from labeler.calculators.score_agreement import compare_raters
 from labeler.errors import FatalJudgeError, UsageError
@@ -17,15 +16,15 @@ from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.replay import ReplayJudge
 from labeler.judges.task import JudgeReply, Task
-from labeler.judges.traffic.limits import Budget
-from labeler.labeling.cache import Origin
 from labeler.labels.criteria import Criterion
-from labeler.labels.record import AnyOutcome, LabelFailure
+from labeler.labels.record import LabelFailure
 from labeler.labels.score_record import ScoreOutcome, ScoreRecord, StepsRecord
 from labeler.sentences.example import Frozen
 from labeler.store.disk import DiskStore
 from labeler.store.memory import MemoryStore
-from scored import ROW, criterion
+from support.fakes import CountingJudge, agreeable, scoring
+from support.scored import ROW, criterion
+from support.watching import Watch
 
 ROWS = [{**ROW, "id": f"r{n}", "response": f"Paris. Item {n}."} for n in range(3)]
 
@@ -201,35 +200,6 @@ def both() -> list[CountingJudge]:
     return [CountingJudge(scoring(5), model="a"), CountingJudge(scoring(3), model="b")]
 
 
-class Watch:
-    """Writes down what a run says of itself."""
-
-    def __init__(self) -> None:
-        self.begun: list[int | None] = []
-        self.told: list[str] = []
-        self.notices: list[str] = []
-        self.spent: list[Budget] = []
-
-    def on_start(self, rows: int | None) -> None:
-        """Keep the counts."""
-        self.begun.append(rows)
-
-    def on_result(self, outcome: AnyOutcome, origin: Origin) -> None:
-        """Keep who it was about."""
-        self.told.append(f"{outcome.id} {origin}")
-
-    def on_judged(self, outcome: AnyOutcome) -> None:
-        """Nothing to learn."""
-
-    def on_finish(self, spent: Budget) -> None:
-        """Keep what it cost."""
-        self.spent.append(spent)
-
-    def on_notice(self, text: str) -> None:
-        """Keep it."""
-        self.notices.append(text)
-
-
 def test_each_judge_scores_all_rows_one_after_the_other() -> None:
     """Into one stream; their panel has both."""
     judges = both()
@@ -256,18 +226,14 @@ def test_several_judges_are_one_run_to_who_watches() -> None:
     rows = [{"id": "bad"}, *ROWS[:2]]
     done = list(
         api.iter_scores(
-            rows, criteria=criterion(), judges=both(), store=MemoryStore(), listener=watch
+            rows, criteria=criterion(), judges=both(), store=MemoryStore(), on_event=watch
         )
     )
-    assert watch.begun == [6]
-    assert watch.told == [f"{outcome.id} {_origin(outcome)}" for outcome in done]
+    assert watch.total == 6
+    assert watch.results == [outcome.id for outcome in done]
     assert [outcome.kind for outcome in done] == ["failure", *["score"] * 4]
     assert watch.notices == ["judge 1 of 2: fake/a", "judge 2 of 2: fake/b"]
-    assert len(watch.spent) == 1
-
-
-def _origin(outcome: ScoreOutcome) -> Origin:
-    return "row" if outcome.kind == "failure" else "judge"
+    assert watch.finished == 1
 
 
 def test_all_judges_write_their_steps_before_any_row() -> None:

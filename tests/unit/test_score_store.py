@@ -20,8 +20,8 @@ from labeler.store.checksums import DamagedRecord, decode_record, encode
 from labeler.store.disk import DiskStore
 from labeler.store.memory import MemoryStore
 from labeler.store.merge import merge_stores
-from records import sample_record
-from scored import criterion, record
+from support.records import sample_record
+from support.scored import criterion, record
 
 SCORE = record(distribution={3: 0.25, 4: 0.7}, logprobs=True)
 

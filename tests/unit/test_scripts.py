@@ -15,7 +15,7 @@ import audit_explanations
 import label_batch
 import recompute
 import serve_provider
-from labeled import record, verbatim
+from support.labeled import record, verbatim
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 import labeler
-from audited import judged
 from labeler.audit import examine, findings_of, suspicion_score
 from labeler.data.label_files import to_line
 from labeler.judges.embedded.opinion import second_opinion
 from labeler.labels.opinion import GENERAL, SecondOpinion
 from labeler.labels.record import LabelRecord, label_key
+from support.audited import judged
 
 if TYPE_CHECKING:
-    from command import Command
+    from support.command import Command
 
 SAID = {
     "The tower is 120 metres high.": ["0a"],

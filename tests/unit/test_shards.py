@@ -14,20 +14,20 @@ import pyarrow.parquet as pq
 import pytest
 
 import labeler
-from command import Command
-from fakes import CountingJudge, agreeable
 from labeler.errors import RunPaused, UsageError, error_of
 from labeler.integrations.ray import shards
 from labeler.integrations.ray.shards import Purse, Shard, Work, Worker
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.judge import UnusableAnswer
+from labeler.judges.limits import Limits
 from labeler.judges.task import JudgeReply, Task
-from labeler.judges.traffic.limits import Limits
 from labeler.labeling.options import LabelOptions
-from labeler.labeling.run import RunCounts
+from labeler.labeling.progress import RunCounts
 from labeler.labels.record import LabelFailure
 from labeler.version import install_command
-from parquet_rows import outcomes_in, row, write_rows
+from support.command import Command
+from support.fakes import CountingJudge, agreeable
+from support.parquet_rows import outcomes_in, row, write_rows
 
 
 @pytest.fixture(autouse=True)

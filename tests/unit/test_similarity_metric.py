@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-import samples
 from labeler import api
 from labeler.calculators import METRICS, measure, select_metrics, summarize
 from labeler.calculators.similarity import (
@@ -27,7 +26,8 @@ from labeler.integrations.embeddings.records import (
 from labeler.integrations.embeddings.vectors import EmbedderSpec, cosine
 from labeler.labels.record import AnyOutcome, LabelFailure, records_of
 from labeler.labels.signature import Artifact, Signature
-from records import sample_record
+from support import samples
+from support.records import sample_record
 
 EMBEDDER = EmbedderSpec(embedder="openai", model="e")
 SIGNATURE = Signature(

@@ -4,7 +4,7 @@ import pytest
 
 from labeler.sentences.keys import document_key, response_key
 from labeler.sentences.splitting.ragbench import RAGBENCH
-from real_data import needs_ragbench, ragbench_rows
+from support.real_data import needs_ragbench, ragbench_rows
 
 
 def texts(text: str) -> list[str]:

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 import labeler
-from command import Command
 from labeler.data.corrections.correction import Correction
 from labeler.data.corrections.file import CorrectionsFile
 from labeler.integrations.batch.folder import batches
@@ -24,7 +23,8 @@ from labeler.labels.record import LabelRecord
 from labeler.store.checksums import encode
 from labeler.store.deleting import ExclusiveFile
 from labeler.store.disk import DiskStore
-from records import keyed_example, sample_failure, sample_record
+from support.command import Command
+from support.records import keyed_example, sample_failure, sample_record
 from unit.test_batches_disk import prepared
 
 PRIVATE = "Xq7-unmistakable-person"

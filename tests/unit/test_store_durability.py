@@ -19,14 +19,14 @@ from labeler.errors import StoreError
 from labeler.labels.record import LabelFailure
 from labeler.store import writer as writing
 from labeler.store.disk import DiskStore
-from records import sample_failure, sample_record
+from support.records import sample_failure, sample_record
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="kills, limits and locks are POSIX here")
 
 _WRITE_FOR_EVER = """
 import itertools, sys
 from collections import deque
-from records import sample_failure, sample_record
+from support.records import sample_failure, sample_record
 from labeler.store.disk import DiskStore
 store = DiskStore(sys.argv[1])
 waiting = deque()
@@ -46,7 +46,7 @@ for n in itertools.count(int(sys.argv[2])):
 _FILL_UP = """
 import random, resource, sys
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from records import sample_failure, sample_record
+from support.records import sample_failure, sample_record
 from labeler.errors import StoreError
 from labeler.store import writer
 from labeler.store.disk import DiskStore

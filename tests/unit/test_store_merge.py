@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from command import Command
 from labeler.data.corrections.file import corrections_path
 from labeler.errors import UsageError
 from labeler.integrations.embeddings.vector_store import DiskVectors
@@ -17,7 +16,8 @@ from labeler.integrations.embeddings.vectors import EmbedderSpec, StoredVector, 
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.store.disk import DiskStore
 from labeler.store.merge import merge_stores, stores_in
-from records import sample_failure, sample_record
+from support.command import Command
+from support.records import sample_failure, sample_record
 
 
 def made(

@@ -24,7 +24,7 @@ from labeler.store import reader as database
 from labeler.store import writer as writing
 from labeler.store.disk import DiskStore
 from labeler.store.writer import Writer
-from records import keyed_example, sample_failure, sample_record
+from support.records import keyed_example, sample_failure, sample_record
 
 _REAL_WRITE = Writer._write
 
@@ -313,7 +313,7 @@ def test_a_put_that_waits_for_room_is_saved_by_the_close(
 
 _LEFT_OPEN = """
 import sqlite3, sys, threading
-from records import sample_record
+from support.records import sample_record
 from labeler.store.disk import DiskStore
 from labeler.store.writer import Writer
 tried = threading.Event()

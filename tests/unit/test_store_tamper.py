@@ -16,14 +16,14 @@ from pathlib import Path
 import diskcache
 import pytest
 
-from command import Command
 from labeler.errors import StoreError
 from labeler.labels.record import LabelRecord
 from labeler.store.checksums import FAILURE_MAGIC, LARGEST, MAGIC, encode
 from labeler.store.disk import DiskStore
 from labeler.store.merge import merge_stores, verify_store
 from labeler.store.writer import BytesDisk
-from records import keyed_example, sample_failure, sample_record
+from support.command import Command
+from support.records import keyed_example, sample_failure, sample_record
 
 RECORDS = sorted((sample_record(n) for n in range(5)), key=lambda record: record.key)
 VICTIM, OTHER = RECORDS[1], RECORDS[2]
@@ -642,7 +642,7 @@ def test_diskcache_may_only_write_bytes(tmp_path: Path, use: Callable[[BytesDisk
 _WATCHED = """
 import os, sys
 from pathlib import Path
-from records import sample_failure, sample_record
+from support.records import sample_failure, sample_record
 from labeler.errors import StoreError
 from labeler.store.disk import DiskStore
 from labeler.store.merge import merge_stores

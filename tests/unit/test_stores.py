@@ -18,7 +18,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from command import Command
 from labeler.errors import StoreError, UsageError
 from labeler.labels.record import LabelRecord
 from labeler.store import reader as database
@@ -26,7 +25,8 @@ from labeler.store.checksums import DamagedRecord, decode_failure, decode_record
 from labeler.store.disk import DiskStore
 from labeler.store.memory import MemoryStore
 from labeler.store.protocol import LabelStore
-from records import keyed_example, sample_failure, sample_record
+from support.command import Command
+from support.records import keyed_example, sample_failure, sample_record
 
 
 class ManagedStore(LabelStore, AbstractContextManager["ManagedStore"], Protocol):
@@ -416,7 +416,8 @@ def test_diskcache_makes_the_tables_we_know(tmp_path: Path) -> None:
 def test_a_store_that_nobody_closed_is_saved_at_exit(tmp_path: Path) -> None:
     """A script that ends without close neither hangs nor loses what it put."""
     script = (
-        "import sys; from records import sample_record; from labeler.store.disk import DiskStore\n"
+        "import sys; from support.records import sample_record\n"
+        "from labeler.store.disk import DiskStore\n"
         "store = DiskStore(sys.argv[1])\n"
         "for n in range(300): store.put(sample_record(n))\n"
     )

@@ -15,7 +15,6 @@ import jsonschema
 import pytest
 
 import labeler
-from labeled import record
 from labeler.calculators import (
     Intervals,
     Metric,
@@ -32,6 +31,7 @@ from labeler.data.label_files import to_line
 from labeler.errors import UsageError
 from labeler.labels import resources
 from labeler.labels.record import LabelFailure, Outcome
+from support.labeled import record
 
 BAD: dict[str, Sequence[str]] = {"a": []}
 GOOD: dict[str, Sequence[str]] = {"a": ["0a"]}

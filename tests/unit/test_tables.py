@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from command import Command
 from labeler.cli.terminal import dropped_note
 from labeler.sentences.display import Column, Grid
+from support.command import Command
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
 WIDTHS = pytest.mark.parametrize("width", [80, 100])

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import labeler
-from fakes import CountingJudge
 from labeler.errors import UsageError
 from labeler.labels.contract import check_label
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.labels.thresholds import at_thresholds, read_thresholds
+from support.fakes import CountingJudge
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from command import Command
-from trace_spans import ANSWER, HOUR, QUESTION, answer, joined, retriever, root, span, write
+from support.command import Command
+from support.trace_spans import ANSWER, HOUR, QUESTION, answer, joined, retriever, root, span, write
 
 
 def only(path: Path, *spans: Any) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from labeler.judges.pricing import Price
 from labeler.labels.record import ReplyFacts, Usage
 from labeler.store.checksums import encode
 from labeler.store.disk import DiskStore
-from records import sample_record
+from support.records import sample_record
 
 SPEC = EmbedderSpec(embedder="test", model="t")
 ONE = stored_vector("one", SPEC, (1.0, 2.0), served_model="t-1")

@@ -10,9 +10,6 @@ from typing import Any
 import pytest
 
 import labeler
-from command import Command
-from fakes import Behavior, CountingJudge, agreeable
-from labeled import output
 from labeler.api import MemoryStore, iter_labels
 from labeler.calculators.rater_agreement import Votes
 from labeler.errors import JudgeError, UsageError
@@ -20,14 +17,16 @@ from labeler.judges.judge import JudgeSpec, UnusableAnswer
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.task import JudgeReply, Task
 from labeler.labeling.failures import record_or_failure
-from labeler.labeling.majority import electorate, majority
-from labeler.labeling.vote import TOO_FEW_VOTES
+from labeler.labeling.vote import TOO_FEW_VOTES, electorate, majority
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.labels.schemas import load_schema
 from labeler.labels.signature import digest
 from labeler.sentences.example import Frozen
-from samples import keyed_example, request
+from support.command import Command
+from support.fakes import Behavior, CountingJudge, agreeable
+from support.labeled import output
+from support.samples import keyed_example, request
 
 SCHEMA = load_schema("label-trace/v1").artifact
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from openai import DefaultHttpxClient, OpenAI
 
-import samples
 from labeler.judges.openai.request import response_format
 from labeler.sentences.example import KeyedExample
+from support import samples
 from wire.calls import Json
 from wire.provider import COMPLETIONS, Provider
 

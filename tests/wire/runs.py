@@ -9,16 +9,14 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from labeler.api import iter_labels
 from labeler.judges.openai.judge import OpenAIJudge
-from labeler.judges.traffic.limits import Budget
-from labeler.labeling.cache import Origin
-from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.store.memory import MemoryStore
+from support.watching import Watch
 from wire.clients import comes_true
 from wire.provider import Provider
 
@@ -48,34 +46,6 @@ async def brief(_: float) -> None:
     await asyncio.sleep(0.01)
 
 
-class Watch:
-    """Writes down what a run says of itself."""
-
-    def __init__(self) -> None:
-        self.notices: list[str] = []
-        self.origins: list[Origin] = []
-        self.spent = Decimal(0)
-
-    def on_start(self, rows: int | None) -> None:
-        """Nothing to learn."""
-
-    def on_result(self, outcome: AnyOutcome, origin: Origin) -> None:
-        """Remember where an outcome came from."""
-        del outcome
-        self.origins.append(origin)
-
-    def on_judged(self, outcome: AnyOutcome) -> None:
-        """Nothing to learn."""
-
-    def on_finish(self, spent: Budget) -> None:
-        """Remember the cost."""
-        self.spent = spent.spent
-
-    def on_notice(self, text: str) -> None:
-        """Remember what was said."""
-        self.notices.append(text)
-
-
 def run(
     provider: Provider,
     given: list[dict[str, Any]],
@@ -95,7 +65,7 @@ def run(
     """
     asked = judge_of(provider, **{"sleep": brief, **(judge or {})})
     return list(
-        iter_labels(given, judge=asked, listener=watch, **{"store": MemoryStore(), **options})
+        iter_labels(given, judge=asked, on_event=watch, **{"store": MemoryStore(), **options})
     )
 
 

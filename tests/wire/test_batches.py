@@ -35,9 +35,8 @@ from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.pricing import given_price
 from labeler.judges.task import JudgeReply
 from labeler.labeling.failures import record_or_failure
-from labeler.labeling.label_tasks import label_tasks
 from labeler.labeling.options import LabelOptions
-from labeler.labeling.tasks import LabelTasks
+from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, ReplyFacts, Usage
 from labeler.sentences.example import Example
 from labeler.store.disk import DiskStore

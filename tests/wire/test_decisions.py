@@ -17,8 +17,8 @@ from labeler.integrations.batch.collect import Waiting
 from labeler.integrations.batch.submit import submit_batch
 from labeler.judges.openai.reading import flat, parse_object
 from labeler.judges.openai.request import MODES
-from labeler.labeling.label_tasks import label_tasks
 from labeler.labeling.options import LabelOptions
+from labeler.labeling.tasks import label_tasks
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelRecord, Outcome
 from labeler.labels.schemas import load_schema

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from command import Command
 from fault_figures import line
 from judge_dialects import COUNT, label, row_of
 from labeler.judges.openai.completion import parse_completion
 from labeler.judges.openai.error_rules import find_rule
-from printed import read_block
+from support.command import Command
+from support.printed import read_block
 from wire.dialects import AZURE, DIALECTS, FILTERED, KEY, Dialect, Stand, minimax, nested
 from wire.runs import row_file, rows
 

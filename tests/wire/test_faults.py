@@ -20,13 +20,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from command import Command
 from labeler.errors import StoreError
 from labeler.judges.openai.request import MODES
 from labeler.labels.record import LabelRecord
 from labeler.store.disk import DiskStore
 from labeler.store.merge import merge_stores, verify_store
-from records import sample_record
+from support.command import Command
+from support.records import sample_record
 from wire.behaviors import Behavior, error, says
 from wire.calls import Call
 from wire.connections import Wire

@@ -8,16 +8,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-import samples
 from labeler.integrations.embeddings.questioning import QuestionsTasks
+from labeler.judges.limits import Limits
 from labeler.judges.openai.judge import OpenAIJudge
+from labeler.judges.pace import CURRENT, Pace
 from labeler.judges.task import Task
-from labeler.judges.traffic.limits import Limits
-from labeler.judges.traffic.traffic import TRAFFIC, Traffic
 from labeler.labeling.score_tasks import ScoreTasks, steps_task
 from labeler.labels.rubrics import CRITERIA
 from labeler.sentences.example import Example, key_reference
 from labeler.sentences.splitting import SPLITTERS
+from support import samples
 from wire.behaviors import Behavior, answers, says
 from wire.calls import Json
 from wire.provider import Provider
@@ -66,7 +66,7 @@ def bodies(name: str, mode: str = "strict") -> list[Json]:
     script: list[str | Behavior] = [answers(_broken) if is_label else says("No.")]
 
     async def ask(judge: OpenAIJudge) -> None:
-        TRAFFIC.set(Traffic(limits=Limits(max_outage=0)))
+        CURRENT.set(Pace(limits=Limits(max_outage=0)))
         try:
             await judge.label((label_request if is_label else other_request)(judge, name))
         finally:

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 import labeler
-from command import Command
 from labeler.api import MemoryStore
 from labeler.errors import UsageError
 from labeler.judges.pricing import given_price
 from labeler.labels.record import LabelFailure, Outcome
 from labeler.report.labels import Labels
+from support.command import Command
 from wire.calls import Json
 from wire.connections import Sheet, Wire
 from wire.provider import (

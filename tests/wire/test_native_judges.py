@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 import labeler
-from command import Command
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.anthropic import limits_of
 from labeler.judges.judge import JUDGES
@@ -27,13 +26,15 @@ from labeler.labels.record import LabelRecord, Outcome
 from labeler.labels.schemas import load_schema
 from labeler.store.memory import MemoryStore
 from labeler.version import install_command
+from support.command import Command
+from support.watching import Watch
 from wire import libraries
 from wire.behaviors import body, error, page
 from wire.clients import comes_true
 from wire.models import MODEL
 from wire.native import FORMS, KEY, NativeProvider
 from wire.provider import Call, Provider, faulty
-from wire.runs import Watch, brief, process, reasons, row_file, rows, running
+from wire.runs import brief, process, reasons, row_file, rows, running
 from wire.test_money import BOUNDED, BUDGET, books, charged_then, every_third
 
 every_provider = pytest.mark.parametrize("name", FORMS)
@@ -206,7 +207,7 @@ def test_a_refused_tool_changes_the_mode_before_the_first_label(name: str) -> No
     """With one notice; labels have the mode in their key."""
     watch = Watch()
     with NativeProvider(FORMS[name], tools=False) as server:
-        outcomes = label(server, name, 20, listener=watch)
+        outcomes = label(server, name, 20, on_event=watch)
     modes = {o.signature.sampling["output_mode"] for o in outcomes if isinstance(o, LabelRecord)}
     assert (len(outcomes), modes) == (20, {"prompt"})
     assert [text for text in watch.notices if "does not accept output mode tools" in text]
@@ -328,7 +329,7 @@ def test_a_model_of_bedrock_may_be_an_arn() -> None:
     arn, watch = "arn:aws:bedrock:eu-central-1:1:inference-profile/eu.m-v1:0", Watch()
     with NativeProvider(FORMS["bedrock"]) as server:
         judge = labeler.BedrockJudge(arn, api_key=KEY, base_url=server.url)
-        outcomes = [*labeler.label(rows(1), judge=judge, store=MemoryStore(), listener=watch)]
+        outcomes = [*labeler.label(rows(1), judge=judge, store=MemoryStore(), on_event=watch)]
     assert reasons(outcomes) == ["label"]
     assert server.calls[0].body["model"] == arn
     assert watch.notices == [f"model {arn!r} is asked at 127.0.0.1:{server.port}"]
@@ -339,7 +340,7 @@ def test_a_model_of_bedrock_that_caches_nothing_is_asked_without_marks() -> None
     words = "You invoked an unsupported model or your request did not allow prompt caching."
     watch = Watch()
     with NativeProvider(FORMS["bedrock"], [error(403, message=words)]) as server:
-        outcomes = label(server, "bedrock", 3, listener=watch, concurrency=1)
+        outcomes = label(server, "bedrock", 3, on_event=watch, concurrency=1)
     assert reasons(outcomes) == ["label"] * 3
     marked = ["cachePoint" in call.raw.decode() for call in server.native]
     assert marked == [True, False, False, False]

@@ -13,18 +13,19 @@ from typing import Any
 import pytest
 
 import labeler
-import samples
-from command import Command
 from labeler.cli import run as run_command
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.openai import access
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.openai.request import MODES, request_body
+from support import samples
+from support.command import Command
+from support.watching import Watch
 from wire.behaviors import Behavior
 from wire.calls import Call
 from wire.provider import Provider, error
 from wire.relays import Authority, Proxy, Relay, authority
-from wire.runs import KEY, Watch, brief, row_file, rows
+from wire.runs import KEY, brief, row_file, rows
 
 HOST = "judge.test"
 SECRET = "gateway-SENTINEL-0123456789"  # noqa: S105 - of nothing
@@ -52,7 +53,7 @@ def label(url: str, count: int = 2, watch: Watch | None = None, **settings: Any)
     settings = {"api_key": KEY, **settings}
     judge = OpenAIJudge("m", base_url=url, sleep=brief, max_attempts=1, **settings)
     outcomes = labeler.label(
-        rows(count), judge=judge, store=labeler.MemoryStore(), listener=watch, concurrency=4
+        rows(count), judge=judge, store=labeler.MemoryStore(), on_event=watch, concurrency=4
     )
     return [outcome.kind for outcome in outcomes]
 

@@ -16,9 +16,9 @@ from labeler.integrations.embeddings.embedder import Embedded
 from labeler.integrations.embeddings.openai_embedder import OpenAIEmbedder
 from labeler.integrations.embeddings.prices import embedding_price, flat_price
 from labeler.integrations.embeddings.vectors import as_vector
+from labeler.judges.limits import Limits
+from labeler.judges.pace import CURRENT, Pace
 from labeler.judges.pricing import Price
-from labeler.judges.traffic.limits import Limits
-from labeler.judges.traffic.traffic import TRAFFIC, Traffic
 from labeler.labels.record import ReplyFacts, Usage
 from wire.behaviors import body
 from wire.embeddings_endpoint import vector
@@ -42,7 +42,7 @@ def embedder_of(provider: Provider, **settings: Any) -> OpenAIEmbedder:
 def portions(
     embedder: OpenAIEmbedder,
     *texts: str,
-    traffic: Traffic | None = None,
+    traffic: Pace | None = None,
     kept: list[Embedded] | None = None,
 ) -> list[Embedded]:
     """What is handed over for texts, piece by piece; ``kept`` has it also where the run ends."""
@@ -50,7 +50,7 @@ def portions(
 
     async def go() -> None:
         if traffic:
-            TRAFFIC.set(traffic)
+            CURRENT.set(traffic)
         try:
             async for portion in embedder.embed(texts):
                 given.append(portion)
@@ -61,7 +61,7 @@ def portions(
     return given
 
 
-def embed(embedder: OpenAIEmbedder, *texts: str, traffic: Traffic | None = None) -> Embedded:
+def embed(embedder: OpenAIEmbedder, *texts: str, traffic: Pace | None = None) -> Embedded:
     """Embed texts in one go: all portions as one, in the order of the texts."""
     given = portions(embedder, *texts, traffic=traffic)
     found = dict(pair for part in given for pair in zip(part.texts, part.vectors, strict=True))
@@ -337,7 +337,7 @@ def test_a_server_that_asks_to_wait_too_long_pauses_the_run() -> None:
     """Longer than the run may."""
     busy = error(429, "rate_limit_exceeded", headers={"retry-after": "600"})
     with Provider(at={ROUTE: [busy]}) as provider, pytest.raises(RunPaused):
-        embed(embedder_of(provider), "one", traffic=Traffic(limits=Limits(longest_wait=60)))
+        embed(embedder_of(provider), "one", traffic=Pace(limits=Limits(longest_wait=60)))
 
 
 def test_each_request_is_handed_over_before_the_next_is_sent() -> None:
@@ -370,7 +370,7 @@ def test_what_was_paid_is_handed_over_before_the_run_ends(ending: Behavior) -> N
         at={ROUTE: lambda call: ending if "c" in call.body["input"] else None}
     ) as provider:
         embedder = embedder_of(provider, texts_per_request=2)
-        patience = Traffic(limits=Limits(longest_wait=60))
+        patience = Pace(limits=Limits(longest_wait=60))
         with pytest.raises(FatalJudgeError):
             portions(embedder, "a", "b", "c", "d", traffic=patience, kept=kept)
     assert [(part.texts, part.facts.attempts) for part in kept] == [(("a", "b"), 1), ((), 1)]
@@ -409,16 +409,16 @@ class TrafficOf:
     """Makes a run's traffic, which belongs to one event loop, and keeps it."""
 
     def __init__(self, **limits: Any) -> None:
-        self.made = Traffic(limits=Limits(**limits))
+        self.made = Pace(limits=Limits(**limits))
 
-    def __call__(self) -> Traffic:
+    def __call__(self) -> Pace:
         """The same one."""
         return self.made
 
 
 def test_a_budget_is_never_overspent() -> None:
     """A request whose worst case does not fit is not sent; the texts say so."""
-    traffic = Traffic(limits=Limits(budget=Decimal("0.0045")))
+    traffic = Pace(limits=Limits(budget=Decimal("0.0045")))
     with Provider() as provider:
         embedder = embedder_of(provider, price=DOLLAR, texts_per_request=1)
         found = embed(embedder, "x" * 4000, "y" * 4000, traffic=traffic)
@@ -431,13 +431,13 @@ def test_a_budget_needs_a_price() -> None:
     """Nothing is sent where nobody knows what it may cost."""
     with Provider() as provider:
         with pytest.raises(UsageError, match="a budget needs a price"):
-            embed(embedder_of(provider), "one", traffic=Traffic(limits=Limits(budget=Decimal(1))))
+            embed(embedder_of(provider), "one", traffic=Pace(limits=Limits(budget=Decimal(1))))
         assert provider.requests == []
 
 
 def test_a_stopped_run_sends_nothing() -> None:
     """The texts say so, and would be asked about again."""
-    traffic = Traffic()
+    traffic = Pace()
     traffic.stop()
     with Provider() as provider:
         assert reasons(embed(embedder_of(provider), "one", traffic=traffic)) == ["interrupted"]

@@ -13,9 +13,9 @@ from typing import Any, cast
 
 import pytest
 
-import samples
 from labeler.errors import FatalJudgeError, JudgeError, RunPaused, UsageError
 from labeler.judges.judge import JUDGES, Judge, UnusableAnswer
+from labeler.judges.limits import Limits, Quota, RateLimits
 from labeler.judges.openai import judge as openai_judge
 from labeler.judges.openai.headers import quota_of
 from labeler.judges.openai.judge import OpenAIJudge
@@ -23,13 +23,13 @@ from labeler.judges.openai.reask import REASK_VERSION
 from labeler.judges.openai.request import response_format
 from labeler.judges.openai.spec import OpenAISpec
 from labeler.judges.options import InKey, NotInKey
+from labeler.judges.pace import CURRENT, Pace
 from labeler.judges.task import JudgeReply, Task
-from labeler.judges.traffic.limits import Limits, Quota
-from labeler.judges.traffic.traffic import TRAFFIC, Traffic
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.record import Usage
 from labeler.labels.schemas import ResponseSchema, load_schema
 from labeler.version import __version__
+from support import samples
 from wire.behaviors import says
 from wire.provider import (
     BEHAVIOURS,
@@ -68,7 +68,7 @@ def judge_of(provider: Provider, **settings: Any) -> OpenAIJudge:
     return OpenAIJudge("model-1", **settings)
 
 
-class Hurried(Traffic):
+class Hurried(Pace):
     """A run's traffic that writes down what it is asked to wait, and does not wait."""
 
     def __init__(self, **limits: Any) -> None:
@@ -81,7 +81,7 @@ class Hurried(Traffic):
         super().pause(seconds if seconds > (self.limits.longest_wait or seconds) else 0.0)
 
 
-async def ask(judge: Judge, *requests: Task, traffic: Traffic | None = None) -> list[JudgeReply]:
+async def ask(judge: Judge, *requests: Task, traffic: Pace | None = None) -> list[JudgeReply]:
     """Ask for several records at once, then close the judge.
 
     Args:
@@ -89,7 +89,7 @@ async def ask(judge: Judge, *requests: Task, traffic: Traffic | None = None) -> 
         requests: what is asked.
         traffic: that of the run; by default one that forgives no record anything.
     """
-    TRAFFIC.set(traffic or TRAFFIC.get() or Hurried(max_outage=0))
+    CURRENT.set(traffic or CURRENT.get() or Hurried(max_outage=0))
     try:
         replies = await asyncio.gather(*map(judge.label, requests))
         return cast("list[JudgeReply]", replies)  # labels were asked for
@@ -101,7 +101,7 @@ def reply_of(
     provider: Provider,
     request: Task | None = None,
     *,
-    traffic: Traffic | None = None,
+    traffic: Pace | None = None,
     **settings: Any,
 ) -> JudgeReply:
     """The reply to one record."""
@@ -578,10 +578,10 @@ def test_a_wait_that_is_too_long_ends_the_run() -> None:
 
 @pytest.mark.parametrize("sent", [partial(error, 500), partial(page, 200)])
 def test_the_quotas_of_headers_set_the_pace(sent: Callable[..., Behavior]) -> None:
-    """What the server says of its limits reaches the traffic, also with an error or a page."""
+    """What the server says of its limits reaches the pace, also with an error or a page."""
     told: list[tuple[Quota | None, Quota | None]] = []
 
-    class Listening(Hurried):
+    class Listening(RateLimits):
         def follow(self, requests: Quota | None, tokens: Quota | None) -> None:
             told.append((requests, tokens))
 
@@ -594,7 +594,9 @@ def test_the_quotas_of_headers_set_the_pace(sent: Callable[..., Behavior]) -> No
         "x-ratelimit-reset-tokens": "20ms",
     }
     with Provider([sent(headers=headers)]) as provider:
-        reply_of(provider, traffic=Listening())
+        pace = Hurried()
+        pace.server_rates = Listening(pace.clock)
+        reply_of(provider, traffic=pace)
     assert told == [(Quota(500, 499, 60.12), Quota(30000, 29000, 0.02)), (None, None)]
 
 
@@ -663,7 +665,7 @@ def label_while_stopping(script: list[str], **settings: Any) -> tuple[JudgeReply
             loop.call_soon_threadsafe(traffic.stop)
             return script[call.number - 1]
 
-        TRAFFIC.set(traffic)
+        CURRENT.set(traffic)
         with Provider(pick) as provider:
             return (await ask(judge_of(provider, **settings), samples.request()))[0], provider
 
@@ -713,7 +715,7 @@ def test_a_record_that_comes_too_late_is_not_sent() -> None:
     """Its first request is a further request too."""
 
     async def label(judge: OpenAIJudge) -> None:
-        traffic = Traffic()
+        traffic = Pace()
         traffic.stop()
         await ask(judge, samples.request(), traffic=traffic)
 
@@ -727,8 +729,8 @@ def test_a_pause_ends_with_the_run(end: str) -> None:
     """Seven seconds of waiting are not waited out, and cancelling is not swallowed."""
 
     async def label(provider: Provider) -> None:
-        traffic = Traffic()
-        TRAFFIC.set(traffic)
+        traffic = Pace()
+        CURRENT.set(traffic)
         judge = judge_of(provider, sleep=asyncio.sleep)
         task = asyncio.create_task(judge.label(samples.request()))
         while not provider.calls:  # noqa: ASYNC110 - the provider lives on another thread

@@ -11,7 +11,6 @@ import msgspec
 import pytest
 
 import labeler
-import samples
 from labeler.api import iter_scores
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.integrations.batch.client import OpenAIBatches
@@ -22,14 +21,16 @@ from labeler.judges.openai.spec import OpenAISpec, spec_of
 from labeler.judges.pricing import given_price
 from labeler.judges.prompting import load_prompt
 from labeler.judges.task import Task
-from labeler.labeling.run import RunCounts
+from labeler.labeling.progress import RunEvent
 from labeler.labels.record import LabelRecord
 from labeler.labels.schemas import load_schema
 from labeler.store.memory import MemoryStore
-from scored import criterion
+from support import samples
+from support.scored import criterion
+from support.watching import Watch
 from wire.behaviors import Behavior, answers, error, says, says_of
 from wire.provider import Call, Provider, changes, completes, label_for
-from wire.runs import KEY, Watch, brief, judge_of, reasons, records, rows, run
+from wire.runs import KEY, brief, judge_of, reasons, records, rows, run
 
 OTHERS = MODES[1:]
 
@@ -216,7 +217,7 @@ def test_lenient_reading_accepts_no_other_label() -> None:
 
 def test_scores_and_questions_are_asked_in_a_mode() -> None:
     """Steps and scores alike, each with its own schema; repairs are counted as those of labels."""
-    counts = RunCounts()
+    events = list[RunEvent]()
     fenced = says_of(lambda call: f"```\n{json.dumps(label_for(call))}\n```")
     with Provider(["ok", fenced], modes=["tools"]) as provider:
         judge = judge_of(provider, sleep=brief, output_mode="tools")
@@ -225,11 +226,11 @@ def test_scores_and_questions_are_asked_in_a_mode() -> None:
             criteria=criterion(steps=None),
             judge=judge,
             store=MemoryStore(),
-            listener=counts,
+            on_event=events.append,
         )
     assert found.kind == "score"
     assert found.normalised == {"fence": 1}
-    assert counts.repairs == {"fence": 1}
+    assert events[-1].counts.repairs == {"fence": 1}
     assert [call.body["tools"][0]["function"]["name"] for call in provider.calls] == [
         "steps_v1",
         "score_v1",

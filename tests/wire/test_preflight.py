@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from command import Command
 from labeler.errors import FatalJudgeError
 from labeler.judges.openai import judge as openai_judge
 from labeler.judges.openai.preflight import preflight
 from labeler.store.memory import MemoryStore
+from support.command import Command
+from support.watching import Watch
 from wire.clients import comes_true
 from wire.provider import ModelCard, Provider, Step, changes, error
 from wire.runs import (
-    Watch,
     labeling,
     process,
     reasons,

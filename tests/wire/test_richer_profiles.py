@@ -10,19 +10,18 @@ from typing import Any
 import pytest
 
 import labeler
-import samples
 from labeler.api import open_rows
 from labeler.errors import BadRows
 from labeler.integrations.batch.client import OpenAIBatches
 from labeler.integrations.batch.collect import Waiting
 from labeler.integrations.batch.submit import submit_batch
+from labeler.judges.limits import Limits
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.openai.request import response_format
+from labeler.judges.pace import CURRENT, Pace
 from labeler.judges.task import JudgeReply, Task
-from labeler.judges.traffic.limits import Limits
-from labeler.judges.traffic.traffic import TRAFFIC, Traffic
-from labeler.labeling.label_tasks import label_tasks
 from labeler.labeling.options import LabelOptions
+from labeler.labeling.tasks import label_tasks
 from labeler.labels.answers import ClaimsLabelingOutput, GPTLabelingOutput, ReferenceLabelingOutput
 from labeler.labels.contract import check_label
 from labeler.labels.profiles import PROFILES
@@ -30,6 +29,7 @@ from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.labels.schemas import load_schema
 from labeler.sentences.example import Frozen, key_reference
 from labeler.store.disk import DiskStore
+from support import samples
 from wire.calls import Json
 from wire.provider import Call, Provider, answers, completes, format_problems
 
@@ -64,7 +64,7 @@ def reply_of(provider: Provider, profile: str) -> JudgeReply[Frozen]:
     """The reply to the example."""
 
     async def ask() -> JudgeReply[Frozen]:
-        TRAFFIC.set(Traffic(limits=Limits(max_outage=0)))
+        CURRENT.set(Pace(limits=Limits(max_outage=0)))
         judge = judge_of(provider)
         try:
             return await judge.label(request_of(profile))

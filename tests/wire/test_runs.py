@@ -22,23 +22,24 @@ from typing import Any
 import pytest
 
 import labeler
-from command import Command
 from labeler.errors import FatalJudgeError, StoreError
 from labeler.integrations.batch.client import OpenAIBatches
 from labeler.integrations.batch.collect import Waiting
 from labeler.integrations.batch.folder import pending_keys
-from labeler.judges.traffic import breaker
-from labeler.judges.traffic.traffic import Traffic
+from labeler.judges import health
+from labeler.judges.pace import Pace
+from labeler.labeling.progress import RunEvent
 from labeler.labels.record import LabelFailure
 from labeler.store.disk import DiskStore
 from labeler.store.memory import MemoryStore
+from support.command import Command
+from support.watching import Watch
 from wire.clients import comes_true
 from wire.connections import Wire
 from wire.provider import Behavior, Call, Provider, Rates, answers, error
 from wire.runs import (
     KEY,
     Running,
-    Watch,
     brief,
     labeling,
     process,
@@ -160,8 +161,8 @@ def test_a_rate_limit_without_end_gives_records_up_and_keeps_none_of_it() -> Non
 @pytest.fixture
 def quick_breaker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Probes that follow one another at once."""
-    monkeypatch.setattr(breaker, "_FIRST_PAUSE", 0.02)
-    monkeypatch.setattr(breaker, "_LONGEST_PAUSE", 0.05)
+    monkeypatch.setattr(health, "_FIRST_PAUSE", 0.02)
+    monkeypatch.setattr(health, "_LONGEST_PAUSE", 0.05)
 
 
 @pytest.mark.usefixtures("quick_breaker")
@@ -191,15 +192,12 @@ def test_a_server_that_goes_and_comes_back_is_waited_for() -> None:
     later = Provider(port=port)
 
     class Waiting(Watch):
-        def on_notice(self, text: str) -> None:
-            super().on_notice(text)
-            if text.startswith(AWAY):
+        def __call__(self, event: RunEvent) -> None:
+            super().__call__(event)
+            if event.kind == "notice" and event.text.startswith(AWAY):
                 later.__enter__()
                 came.set()
-
-        def on_result(self, *told: Any) -> None:
-            super().on_result(*told)
-            if len(self.origins) == 10:
+            if event.kind == "result" and len(self.origins) == 10:
                 earlier.__exit__()
 
     earlier, watch = Provider(port=port, latency=0.01), Waiting()
@@ -498,19 +496,19 @@ def test_a_wall_clock_that_jumps_changes_no_pause(
     jump: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Buckets and pauses go by a clock that never does."""
-    real_time, real_nap = time.time, Traffic._wait_for_change
+    real_time, real_nap = time.time, Pace._wait_for_change
     calls, naps = iter(range(10**9)), list[float]()
 
     def jumping() -> float:
         return real_time() + jump * next(calls)
 
-    async def nap(traffic: Traffic, seconds: float) -> None:
+    async def nap(traffic: Pace, seconds: float) -> None:
         naps.append(seconds)
         assert seconds < 60 or seconds == inf, "an hour of the wall clock is waited out"
         await real_nap(traffic, seconds)
 
     monkeypatch.setattr(time, "time", jumping)
-    monkeypatch.setattr(Traffic, "_wait_for_change", nap)
+    monkeypatch.setattr(Pace, "_wait_for_change", nap)
     with Provider(lambda call: "429-wait-ms" if call.number % 4 == 0 else None) as provider:
         limits: dict[str, Any] = {"requests_per_minute": 600, "tokens_per_minute": 10**6}
         outcomes = run(provider, rows(30), **limits)

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from command import Command
 from labeler.api import MemoryStore, iter_scores
 from labeler.calculators.scores import score_value, summarize_scores
 from labeler.errors import FatalJudgeError, UsageError
@@ -18,7 +17,8 @@ from labeler.judges.pricing import given_price
 from labeler.labels.criteria import Criterion
 from labeler.labels.record import LabelFailure
 from labeler.labels.score_record import ScoreOutcome, ScoreRecord
-from scored import criterion
+from support.command import Command
+from support.scored import criterion
 from wire.probable import scored
 from wire.provider import Provider, changes, error, says
 from wire.runs import KEY, brief, judge_of, row_file, rows

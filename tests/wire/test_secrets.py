@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import labeler
-from command import Command
+from support.command import Command
 from wire.provider import Provider, Script, error
 from wire.runs import process, settings
 

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 import labeler
-from command import Command
 from labeler.errors import UsageError
 from labeler.judges.task import Task
 from labeler.store.memory import MemoryStore
+from support.command import Command
+from support.watching import Watch
 from wire.calls import Json, label_for
 from wire.provider import Provider
-from wire.runs import KEY, Watch, judge_of, labeling, reasons, row_file, rows, run
+from wire.runs import KEY, judge_of, labeling, reasons, row_file, rows, run
 
 
 def said(provider: Provider, store: MemoryStore, count: int, **options: Any) -> list[str]:
@@ -140,7 +141,7 @@ def test_a_function_that_changed_under_its_version_is_reported_before_it_is_answ
     def label(function: Any, version: int) -> None:
         watch = Watch()
         judge = labeler.judge("mine", version=version)(function)
-        labeler.label(rows(3), judge=judge, store=store, listener=watch)
+        labeler.label(rows(3), judge=judge, store=store, on_event=watch)
         heard.extend(watch.notices)
 
     label(first, 1)

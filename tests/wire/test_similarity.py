@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from command import Command
 from labeler import api
 from labeler.calculators.similarity import measure_questions
 from labeler.errors import FatalJudgeError, StoreError, UsageError
@@ -27,11 +26,13 @@ from labeler.integrations.embeddings.vectors import as_vector, cosine
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.pricing import given_price
 from labeler.labels.record import LabelFailure
+from support.command import Command
+from support.watching import Watch
 from wire.behaviors import body
 from wire.calls import Json
 from wire.embeddings_endpoint import vector
 from wire.provider import Behavior, Call, Provider, error, format_problems, says
-from wire.runs import KEY, Watch, brief, judge_of, process, row_file, rows, running
+from wire.runs import KEY, brief, judge_of, process, row_file, rows, running
 
 ASKED, EMBEDDED = "POST /v1/chat/completions", "POST /v1/embeddings"
 MEAN = "answer_relevancy_similarity"
@@ -333,7 +334,7 @@ def test_a_watcher_is_told_of_the_questions(tmp_path: Path) -> None:
     """As of labels."""
     watch = Watch()
     with Provider() as provider:
-        compare(provider, tmp_path, rows(2), listener=watch)
+        compare(provider, tmp_path, rows(2), on_event=watch)
     assert watch.origins == ["judge", "judge"]
 
 

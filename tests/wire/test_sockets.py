@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import labeler
-from audit import AUDIT, Contact
 from labeler.errors import FatalJudgeError
+from support.audit import AUDIT, Contact
 from wire.provider import Provider, error
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
@@ -127,7 +127,7 @@ def test_the_watch_sees_a_connection() -> None:
 
 COMMANDS = """
 import json, sys
-from audit import AUDIT
+from support.audit import AUDIT
 AUDIT.install()
 with AUDIT.contacts() as contacts:
     from labeler.cli import run

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 from httpx2 import AsyncBaseTransport, AsyncByteStream, Request, Response
 
-import samples
 from labeler.errors import FatalJudgeError, JudgeError
 from labeler.integrations.batch.client import OpenAIBatches
 from labeler.judges.openai import transport
@@ -22,6 +21,7 @@ from labeler.judges.openai.client import server_of
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.options import ServerOptions
 from labeler.store.memory import MemoryStore
+from support import samples
 from wire.behaviors import answers
 from wire.calls import Call
 from wire.clients import comes_true, request_of

@@ -1,7 +1,7 @@
 """File formats of input rows: one module per format, registered in ``READERS``.
 
-To add a format, write a function that yields :class:`Raw` rows in a new module here, register it
-in ``READERS``, and map its file suffix in ``_BY_SUFFIX``. Readers do not interpret columns:
+A package adds a format by an entry point of ``labeler.rows``: its name is the suffix of the files,
+its object a function that yields :class:`Raw` rows. Readers do not interpret columns:
 :mod:`labeler.data.rows` does, in the same way for all formats.
 """
 
@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from labeler.catalog import Catalog
 from labeler.data.lines import Line, count_lines, is_remote, parse_object, read_lines
@@ -58,7 +62,7 @@ def json_rows(lines: Iterable[Line]) -> Iterator[Raw]:
             yield Raw(line.where, error)
 
 
-READERS: Catalog[Reader] = Catalog("format")
+READERS: Catalog[Reader] = Catalog("format", group="rows")
 READERS.add("jsonl", read_json_lines)
 READERS.add("json", "labeler.data.formats.json_files:read_json")
 READERS.add("csv", "labeler.data.formats.csv_files:read_csv")
@@ -69,6 +73,8 @@ READERS.add("dataset", "labeler.data.formats.hugging_face:read_saved")
 READERS.add("hub", "labeler.data.formats.hugging_face:read_hub")
 
 _BY_SUFFIX = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
     ".json": "json",
     ".csv": "csv",
     ".tsv": "tsv",
@@ -77,7 +83,7 @@ _BY_SUFFIX = {
     ".feather": "arrow",
     ".ipc": "arrow",
 }
-"""Format by file suffix; every other file is JSON Lines."""
+"""Format by file suffix. A package may declare others; every other file is JSON Lines."""
 
 _SPREADSHEETS = frozenset({".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".numbers"})
 _TEXT_FORMATS = frozenset({"jsonl", "json", "csv", "tsv"})
@@ -110,7 +116,9 @@ def format_of(name: str) -> str:
         return "hub"
     if not is_remote(name) and Path(name).is_dir():
         return "dataset"
-    return _BY_SUFFIX.get(_suffix(name), "jsonl")
+    suffix = _suffix(name)
+    known = _BY_SUFFIX.get(suffix)
+    return known or (suffix[1:] if suffix[1:] in READERS.declared() else "jsonl")
 
 
 def row_files(name: str) -> list[str]:
@@ -124,7 +132,7 @@ def row_files(name: str) -> list[str]:
         return [name]
     if any((folder / saved).is_file() for saved in _SAVED):
         return [name]
-    suffixes = {*_BY_SUFFIX, ".jsonl", ".ndjson", *_SPREADSHEETS}
+    suffixes = {*_BY_SUFFIX, *_SPREADSHEETS}
     hidden = (".", "~$")  # Excel's lock files begin with the latter
     found = [one for one in folder.iterdir() if one.is_file() and not one.name.startswith(hidden)]
     return [str(path) for path in sorted(found) if _suffix(path.name) in suffixes] or [name]
@@ -226,3 +234,47 @@ def twice(names: Iterable[str]) -> str | None:
             return name
         seen.add(name)
     return None
+
+
+_PANDAS_MISSING = frozenset({"NAType", "NaTType"})
+"""Types of pandas' missing values, besides NaN."""
+
+
+def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a table row as JSON values, without its nulls.
+
+    A table has every column in every row, so a null means that the row lacks the column.
+    """
+    values = {str(name): plain(value) for name, value in row.items()}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def plain(value: object) -> object:
+    """Return a value as JSON: NaN as null, times in ISO 8601, durations in seconds.
+
+    A value that JSON cannot hold, such as bytes, is returned unchanged; the row's checks reject it.
+    """
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, float):
+        return None if math.isnan(value) else float(value)
+    if isinstance(value, Mapping):
+        return {str(name): plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    return _plain_scalar(value)
+
+
+def _plain_scalar(value: object) -> object:
+    if type(value).__name__ in _PANDAS_MISSING:
+        return None
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, Decimal | UUID):
+        return str(value)
+    to_list = getattr(value, "tolist", None)  # numpy arrays and numbers
+    return plain(to_list()) if callable(to_list) else value

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from labeler.data.formats import HUB, Raw
-from labeler.data.formats.plain import plain_row
+from labeler.data.formats import HUB, Raw, plain_row
 from labeler.errors import UsageError
 from labeler.version import install_command
 

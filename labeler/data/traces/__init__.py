@@ -1,7 +1,7 @@
 """Rows from production traces: spans of several formats, joined by trace.
 
-A module per format turns an exported object into :class:`~labeler.data.traces.span.Span` values:
-``otlp``, ``phoenix``, ``langfuse`` and ``mlflow``. ``conventions`` knows the attributes of each
+``formats`` turns an exported object into :class:`~labeler.data.traces.span.Span` values.
+``conventions`` knows the attributes of each
 instrumentation, :mod:`labeler.data.inputs_outputs` the shapes of their texts. ``joining`` makes
 rows of the spans of one trace, and ``importing`` reads files, samples, and counts what gives no
 row.

@@ -17,7 +17,7 @@ from typing import Any
 
 from labeler.data.documents import Found, documents_of, found_in, read_document
 from labeler.data.inputs_outputs import parsed
-from labeler.data.traces.span import Kind, Span
+from labeler.data.traces.span import Kind, Span, SpanFault
 
 _KIND = (
     "openinference.span.kind",
@@ -72,8 +72,8 @@ _LONGEST_ATTRIBUTE, _MOST_ATTRIBUTES = 200, 200
 
 def span_of(
     ids: tuple[str, str, str | None], start: int, name: str, attributes: Mapping[str, Any]
-) -> Span:
-    """Return a span by its attributes.
+) -> Span | SpanFault:
+    """Return a span by its attributes, or the fault of its ids.
 
     Args:
         ids: of the trace, the span and its parent.
@@ -90,19 +90,11 @@ def span_of(
         given = found_in(map(read_document, items(attributes, "reranker.input_documents"))).texts
         inputs = list(given) if kind == "reranker" else inputs
         outputs = None
-    trace_id, span_id, parent = ids
-    return Span(
-        trace_id,
-        span_id,
-        parent or None,
-        kind,
-        start,
-        name,
-        inputs if kind != "aside" else None,
-        outputs if kind != "aside" else None,
-        *found,
-        attributes=_short(attributes),
-    )
+    parent = ids[2]
+    said = (inputs, outputs) if kind != "aside" else (None, None)
+    short = _short(attributes)
+    span = Span(*ids[:2], parent or None, kind, start, name, *said, *found, attributes=short)
+    return SpanFault.check(span)
 
 
 def _kind(attributes: Mapping[str, Any]) -> Kind:

@@ -33,10 +33,10 @@ from labeler.integrations.batch.runner import run
 from labeler.judges.openai.request import mode_of
 from labeler.judges.openai.spec import OpenAISpec
 from labeler.judges.task import Task
-from labeler.labeling.blind import RetrievalTasks, resting
+from labeler.labeling.blind import resting
+from labeler.labeling.cache import ServedLabels
 from labeler.labeling.modes import choose_mode, first_tasks
-from labeler.labeling.served import ServedLabels
-from labeler.labeling.tasks import LabelTasks
+from labeler.labeling.tasks import LabelTasks, RetrievalTasks
 from labeler.labels.record import LabelFailure
 from labeler.labels.retrieval_record import RetrievalRecord
 from labeler.sentences.example import Example

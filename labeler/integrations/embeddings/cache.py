@@ -13,8 +13,8 @@ from labeler.errors import JudgeError, LabelerError
 from labeler.integrations.embeddings.embedder import Embedded, Embedder
 from labeler.integrations.embeddings.vector_store import DiskVectors
 from labeler.integrations.embeddings.vectors import Vector, as_vector, stored_vector, vector_key
-from labeler.judges.traffic.limits import Budget
-from labeler.judges.traffic.traffic import Stopped, current
+from labeler.judges.limits import Budget
+from labeler.judges.pace import Stopped, current
 from labeler.labels.record import ReplyFacts
 from labeler.store.protocol import Lease
 

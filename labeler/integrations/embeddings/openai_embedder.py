@@ -22,6 +22,7 @@ from labeler.integrations.embeddings.embedder import Embedded
 from labeler.integrations.embeddings.prices import embedding_price
 from labeler.integrations.embeddings.vectors import EmbedderSpec, Vector, as_vector, decoded
 from labeler.judges.judge import UnusableAnswer
+from labeler.judges.limits import Size
 from labeler.judges.openai.access import KeySource
 from labeler.judges.openai.client import (
     WIRE_ERRORS,
@@ -45,10 +46,9 @@ from labeler.judges.openai.retries import (
     report_usage,
     settle_end,
 )
+from labeler.judges.pace import Pace, SentRequest, current
 from labeler.judges.pricing import Price
 from labeler.judges.tokens import Approximation
-from labeler.judges.traffic.limits import Size
-from labeler.judges.traffic.traffic import SentRequest, Traffic, current
 from labeler.labels.record import ReplyFacts, Usage
 from labeler.version import __version__
 
@@ -270,7 +270,7 @@ class OpenAIEmbedder:
 class _Job:
     """Usage of one call of ``embed`` since its last result."""
 
-    traffic: Traffic
+    traffic: Pace
     attempts: int = 0
     usage: Usage | None = None
     served_model: str | None = None

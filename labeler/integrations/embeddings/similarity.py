@@ -21,7 +21,7 @@ from labeler.integrations.embeddings.questioning import QuestionsTasks
 from labeler.integrations.embeddings.records import QuestionsOutcome, QuestionsRecord, Similarity
 from labeler.integrations.embeddings.vectors import Vector, cosine
 from labeler.judges.judge import require_answers
-from labeler.judges.traffic.traffic import Traffic
+from labeler.judges.pace import Pace
 from labeler.labeling.pipeline import run_tasks
 from labeler.labeling.run import Run
 from labeler.labels.record import LabelFailure, outcome_adapter, records_of
@@ -73,7 +73,7 @@ class _Comparison:
 
     run: Run
     cache: EmbeddingCache
-    traffic: Traffic
+    traffic: Pace
 
     def compared(
         self, outcomes: Iterator[QuestionsOutcome]

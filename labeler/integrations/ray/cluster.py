@@ -14,7 +14,7 @@ from typing import Any
 
 from labeler.errors import FatalJudgeError, UsageError, error_of
 from labeler.integrations.ray.shards import Purse, Shard, Work, Worker
-from labeler.labeling.run import RunCounts
+from labeler.labeling.progress import RunCounts
 from labeler.version import install_command
 
 # Ray reads these when it is imported.

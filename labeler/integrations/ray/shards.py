@@ -28,12 +28,12 @@ from labeler.data.row_stream import RowStream
 from labeler.errors import FatalJudgeError, LabelerError, UsageError, ending_of
 from labeler.integrations.batch.folder import PendingKeys
 from labeler.judges.judge import Judge
-from labeler.judges.traffic.limits import Budget
-from labeler.labeling.label_tasks import label_tasks
+from labeler.judges.limits import Budget
 from labeler.labeling.options import LabelOptions, TaskOptions
 from labeler.labeling.pipeline import run_tasks
-from labeler.labeling.run import Run, RunCounts
-from labeler.labeling.tasks import LabelTasks
+from labeler.labeling.progress import RunCounts, RunEvents
+from labeler.labeling.run import Run
+from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labeling.vote import require_bounds
 from labeler.store.disk import DiskStore
 from labeler.store.shards import ShardStore
@@ -217,7 +217,8 @@ class Worker:
         Returns:
             The counts, and the kind and message of an error that ends the run, or empty texts.
         """
-        counts, (share, begun) = RunCounts(), self.take(shard.name)
+        events, (share, begun) = RunEvents(), self.take(shard.name)
+        counts = events.counts
         try:
             if begun > _MOST_BEGUN:
                 fault = f"{begun - 1} workers died of {shard.name}, perhaps for want of memory"
@@ -225,7 +226,7 @@ class Worker:
             if share == 0:
                 counts.reasons["budget"] += shard.stop - shard.start
             else:
-                self._label(shard, share, counts)
+                self._label(shard, share, events)
         except LabelerError as error:
             return counts, ending_of(error), str(error)
         finally:
@@ -233,7 +234,7 @@ class Worker:
                 self.give_back(share, counts.spent.spent if counts.spent else Decimal(0))
         return counts, "", ""
 
-    def _label(self, shard: Shard, share: Decimal | None, counts: RunCounts) -> None:
+    def _label(self, shard: Shard, share: Decimal | None, events: RunEvents) -> None:
         options, tasks = self.work.options, self._tasks
         with (
             ShardStore(self.work.store, shard.name) as store,
@@ -244,7 +245,7 @@ class Worker:
                 retry_failed=options.retry_failed,
                 same_host=options.same_host,
                 batch_of=PendingKeys(self.work.store),
-                listener=counts,
+                events=events,
             ) as run,
         ):
             labels = run_tasks(run, options.open_part(shard.raws), [tasks])

@@ -13,6 +13,7 @@ from labeler.judges.decisions.forms import FORMS, Form
 from labeler.judges.decisions.limits import Limits
 from labeler.judges.decisions.questions import DecisionPrompt, Question, shown
 from labeler.judges.decisions.verdicts import THRESHOLDS, Decisions, answer_of, scores_of
+from labeler.judges.limits import Size
 from labeler.judges.openai.attempts import AttemptLog
 from labeler.judges.openai.client import Server
 from labeler.judges.openai.error_rules import AttemptFailed
@@ -22,7 +23,6 @@ from labeler.judges.openai.spec import OpenAISpec
 from labeler.judges.openai.wire import FailedRequest, Reply, Request
 from labeler.judges.task import JudgeReply, Task
 from labeler.judges.tokens import request_tokens, request_tokens_at_most
-from labeler.judges.traffic.limits import Size
 from labeler.sentences.example import Frozen
 
 _OVERLOADED = 529

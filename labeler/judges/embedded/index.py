@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from labeler.judges.embedded.plain_text import PlainText
 from labeler.sentences.example import KeyedExample
-from labeler.sentences.negation import negations
+from labeler.sentences.statements import negations
 from labeler.sentences.words import STOP_WORDS, is_number, stems, surface_words
 
 _AROUND = 2

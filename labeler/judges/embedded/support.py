@@ -12,8 +12,7 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from labeler.judges.embedded.index import DocumentIndex, Match
-from labeler.sentences.negation import affirms, denials, negations
-from labeler.sentences.statements import Claim
+from labeler.sentences.statements import Claim, affirms, denials, negations
 from labeler.sentences.words import SAYING, SCAFFOLD, measures
 
 # Support of a response sentence: coverage by its closest document sentence (0 to 1), and …

@@ -20,9 +20,9 @@ from labeler.judges.openai.message import TOOL_CALL
 from labeler.judges.openai.reading import flat, parse_object
 from labeler.judges.openai.reask import NO_ANSWER, NOT_A_LABEL, brief, complaint, rules_again
 from labeler.judges.openai.request import mode_of
+from labeler.judges.pace import Pace, current
 from labeler.judges.task import Task
 from labeler.judges.tokens import request_tokens_at_least
-from labeler.judges.traffic.traffic import Traffic, current
 from labeler.labels.contract import LONGEST_TEXT, Violation, has_long_text
 from labeler.labels.logprobs import Token
 from labeler.labels.record import ReplyFacts, Usage
@@ -53,8 +53,8 @@ class AttemptLog:
     task: Task
     cap: int | None
     """Cap on the tokens of an answer; ``None`` without one."""
-    traffic: Traffic = field(default_factory=current)
-    """Traffic control of the run."""
+    traffic: Pace = field(default_factory=current)
+    """Pace control of the run."""
     attempts: int = 0
     """Requests sent."""
     answers: int = 0

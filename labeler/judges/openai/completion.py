@@ -10,13 +10,13 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from labeler.judges.limits import LONGEST_WAIT
 from labeler.judges.openai.body import read_body, verbatim
 from labeler.judges.openai.error_rules import ErrorKind, ObservedError
 from labeler.judges.openai.headers import number_of, seconds_of
 from labeler.judges.openai.masking import masked, masked_json
 from labeler.judges.openai.message import content_of, object_of, text_of, thought_of
 from labeler.judges.openai.reading import find_object, parse_object
-from labeler.judges.traffic.limits import LONGEST_WAIT
 from labeler.labels.logprobs import Token
 from labeler.labels.record import Usage
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from labeler.judges.traffic.limits import LONGEST_WAIT, Quota
+from labeler.judges.limits import LONGEST_WAIT, Quota
 
 
 def quota_of(headers: Mapping[str, str], unit: str) -> Quota | None:

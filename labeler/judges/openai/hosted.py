@@ -24,6 +24,7 @@ from pydantic import ValidationError
 
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.judge import ModeRejected, UnusableAnswer
+from labeler.judges.limits import Size
 from labeler.judges.openai.access import KeySource
 from labeler.judges.openai.address import environment_key
 from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog
@@ -46,11 +47,10 @@ from labeler.judges.openai.retries import (
 )
 from labeler.judges.openai.spec import OpenAISpec, spec_of
 from labeler.judges.openai.wire import Reply, Request, Wire
+from labeler.judges.pace import SentRequest, Stopped, current
 from labeler.judges.pricing import PRICE_FORM, Price, price_of
 from labeler.judges.task import JudgeReply, Task
 from labeler.judges.tokens import Approximation, answer_cap, request_tokens, request_tokens_at_most
-from labeler.judges.traffic.limits import Size
-from labeler.judges.traffic.traffic import SentRequest, Stopped, current
 from labeler.sentences.example import Frozen
 
 _HANDLERS = mode_registry.get_handlers(Provider.OPENAI, Mode.JSON_SCHEMA)

@@ -16,6 +16,7 @@ from typing import TypeVar
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 from tenacity.wait import wait_random_exponential
 
+from labeler.judges.limits import Size
 from labeler.judges.openai.error_rules import (
     RETRIED,
     AttemptFailed,
@@ -25,9 +26,8 @@ from labeler.judges.openai.error_rules import (
     quote,
 )
 from labeler.judges.openai.headers import quota_of
+from labeler.judges.pace import BudgetSpent, Pace, SentRequest, Stopped
 from labeler.judges.pricing import Price
-from labeler.judges.traffic.limits import Size
-from labeler.judges.traffic.traffic import BudgetSpent, SentRequest, Stopped, Traffic
 from labeler.labels.record import Usage
 
 T = TypeVar("T")
@@ -56,7 +56,7 @@ class Retries:
     max_attempts: int
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
-    async def run(self, traffic: Traffic, attempt: Callable[[], Awaitable[T]]) -> T:
+    async def run(self, traffic: Pace, attempt: Callable[[], Awaitable[T]]) -> T:
         """Repeat an attempt until it succeeds, cannot succeed, or attempts run out.
 
         tenacity begins with the first failure: its loop costs time, and few attempts fail.
@@ -100,7 +100,7 @@ class Retries:
 
 
 @asynccontextmanager
-async def accepted(traffic: Traffic, record: Hashable, size: Size) -> AsyncIterator[SentRequest]:
+async def accepted(traffic: Pace, record: Hashable, size: Size) -> AsyncIterator[SentRequest]:
     """Wait until traffic control accepts a request.
 
     Raises:
@@ -130,7 +130,7 @@ def report_usage(sent: SentRequest, usage: Usage | None, price: Price | None) ->
 
 
 def report_failure(
-    traffic: Traffic, sent: SentRequest, observed: ObservedError, detail: str = "", *, charged: bool
+    traffic: Pace, sent: SentRequest, observed: ObservedError, detail: str = "", *, charged: bool
 ) -> AttemptFailed:
     """Report an attempt without an answer, and return the error to raise.
 
@@ -168,7 +168,7 @@ def report_failure(
     return failed
 
 
-def settle_end(traffic: Traffic, row: Hashable, failed: AttemptFailed) -> None:
+def settle_end(traffic: Pace, row: Hashable, failed: AttemptFailed) -> None:
     """Report that a row got no label; mark the error if it shows that no row will get one."""
     observed, rule = failed.observed, failed.rule
     if failed.stops or observed.kind in {"interrupted", "budget"}:

@@ -270,7 +270,7 @@ def open_connections(context: ssl.SSLContext, proxy: Proxy | None = None) -> Aio
 
     def session() -> ClientSession:
         opened = ClientSession(
-            # Traffic control limits the connections.
+            # Pace control limits the connections.
             connector=CleanConnector(ssl=context, limit=0, resolver=ThreadedResolver()),
             response_class=LentResponse,
             cookie_jar=DummyCookieJar(),

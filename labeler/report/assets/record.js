@@ -1,6 +1,6 @@
 /* Draws one record: conversation, question, documents, response, and their label or judgment. */
 
-/** Number of sentences above which documents out of sight are not laid out. */
+/** Number of sentences above which those out of sight are not laid out. */
 const MANY_SENTENCES = 300;
 /** Number of response sentences above which the panel has a fixed height, so the list does not move. */
 const FITTING_SENTENCES = 6;
@@ -79,9 +79,10 @@ class RecordDrawing {
     const response = this.drawResponse();
     const long = this.view.response.length > FITTING_SENTENCES;
     const side = { class: long ? "record-side long" : "record-side" };
+    const many = this.subject.keys.size > MANY_SENTENCES;
     this.body = el(
       "div",
-      { class: "record-body" },
+      { class: many ? "record-body many" : "record-body" },
       documents,
       el("div", side, response, this.panel.node),
     );
@@ -105,10 +106,9 @@ class RecordDrawing {
   drawDocuments() {
     const { documents } = this.view;
     const { label, facts } = this.subject;
-    const many = documents.flat().length > MANY_SENTENCES;
     return el(
       "section",
-      { class: many ? "record-documents many" : "record-documents", "aria-label": "Documents" },
+      { class: "record-documents", "aria-label": "Documents" },
       el("h3", {}, counted(documents.length, "document")),
       facts && drawLegend(),
       label && drawExplanation("Relevance", label.relevance_explanation, this.subject.edit),

@@ -1,0 +1,407 @@
+"""Stated probabilities against people: how often they are right, and which thresholds fit.
+
+A judge that states .9 should be right nine times in ten. A reliability table shows whether it is;
+its expected calibration error is the mean distance of stated and observed shares. Thresholds are
+chosen on the same verdicts, so their accuracy on other records is a little lower.
+
+Source: C. Guo et al., On Calibration of Modern Neural Networks, ICML 2017 (table and error).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from labeler.calculators.statistics.agreement_intervals import drawn_intervals
+from labeler.calculators.statistics.grouping import Floats
+from labeler.calculators.statistics.intervals import Interval
+from labeler.calculators.summary import count_clusters
+from labeler.comparing.human_labels import HumanLabels
+from labeler.comparing.human_matching import Judged, Matched, People
+from labeler.comparing.pairs import Choice, Side, read_side
+from labeler.errors import UsageError
+from labeler.labels.record import AnyOutcome, LabelRecord
+from labeler.labels.thresholds import VERDICTS, probabilities
+from labeler.sentences.display import NONE, Brief, Column, Display, Displayed, Grid, number
+
+FIELDS: Mapping[str, str] = dict(zip(VERDICTS, ("supported", "relevant", "utilized"), strict=True))
+"""People's field by kind of verdict."""
+BINS = 10
+FEWEST = 100
+"""Verdicts below which a warning says that the numbers mean little."""
+PRECISION = 0.9
+_MOST_THRESHOLDS = 200
+"""Thresholds that are tried; more distinct probabilities are thinned evenly."""
+_UNSEEN = ((0.0, 0.0), (0.0, 1.0), (1.0, 0.0), (1.0, 1.0))
+"""Probability and verdict of the verdicts that may not have been seen."""
+
+
+class Bin(NamedTuple):
+    """Verdicts with similar stated probabilities.
+
+    Attributes:
+        low: least probability.
+        high: first probability above; the last bin includes 1.
+        verdicts: number of verdicts.
+        stated: mean stated probability; ``None`` without verdicts.
+        observed: share to which people said yes; ``None`` without verdicts.
+    """
+
+    low: float
+    high: float
+    verdicts: int
+    stated: float | None
+    observed: float | None
+
+
+class Threshold(NamedTuple):
+    """A threshold and its results on the verdicts that it was chosen on.
+
+    Attributes:
+        value: least probability of a positive verdict; ``None`` if undefined.
+        interval: of the threshold, over records; ``None`` if undefined.
+        sensitivity: share of people's yeses that are positive.
+        specificity: share of people's noes that are negative.
+        precision: share of positive verdicts to which people said yes.
+        undefined: ``one_class`` if people always said the same, ``not_reached`` if no threshold
+            has the precision.
+    """
+
+    value: float | None
+    interval: Interval | None = None
+    sensitivity: float | None = None
+    specificity: float | None = None
+    precision: float | None = None
+    undefined: str | None = None
+
+    @property
+    def balanced_accuracy(self) -> float | None:
+        """The mean of sensitivity and specificity."""
+        if self.sensitivity is None or self.specificity is None:
+            return None
+        return (self.sensitivity + self.specificity) / 2
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the published form."""
+        interval = None if self.interval is None else self.interval.as_json()
+        accuracy = {"balanced_accuracy": self.balanced_accuracy}
+        return self._asdict() | accuracy | {"interval": interval}
+
+
+@dataclass(frozen=True, repr=False)
+class Reliability(Brief):
+    """Stated probabilities of one kind of verdict against people.
+
+    Attributes:
+        kind: ``support``, ``relevance`` or ``utilization``.
+        verdicts: verdicts on sentences that people judged, without ties.
+        records: records that these are of.
+        questions: questions that intervals are grouped by; ``None`` where all records differ.
+        bins: the reliability table.
+        error: expected calibration error: mean distance of stated and observed shares over bins,
+            weighted by verdicts.
+        interval: of the error; ``None`` for a single record.
+        balanced: the threshold with the best balanced accuracy; of equal ones that nearest .5.
+        precise: the lowest threshold with the precision that was asked for.
+    """
+
+    kind: str
+    verdicts: int
+    records: int
+    questions: int | None
+    bins: tuple[Bin, ...]
+    error: float
+    interval: Interval | None
+    balanced: Threshold
+    precise: Threshold
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the published form."""
+        return {
+            "kind": self.kind,
+            "verdicts": self.verdicts,
+            "records": self.records,
+            "questions": self.questions,
+            "bins": [each._asdict() for each in self.bins],
+            "calibration_error": self.error,
+            "interval": None if self.interval is None else self.interval.as_json(),
+            "best_balanced_accuracy": self.balanced.as_json(),
+            "with_precision": self.precise.as_json(),
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class Calibration(Displayed):
+    """Stated probabilities of a judge against people.
+
+    Attributes:
+        signatures: signatures of the judge's labels.
+        matched: numbers of human labels by what became of them.
+        precision: the precision that was asked for.
+        kinds: the kinds of verdicts that people judged.
+        warnings: limits of the numbers, in plain English.
+    """
+
+    signatures: tuple[str, ...]
+    matched: Matched
+    precision: float
+    kinds: tuple[Reliability, ...]
+    warnings: tuple[str, ...]
+
+    def _display(self) -> Display:
+        return Display("; ".join(self.conclusions), self.table, notes=self.warnings)
+
+    @property
+    def conclusions(self) -> list[str]:
+        """One sentence for each kind of verdict."""
+        return [
+            f"{one.kind}: stated probabilities are off by {one.error:.2g} on average"
+            + (
+                f"; --threshold {one.kind}={one.balanced.value} has the best balanced accuracy"
+                if one.balanced.value is not None
+                else ""
+            )
+            for one in self.kinds
+        ]
+
+    @property
+    def table(self) -> Grid:
+        """Error and thresholds by kind of verdict."""
+        heads = ("verdicts", "error", "95 %\ninterval", "best\nthreshold", "95 %\ninterval ",
+                 "balanced\naccuracy", f"precision\n{self.precision:g} from",
+                 "95 %\ninterval  ", "yes\nfound")  # fmt: skip
+        columns = [Column("kind", words=True), *map(Column, heads)]
+        rows = [
+            [
+                one.kind,
+                f"{one.verdicts:,}",
+                number(one.error),
+                _ends(one.interval),
+                _text(one.balanced.value),
+                _ends(one.balanced.interval),
+                number(one.balanced.balanced_accuracy),
+                _text(one.precise.value),
+                _ends(one.precise.interval),
+                number(one.precise.sensitivity),
+            ]
+            for one in self.kinds
+        ]
+        return Grid(columns, rows)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the published form."""
+        return {
+            "judge": list(self.signatures),
+            "human_labels": asdict(self.matched),
+            "precision": self.precision,
+            "kinds": [one.as_json() for one in self.kinds],
+            "warnings": list(self.warnings),
+        }
+
+
+def _text(value: float | None) -> str:
+    return (
+        NONE if value is None else str(value)
+    )  # all digits: a rounded threshold divides otherwise
+
+
+def _ends(interval: Interval | None) -> str:
+    return NONE if interval is None else f"{interval.low:.2f} {interval.high:.2f}{interval.mark}"
+
+
+def calibrate(
+    outcomes: Iterable[AnyOutcome],
+    human: HumanLabels,
+    *,
+    precision: float = PRECISION,
+    choice: Choice | None = None,
+    human_name: str = "human labels",
+) -> Calibration:
+    r"""Compare stored probabilities with human labels of sentences.
+
+    Args:
+        outcomes: labels of a judge that states probabilities.
+        human: the human labels; a majority decides among several people.
+        precision: the precision of a second threshold, above 0 and at most 1.
+        choice: the labels that are meant; by default all.
+        human_name: name of the human labels in errors.
+
+    Raises:
+        UsageError: the precision is out of range, people judged no sentence, or a judged label has
+            no probabilities.
+
+    Example:
+        >>> _ = (folder / "people.csv").write_text("id,sentence,supported\nlog-rotation,a,yes\n")
+        >>> from labeler.comparing.calibration import calibrate
+        >>> calibrate(labels, labeler.read_human_labels(folder / "people.csv")).kinds[0].verdicts
+        1
+    """
+    if not 0 < precision <= 1:
+        raise UsageError(f"precision {precision:g}: it is a share above 0 and at most 1, as 0.9")
+    fields = {one.id: set[str]() for one in human.labels}
+    for one in human.labels:
+        fields[one.id].add(one.field)
+
+    def keep(record: LabelRecord) -> Judged:
+        judged, wanted = fields.get(record.id, set()), FIELDS.items()
+        kept = Judged.of(record, (), in_full=bool(judged))
+        stated = {field: probabilities(record, kind) for kind, field in wanted if field in judged}
+        return replace(kept, stated=stated)
+
+    of_sentences = [one for one in human.labels if one.sentence is not None]
+    if not of_sentences:
+        raise UsageError(
+            f"{human_name} judges no sentence: give {', '.join(FIELDS.values())} of sentences, "
+            "such as labeler review makes them"
+        )
+    side = read_side(outcomes, keep, choice)
+    people = People(human._replace(labels=tuple(of_sentences)), side, human_name)
+    kinds = tuple(_reliabilities(people, side, precision))
+    return Calibration(
+        side.signatures, people.matched, precision, kinds, tuple(_warnings(people, side, kinds))
+    )
+
+
+def _reliabilities(people: People, side: Side[Judged], precision: float) -> Iterator[Reliability]:
+    for kind, field in FIELDS.items():
+        records: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        for (name, judged, sentence), value in people.verdict.items():
+            if judged == field and sentence is not None and value is not None:
+                records[name].append((side.value(name).stated[field][sentence], value))
+        if records:
+            questions = [side.labels[name].question for name in records]
+            shared = count_clusters(questions)
+            groups = None if shared is None else questions
+            yield _reliability(kind, list(records.values()), groups, shared, precision)
+
+
+def _reliability(
+    kind: str,
+    records: Sequence[Sequence[tuple[float, float]]],
+    groups: Sequence[str | None] | None,
+    questions: int | None,
+    precision: float,
+) -> Reliability:
+    tried = _thresholds([stated for record in records for stated, _ in record])
+    sums = _Sums(np.array(tried), precision)
+    each = [sums.of(record) for record in records]
+    drawn = drawn_intervals(
+        each, sums.statistics, [sums.of([one]) for one in _UNSEEN], groups=groups
+    )
+    whole = np.sum(each, axis=0)[np.newaxis]
+    found = {name: float(values[0]) for name, values in sums.statistics(whole).items()}
+    return Reliability(
+        kind=kind,
+        verdicts=int(whole[0, 0]),
+        records=len(records),
+        questions=questions,
+        bins=tuple(_bins(whole[0])),
+        error=found["error"],
+        interval=drawn.get("error"),
+        balanced=sums.threshold(whole, "balanced", found, drawn),
+        precise=sums.threshold(whole, "precise", found, drawn),
+    )
+
+
+def _thresholds(stated: Sequence[float]) -> list[float]:
+    """Return a short number for each way to divide probabilities, ascending."""
+    values = sorted(set(stated))
+    count = min(len(values), _MOST_THRESHOLDS)
+    places = [round(place * (len(values) - 1) / max(count - 1, 1)) for place in range(count)]
+    return [_short(values[one - 1] if one else -1.0, values[one]) for one in places]
+
+
+def _short(low: float, high: float) -> float:
+    """Return the shortest decimal above one number and at most another, near their middle."""
+    if low < 0:
+        return 0.0
+    for digits in range(1, 17):
+        rounded = round((low + high) / 2, digits)
+        if low < rounded <= high:
+            return rounded
+    return high
+
+
+class _Sums:
+    """Sums over verdicts from which error and thresholds follow.
+
+    Args:
+        tried: the thresholds, ascending.
+        precision: of the second threshold.
+    """
+
+    def __init__(self, tried: Floats, precision: float) -> None:
+        self._tried, self._precision = tried, precision
+        self._nearest = np.argsort(np.abs(tried - 0.5), kind="stable")
+
+    def of(self, verdicts: Sequence[tuple[float, float]]) -> list[float]:
+        """Return a record's sums: verdicts, yeses, the bins, positives and right positives."""
+        stated, said = np.array(verdicts, dtype=np.float64).T
+        bins = np.zeros((BINS, 3))
+        rows = np.stack([np.ones_like(stated), stated, said], axis=1)
+        np.add.at(bins, np.minimum((stated * BINS).astype(int), BINS - 1), rows)
+        positive = (stated >= self._tried[:, np.newaxis]).astype(np.float64)
+        parts = ([len(said), said.sum()], bins.ravel(), positive.sum(axis=1), positive @ said)
+        return [float(value) for part in parts for value in part]
+
+    def statistics(self, sums: Floats) -> dict[str, Floats]:
+        """Return calibration error and thresholds, one for each row of sums."""
+        bins = sums[:, 2 : 2 + 3 * BINS].reshape(-1, BINS, 3)
+        _, sensitivity, specificity, precision = self._rates(sums)
+        accuracy = (sensitivity + specificity)[:, self._nearest]
+        reaches = precision >= self._precision - 1e-12
+        best = self._tried[self._nearest][np.argmax(accuracy, axis=1)]
+        lowest = self._tried[np.argmax(reaches, axis=1)]
+        return {
+            "error": np.abs(bins[:, :, 1] - bins[:, :, 2]).sum(axis=1) / sums[:, 0],
+            "balanced": np.where(np.isfinite(accuracy).all(axis=1), best, np.nan),
+            "precise": np.where(reaches.any(axis=1), lowest, 1.0),
+        }
+
+    def _rates(self, sums: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return the thresholds, then sensitivity, specificity and precision at each."""
+        positive, right = np.split(sums[:, 2 + 3 * BINS :], 2, axis=1)
+        yes = sums[:, 1:2]
+        no = sums[:, :1] - yes
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self._tried, right / yes, 1 - (positive - right) / no, right / positive
+
+    def threshold(
+        self, whole: Floats, name: str, found: Mapping[str, float], drawn: Mapping[str, Interval]
+    ) -> Threshold:
+        """Return a threshold with its results."""
+        tried, *rates = self._rates(whole)
+        value = found[name]
+        if not math.isfinite(value):
+            return Threshold(None, undefined="one_class")
+        place = int(np.searchsorted(tried, value))
+        if name == "precise" and not (rates[2] >= self._precision - 1e-12).any():
+            return Threshold(None, undefined="not_reached")
+        found_at = [float(rate[0, place]) for rate in rates]
+        each = [None if math.isnan(rate) else rate for rate in found_at]
+        return Threshold(value, drawn.get(name), each[0], each[1], each[2])
+
+
+def _bins(sums: Floats) -> Iterator[Bin]:
+    for place, (count, stated, said) in enumerate(sums[2 : 2 + 3 * BINS].reshape(BINS, 3)):
+        shares = (float(stated / count), float(said / count)) if count else (None, None)
+        yield Bin(place / BINS, (place + 1) / BINS, int(count), *shares)
+
+
+def _warnings(people: People, side: Side[Judged], kinds: Sequence[Reliability]) -> Iterator[str]:
+    """Yield limits of the numbers."""
+    for one in kinds:
+        if one.verdicts < FEWEST:
+            yield (
+                f"{one.kind}: {one.verdicts} verdicts are too few to choose a threshold by; have "
+                f"{FEWEST} or more judged"
+            )
+    if len(side.signatures) > 1:
+        yield f"the labels were made in {len(side.signatures)} ways; the numbers mix them"
+    if people.matched.ties:
+        yield f"left out, because people are tied: {people.matched.ties} verdicts"

@@ -1,0 +1,401 @@
+"""Check gates: means of labels, and their drops from a base, record by record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, get_args
+
+from labeler.calculators import Intervals, Metric, MetricsRow, SummaryRow, summarize
+from labeler.calculators.metrics_row import DistinctRows, group_key, group_names
+from labeler.calculators.ratio import Ratio, counts_in_gates
+from labeler.calculators.summary_table import not_finite_notes
+from labeler.comparing.gates import (
+    DEFAULT_ALLOWED,
+    IN_BASE,
+    Allowed,
+    Demand,
+    Gate,
+    On,
+    listed,
+    measure_gates,
+)
+from labeler.comparing.verdicts import (
+    GateResults,
+    Verdict,
+    judge,
+    record_values,
+)
+from labeler.errors import UsageError
+from labeler.labels.answering import AnsweringModels, joined, mixture
+from labeler.labels.record import AnyOutcome
+from labeler.labels.signature import selection_warnings
+
+OTHER_QUESTION = "other_question"
+"""Why two labels of an id are no pair."""
+_LISTED = 5
+"""Ids that an error lists at most."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateSettings:
+    """How gates are checked.
+
+    Attributes:
+        on: ``point`` for the mean; ``interval`` for the worse end of its interval, which chance
+            alone seldom lets pass, or the end of a drop that chance does not explain.
+        by: name of a metadata column, each of whose values must pass.
+        intervals: settings of the intervals; with ``on="interval"`` there is a default.
+        allowed: the largest shares of rows without a value that pass.
+        one_model: True if only the model that was asked for may have answered, at one host.
+        with_records: True to name the records of each verdict.
+
+    Raises:
+        UsageError: ``on`` is unknown.
+    """
+
+    on: On = "point"
+    by: str | None = None
+    intervals: Intervals | None = None
+    allowed: Allowed = DEFAULT_ALLOWED
+    one_model: bool = False
+    with_records: bool = False
+
+    def __post_init__(self) -> None:
+        if self.on not in get_args(On):
+            raise UsageError(f"on {self.on!r}: hold 'point' or 'interval' against the gates")
+
+    @property
+    def drawn(self) -> Intervals | None:
+        """The settings of the intervals to compute."""
+        return self.intervals or (Intervals() if self.on == "interval" else None)
+
+
+class Checked(NamedTuple):
+    """Verdicts, and what callers report next to them.
+
+    Attributes:
+        results: the verdicts.
+        gates: the gates.
+        repeated: labels left out because they repeat.
+    """
+
+    results: GateResults
+    gates: list[Gate]
+    repeated: int
+
+
+def check_gates(
+    outcomes: Iterable[AnyOutcome],
+    demands: Sequence[Demand],
+    base: Iterable[AnyOutcome] | None = None,
+    settings: GateSettings | None = None,
+) -> Checked:
+    """Check outcomes of any kind against gates.
+
+    Args:
+        outcomes: labels, scores, generated questions and failures; consumed once.
+        demands: the gates; those on drops need a base.
+        base: outcomes of another run to start from, such as the main branch.
+        settings: how to check.
+
+    Raises:
+        UnknownName: a metric does not exist.
+        UsageError: there is no gate, a demand names several metrics, there is a base without a gate
+            on a drop or the reverse, or an error of :func:`check_rows` or :func:`check_drops`.
+    """
+    settings, models = settings or GateSettings(), AnsweringModels()
+    drops = [one for one in demands if one.of_drop]
+    if (base is None) is bool(drops):
+        raise UsageError("a base goes with a largest drop: name both or neither")
+    column = (settings.intervals.group if settings.intervals else None) or ""
+    gates, new = measure_gates(models.watch(outcomes), demands, column=column)
+    means = [gate for gate in gates if not gate.of_drop]
+    rows: Iterable[MetricsRow] = new
+    if settings.with_records or base is not None or not demands:
+        rows = list(new)
+    found: list[Verdict] = []
+    if means or not (drops or settings.one_model):
+        found += check_rows(rows, means, settings)
+    repeated = new.repeated
+    if base is not None:
+        before: DistinctRows[MetricsRow] = measure_gates(base, drops, column=column).rows
+        dropped = [gate for gate in gates if gate.of_drop]
+        found += check_drops(list(rows), list(before), dropped, settings)
+        repeated += before.repeated
+    if settings.one_model:
+        faults = tuple(models.faults())
+        finding = "; ".join(faults) or "no other model or host is named"
+        found.append(Verdict("one model", not faults, finding))
+    return Checked(GateResults(found), gates, repeated)
+
+
+def check_rows(
+    rows: Iterable[MetricsRow], gates: Sequence[Gate], settings: GateSettings | None = None
+) -> list[Verdict]:
+    """Check measured rows against gates.
+
+    Labels of each signature, and each group of a column, must pass. A verdict is on all models that
+    answered for a signature, and notes that they are several. Rows that failed before a judge was
+    chosen count as failed with each signature. Where some labels of a group were asked for a
+    metric, those that were not, as of a poorer profile, are not checked, and the verdict notes
+    them.
+
+    Args:
+        rows: rows that were measured with the gates' metrics; consumed once, a list if records are
+            to be named.
+        gates: the gates.
+        settings: how to check.
+
+    Returns:
+        A verdict for each gate, group, and signature that can have the metric.
+
+    Raises:
+        UsageError: there is no gate, or no row has the column.
+    """
+    if not gates:
+        raise UsageError("no gate is given: such as --min adherence=0.9, --max or --max-drop")
+    return _check_rows(rows, gates, settings)
+
+
+def _check_rows(
+    rows: Iterable[MetricsRow],
+    gates: Sequence[Gate],
+    settings: GateSettings | None,
+    notes: Iterable[str] = (),
+) -> list[Verdict]:
+    """Check rows; the notes go with the first verdict."""
+    settings = settings or GateSettings()
+    metrics = tuple(dict.fromkeys(gate.metric for gate in gates))
+    named = rows if isinstance(rows, list) and settings.with_records else []
+    summaries = summarize(rows, metrics, settings.by, intervals=settings.drawn, by_model=False)
+    groups = _by_group(named, settings.by)
+    return [one for gate in gates for one in _verdicts(gate, summaries, settings, groups, notes)]
+
+
+_Groups = Mapping[str | None, Sequence[MetricsRow]]
+
+
+def _by_group(rows: Iterable[MetricsRow], by: str | None) -> _Groups:
+    """Return rows by the names of their groups; ``None`` if they are not grouped."""
+    found: dict[str, list[MetricsRow]] = {}
+    for row in rows:
+        found.setdefault("" if by is None else group_key(row.metadata, by), []).append(row)
+    names = group_names(found)
+    return {None if by is None else names[key]: some for key, some in found.items()}
+
+
+def _verdicts(
+    gate: Gate,
+    summaries: Sequence[SummaryRow],
+    settings: GateSettings,
+    groups: _Groups,
+    remarks: Iterable[str],
+) -> Iterator[Verdict]:
+    """Yield the verdicts on one gate."""
+    rows = [row for row in summaries if row.metric == gate.metric]
+    if not rows:
+        yield judge(gate, None, settings.on, settings.allowed)
+    ways, unasked = _ways(rows), _unasked(rows)
+    checked = {row.group for row in rows if row.label not in unasked}
+    notes: dict[str | None, list[str]] = {}
+    for row in rows:
+        if row.label in unasked and row.group in checked:
+            note = f"not gated: {listed({**row.undefined, **row.failed})} by {ways[row.label]}"
+            notes.setdefault(row.group, []).append(note)
+    for row in rows:
+        if row.label in unasked and row.group in checked:
+            continue
+        # With the first verdict of the group.
+        own = [
+            mixture(model.name for model in row.models),
+            *selection_warnings([row.label]),
+            *not_finite_notes(row.metric.id, row.not_finite),
+        ]
+        yield judge(
+            gate,
+            row,
+            settings.on,
+            settings.allowed,
+            way=ways[row.label],
+            notes=(*notes.pop(row.group, ()), *filter(None, own), *remarks),
+            records=record_values(gate, groups.get(row.group, ()), row.label),
+        )
+
+
+def _ways(rows: Sequence[SummaryRow]) -> dict[str | None, str | None]:
+    """Return, by label, the parts of its signature that not all have; ``None`` if all are equal."""
+    parts = {row.label: (row.label or "no label").split("|") for row in rows}
+    if len(parts) == 1:
+        return dict.fromkeys(parts)
+    every = list(dict.fromkeys(part for own in parts.values() for part in own))
+    apart = [part for part in every if not all(part in own for own in parts.values())]
+    return {
+        label: "|".join(part for part in apart if part in own)
+        or f"labels without {', '.join(apart)}"
+        for label, own in parts.items()
+    }
+
+
+def _unasked(rows: Sequence[SummaryRow]) -> set[str | None]:
+    """Return the signatures whose labels were not asked for the metric, in all groups."""
+    undefined = {row.label for row in rows if row.undefined}
+    return undefined - {
+        row.label for row in rows if row.defined or any(map(counts_in_gates, row.undefined))
+    }
+
+
+# Drops from a base.
+
+
+def check_drops(
+    new: Sequence[MetricsRow],
+    base: Sequence[MetricsRow],
+    gates: Sequence[Gate],
+    settings: GateSettings | None = None,
+) -> list[Verdict]:
+    """Check the drops of measured rows from those of a base, paired by id.
+
+    A drop is a value of its own, or a rise where less is better: gates, groups and intervals treat
+    it as any metric. Rows without a pair of labels count as failed.
+
+    Args:
+        new: rows to check.
+        base: rows to start from.
+        gates: gates on drops.
+        settings: how to check.
+
+    Returns:
+        A verdict for each gate, judge configuration and group.
+
+    Raises:
+        UsageError: judge configurations cannot be paired, a row has two values, no two rows of an
+            id ask the same question, or no row has a column that is named.
+    """
+    found: list[Verdict] = []
+    for gate in gates:
+        for label, base_label, pairs in _paired(gate.metric, new, base):
+            rows = [pair.drop(gate.metric, label) for pair in pairs]
+            low, high = gate.metric.range or (0.0, 1.0)
+            drops = (abs(row.metrics[gate.metric.id].value or 0.0) for row in rows)
+            span = max([high - low, *drops])
+            metric = replace(gate.metric, bounded=False, scale=(-span, span))
+            notes = tuple(_notes(label, base_label, pairs))
+            found += _check_rows(rows, [replace(gate, metric=metric)], settings, notes)
+    return found
+
+
+class _Pair(NamedTuple):
+    """A row and the one of its id in the base."""
+
+    id: str
+    new: MetricsRow | None
+    base: MetricsRow | None
+
+    @property
+    def labels(self) -> tuple[MetricsRow, MetricsRow] | None:
+        """The new row and that of the base, if both have a label."""
+        if self.new is None or self.base is None or self.new.failed or self.base.failed:
+            return None
+        return self.new, self.base
+
+    @property
+    def missing(self) -> str | None:
+        """The reason why there is no pair of labels of one question; ``None`` if there is one."""
+        if self.labels:
+            new, base = self.labels
+            return None if new.question == base.question else OTHER_QUESTION
+        if self.new is None:
+            return "only_in_base"
+        if self.new.failed:
+            return self.new.failed
+        return f"{self.base.failed}{IN_BASE}" if self.base else "only_in_new"
+
+    def drop(self, metric: Metric, label: str | None) -> MetricsRow:
+        """Return the drop of a metric as a row of its own."""
+        row = self.new or self.base
+        found = MetricsRow(
+            self.id,
+            {metric.id: Ratio.missing(self.missing or "")},
+            label,
+            versions="",
+            failed=self.missing,
+            metadata=row.metadata if row else {},
+            answered=self.new.answered if self.new else None,
+        )
+        if self.missing or self.labels is None:
+            return found
+        new, base = (row.metrics[metric.id] for row in self.labels)
+        if new.value is None or base.value is None:
+            value = Ratio.missing(new.undefined or f"{base.undefined}{IN_BASE}")
+        else:
+            sign = 1 if metric.higher_is_better else -1
+            drop = sign * (base.exact - new.exact)
+            value = Ratio(drop.numerator, drop.denominator)
+        return replace(found, metrics={metric.id: value}, question=self.labels[0].question)
+
+
+_Side = Mapping[str, MetricsRow]
+
+
+def _paired(
+    metric: Metric, new: Sequence[MetricsRow], base: Sequence[MetricsRow]
+) -> Iterator[tuple[str | None, str | None, list[_Pair]]]:
+    """Yield the pairs of each judge configuration."""
+    sides = _by_label(metric, new), _by_label(metric, base)
+    labels = list(sides[0]), list(sides[1])
+    if len(labels[0]) == len(labels[1]) == 1:
+        matched = [(labels[0][0], labels[1][0])]
+    elif set(labels[0]) == set(labels[1]):
+        matched = [(label, label) for label in labels[0]]
+    else:
+        raise UsageError(
+            f"{metric.id}: {len(labels[0])} judge configurations are checked against "
+            f"{len(labels[1])} others; give files of one each, or of the same ones"
+        )
+    for one, other in matched:
+        a, b = sides[0][one], sides[1][other]
+        pairs = [_Pair(name, a.get(name), b.get(name)) for name in sorted({*a, *b})]
+        _check_questions([pair for pair in pairs if pair.labels])
+        yield one, other, pairs
+
+
+def _check_questions(labeled: Sequence[_Pair]) -> None:
+    """Require one pair of labels of the same question, unless there is no pair at all."""
+    if labeled and all(pair.missing for pair in labeled):
+        more = ", …" if len(labeled) > _LISTED else ""
+        ids = ", ".join(f"{pair.id!r:.80}" for pair in labeled[:_LISTED])
+        raise UsageError(
+            f"new labels and base share {len(labeled)} ids ({ids}{more}), but ask different "
+            "questions under each: these are other rows; give both sides the same rows under the "
+            "same ids (--id)"
+        )
+
+
+def _by_label(metric: Metric, rows: Iterable[MetricsRow]) -> dict[str | None, _Side]:
+    """Return the rows by judge configuration and id; a label goes before a failure."""
+    found: dict[str | None, dict[str, MetricsRow]] = {}
+    unsigned: dict[str, MetricsRow] = {}
+    for row in rows:
+        if metric.id not in row.metrics:
+            continue
+        side = unsigned if row.label is None else found.setdefault(row.label, {})
+        known = side.get(row.id)
+        if known is None or known.failed:
+            side[row.id] = row
+        elif not row.failed and row.metrics[metric.id] != known.metrics[metric.id]:
+            raise UsageError(f"record {row.id!r:.80} has two values of {metric.id} in one file")
+    return {label: {**unsigned, **side} for label, side in found.items()} or {None: unsigned}
+
+
+def _notes(label: str | None, base_label: str | None, pairs: Sequence[_Pair]) -> Iterator[str]:
+    """Yield notes on differences in making, on several models, and on selected corrections."""
+    if label != base_label:
+        yield f"the base was labeled otherwise: {base_label or 'no label'}"
+    new, base = (
+        joined(row.answered.name for row in side if row and row.answered)
+        for side in ((pair.new for pair in pairs), (pair.base for pair in pairs))
+    )
+    if new and base and (new != base or mixture([new])):
+        yield f"answered by {new}, in the base by {base}"
+    yield from selection_warnings([base_label])

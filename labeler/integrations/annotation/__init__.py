@@ -1,1 +1,0 @@
-"""Annotation tools: tasks for people, and their answers as corrections."""

@@ -1,0 +1,1 @@
+"""Label Studio: tasks for people, and their answers as corrections."""

@@ -1,0 +1,445 @@
+"""People's answers in Label Studio as corrections; importing an export again adds nothing."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from pydantic import ValidationError
+
+from labeler.data.corrections.applying import labels_by_key
+from labeler.data.corrections.correction import Correction, Judgement, Opinion, Queue, differences
+from labeler.errors import UsageError, describe_faults, kind_of
+from labeler.integrations.label_studio.tasks import (
+    COMMENT,
+    DOCUMENT_MARKS,
+    OVERALL,
+    RELEVANT,
+    RESPONSE_MARKS,
+    SUPPORTED,
+    TEXTS,
+    UTILIZED,
+    shown_sentences,
+    supporting_keys,
+)
+from labeler.labels.answers import SPECIAL_SUPPORT, in_order, judged_sentences
+from labeler.labels.record import AnyOutcome, LabelRecord
+
+SOURCE = "label-studio"
+"""Source of the corrections."""
+_QUEUES: Mapping[object, Queue] = {"random": "random", "doubtful": "doubtful", "order": "order"}
+_VERDICTS = {"supported": True, "not supported": False, "unsure": None}
+_MOST_DIGITS = 9
+
+
+class Unreadable(Exception):
+    """An answer that cannot be understood; the message says why."""
+
+
+class Item(NamedTuple):
+    """One task of an export.
+
+    Attributes:
+        where: the task in messages, such as ``task 3``.
+        key: key of the label; empty if the export lost it.
+        blind: True if the task hid the judge's verdicts.
+        queue: how the record was selected.
+        content: the task as exported.
+    """
+
+    where: str
+    key: str
+    blind: bool
+    queue: Queue
+    content: Mapping[str, Any]
+
+
+@dataclass
+class Imported:
+    """The result of an import.
+
+    Attributes:
+        added: new corrections, in the order in which to append them.
+        known: answers that the corrections file already holds.
+        older: answers older than the same person's latest correction of the same label.
+        unanswered: tasks without an answer.
+        ignored: unusable answers, as ``task 3: why``.
+        tasks: number of tasks in the export.
+        strange: number of tasks whose label is unknown.
+    """
+
+    added: list[Correction] = field(default_factory=list)
+    known: int = 0
+    older: int = 0
+    unanswered: int = 0
+    ignored: list[str] = field(default_factory=list)
+    tasks: int = 0
+    strange: int = 0
+
+    @property
+    def opinions(self) -> Counter[str]:
+        """The number of added corrections by opinion."""
+        return Counter(correction.opinion for correction in self.added)
+
+
+def read_exported(path: str | Path) -> object:
+    """Read an export.
+
+    Raises:
+        UsageError: the file cannot be read, or is not JSON.
+    """
+    try:
+        return json.loads(Path(path).read_bytes())
+    except OSError as error:
+        raise UsageError(
+            f"cannot read {path}: {error.strerror or error}; check the path"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(
+            f"{path}: not JSON: {error!s:.200}; export from Label Studio again"
+        ) from error
+
+
+def import_answers(
+    exported: object,
+    outcomes: Iterable[AnyOutcome],
+    events: Iterable[Correction],
+    *,
+    now: Callable[[], datetime],
+    names: Mapping[str, str] | None = None,
+) -> Imported:
+    """Convert people's answers to corrections.
+
+    An answer is known if the person's last correction of the label from Label Studio has the same
+    content, or is as new.
+
+    Args:
+        exported: the export, parsed from JSON.
+        outcomes: the labels that were exported.
+        events: the content of the corrections file.
+        now: returns the current time, for answers without a time.
+        names: annotators' names here, by their name in Label Studio.
+
+    Raises:
+        UsageError: the value is no export of Label Studio, or two different labels have one key.
+    """
+    items = list(_items(exported))
+    records = labels_by_key(outcomes, {item.key for item in items})
+    imported, history = Imported(tasks=len(items)), _History(events)
+    for item in items:
+        record = records.get(item.key)
+        if record is None:
+            imported.strange += 1
+            imported.ignored.append(f"{item.where}: speaks of a label that is not there")
+            continue
+        if any(_data(item.content).get(k) != v for k, v in shown_sentences(record).items()):
+            imported.ignored.append(f"{item.where}: its sentences are not those of the label")
+            continue
+        corrections = []
+        annotations = list(_annotations(item))
+        imported.unanswered += not annotations
+        for annotation in annotations:
+            try:
+                corrections.append(_correction(annotation, item, record, now, names or {}))
+            except Unreadable as fault:
+                imported.ignored.append(f"{item.where}: {fault}")
+        for correction in sorted(corrections, key=_time):
+            status = history.status(correction)
+            if status == "new":
+                history.add(correction)
+                imported.added.append(correction)
+            elif status == "known":
+                imported.known += 1
+            else:
+                imported.older += 1
+    return imported
+
+
+def _items(exported: object) -> Iterator[Item]:
+    """Yield the tasks of an export.
+
+    Raises:
+        UsageError: the value is no export in the format JSON.
+    """
+    how = "export from Label Studio as JSON"
+    if not isinstance(exported, list):
+        raise UsageError(f"{kind_of(exported)}, not a list of tasks: {how}")
+    for number, task in enumerate(exported, start=1):
+        where = f"task {number}"
+        if not isinstance(task, dict) or not isinstance(task.get("data"), dict):
+            raise UsageError(f"{where} has no 'data': {how}, not JSON-MIN or another format")
+        data = _data(task)
+        queue = _QUEUES.get(_text(data.get("queue")), "chosen")
+        yield Item(where, _text(data.get("label_key")), data.get("blind") is True, queue, task)
+
+
+def _data(task: Mapping[str, Any]) -> Mapping[str, Any]:
+    return _mapping(task["data"])
+
+
+def _annotations(item: Item) -> Iterator[Mapping[str, Any]]:
+    """Yield the finished answers to a task."""
+    for annotation in map(_mapping, _listed(item.content.get("annotations"))):
+        if annotation.get("was_cancelled") is not True:
+            yield annotation
+
+
+def _correction(
+    annotation: Mapping[str, Any],
+    item: Item,
+    record: LabelRecord,
+    now: Callable[[], datetime],
+    names: Mapping[str, str],
+) -> Correction:
+    """Return the correction of an answer.
+
+    Raises:
+        Unreadable: the answer is unusable.
+    """
+    results = [_mapping(result) for result in _listed(annotation.get("result"))]
+    judgement, annotator = _judgement(results, record), _name(annotation.get("completed_by"))
+    faults = () if judgement is None else judgement.check_against(record)
+    if faults:
+        raise Unreadable("; ".join(faults))
+    at = _utc(annotation.get("updated_at") or annotation.get("created_at"))
+    comments = (text for value in _values(results, COMMENT) for text in _texts(value.get("text")))
+    try:
+        return Correction(
+            key=record.key,
+            id=record.id,
+            annotator=names.get(annotator, annotator),
+            at=at or now().isoformat(timespec="seconds"),
+            opinion=_opinion(record, judgement),
+            judgement=judgement,
+            comment="\n".join(comments),
+            blind=item.blind,
+            queue=item.queue,
+            source=SOURCE,
+        )
+    except ValidationError as error:
+        raise Unreadable(describe_faults(error)) from error
+
+
+def _judgement(results: Sequence[Mapping[str, Any]], record: LabelRecord) -> Judgement | None:
+    """Return a person's complete judgment; ``None`` if the person is unsure.
+
+    Raises:
+        Unreadable: a part is missing, or names a sentence that the record does not have.
+    """
+    marks, regions = _marks(results, record)
+    support = {key: set[str]() for key in marks.get(SUPPORTED, ())}
+    for sentences, documents in _relations(results, regions):
+        for key in sentences & support.keys():
+            support[key] |= documents
+    verdict = _verdict(results)
+    if verdict is None:
+        return None
+    judged = supporting_keys(judged_sentences(record.label).values())
+    hidden = {*SPECIAL_SUPPORT, *(s.key for s in record.example.conversation_sentences())}
+    return Judgement(
+        relevant=in_order(marks.get(RELEVANT, ())),
+        utilized=in_order(marks.get(UTILIZED, ())),
+        support={
+            key: _with_hidden(support[key], judged.get(key, ()), hidden)
+            for key in in_order(support)
+        },
+        overall_supported=verdict,
+    )
+
+
+def _with_hidden(
+    named: Collection[str], judged: tuple[str, ...], hidden: set[str]
+) -> tuple[str, ...]:
+    """Return the named keys in order, plus keys that Label Studio cannot show.
+
+    The judge's hidden keys are kept if the person left all other keys as they were.
+    """
+    if {*named} - hidden == {*judged} - hidden:
+        return in_order({*named, *judged})
+    return in_order(named)
+
+
+def _opinion(record: LabelRecord, judgement: Judgement | None) -> Opinion:
+    if judgement is None:
+        return "unsure"
+    return "disagree" if differences(record.label, judgement) else "agree"
+
+
+def _time(correction: Correction) -> datetime:
+    return datetime.fromisoformat(correction.at)
+
+
+class _History:
+    """The latest corrections in a corrections file, by label and person.
+
+    Args:
+        events: the content of the file.
+    """
+
+    def __init__(self, events: Iterable[Correction]) -> None:
+        self._last: dict[tuple[str, str], Correction] = {}
+        self._last_from_tool: dict[tuple[str, str], Correction] = {}
+        for event in events:
+            self.add(event)
+
+    def add(self, event: Correction) -> None:
+        person = event.key, event.annotator
+        self._last[person] = event
+        # A withdrawn answer is still known: the same answer again is nothing new.
+        if event.source == SOURCE and not event.withdrawn:
+            self._last_from_tool[person] = event
+
+    def status(self, correction: Correction) -> Literal["new", "known", "older"]:
+        """Compare a correction with the person's earlier ones."""
+        person = correction.key, correction.annotator
+        same_tool, last = self._last_from_tool.get(person), self._last.get(person)
+        if same_tool is not None and (
+            _content(same_tool) == _content(correction) or _time(same_tool) >= _time(correction)
+        ):
+            return "known"
+        if last is not None and _time(last) > _time(correction):
+            return "older"
+        return "new"
+
+
+def _content(correction: Correction) -> Correction:
+    return correction.model_copy(update={"at": ""})
+
+
+def read_names(given: Sequence[str]) -> dict[str, str]:
+    """Parse annotators' names here from texts such as ``user 7=ann``.
+
+    Raises:
+        UsageError: a text has no name on one side of an equals sign.
+    """
+    names = {}
+    for text in given:
+        theirs, equals, ours = text.rpartition("=")
+        if not (theirs and equals and ours):
+            raise UsageError(
+                f"--annotator {text!r:.80}: write the name in Label Studio, =, and the name here"
+            )
+        names[theirs] = ours
+    return names
+
+
+def _values(results: Iterable[Mapping[str, Any]], control: str) -> list[Mapping[str, Any]]:
+    """Return the values of one control of the configuration."""
+    return [_mapping(r.get("value")) for r in results if r.get("from_name") == control]
+
+
+def _verdict(results: Iterable[Mapping[str, Any]]) -> bool | None:
+    """Return the verdict on the response as a whole, which every finished answer has."""
+    chosen = [name for value in _values(results, OVERALL) for name in _listed(value.get("choices"))]
+    if len(chosen) != 1 or not isinstance(chosen[0], str) or chosen[0] not in _VERDICTS:
+        raise Unreadable(f"no single choice of {', '.join(_VERDICTS)} in {OVERALL!r}")
+    return _VERDICTS[chosen[0]]
+
+
+_Regions = dict[str, tuple[str, frozenset[str]]]
+"""Control and sentences of each region, by its id."""
+
+
+def _marks(
+    results: Iterable[Mapping[str, Any]], record: LabelRecord
+) -> tuple[dict[str, frozenset[str]], _Regions]:
+    """Return the marked sentences by mark, and the regions."""
+    keys = {
+        DOCUMENT_MARKS: record.example.document_keys(),
+        RESPONSE_MARKS: record.example.response_keys(),
+    }
+    marks: dict[str, frozenset[str]] = {}
+    regions: _Regions = {}
+    for result in results:
+        control = result.get("from_name")
+        if not isinstance(control, str) or control not in keys:
+            continue
+        value = _mapping(result.get("value"))
+        touched = _touched(value, keys[control])
+        for label in _texts(value.get("paragraphlabels")):
+            marks[label] = marks.get(label, frozenset()) | touched
+        name = result.get("id")
+        if isinstance(name, str):
+            # The labels of one region may come as several results with its id.
+            regions[name] = control, touched
+    return marks, regions
+
+
+def _relations(
+    results: Iterable[Mapping[str, Any]], regions: _Regions
+) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
+    """Yield the response and document sentences of each relation between the two."""
+    for result in results:
+        if result.get("type") != "relation":
+            continue
+        ends = (result.get("from_id"), result.get("to_id"))
+        by_control = dict(regions[end] for end in ends if isinstance(end, str) and end in regions)
+        if len(by_control) == len(TEXTS):
+            yield by_control[RESPONSE_MARKS], by_control[DOCUMENT_MARKS]
+
+
+def _touched(value: Mapping[str, Any], keys: list[str]) -> frozenset[str]:
+    """Return the sentences that a region touches."""
+    start, end = _index(value.get("start")), _index(value.get("end"))
+    if end > start and value.get("endOffset") == 0:
+        end -= 1  # it ends before the first character
+    if not start <= end < len(keys):
+        raise Unreadable(f"a region from paragraph {start} to {end}, of {len(keys)}")
+    return frozenset(keys[start : end + 1])
+
+
+def _index(given: object) -> int:
+    text = str(given) if isinstance(given, int | str) and not isinstance(given, bool) else ""
+    if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
+        raise Unreadable("a region that does not say which paragraphs it marks")
+    return int(text)
+
+
+def _texts(value: object) -> list[str]:
+    values = [value] if isinstance(value, str) else _listed(value)
+    return [text for text in values if isinstance(text, str)]
+
+
+def _name(completed_by: object) -> str:
+    """Return the annotator's e-mail address if exported, else their number."""
+    if isinstance(completed_by, dict):
+        email = _text(completed_by.get("email")).strip()
+        if email:
+            return email
+        completed_by = completed_by.get("id")
+    if isinstance(completed_by, int) and not isinstance(completed_by, bool):
+        return f"user {completed_by}"
+    raise Unreadable("no 'completed_by'")
+
+
+def _utc(given: object) -> str | None:
+    try:
+        moment = datetime.fromisoformat(_text(given))
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    try:
+        return moment.astimezone(UTC).isoformat()
+    except OverflowError:
+        return None
+
+
+def _text(value: object) -> str:
+    """Return a value of an untrusted file if it is text, else an empty text."""
+    return value if isinstance(value, str) else ""
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    """Return a value of an untrusted file if it is a mapping, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def _listed(value: object) -> list[Any]:
+    """Return a value of an untrusted file if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []

@@ -1,0 +1,231 @@
+"""Limits of a run, the rates and the budget they become, and the quotas that a server reports."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from labeler.errors import UsageError
+
+MINUTE = 60.0
+LONGEST_WAIT = 86_400.0
+"""Seconds that a run waits at a server's request before it asks again; longer waits come from
+broken clocks."""
+
+
+class Bucket:
+    """A token bucket: units that may be spent now, refilled at a steady rate.
+
+    Args:
+        rate: units per second.
+        capacity: units that a full bucket holds.
+        clock: a monotonic clock, in seconds.
+    """
+
+    def __init__(self, rate: float, capacity: float, clock: Callable[[], float]) -> None:
+        self._rate, self._capacity, self._clock = rate, capacity, clock
+        self._level, self._updated = capacity, clock()
+
+    @property
+    def level(self) -> float:
+        """Units that may be spent now; negative after an oversized request."""
+        now = self._clock()
+        self._level = min(self._capacity, self._level + (now - self._updated) * self._rate)
+        self._updated = now
+        return self._level
+
+    def wait(self, amount: float) -> float:
+        """Return the seconds until an amount may be taken.
+
+        A request above the capacity waits for a full bucket. It leaves a debt, which is refilled
+        before the next request.
+        """
+        return max(0.0, (min(amount, self._capacity) - self.level) / self._rate)
+
+    def take(self, amount: float) -> None:
+        """Spend; a negative amount returns what was reserved and not used."""
+        self._level = min(self._capacity, self.level - amount)
+
+    def follow(self, rate: float, capacity: float, level: float) -> None:
+        """Adopt the state of the server's own limit, and never exceed its level."""
+        self._level = min(self.level, level)
+        self._rate, self._capacity = rate, capacity
+
+
+class Budget:
+    """The cost of a run in US dollars, and a cap on it.
+
+    The worst case of each request is reserved before it is sent, so the cap is never exceeded.
+
+    Args:
+        cap: dollars that may be spent; ``None`` for no cap.
+    """
+
+    def __init__(self, cap: Decimal | None = None) -> None:
+        self.cap = cap
+        self.known = Decimal(0)
+        """Dollars that answers cost."""
+        self.doubtful = Decimal(0)
+        """Dollars that requests of unknown cost may have cost at most."""
+        self.reserved = Decimal(0)
+        """Dollars of requests in flight; rounding may leave a rest."""
+        self.reservations = 0
+        """Requests in flight, to all servers."""
+        self.closed = False
+        """True after a rejected request. Smaller requests are then rejected too: a run that goes
+        on with short records only would be a biased sample."""
+
+    @property
+    def spent(self) -> Decimal:
+        """Dollars that count against the cap."""
+        return self.known + self.doubtful
+
+    def remaining(self) -> Budget:
+        """Return a budget of the unspent dollars."""
+        return Budget(None if self.cap is None else max(self.cap - self.spent, Decimal(0)))
+
+    def reserve(self, worst: Decimal) -> bool:
+        """Reserve the worst case of a request; false if it does not fit."""
+        if self.closed or (self.cap is not None and self.spent + self.reserved + worst > self.cap):
+            return False
+        self.reserved += worst
+        self.reservations += 1
+        return True
+
+    def settle(self, reserved: Decimal, actual: Decimal | None) -> None:
+        """Record the cost of a request and free its reservation.
+
+        Args:
+            reserved: its worst case.
+            actual: its cost; ``None`` if unknown, which counts as the worst case.
+        """
+        self.reserved -= reserved
+        self.reservations -= 1
+        if actual is None:
+            self.doubtful += reserved
+        else:
+            self.known += actual
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits on a run, besides the number of requests in flight.
+
+    Without them, the server's ``x-ratelimit`` headers and rate limit errors set the pace.
+    """
+
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    """Prompt and answer together, as providers count them."""
+    budget: Decimal | None = None
+    """US dollars; a request is sent only if its worst case still fits."""
+    longest_wait: float | None = None
+    """Seconds that a server may ask to wait before the run ends; ``None`` for no limit."""
+    max_outage: float = 1800.0
+    """Seconds without an answer, from a server that has answered before, until the run ends."""
+
+    def __post_init__(self) -> None:
+        for name in ("requests_per_minute", "tokens_per_minute", "budget", "longest_wait"):
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(value) and value > 0):
+                raise UsageError(f"{name} must be a number above 0, got {value}")
+        if not self.max_outage >= 0:
+            raise UsageError(f"max_outage must be 0 seconds or more, got {self.max_outage}")
+
+    def share(self, runs: int, budget: Decimal | None) -> Limits:
+        """Return the limits of one of several runs at the same time, which has its own budget."""
+        requests, tokens = self.requests_per_minute, self.tokens_per_minute
+        return replace(
+            self,
+            requests_per_minute=requests and requests / runs,
+            tokens_per_minute=tokens and tokens / runs,
+            budget=budget,
+        )
+
+
+@dataclass(frozen=True)
+class Size:
+    """Expected use of one request."""
+
+    tokens: int = 0
+    """Expected tokens of the prompt and the answer."""
+    worst_cost: Decimal = Decimal(0)
+    """US dollars at most."""
+
+    @property
+    def units(self) -> dict[str, float]:
+        """Amount that the request takes, by unit."""
+        return {"requests": 1.0, "tokens": float(self.tokens)}
+
+
+@dataclass(frozen=True)
+class Quota:
+    """One rate limit as a server's headers report it."""
+
+    limit: float
+    """Units allowed in one go when none was used."""
+    remaining: float
+    reset: float
+    """Seconds until the whole limit is available again."""
+
+    @property
+    def rate(self) -> float | None:
+        """Units that come back per second, whatever window the server counts in.
+
+        Undefined while nothing is used, because the speed of the refill is then unknown.
+        """
+        used = self.limit - self.remaining
+        return used / self.reset if used > 0 and self.reset > 0 else None
+
+
+class RateLimits:
+    """Rate limits by unit: requests and tokens.
+
+    Args:
+        clock: a monotonic clock, in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._buckets: dict[str, Bucket] = {}
+
+    @classmethod
+    def of(cls, limits: Limits, clock: Callable[[], float]) -> RateLimits:
+        """Return the rates that the user allows.
+
+        A second's worth of requests may be sent at once; one request may take a minute's worth of
+        tokens.
+        """
+        rates = cls(clock)
+        if limits.requests_per_minute:
+            rate = limits.requests_per_minute / MINUTE
+            rates._buckets["requests"] = Bucket(rate, max(1.0, rate), clock)
+        if limits.tokens_per_minute:
+            rate = limits.tokens_per_minute / MINUTE
+            rates._buckets["tokens"] = Bucket(rate, rate * MINUTE, clock)
+        return rates
+
+    def follow(self, requests: Quota | None, tokens: Quota | None) -> None:
+        """Adopt the limits that a server's headers name."""
+        for unit, quota in (("requests", requests), ("tokens", tokens)):
+            if quota is not None and quota.rate:
+                bucket = self._buckets.setdefault(
+                    unit, Bucket(quota.rate, quota.limit, self._clock)
+                )
+                bucket.follow(quota.rate, quota.limit, quota.remaining)
+
+    def wait(self, size: Size) -> float:
+        """Return the seconds until every bucket holds what a request takes."""
+        return max((bucket.wait(size.units[n]) for n, bucket in self._buckets.items()), default=0.0)
+
+    def take(self, size: Size) -> None:
+        """Spend what a request takes."""
+        for unit, bucket in self._buckets.items():
+            bucket.take(size.units[unit])
+
+    def correct(self, tokens: float) -> None:
+        """Spend tokens beyond those that were expected; negative for tokens that were not used."""
+        if "tokens" in self._buckets:
+            self._buckets["tokens"].take(tokens)

@@ -1,0 +1,497 @@
+"""The pace of one run: concurrency, request rate, outages and cost.
+
+A sender asks for permission before each request and reports how the request ended. A problem of one
+record concerns that record alone. Rate limits, outages and the budget concern all records, so they
+are handled here, once per run.
+
+A job holds a slot (:meth:`Pace.slot`) while it asks a judge. The judge asks for each request
+(:meth:`Pace.request`) and frees the slot while it pauses (:meth:`Pace.sleep`). A judge that does
+neither is limited to the number of slots only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Literal, TypeVar
+
+from labeler.errors import RunPaused, UsageError
+from labeler.judges.concurrency import Slots
+from labeler.judges.health import Health, Outage
+from labeler.judges.limits import (
+    LONGEST_WAIT,
+    MINUTE,
+    Budget,
+    Limits,
+    Quota,
+    RateLimits,
+    Size,
+)
+
+T = TypeVar("T")
+
+_NEGLIGIBLE = 1e-4
+"""Seconds below which a wait counts as none: clocks do not resolve it."""
+_FEW_IN_VAIN, _MANY_IN_VAIN = 4, 8
+"""Requests in a row without an answer from which a wait that the server names holds for all
+records: as many as may be in flight, within these bounds."""
+_MIN_NOTICE = 10.0
+"""Shortest wait in seconds that is reported to the user."""
+
+
+class Stopped(Exception):
+    """The run is stopping: nothing more is sent."""
+
+
+class BudgetSpent(Exception):
+    """The budget does not cover the worst case of a request; the message names the amounts."""
+
+
+class SentRequest:
+    """A request that may be sent; the sender reports how it ended."""
+
+    def __init__(
+        self, pace: Pace, record: Hashable, size: Size, *, number: int, probe: bool
+    ) -> None:
+        self.number = number
+        """One more than that of the request before, to the same server."""
+        self.probe = probe
+        """True if it probes a server after an outage; a failure is then no fault of its record."""
+        self.end: Literal["answered", "limited", "failed"] | None = None
+        self.refill = 0.0
+        """Seconds, up to a minute, until a limit that the server reports as used up is whole again.
+        Serves as the wait after a rate limit error that names no time."""
+        self.record, self.size = record, size
+        self.tokens: int | None = None
+        self.cost: Decimal | None = None
+        self.began = pace.clock()
+        self._pace = pace
+
+    def answered(self, *, tokens: int | None = None, cost: Decimal | None = None) -> None:
+        """Report that the server handled the request, possibly with a refusal.
+
+        Args:
+            tokens: charged tokens, prompt and answer; ``None`` if the server does not report them.
+            cost: US dollars; ``None`` if unknown, which counts as the worst case.
+        """
+        self.end, self.tokens, self.cost = "answered", tokens, cost
+
+    def failed(self, *, charged: bool) -> None:
+        """Report that no answer came, or that the server failed.
+
+        Args:
+            charged: true if the provider may have charged for the request.
+        """
+        self.end, self.cost = "failed", None if charged else Decimal(0)
+
+    def limited(self) -> None:
+        """Report a rate limit error; nothing was charged."""
+        self.end, self.cost = "limited", Decimal(0)
+
+    def quotas(self, *, requests: Quota | None, tokens: Quota | None) -> None:
+        """Report the rate limits that the server's headers name."""
+        used_up = [q.reset for q in (requests, tokens) if q is not None and q.remaining < 1]
+        self.refill = min(MINUTE, max(used_up, default=0.0))
+        self._pace.server_rates.follow(requests, tokens)
+
+
+@dataclass
+class _HeldSlot:
+    held: bool = True
+    clean: bool = True
+    failed_at: float = math.inf
+    """When a request of its record failed first."""
+
+
+_SLOT: ContextVar[_HeldSlot | None] = ContextVar("slot", default=None)
+
+
+class Pace:
+    """The pace of one run, on one event loop.
+
+    Args:
+        concurrency: requests in flight at most.
+        limits: rate limits, budget and longest waits.
+        notice: called with a message for the user when the run has to wait.
+        clock: a monotonic clock, in seconds.
+    """
+
+    def __init__(
+        self,
+        concurrency: int = 1,
+        limits: Limits | None = None,
+        *,
+        notice: Callable[[str], None] = lambda _: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if concurrency < 1:
+            raise UsageError(f"concurrency must be 1 or more, got {concurrency}")
+        self.concurrency = concurrency
+        self.limits = limits or Limits()
+        self.clock, self.notice = clock, notice
+        self.stopping = asyncio.Event()
+        """Set while the run is stopping: nothing more is sent, pauses end."""
+        self._waits: set[asyncio.Future[None]] = set()
+        """Wake those who wait for something :meth:`unless_stopped`."""
+        self.budget = Budget(self.limits.budget)
+        self.health = Health()
+        """How the rows of the run ended at this server."""
+        self._slots = Slots(concurrency, clock, self.health)
+        self._outage = Outage(clock)
+        self._gate = asyncio.Lock()
+        self._changed = asyncio.Event()
+        self._user_rates = RateLimits.of(self.limits, clock)
+        self.server_rates = RateLimits(clock)
+        self._closed_until = -math.inf
+        self._noticed_until = -math.inf
+        self._noticed_own_limits = False
+        self._in_vain = 0
+        self._reported_level = 0
+        self._reported_level_at = -math.inf
+        self._last_answer: float | None = None
+        self._answer_missing = False
+        self._answered = -math.inf
+        """When the latest of the answered requests was sent."""
+        self._in_flight = 0
+
+    @property
+    def ready(self) -> int:
+        """Jobs that wait for a slot and nothing else; readable on any thread."""
+        return self._slots.waiting
+
+    def for_server(self, concurrency: int | None = None, budget: Budget | None = None) -> Pace:
+        """Return the pace at another server of the same run.
+
+        Both share the slots, the budget and the user's limits. Each follows the limits and outages
+        of its own server.
+
+        Args:
+            concurrency: requests to that server in flight at most; by default those of the run.
+            budget: another budget than the run's.
+        """
+        maximum = concurrency or self.concurrency
+        other = Pace(maximum, self.limits, notice=self.notice, clock=self.clock)
+        other.stopping, other._changed = self.stopping, self._changed
+        other._waits = self._waits
+        other._slots = Slots(maximum, self.clock, other.health, self._slots)
+        other.budget, other._user_rates = budget or self.budget, self._user_rates
+        return other
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[None]:
+        """Hold one of the slots for requests in flight.
+
+        Raises:
+            Stopped: the run is stopping.
+        """
+        await self._slots.acquire()
+        slot = _HeldSlot()
+        token = _SLOT.set(slot)
+        try:
+            if self.stopping.is_set():
+                raise Stopped
+            yield
+        finally:
+            _SLOT.reset(token)
+            if slot.held:
+                self._slots.release(clean=slot.clean)
+
+    async def sleep(
+        self, seconds: float, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    ) -> None:
+        """Sleep without holding the slot; end early if the run stops.
+
+        Before the first label the slot is held, so that few rows meet a server that is down.
+        """
+        slot = _SLOT.get() if self.health.labels else None
+        if slot is not None:
+            slot.held = False
+            self._slots.release(clean=False)
+        with suppress(Stopped):
+            await self.unless_stopped(sleep(seconds))
+        if slot is not None and not self.stopping.is_set():
+            await self._slots.acquire(first=True)
+            slot.held = slot.clean = True
+
+    @asynccontextmanager
+    async def request(self, record: Hashable, size: Size) -> AsyncIterator[SentRequest]:
+        """Wait until a request may be sent; send it and report its end within the context.
+
+        Raises:
+            Stopped: the run is stopping.
+            BudgetSpent: the budget does not cover the request.
+        """
+        sent = await self._acquire(record, size)
+        try:
+            yield sent
+        finally:
+            self._settle(sent)
+
+    def labeled(self) -> None:
+        """Report a usable answer: the first one opens all slots."""
+        self.health.labeled()
+        self._slots.assign()
+        self._changed.set()
+
+    def pause(self, seconds: float) -> None:
+        """Send nothing for as long as the server asks.
+
+        Raises:
+            RunPaused: the wait is longer than the run may wait.
+        """
+        self._notice_server_wait(seconds)
+        until = max(self._closed_until, self.clock() + seconds)
+        self._closed_until = until
+        self._last_answer = max(self._last_answer or -math.inf, until)
+
+    def hold(self, seconds: float) -> None:
+        """Pause for a wait that a server names to one record, if it has answered nobody lately.
+
+        Called before the record's request is settled.
+
+        Raises:
+            RunPaused: the wait is longer than the run may wait.
+        """
+        many = min(_MANY_IN_VAIN, self._slots.limit)
+        if seconds <= MINUTE:  # the record waits that long by itself, and others may be welcome
+            many = max(_FEW_IN_VAIN, many)
+        if self._in_vain + 1 >= many:
+            self.pause(seconds)
+
+    def waits_out_outages(self) -> bool:
+        """Return true while an outage may pass without counting as attempts of its records.
+
+        False before the server's first answer, and after an outage of ``max_outage`` seconds.
+        """
+        if self._last_answer is None:
+            return False
+        return self.clock() - self._last_answer < self.limits.max_outage
+
+    async def unless_stopped(self, waiting: Awaitable[T]) -> T:
+        """Wait for an awaitable until the run stops.
+
+        Raises:
+            Stopped: the run stopped first.
+        """
+        result = asyncio.ensure_future(waiting)
+        woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        result.add_done_callback(lambda _: _wake(woken))
+        try:
+            # If it is stopping, a coroutine does not even start.
+            await self._done_or_stopped(result, woken)
+            return result.result()
+        finally:
+            result.cancel()
+
+    async def result_of(self, future: Future[T]) -> T:
+        """Wait for the result of another thread until the run stops.
+
+        Raises:
+            Stopped: the run stopped first.
+        """
+        loop = asyncio.get_running_loop()
+        woken: asyncio.Future[None] = loop.create_future()
+
+        def wake(_: object) -> None:
+            with suppress(RuntimeError):  # the loop is closed: nobody waits
+                loop.call_soon_threadsafe(_wake, woken)
+
+        future.add_done_callback(wake)
+        await self._done_or_stopped(future, woken)
+        return future.result()
+
+    async def _done_or_stopped(
+        self, result: Future[T] | asyncio.Future[T], woken: asyncio.Future[None]
+    ) -> None:
+        """Wait until a result is there.
+
+        Raises:
+            Stopped: the run stopped first.
+        """
+        self._waits.add(woken)
+        try:
+            if not (self.stopping.is_set() or result.done()):
+                await woken
+            if not result.done():
+                raise Stopped
+        finally:
+            self._waits.discard(woken)
+
+    def stop(self) -> None:
+        """Send nothing more, and wake all waiting senders."""
+        self.stopping.set()
+        self._changed.set()
+        for wait in self._waits:
+            _wake(wait)
+
+    async def _acquire(self, record: Hashable, size: Size) -> SentRequest:
+        """Wait in order, and take what a request needs."""
+        async with self._gate:
+            while True:
+                if self.stopping.is_set():
+                    raise Stopped
+                user_wait, server_wait = self._user_rates.wait(size), self.server_rates.wait(size)
+                wait = max(self._shared_wait(), user_wait, server_wait)
+                self._notice_server_wait(server_wait)
+                self._notice_own_limits(user_wait)
+                if wait <= _NEGLIGIBLE and not self._reserve(size):
+                    wait = math.inf
+                if wait <= _NEGLIGIBLE:
+                    break
+                await self._wait_for_change(wait)
+            for rates in (self._user_rates, self.server_rates):
+                rates.take(size)
+            self._in_flight += 1
+            number, probe = self._slots.sent(), self._outage.send()
+            return SentRequest(self, record, size, number=number, probe=probe)
+
+    def _shared_wait(self) -> float:
+        """Return the seconds that any request has to wait, whatever its size."""
+        if self._in_flight >= self.health.most_at_once:
+            return math.inf
+        return max(self._closed_until - self.clock(), self._outage.wait(), 0.0)
+
+    def _reserve(self, size: Size) -> bool:
+        """Reserve a request's worst case; false while requests in flight may still free enough.
+
+        Raises:
+            BudgetSpent: the request does not fit, and no request in flight can change that.
+        """
+        budget = self.budget
+        if budget.reserve(size.worst_cost):
+            return True
+        if not budget.closed and budget.reservations:
+            return False
+        budget.closed = True
+        raise BudgetSpent(
+            f"the budget of ${budget.cap} does not cover this request, which might cost "
+            f"${size.worst_cost:.4f}: ${budget.spent:.4f} is spent"
+        )
+
+    def _settle(self, sent: SentRequest) -> None:
+        """Act on a request's end, and correct its reservations."""
+        self._in_flight -= 1
+        slot = _SLOT.get()
+        if slot is not None and sent.end in {"limited", "failed"}:
+            slot.clean = False
+        if sent.end == "answered":
+            self._on_answer(sent)
+        elif sent.end == "limited":
+            self._on_rate_limit(sent)
+        elif sent.end == "failed":
+            self._on_failure(sent, slot or _HeldSlot())
+        else:
+            self._outage.dropped(probe=sent.probe)
+        self.budget.settle(sent.size.worst_cost, sent.cost)
+        if sent.tokens is not None:
+            for rates in (self._user_rates, self.server_rates):
+                rates.correct(sent.tokens - sent.size.tokens)
+        self._changed.set()
+
+    def _on_answer(self, sent: SentRequest) -> None:
+        self._answered = max(self._answered, sent.began)
+        if self._outage.is_on:
+            self.notice("the server answers again")
+        self._in_vain = 0
+        if self._reported_level and self._slots.is_full:
+            self._notice_level()
+        self._outage.answered()
+        self._answer_missing = False
+        self._last_answer = max(self._last_answer or -math.inf, self.clock())
+
+    def _on_rate_limit(self, sent: SentRequest) -> None:
+        self._in_vain += 1
+        self._outage.answered()  # the server is up, only busy
+        if self._last_answer is None:
+            self._last_answer = self.clock()
+        if self._slots.limited(sent.number):
+            self._notice_level()
+
+    def _on_failure(self, sent: SentRequest, slot: _HeldSlot) -> None:
+        self._in_vain += 1
+        slot.failed_at = min(slot.failed_at, self.clock())
+        if slot.failed_at < self._answered and not self._outage.is_on:
+            return  # others were answered since: it is the record, no outage
+        if self._last_answer is not None and not self._answer_missing:
+            # Not silent before: while others judged, this server may have been asked nothing.
+            self._last_answer = max(self._last_answer, sent.began)
+        self._answer_missing = True
+        opened = self._outage.failed(sent.record, probe=sent.probe, allowed=self._slots.limit)
+        if opened:
+            self.notice(
+                "the server does not answer: asking with one request at a time until it does; "
+                f"after {self.limits.max_outage / MINUTE:.0f} min without an answer the run ends"
+            )
+
+    async def _wait_for_change(self, seconds: float) -> None:
+        """Wait for the given time, or until the end of a request or of the run."""
+        self._changed.clear()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._changed.wait(), None if seconds == math.inf else seconds)
+
+    def _notice_server_wait(self, seconds: float) -> None:
+        """Report a long wait that the server asks for, once.
+
+        Raises:
+            RunPaused: the wait is longer than the run may wait.
+        """
+        longest = self.limits.longest_wait
+        if longest is not None and seconds > longest:
+            raise RunPaused(
+                f"the server asks to wait {seconds:.0f} s, until {_local_time(seconds)}, and the "
+                f"run may wait {longest:g} s; run it again then, stored labels are kept",
+                reason="rate_limit",
+            )
+        until = self.clock() + seconds
+        if seconds >= _MIN_NOTICE and until > self._noticed_until + 1:
+            self._noticed_until = until
+            wait = f"{seconds:.0f} s" + " or longer" * (seconds >= LONGEST_WAIT)
+            self.notice(
+                f"the server asks to wait {wait}: going on at {_local_time(seconds)}; "
+                "leaving now and running it again then loses nothing"
+            )
+
+    def _notice_level(self) -> None:
+        """Report the requests in flight after a change, at most once a minute."""
+        limit, full = self._slots.limit, self._slots.is_full
+        if self.clock() - self._reported_level_at < MINUTE:
+            return
+        self._reported_level, self._reported_level_at = 0 if full else limit, self.clock()
+        why = "limits the rate less" if full else "limits the rate"
+        self.notice(f"the server {why}: going on with {limit} requests in flight")
+
+    def _notice_own_limits(self, seconds: float) -> None:
+        """Report once per run that the user's own limits slow it down."""
+        if seconds >= _MIN_NOTICE and not self._noticed_own_limits:
+            self._noticed_own_limits = True
+            self.notice(
+                "the requests or tokens a minute that this run is limited to hold it back: the "
+                f"next request goes in {seconds:.0f} s, at {_local_time(seconds)}"
+            )
+
+
+def _wake(wait: asyncio.Future[None]) -> None:
+    if not wait.done():
+        wait.set_result(None)
+
+
+def _local_time(seconds: float) -> str:
+    """Return the local date and time after a wait."""
+    return f"{datetime.now().astimezone() + timedelta(seconds=seconds):%Y-%m-%d %H:%M:%S}"
+
+
+CURRENT: ContextVar[Pace | None] = ContextVar("pace", default=None)
+"""The pace of the run that the current task belongs to."""
+
+
+def current() -> Pace:
+    """Return the pace of the current task's run, or one without limits for a judge by itself."""
+    return CURRENT.get() or Pace()

@@ -1,1 +1,0 @@
-"""Rates, budget and concurrency of a run's requests."""

@@ -1,0 +1,67 @@
+"""Review sessions over a few records, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from labeler.calculators import Metric, select_metrics
+from labeler.data.corrections.correction import Judgement, Queue
+from labeler.data.corrections.file import CorrectionsFile
+from labeler.labels.record import LabelRecord
+from labeler.review.corrections_log import CorrectionsLog
+from labeler.review.label_set import LabelSet
+from labeler.review.messages import ReviewAnswer
+from labeler.review.session import ReviewSession, ReviewSettings
+from support.labeled import record
+
+METRICS = select_metrics("relevance,adherence")
+
+
+def labels(count: int = 4) -> list[LabelRecord]:
+    """Records that differ in their documents, and so in their keys."""
+    return [
+        record(id=f"r{n}", documents=[[f"Fact {n}.", "More."], ["Other."]]) for n in range(count)
+    ]
+
+
+def a_session(
+    folder: Path,
+    *,
+    records: Sequence[LabelRecord] | None = None,
+    annotator: str = "ann",
+    queue: Queue = "order",
+    blind: bool = False,
+    name: str = "labels.jsonl",
+    metrics: Sequence[Metric] = METRICS,
+) -> ReviewSession:
+    """A session over a few records, with its corrections in a folder."""
+    label_set = LabelSet(records or labels(), metrics)
+    settings = ReviewSettings(name, annotator, fixed=blind, queue=queue, blind=blind)
+    log = CorrectionsLog(CorrectionsFile(folder / "labels.corrections.jsonl"))
+    return ReviewSession(label_set, range(len(label_set)), log, settings, metrics)
+
+
+def own(**changes: object) -> Judgement:
+    """A judgement that differs from the judge's: the second sentence is not supported."""
+    facts: dict[str, object] = {
+        "relevant": ("0a",),
+        "utilized": ("0a",),
+        "support": {"a": ("0a",)},
+        "overall_supported": False,
+    }
+    return Judgement.model_validate(facts | changes)
+
+
+def said(
+    session: ReviewSession,
+    position: int,
+    annotator: str = "ann",
+    judgement: Judgement | None = None,
+) -> ReviewAnswer:
+    """An answer: agreement, or a judgement."""
+    key = session.labels.keys[session.places[position]]
+    kind = "agree" if judgement is None else "judged"
+    return ReviewAnswer.model_validate(
+        {"key": key, "annotator": annotator, "answer": kind, "judgement": judgement}
+    )

@@ -1,0 +1,146 @@
+"""Packages that add to this one: found by name, imported when used, at fault by themselves."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from labeler import extensions
+from labeler.catalog import Catalog
+from labeler.errors import ExtensionError, UnknownName
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "plugin"
+ROWS = """How long is the quay?
+The quay is 90 m long.
+The quay is 90 m long.
+It is made of oak.
+
+Who built it?
+Ann Smith of the old harbour town built it in 1901.
+Ann Smith of the old harbour town built it in 1901."""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder into which the example is installed."""
+    folder = tmp_path_factory.mktemp("installed")
+    options = ["--quiet", "--no-deps", "--no-build-isolation", "--target", str(folder)]
+    subprocess.run([sys.executable, "-m", "pip", "install", *options, str(EXAMPLE)], check=True)
+    return folder
+
+
+def labeler(packages: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line with further installed packages."""
+    return subprocess.run(
+        [sys.executable, "-m", "labeler", *arguments],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": f"{ROOT}:{packages}", "COLUMNS": "100"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_an_installed_package_is_used_by_name(installed: Path, tmp_path: Path) -> None:
+    """Its judge, format, metric, check and command, as the page says."""
+    (tmp_path / "harbour.faq").write_text(ROWS, encoding="utf-8")
+    for arguments, shown in {
+        "label harbour.faq --judge harbour -o labels.jsonl": "",
+        "metrics labels.jsonl --metrics first_supported --json": '"mean": 1.0',
+        "metrics --list": "first_supported of labeler-harbour 0.1.0",
+        "audit labels.jsonl --checks much_on_one_sentence": "11 words rest on one sentence",
+        "count harbour.faq": "2",
+        "--help": "Count the rows of a file.",
+    }.items():
+        done = labeler(installed, tmp_path, *arguments.split())
+        assert done.returncode == 0, done.stderr
+        assert shown in done.stdout, (arguments, done.stdout)
+
+
+def test_the_page_shows_the_package() -> None:
+    """Each part on the page is a part of the package."""
+    from support.doc_blocks import blocks
+
+    files = [EXAMPLE / "pyproject.toml", EXAMPLE / "labeler_harbour" / "__init__.py"]
+    texts = [file.read_text(encoding="utf-8") for file in files]
+    parts = [
+        block.body
+        for block in blocks(ROOT / "docs" / "extend.md")
+        if block.name == "test_the_page_shows_the_package"
+    ]
+    assert len(parts) == 6
+    assert all(any(part in text for text in texts) for part in parts)
+
+
+@pytest.fixture
+def declared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[str, str], None]]:
+    """Declare entry points of a package that is installed for this test."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def declare(package: str, points: str) -> None:
+        folder = tmp_path / f"{package}-1.0.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        (folder / "entry_points.txt").write_text(points)
+        extensions.offered.cache_clear()
+
+    yield declare
+    extensions.offered.cache_clear()
+
+
+@pytest.mark.parametrize("target", ["missing_module:Judge", "math:no_such_name", "broken:Judge"])
+def test_a_package_that_cannot_load_is_named_when_it_is_used(
+    declared: Callable[[str, str], None], target: str, tmp_path: Path
+) -> None:
+    """With its version, what it declares and the fault; other names still work."""
+    (tmp_path / "broken.py").write_text("raise RuntimeError('no licence')")
+    declared("bad-package", f"[labeler.judges]\nbroken = {target}\n")
+    catalog: Catalog[object] = Catalog("judge", group="judges")
+    catalog.add("own", object())
+    assert catalog["own"]
+    with pytest.raises(ExtensionError) as error:
+        catalog["broken"]
+    assert all(part in str(error.value) for part in ("bad-package 1.0", target, "uninstall"))
+
+
+def test_the_first_of_two_packages_has_a_name(declared: Callable[[str, str], None]) -> None:
+    """In alphabetical order, whichever was installed first; own entries come before both."""
+    declared("zebra", "[labeler.judges]\nsame = math:pi\n")
+    declared("aardvark", "[labeler.judges]\nsame = math:e\nopen = math:pi\n")
+    catalog: Catalog[object] = Catalog("judge", group="judges")
+    catalog.add("open", "math:tau")
+    assert catalog["same"] == pytest.approx(2.718, abs=0.001)
+    assert catalog["open"] == pytest.approx(6.283, abs=0.001)
+
+
+def test_names_at_the_top_may_come_from_a_package(declared: Callable[[str, str], None]) -> None:
+    """As ``labeler.NAME``; unknown names stay attribute errors."""
+    import labeler as top
+
+    declared("names", "[labeler.names]\nharbour_pi = math:pi\n")
+    assert top.harbour_pi == pytest.approx(3.1416, abs=0.001)
+    del top.harbour_pi
+    with pytest.raises(AttributeError):
+        _ = top.no_such_name
+
+
+def test_old_metadata_of_a_checkout_is_named_with_its_remedy(
+    declared: Callable[[str, str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the error about a name that the checkout declares since."""
+    del declared
+    (tmp_path / "labeler").mkdir()
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\nname = "rag-labeler"\n[project.entry-points."labeler.judges"]\nnew = "x:Y"\n'
+    )
+    monkeypatch.setattr(extensions, "__file__", str(tmp_path / "labeler" / "extensions.py"))
+    with pytest.raises(UnknownName, match=r"pip install -e"):
+        Catalog[object]("judge", group="judges")["new"]
