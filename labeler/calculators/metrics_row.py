@@ -396,6 +396,8 @@ class DistinctRows(Generic[R]):
             if row.failed and row.identity:
                 failures.setdefault(row.identity.row, row)
             elif row.identity is None or known.add(row.identity):
+                if row.identity and (facts := getattr(row, "facts", None)) and facts.copies:
+                    self.copies[row.identity] += facts.copies
                 yield row
             else:
                 self.copies[row.identity] += 1

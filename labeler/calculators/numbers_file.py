@@ -128,14 +128,18 @@ class NumbersFile:
         columns: columns of the files.
         metrics: the chosen metrics.
         is_asked: True if they were named: rows without one then have the reason why.
+        grouped_by: a metadata column; if it is ``question`` rows have the digest of theirs.
 
     Attributes:
         name: name of the files.
         metrics: the chosen metrics.
     """
 
-    def __init__(self, columns: Columns, metrics: Sequence[Metric], *, is_asked: bool) -> None:
-        self._columns, self.metrics, self._is_asked = columns, tuple(metrics), is_asked
+    def __init__(
+        self, columns: Columns, metrics: Iterable[Metric], *, is_asked: bool, grouped_by: str = ""
+    ) -> None:
+        self._columns, self._is_asked, self._grouped_by = columns, is_asked, grouped_by
+        self.metrics: Sequence[Metric] = tuple(metrics)
         self.name, self._column = columns.name, columns.column
 
     @classmethod
@@ -156,13 +160,18 @@ class NumbersFile:
             raise columns.fault(f"it has no column {missing[0]!r}")
         return cls(columns, (), is_asked=False).chosen(ids)
 
-    def chosen(self, ids: str | Iterable[str] | None) -> Self:
-        """Return the rows with other metrics, by ids as for :meth:`read`.
+    def chosen(self, ids: str | Iterable[str] | None, column: str = "") -> Self:
+        """Return the rows with other metrics.
+
+        Args:
+            ids: as for :meth:`read`.
+            column: the metadata column that the caller groups by.
 
         Raises:
-            UsageError: as there.
+            UsageError: as for :meth:`read`.
         """
-        found = type(self)(self._columns, self._select(ids), is_asked=ids is not None)
+        metrics, is_asked = self._select(ids), ids is not None
+        found = type(self)(self._columns, metrics, is_asked=is_asked, grouped_by=column)
         found._check()  # noqa: SLF001 - its own
         return found
 
@@ -270,7 +279,13 @@ class NumbersFile:
 
     def __iter__(self) -> Iterator[MetricsRow]:
         """Yield the rows with their facts and the chosen metrics."""
-        return self.rows(np.flatnonzero(self._is_chosen), with_facts=True)
+        places = np.flatnonzero(self._is_chosen)
+        return self.rows(places, self._grouped_by, with_facts=True)
+
+    def models(self) -> Iterable[AnsweringModel]:
+        """Return the models that answered."""
+        places = np.flatnonzero(self._is_chosen & ~self._is_failed)
+        return {self._answered.values[code] for code in np.unique(self._answered.codes[places])}
 
     def own_rows(self) -> Iterator[MetricsRow]:
         """Yield the rows with the chosen metrics; by default with aliases, as rows of labels."""

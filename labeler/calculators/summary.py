@@ -230,7 +230,18 @@ def summarize(
 
 @runtime_checkable
 class CountedRows(Protocol):
-    """Rows whose labels are added to sums together, such as a numbers file."""
+    """Rows whose labels are added to sums together: a numbers file."""
+
+    metrics: Sequence[Metric]
+
+    def __iter__(self) -> Iterator[MetricsRow]:
+        """Yield the rows with their facts."""
+
+    def chosen(self, ids: str | Iterable[str] | None, column: str = "") -> CountedRows:
+        """Return the rows with the metrics of ids; see ``NumbersFile``."""
+
+    def models(self) -> Iterable[AnsweringModel]:
+        """Return the models that answered."""
 
     def fill(
         self, groups: GroupedSums, by: str | None, column: str | None, *, by_model: bool

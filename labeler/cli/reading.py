@@ -182,6 +182,7 @@ class _Request:
         by: str | None,
         threshold: Sequence[str] | None = None,
     ) -> None:
+        from labeler.calculators import select_metrics
         from labeler.calculators.outcomes import checked_outcomes, numbers_of, split_scores
         from labeler.calculators.similarity import label_metric_ids, question_metrics
 
@@ -191,7 +192,7 @@ class _Request:
         self._numbers = numbers_of(*sources, ids=ids)
         if self._numbers:
             reject_thresholds(self._numbers.name, threshold)
-            self.chosen = self._numbers.metrics
+            self.chosen = self._numbers.metrics if ids else select_metrics()
             return
         self.chosen, self._unknown = _known(label_metric_ids(ids))
         self._questions = question_metrics(ids)
@@ -215,7 +216,8 @@ class _Request:
         from labeler.calculators import summarize
 
         if self._numbers:
-            return summarize(self._numbers, self.chosen, self.by, intervals=intervals), []
+            metrics = self._numbers.metrics
+            return summarize(self._numbers, metrics, self.by, intervals=intervals), []
         labeled = (*self.chosen, *self._questions)
         rows = self._measured((intervals.group if intervals else None) or "")
         first = list(islice(rows, 1))

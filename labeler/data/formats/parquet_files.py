@@ -11,7 +11,6 @@ aborts the process there if the statistics of a column are damaged.
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from typing import IO, Any
@@ -116,7 +115,7 @@ class ParquetColumns:
     """The columns of a Parquet file of single values, read one by one.
 
     Args:
-        name: the file; it stays open.
+        name: the file.
 
     Attributes:
         names: names of the columns.
@@ -127,17 +126,13 @@ class ParquetColumns:
     """
 
     def __init__(self, name: str) -> None:
-        self._name, self._open = name, contextlib.ExitStack()
-        with arrow_errors(name):
-            source = self._open.enter_context(open_bytes(name))
-            schema = pq.ParquetFile(source, pre_buffer=False, **READ_LIMITS).schema_arrow
-            self.names = list(schema.names)
-            texts = [field.name for field in schema if pa.types.is_string(field.type)]
-            self._file = pq.ParquetFile(
-                source, read_dictionary=texts, pre_buffer=False, **READ_LIMITS
-            )
-            check_row_groups(name, self._file.metadata, source.seek(0, os.SEEK_END))
-        self.count = int(self._file.metadata.num_rows)
+        self._name = name
+        with arrow_errors(name), open_bytes(name) as source:
+            file = pq.ParquetFile(source, pre_buffer=False, **READ_LIMITS)
+            check_row_groups(name, file.metadata, source.seek(0, os.SEEK_END))
+            self._footer, schema = file.metadata, file.schema_arrow
+        self.names, self.count = list(schema.names), int(self._footer.num_rows)
+        self._texts = [field.name for field in schema if pa.types.is_string(field.type)]
 
     def encoded(self, name: str) -> tuple[Any, list[Any]]:
         """Return the place of each row's value among the distinct ones, and these.
@@ -145,8 +140,15 @@ class ParquetColumns:
         Raises:
             UsageError: the column is damaged, or holds nested values.
         """
-        with arrow_errors(self._name):
-            column = self._file.read(columns=[name]).column(0)
+        with arrow_errors(self._name), open_bytes(self._name) as source:
+            file = pq.ParquetFile(
+                source,
+                metadata=self._footer,
+                read_dictionary=self._texts,
+                pre_buffer=False,
+                **READ_LIMITS,
+            )
+            column = file.read(columns=[name], use_threads=False).column(0)
             if pa.types.is_nested(column.type):
                 raise UsageError(f"{self._name}: column {name!r} holds lists or objects")
             if not pa.types.is_dictionary(column.type):
