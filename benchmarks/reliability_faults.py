@@ -23,7 +23,7 @@ import labeler
 from fault_figures import line
 from labeler.labeling.options import LabelOptions
 from labeler.labels.record import LabelRecord
-from labeler.store.reader import FAILURE, FILE
+from labeler.store.database import FAILURE, FILE
 from reliability_serving import Ended, Labeling, short_records, write_rows
 from wire.calls import Call
 from wire.connections import Connection, Wire

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import labeler
 from labeler.api import stored_outcomes
 from labeler.labels.record import LabelFailure
-from labeler.store.reader import FILE
+from labeler.store.database import FILE
 from reliability_serving import (
     MODEL,
     Ended,

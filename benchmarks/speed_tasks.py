@@ -73,7 +73,7 @@ def decode_models(path: str) -> int:
 def fill_store(folder: str, path: str, count: str) -> int:
     """Put labels of a file into a store."""
     from labeler import api  # noqa: PLC0415 - as above
-    from labeler.store.merge import import_labels  # noqa: PLC0415 - as above
+    from labeler.store.maintenance import import_labels  # noqa: PLC0415 - as above
 
     return import_labels(islice(api.stored_outcomes(path), int(count)), folder).new
 
@@ -95,18 +95,12 @@ def scan_columns(folder: str) -> int:
     return sum(len(row[-1]) for row in _select(folder, "rowid, key, raw, mode, filename, value"))
 
 
-def _portions(folder: str) -> Iterator[list[tuple[int, Any]]]:
-    from labeler.store.reader import Database  # noqa: PLC0415 - as above
+def _values(folder: str) -> Iterator[bytes]:
+    from labeler.store.database import Database  # noqa: PLC0415 - as above
 
     with closing(Database(Path(folder).absolute(), 30.0)) as database:
-        last = 0
-        while rows := database.rows_after(last, _PORTION):
-            yield rows
-            last = rows[-1][0]
-
-
-def _values(folder: str) -> Iterator[bytes]:
-    return (row.value for rows in _portions(folder) for _, row in rows)
+        for rowid in database.rowids():
+            yield database.row(rowid).data()
 
 
 def _is_whole(value: bytes) -> bool:
@@ -126,8 +120,8 @@ def scan_checksums(folder: str) -> int:
 def hash_values(folder: str) -> int:
     """Work out the checksums of values that are in memory: what any scan with them takes."""
     size, seconds = 0, 0.0
-    for rows in _portions(folder):
-        values = [row.value for _, row in rows]
+    found = _values(folder)
+    while values := [*islice(found, _PORTION)]:
         begin = time.process_time()
         size += sum(map(len, filter(_is_whole, values)))
         seconds += time.process_time() - begin

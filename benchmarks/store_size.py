@@ -31,10 +31,10 @@ from labeler.labels.answers import GPTLabelingOutput, SentenceSupport
 from labeler.labels.record import LabelRecord, key_of, label_key, shown
 from labeler.labels.signature import Artifact, Signature, canonical_json
 from labeler.sentences.example import KeyedExample, Sentence
-from labeler.store import writer
+from labeler.store import disk
 from labeler.store.checksums import MAGIC
 from labeler.store.disk import DiskStore
-from labeler.store.merge import merge_stores, verify_store
+from labeler.store.maintenance import merge_stores, verify_store
 
 PORTION = 100_000
 """Labels that are made, then put while the clock runs."""
@@ -62,7 +62,7 @@ SIGNATURE = Signature(
 
 
 class Encoded(NamedTuple):
-    """A label as its bytes, which the writer saves unchanged."""
+    """A label as its bytes, which the store saves unchanged."""
 
     key: str
     id: str
@@ -145,7 +145,7 @@ def encoder() -> Callable[[int], Encoded]:
 
 def grow(folder: str, upto: str, first: str = "0") -> None:
     """Put labels into a store until it holds so many; ``first`` is the number of its first one."""
-    vars(writer)["encode"] = attrgetter("data")
+    vars(disk)["encode"] = attrgetter("data")
     make = encoder()
     with DiskStore(folder) as store:
         while (begin := len(store)) < int(upto):
@@ -210,7 +210,7 @@ def integrity(folder: str) -> None:
     """What SQLite says of the file."""
     with DiskStore(folder, create=False) as store:
         spent = Spent()
-        defects = store.integrity()
+        defects = store._database.integrity()  # noqa: SLF001 - what `verify` begins with
         spent.told("integrity", len(store), defects=defects, bytes=_bytes(folder))
 
 

@@ -42,11 +42,9 @@ if TYPE_CHECKING:
     from labeler.integrations.batch.client import OpenAIBatches
     from labeler.integrations.batch.collect import collect_batches
     from labeler.integrations.batch.status import batch_status, cancel_batch
-    from labeler.judges.anthropic import AnthropicJudge
-    from labeler.judges.bedrock import BedrockJudge
     from labeler.judges.embedded.judge import EmbeddedJudge
     from labeler.judges.function import judge
-    from labeler.judges.gemini import GeminiJudge
+    from labeler.judges.native import AnthropicJudge, BedrockJudge, GeminiJudge
     from labeler.judges.openai.judge import MistralJudge, OllamaJudge, OpenAIJudge
     from labeler.judges.pricing import find_price
     from labeler.labels.answers import (
@@ -57,13 +55,13 @@ if TYPE_CHECKING:
     from labeler.labels.criteria import Criterion
     from labeler.labels.record import LabelFailure, LabelRecord
     from labeler.labels.score_record import ScoreRecord
+    from labeler.labels_object import Labels
+    from labeler.loading import load
     from labeler.report import write_report
-    from labeler.report.labels import Labels
-    from labeler.report.loading import load
     from labeler.sentences.example import Example
     from labeler.store.disk import DiskStore
+    from labeler.store.maintenance import import_labels
     from labeler.store.memory import MemoryStore
-    from labeler.store.merge import import_labels
 
 _HOMES = {
     "labeler.api": (
@@ -91,14 +89,12 @@ _HOMES = {
     "labeler.errors": ("BadRows", "LabelerError"),
     "labeler.sentences.example": ("Example",),
     "labeler.comparing.human_labels": ("read_human_labels",),
-    "labeler.judges.anthropic": ("AnthropicJudge",),
+    "labeler.judges.native": ("AnthropicJudge", "BedrockJudge", "GeminiJudge"),
     "labeler.judges.embedded.judge": ("EmbeddedJudge",),
     "labeler.integrations.batch.client": ("OpenAIBatches",),
     "labeler.integrations.batch.collect": ("collect_batches",),
     "labeler.integrations.batch.status": ("batch_status", "cancel_batch"),
     "labeler.judges.function": ("judge",),
-    "labeler.judges.bedrock": ("BedrockJudge",),
-    "labeler.judges.gemini": ("GeminiJudge",),
     "labeler.judges.openai.judge": ("MistralJudge", "OllamaJudge", "OpenAIJudge"),
     "labeler.labels.answers": (
         "ClaimsLabelingOutput",
@@ -109,12 +105,12 @@ _HOMES = {
     "labeler.labels.record": ("LabelFailure", "LabelRecord"),
     "labeler.labels.score_record": ("ScoreRecord",),
     "labeler.report": ("write_report",),
-    "labeler.report.labels": ("Labels",),
-    "labeler.report.loading": ("load",),
+    "labeler.labels_object": ("Labels",),
+    "labeler.loading": ("load",),
     "labeler.labels.criteria": ("Criterion",),
     "labeler.store.disk": ("DiskStore",),
     "labeler.store.memory": ("MemoryStore",),
-    "labeler.store.merge": ("import_labels",),
+    "labeler.store.maintenance": ("import_labels",),
     "labeler.calculators.outcomes": ("read_labels", "read_scores"),
     "labeler.data.ragbench": ("read_ragbench",),
     "labeler.judges.pricing": ("find_price",),

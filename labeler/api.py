@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from labeler.labeling.progress import RunEvents
     from labeler.labeling.run import Run
     from labeler.labels.score_record import ScoreOutcome
-    from labeler.report.labels import Labels
+    from labeler.labels_object import Labels
     from labeler.store.protocol import LabelStore
 
 
@@ -135,8 +135,8 @@ def label(rows: RowSource, options: LabelFileOptions) -> Labels:
         >>> labels.summary()["adherence"].defined
         14
     """
-    from labeler.report.facts import RunCost
-    from labeler.report.labels import Labels
+    from labeler.labels.metering import RunCost
+    from labeler.labels_object import Labels
 
     events, judges = _events(options), _judges(options)
     path, counts = options.output, events.counts
@@ -148,7 +148,7 @@ def label(rows: RowSource, options: LabelFileOptions) -> Labels:
     cost = RunCost(counts.requests, counts.usage, dollars, source, counts.unmetered)
     if path is None:
         return Labels(outcomes, cost=cost)
-    from labeler.report.loading import open_labels
+    from labeler.loading import open_labels
 
     return open_labels(path, cost)
 
@@ -258,13 +258,12 @@ def iter_similarity(
 
     The judge writes three questions for each response without seeing the real one; the embedder
     measures their similarity. :func:`metrics` computes numbers from the outcomes.
-    Stored questions and vectors cost nothing.
+    Stored questions and comparisons cost nothing.
 
     Args:
         rows: as for :func:`open_rows`; documents are ignored.
         options: ``embedder`` is a name or an embedder such as ``OpenAIEmbedder(model=…)``;
-            ``store`` is a folder, which also holds the vectors; ``budget`` covers judge and
-            embedder together.
+            ``budget`` covers judge and embedder together.
 
     Raises:
         UsageError: the rows cannot be read; nothing was sent.
@@ -272,23 +271,17 @@ def iter_similarity(
         RunPaused: a server asks to wait longer than the options allow.
         StoreError: the store cannot be read or written.
     """
-    from labeler.integrations.embeddings.cache import EmbeddingCache, EmbeddingWork
     from labeler.integrations.embeddings.embedder import open_embedder
     from labeler.integrations.embeddings.questioning import QuestionsTasks
-    from labeler.integrations.embeddings.similarity import compare_rows
-    from labeler.integrations.embeddings.vector_store import DiskVectors
+    from labeler.integrations.embeddings.similarity import EmbeddingWork, compare_rows
     from labeler.sentences.splitting import SPLITTERS
 
-    if not isinstance(options.store, str | Path):
-        raise UsageError("similarity keeps vectors in a folder: give its path as the store")
     opened = options.open(rows)
     [judge] = _judges(options, default="openai")
     task = QuestionsTasks(judge, SPLITTERS[options.splitter], options.trial)
     embedder, work = open_embedder(options.embedder), options.work or EmbeddingWork()
     with _begin(options) as run:
-        notice = run.notice if run.events.listeners else None
-        vectors = run.closing.enter_context(DiskVectors(options.store, notice=notice))
-        yield from compare_rows(run, opened, task, EmbeddingCache(embedder, vectors, work))
+        yield from compare_rows(run, opened, task, embedder, work)
 
 
 @keywords(BatchOptions)

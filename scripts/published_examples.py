@@ -15,7 +15,7 @@ from fractions import Fraction
 from labeler.calculators import METRICS, Ratio, tally
 from labeler.calculators.scores import passes
 from labeler.calculators.similarity import mean_cosine
-from labeler.integrations.embeddings.vectors import Vector, cosine
+from labeler.integrations.embeddings.embedder import Vector, cosine
 from labeler.labels.criteria import ScoreAnswer
 from labeler.labels.record import LabelRecord
 from labeler.labels.rubrics import CRITERIA

@@ -15,9 +15,10 @@ from labeler.cli.terminal import notify
 from labeler.errors import UsageError
 
 if TYPE_CHECKING:
-    from labeler.store.deleting import ExclusiveFile, Found, Selection
+    from labeler.store.database import Database
+    from labeler.store.maintenance import Found, Selection
 
-Stores = list[tuple[Path, "ExclusiveFile", "Found"]]
+Stores = list[tuple[Path, "Database", "Found"]]
 
 
 def delete(
@@ -34,7 +35,7 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> int:
     """Delete rows from a store, with every trace of their text."""
-    from labeler.store.deleting import ExclusiveFile, Selection
+    from labeler.store.maintenance import Selection, exclusive_file, find_rows
 
     selection = Selection(frozenset(ids or ()), dict(map(_condition, where or ())))
     if not selection.ids and not selection.where:
@@ -42,8 +43,8 @@ def delete(
     with ExitStack() as opened:
         stores: Stores = []
         for folder in _stores(Path(store)):
-            file = opened.enter_context(closing(ExclusiveFile(folder)))
-            stores.append((folder, file, file.find(selection)))
+            file = opened.enter_context(closing(exclusive_file(folder)))
+            stores.append((folder, file, find_rows(file, selection)))
         counts = _delete_traces(stores, selection, dry_run=True)
         notify(f"{store}: {', '.join(f'{n} {kind}' for kind, n in counts.items()) or 'no match'}")
         unreadable = sum(found.unreadable for _, _, found in stores)
@@ -81,7 +82,7 @@ def _condition(text: str) -> tuple[str, str]:
 def _stores(store: Path) -> list[Path]:
     """Return the store and the stores of its shards."""
     from labeler.data.label_files import is_store
-    from labeler.store.shards import SHARDS
+    from labeler.store.disk import SHARDS
 
     found = [store] if is_store(store) else []
     if (store / SHARDS).is_dir():
@@ -98,14 +99,12 @@ def _delete_traces(stores: Stores, selection: Selection, *, dry_run: bool) -> Co
     """
     from labeler.data.corrections.file import CorrectionsFile, corrections_path
     from labeler.integrations.batch.deleting import delete_requests
-    from labeler.integrations.embeddings.vector_store import delete_vectors
-    from labeler.store.deleting import rewrite_without
+    from labeler.store.maintenance import rewrite_without
 
     counts = Counter[str]()
     for folder, _, found in stores:
         counts.update(found.kinds)
         counts["batch request"] += delete_requests(folder, selection, found.keys, dry_run=dry_run)
-        counts["vector"] += delete_vectors(folder, found.texts, dry_run=dry_run)
         corrections = CorrectionsFile(corrections_path(folder))
         said = [
             event

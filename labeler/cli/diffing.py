@@ -26,8 +26,7 @@ from labeler.version import __version__
 
 if TYPE_CHECKING:
     from labeler.comparing.diff import Differences, LabelDiff, RecordDiff
-    from labeler.comparing.diff_totals import FlipCount, MetricDiff
-    from labeler.comparing.flips import DecisionFlip
+    from labeler.comparing.flips import DecisionFlip, FlipCount, MetricDiff
 
 _SHOWN_METRICS = 4
 """Metrics that are listed of a record, those with the largest changes."""
@@ -72,7 +71,7 @@ def diff(
     if html is not None:
         _write_page(found, html)
     elif rows:
-        pairs = found.summary(0).pairs
+        pairs = found.pairs
         for record in found:
             print_json(record.as_json(pairs))
     elif as_json:

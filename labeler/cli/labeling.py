@@ -175,9 +175,9 @@ def import_labels(
 ) -> None:
     """Import the records of a label file into a store."""
     from labeler import api
-    from labeler.store import merge
+    from labeler.store import maintenance
 
-    imported = merge.import_labels(api.stored_outcomes(file), store)
+    imported = maintenance.import_labels(api.stored_outcomes(file), store)
     notify(f"{store}: {imported.new} new, {imported.present} there already")
     for id in imported.differing:  # noqa: A001 - the field's name
         notify(f"  {id!r} is there with another label, which was kept")

@@ -24,8 +24,8 @@ from labeler.labeling.options import SimilarityOptions
 
 if TYPE_CHECKING:
     from labeler.cli.run_report import RunReport
-    from labeler.integrations.embeddings.cache import EmbeddingWork
     from labeler.integrations.embeddings.embedder import Embedder
+    from labeler.integrations.embeddings.similarity import EmbeddingWork
     from labeler.judges.judge import Judge
 
 
@@ -48,7 +48,7 @@ def similarity(
     """Measure answer relevancy: questions against generated ones."""
     from labeler import api
     from labeler.cli.run_report import RunReport
-    from labeler.integrations.embeddings.cache import EmbeddingWork
+    from labeler.integrations.embeddings.similarity import EmbeddingWork
     from labeler.judges.opening import open_judge, price_of_run
 
     judge = open_judge(replace(given, judge=given.judge or "openai"), instead="")
@@ -122,8 +122,8 @@ def _embedder(
             "the openai embedder needs a model: --embedder openai:MODEL; models retire, so none is "
             "built in"
         )
+    from labeler.integrations.embeddings.embedder import flat_price
     from labeler.integrations.embeddings.openai_embedder import OpenAIEmbedder
-    from labeler.integrations.embeddings.prices import flat_price
 
     stated = dollars("--embedding-price", price)
     if stated is not None and stated < 0:
@@ -140,7 +140,7 @@ def _embedder(
 def _embedding(embedder: Embedder, work: EmbeddingWork) -> str:
     """Return the texts, requests, tokens and cost of embedding."""
     parts = [
-        f"{work.embedded} texts embedded by {embedder.spec}",
+        f"{work.compared} compared by {embedder.spec}",
         f"{work.stored} from the store",
         *([f"{work.failed} failed"] if work.failed else []),
     ]

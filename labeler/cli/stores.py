@@ -20,29 +20,25 @@ def merge(
     into: Annotated[str, typer.Option(help="Folder of the merged store.")],
 ) -> int:
     """Copy several stores into one; labels in it stay as they are."""
-    from labeler.integrations.embeddings.vector_store import merge_vectors
-    from labeler.store.merge import merge_stores
+    from labeler.store.maintenance import merge_stores
 
     merged = merge_stores(sources, into)
-    copied, damaged_vectors = merge_vectors(sources, into)
-    vectors = f", {copied} vectors" if copied else ""
     notify(
         f"{into}: {plural(merged.stores, 'store')} read, {merged.new} new, "
         f"{merged.present} there already, "
-        f"{merged.failures} failures{vectors}"
+        f"{merged.failures} failures"
     )
     for error in merged.rescued:
         notify(f"  copied under its own key: {error}")
     for id in merged.differing:  # noqa: A001 - the field's name
         notify(f"  {id!r} is there with another label, which was kept")
-    damaged = merged.damaged + damaged_vectors
-    for error in damaged:
+    for error in merged.damaged:
         notify(f"  not copied: {error}")
     for kept in _corrections_of(sources):
         notify(
             f"  not copied: {kept} holds what people said; add its lines to {Path(into, kept.name)}"
         )
-    return SOME_FAILED if damaged else 0
+    return SOME_FAILED if merged.damaged else 0
 
 
 def verify(
@@ -50,33 +46,30 @@ def verify(
         str, typer.Argument(help="Store folder, or a folder that contains stores.")
     ] = DEFAULT_STORE,
 ) -> int:
-    """Read every record and vector, and report damaged ones."""
-    from labeler.integrations.embeddings.vector_store import check_vectors
-    from labeler.store.merge import stores_in, verify_store
+    """Read every record, and report damaged ones."""
+    from labeler.store.maintenance import stores_in, verify_store
 
     damaged = False
     for folder in stores_in(store):
         found = verify_store(folder)
-        vectors, damaged_vectors = check_vectors(folder)
         kinds = [f"{count} {kind}" for kind, count in sorted(found.sound.items())]
-        kinds += [f"{vectors} vector"] if vectors else []
         notify(
             f"{folder}: sound: {', '.join(kinds) or 'none'}; damaged keys: "
-            f"{len(found.damaged_keys)}; damaged: {len(found.damaged) + len(damaged_vectors)}; "
+            f"{len(found.damaged_keys)}; damaged: {len(found.damaged)}; "
             f"stored twice: {len(found.repeated)}"
         )
-        for error in found.damaged_keys + found.damaged + damaged_vectors:
+        for error in found.damaged_keys + found.damaged:
             notify(f"  {error}")
         for id in found.repeated:  # noqa: A001 - the field's name
             notify(f"  {id!r} is stored twice: it was bought again after its key was damaged")
-        damaged |= bool(found.damaged_keys or found.damaged or damaged_vectors)
+        damaged |= bool(found.damaged_keys or found.damaged)
     return SOME_FAILED if damaged else 0
 
 
 def _corrections_of(sources: list[str]) -> list[Path]:
     """Return the corrections files of merged stores."""
     from labeler.data.corrections.file import corrections_path
-    from labeler.store.merge import stores_in
+    from labeler.store.maintenance import stores_in
 
     found = dict.fromkeys(store for source in sources for store in stores_in(source))
     files = [corrections_path(store) for store in found]

@@ -1,6 +1,7 @@
 """Show the decisions on which two labels of the same sentences differ, and what metrics change by.
 
-Labels are kept compressed while two sides are read, B's without the sentences that A has too.
+Each label is measured once, when it is read, and kept compressed, B's without the sentences that A
+has too.
 """
 
 from __future__ import annotations
@@ -14,11 +15,18 @@ from typing import Any
 
 from typing_extensions import Unpack
 
-from labeler.calculators import Metric, Tally, select_metrics, tally
-from labeler.comparing.diff_totals import FlipCount, MetricChange, MetricDiff, Totals
-from labeler.comparing.flips import DecisionFlip, Field, decision_flips
+from labeler.calculators import Metric, Ratio, Tally, select_metrics, tally
+from labeler.comparing.flips import (
+    DecisionFlip,
+    Field,
+    FlipCount,
+    MetricChange,
+    MetricDiff,
+    Totals,
+    decision_flips,
+)
 from labeler.comparing.options import SideKeywords, SideOptions
-from labeler.comparing.pairs import PairCounts, Pairs, Side, read_pairs
+from labeler.comparing.pairs import Pair, PairCounts, Pairs, Side, read_pairs
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.labels.signature import digest
@@ -71,30 +79,6 @@ class RecordDiff(Brief):
             "flips": [flip.as_json() for flip in self.flips],
             "metrics": {one.metric: one.as_json(pairs[one.metric]) for one in self.changes},
         }
-
-
-def diff_record(
-    a: LabelRecord, b: LabelRecord, metrics: Sequence[Metric], group: str | None = None
-) -> RecordDiff:
-    """Compare two labels of the same sentences.
-
-    Args:
-        a: the record with the label to start from.
-        b: the same sentences with another label.
-        metrics: the metrics that are compared.
-        group: the record's group.
-    """
-    tallies = tally(a), tally(b)
-    return RecordDiff(
-        id=a.id,
-        group=group,
-        flips=tuple(decision_flips(a.example, (a.label, b.label), tallies)),
-        changes=tuple(
-            MetricChange.of(metric.id, *(metric.ratio(counted, a.id) for counted in tallies))
-            for metric in metrics
-        ),
-        decisions=_decisions(*tallies),
-    )
 
 
 def _decisions(a: Tally, b: Tally) -> dict[Field, int]:
@@ -213,23 +197,39 @@ class LabelDiff(Displayed):
 
 @dataclass(frozen=True, slots=True)
 class _Packed:
-    """A compressed record; two are equal if their labels are."""
+    """A compressed record and its metrics; two are equal if their labels are."""
 
     label: str
     content: bytes = field(repr=False, compare=False)
-
-    @classmethod
-    def of(cls, record: LabelRecord) -> _Packed:
-        content = record.model_dump_json().encode()
-        return cls(digest(record.label.model_dump()), zlib.compress(content, _FAST))
-
-    @classmethod
-    def without_sentences(cls, record: LabelRecord) -> _Packed:
-        bare = record.example.model_copy(update={"documents": (), "response": ()})
-        return cls.of(record.model_copy(update={"example": bare}))
+    ratios: tuple[Ratio, ...] = field(repr=False, compare=False)
 
     def record(self) -> LabelRecord:
         return LabelRecord.model_validate_json(zlib.decompress(self.content))
+
+
+class _Packing:
+    """Measures and compresses records."""
+
+    def __init__(self, metrics: Sequence[Metric]) -> None:
+        self._metrics = metrics
+        self._shared: dict[Ratio, Ratio] = {}
+        """There are few distinct ratios, and many records."""
+
+    def whole(self, record: LabelRecord) -> _Packed:
+        return self._packed(record, record)
+
+    def without_sentences(self, record: LabelRecord) -> _Packed:
+        bare = record.example.model_copy(update={"documents": (), "response": ()})
+        return self._packed(record, record.model_copy(update={"example": bare}))
+
+    def _packed(self, record: LabelRecord, kept: LabelRecord) -> _Packed:
+        counted = tally(record)
+        ratios = (metric.ratio(counted, record.id) for metric in self._metrics)
+        return _Packed(
+            digest(record.label.model_dump()),
+            zlib.compress(kept.model_dump_json().encode(), _FAST),
+            tuple(self._shared.setdefault(ratio, ratio) for ratio in ratios),
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -243,6 +243,8 @@ class Differences(Brief):
 
     metrics: tuple[Metric, ...]
     by: str | None
+    _measured: tuple[Metric, ...]
+    """The metrics of each label's ratios."""
     _pairs: Pairs[_Packed]
 
     @property
@@ -252,7 +254,29 @@ class Differences(Brief):
 
     def __iter__(self) -> Iterator[RecordDiff]:
         for pair in self._pairs:
-            yield diff_record(*self.labels(pair.id), self.metrics, pair.group)
+            a, b = self.labels(pair.id)
+            tallies = tally(a), tally(b)
+            yield RecordDiff(
+                id=pair.id,
+                group=pair.group,
+                flips=tuple(decision_flips(a.example, (a.label, b.label), tallies)),
+                changes=tuple(MetricChange.of(*change) for change in self._changes(pair)),
+                decisions=_decisions(*tallies),
+            )
+
+    def _changes(self, pair: Pair[_Packed]) -> Iterator[tuple[str, Ratio, Ratio]]:
+        """Yield each metric's id and both ratios."""
+        measured = zip(self._measured, pair.a.value.ratios, pair.b.value.ratios, strict=True)
+        return ((metric.id, a, b) for metric, a, b in measured if metric in self.metrics)
+
+    @property
+    def pairs(self) -> dict[str, int]:
+        """Number of records with a value on both sides, by metric."""
+        found = dict.fromkeys((metric.id for metric in self.metrics), 0)
+        for pair in self._pairs:
+            for name, a, b in self._changes(pair):
+                found[name] += a.value is not None and b.value is not None
+        return found
 
     def labels(self, name: str) -> tuple[LabelRecord, LabelRecord]:
         """Return both labels of a record."""
@@ -345,11 +369,11 @@ def open_diff(
     """
     chosen = select_metrics(metrics)
     options = SideOptions(**sides)
-    keep = (_Packed.of, _Packed.without_sentences)
+    packing = _Packing(chosen)
+    keep = (packing.whole, packing.without_sentences)
     (pairs,) = read_pairs([a, b], keep, options, names=names)
-    if metrics is None:
-        chosen = tuple(metric for metric in chosen if pairs.have_fields_of(metric))
-    return Differences(chosen, options.by, pairs)
+    shown = [one for one in chosen if metrics is not None or pairs.have_fields_of(one)]
+    return Differences(tuple(shown), options.by, chosen, pairs)
 
 
 def diff_labels(

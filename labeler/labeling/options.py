@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from labeler.calculators.rater_agreement import Votes
     from labeler.integrations.batch.client import OpenAIBatches
     from labeler.integrations.batch.request_files import FileLimits
-    from labeler.integrations.embeddings.cache import EmbeddingWork
     from labeler.integrations.embeddings.embedder import Embedder
+    from labeler.integrations.embeddings.similarity import EmbeddingWork
     from labeler.judges.limits import Limits
     from labeler.labeling.progress import OnEvent
     from labeler.labels.criteria import Criterion

@@ -296,14 +296,20 @@ RECORDS.add("score", "labeler.labels.score_record:ScoreRecord")
 RECORDS.add("steps", "labeler.labels.score_record:StepsRecord")
 RECORDS.add("retrieval", "labeler.labels.retrieval_record:RetrievalRecord")
 RECORDS.add("questions", "labeler.integrations.embeddings.records:QuestionsRecord")
+RECORDS.add("similarity", "labeler.integrations.embeddings.records:SimilarityRecord")
 
 if TYPE_CHECKING:
-    from labeler.integrations.embeddings.records import QuestionsRecord
+    from labeler.integrations.embeddings.records import QuestionsRecord, SimilarityRecord
     from labeler.labels.retrieval_record import RetrievalRecord
     from labeler.labels.score_record import ScoreRecord, StepsRecord
 
     AnyRecord: TypeAlias = (
-        LabelRecord | RetrievalRecord | ScoreRecord | StepsRecord | QuestionsRecord
+        LabelRecord
+        | RetrievalRecord
+        | ScoreRecord
+        | StepsRecord
+        | QuestionsRecord
+        | SimilarityRecord
     )
 else:
     AnyRecord = Record

@@ -1,4 +1,4 @@
-"""Offline HTML pages, and labels as one object with everything that can be done with them."""
+"""Offline HTML pages."""
 
 from __future__ import annotations
 

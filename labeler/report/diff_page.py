@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from labeler.comparing.diff import Differences, LabelDiff, RecordDiff
-from labeler.comparing.diff_totals import FlipCount, MetricDiff
-from labeler.comparing.flips import DIRECTIONS, FIELDS
+from labeler.comparing.flips import DIRECTIONS, FIELDS, FlipCount, MetricDiff
 from labeler.data.label_files import replaced
 from labeler.report.page import (
     CHUNK_SIZE,

@@ -1,7 +1,5 @@
 """The label store on disk: one SQLite file, written durably before a save is acknowledged.
 
-:mod:`labeler.store.writer` writes rows, :mod:`labeler.store.reader` reads them.
-
 Durability: ``put`` queues a record in memory and returns a future. The writer thread commits queued
 records in groups, one transaction each, with SQLite's ``synchronous = FULL``: when a future is
 done, its record survives a kill of the process and a loss of power. A process that is killed loses
@@ -13,45 +11,40 @@ from __future__ import annotations
 
 import logging
 import os
-import sqlite3
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from labeler.data.label_files import is_store
 from labeler.data.lines import clear_leftovers, partial_suffix
-from labeler.errors import StoreError, UsageError
-from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure
+from labeler.errors import StoreError, UnstorableRecord, UsageError
+from labeler.labels.record import AnyRecord, LabelFailure
 from labeler.store.checksums import (
     DamagedRecord,
+    Storable,
     decode_failure,
-    decode_outcome,
     decode_record,
+    encode,
     failure_key,
 )
+from labeler.store.database import FAILURE, FILE, Database, require_private, translated_errors
 from labeler.store.leases import FileLeases
 from labeler.store.protocol import Closing, Lease
-from labeler.store.reader import (
-    FAILURE,
-    FILE,
-    Database,
-    Row,
-    require_private,
-    store_error,
-)
-from labeler.store.writer import ChecksummedRecord, Writer, create_cache
+from labeler.store.writer import Writer, create_cache
 
 _Value = TypeVar("_Value")
-
 _LOG = logging.getLogger(__name__)
+SHARDS = "shards"
+"""Holds the stores of shards, inside the folder of a label store."""
 
 
 class DiskFile(Closing):
-    """A directory with one SQLite file, its writer and its lease files.
+    """A directory with one SQLite file, its writer and its lease files, for values of any kind.
 
     Usable from several threads and several processes at once. Not usable across ``fork``: open it
     in the child.
@@ -83,7 +76,11 @@ class DiskFile(Closing):
         self.directory = Path(directory).absolute()
         if create:
             _create_file(self.directory)
-        _require_file(self.directory)
+        if not is_store(self.directory):
+            raise UsageError(
+                f"there is no label store in {directory}; give the directory that labels were "
+                "saved to"
+            )
         self._database = self._database_class(self.directory, lock_timeout)
         self._writer: Writer | None = None
         if create:
@@ -143,35 +140,27 @@ class DiskFile(Closing):
             )
         return self._writer
 
-    def _find(self, name: str, key: str, decode: Callable[[str, bytes], _Value]) -> _Value | None:
-        row = self._database.row_of(name)
-        return None if row is None else self._decoded(row, key, decode)
-
-    def _decoded(self, row: Row, key: str, decode: Callable[[str, bytes], _Value]) -> _Value:
+    def _get(self, name: str, key: str, decode: Callable[[str, bytes], _Value]) -> _Value | None:
+        """Return the decoded value of a name, or ``None``."""
         try:
-            return decode(key, row.value)
+            if self._writer is not None:
+                data = self._writer.get(name)
+            else:
+                row = self._database.row_of(name)
+                data = None if row is None else row.data()
+            return None if data is None else decode(key, data)
         except DamagedRecord as error:
-            raise self._database.damaged(row.name, str(error)) from error
+            raise self._database.damaged(name, str(error)) from error
 
-
-NOWHERE = -1
-"""Number of rows that a damaged file does not list."""
-
-
-class StoredRow(NamedTuple):
-    """A stored row, sound or not.
-
-    Attributes:
-        rowid: its number; :data:`NOWHERE` for rows that cannot be listed.
-        value: its checksummed bytes; empty if they cannot be read.
-        outcome: its record or failure, also if only its key is damaged; ``None`` if it is damaged.
-        fault: what is damaged; ``None`` for a sound row.
-    """
-
-    rowid: int
-    value: bytes
-    outcome: AnyOutcome | None
-    fault: StoreError | None
+    def _put(self, name: str, value: Storable, *, replaces: bool = False) -> Future[bool]:
+        """Queue a value; one that cannot be stored fails alone."""
+        writer = self._open_writer()
+        try:
+            return writer.put(name, encode(value), replaces=replaces)
+        except UnstorableRecord as error:
+            failed = Future[bool]()
+            failed.set_exception(error)
+            return failed
 
 
 class DiskStore(DiskFile):
@@ -194,7 +183,7 @@ class DiskStore(DiskFile):
             StoreError: the stored bytes are damaged or were tampered with.
             UsageError: the store is closed.
         """
-        return self._find(key, key, decode_record)
+        return self._get(key, key, decode_record)
 
     def put(self, record: AnyRecord) -> Future[bool]:
         """Queue a record; the future is done once the record is flushed to the disk.
@@ -205,17 +194,12 @@ class DiskStore(DiskFile):
         :class:`UnstorableRecord` if only this record is at fault, and a :class:`StoreError` if the
         store is damaged, must not be written, or was closed before the write succeeded.
 
-        Blocks while 2,000 records are queued. It does not block an event loop's thread after the
-        notice was given, because that would stop everything on the loop.
+        Never blocks: the caller limits how many records wait.
 
         Raises:
             UsageError: the store is closed, or was opened for reading only.
         """
-        return self._open_writer().put(record)
-
-    def copy(self, record: AnyRecord, value: bytes) -> Future[bool]:
-        """Queue a record that another store holds as these bytes; else like :meth:`put`."""
-        return self._open_writer().put(ChecksummedRecord(record.key, record.id, record.kind, value))
+        return self._put(record.key, record)
 
     def failure(self, key: str) -> LabelFailure | None:
         """Return the latest failure of a key, or ``None``.
@@ -224,7 +208,7 @@ class DiskStore(DiskFile):
             StoreError: the stored bytes are damaged or were tampered with.
             UsageError: the store is closed.
         """
-        return self._find(FAILURE + key, key, decode_failure)
+        return self._get(FAILURE + key, key, decode_failure)
 
     def put_failure(self, failure: LabelFailure) -> Future[bool]:
         """Queue a failure; the future is done once the failure is flushed to the disk.
@@ -235,16 +219,11 @@ class DiskStore(DiskFile):
             UsageError: the failure has no valid label key; or the store is closed, or was opened
                 for reading only.
         """
-        failure_key(failure)
-        return self._open_writer().put(failure)
+        return self._put(FAILURE + failure_key(failure), failure, replaces=True)
 
     def failures(self) -> Iterator[LabelFailure | StoreError]:
         """Yield every failure by key; an error in place of a damaged one."""
-
-        def read(row: Row) -> LabelFailure:
-            return self._decoded(row, row.name.removeprefix(FAILURE), decode_failure)
-
-        return self._each(read, self._database.rowids(failures=True))
+        return self._each(decode_failure, failures=True)
 
     def __iter__(self) -> Iterator[AnyRecord]:
         for row in self.rows():
@@ -253,81 +232,73 @@ class DiskStore(DiskFile):
             yield row
 
     def rows(self) -> Iterator[AnyRecord | StoreError]:
-        """Yield every record by key; an error in place of a damaged one.
+        """Yield every record by key; an error in place of a damaged one, and of hidden rows.
 
         The rows are those stored when the iteration began.
         """
-
-        def read(row: Row) -> AnyRecord:
-            return self._decoded(row, row.name, decode_record)
-
-        yield from self._each(read, self._database.rowids())
+        yield from self._each(decode_record)
         try:
             self._database.require_findable_rows()
         except StoreError as error:
             yield error
 
-    def inspect(self) -> Iterator[StoredRow]:
-        """Yield every row, sound or damaged; see :func:`inspect_rows`."""
-        return inspect_rows(self._database)
-
-    def integrity(self) -> list[str]:
-        """Return the defects that SQLite finds in the file; empty for a sound one."""
-        return self._database.integrity()
-
     def _each(
-        self, read: Callable[[Row], _Value], rowids: Iterable[int]
+        self, decode: Callable[[str, bytes], _Value], *, failures: bool = False
     ) -> Iterator[_Value | StoreError]:
-        for rowid in rowids:
+        for rowid in self._database.rowids(failures=failures):
             try:
-                yield read(self._database.row(rowid))
+                row = self._database.row(rowid)
+                yield decode(row.name.removeprefix(FAILURE * failures), row.data())
+            except DamagedRecord as error:
+                yield self._database.damaged(row.name, str(error))
             except StoreError as error:
                 yield error
 
 
-def inspect_rows(database: Database) -> Iterator[StoredRow]:
-    """Yield every row, sound or damaged: records by key, then failures.
+class ShardStore(DiskStore):
+    """The store of one shard, in front of the label store, which is only read.
 
-    A record proves its own key, so a row whose key is damaged, or does not find it, keeps its
-    record.
+    Any process that labels the shard finds the labels that were paid for before.
+
+    Args:
+        store: folder of the label store, which exists.
+        name: of the shard.
     """
-    numbers, faults = database.salvaged_rowids()
-    for rowid in numbers:
+
+    def __init__(self, store: Path, name: str) -> None:
+        self._whole = DiskStore(store, create=False)
         try:
-            row = database.row(rowid, any_key=True)
-            yield StoredRow(rowid, row.value, *_inspected(database, row))
-        except StoreError as error:
-            yield StoredRow(rowid, b"", None, error)
-    for fault in faults:
-        yield StoredRow(NOWHERE, b"", None, fault)
+            super().__init__(store / SHARDS / name)
+        except BaseException:
+            self._whole.close()
+            raise
 
+    def get(self, key: str) -> AnyRecord | None:
+        """Return the record of a key, or ``None``."""
+        return super().get(key) or self._whole.get(key)
 
-def _inspected(database: Database, row: Row) -> tuple[AnyOutcome | None, StoreError | None]:
-    try:
-        outcome = decode_outcome(row.value)
-    except DamagedRecord as error:
-        return None, database.damaged(row.name, str(error))
-    own = FAILURE * isinstance(outcome, LabelFailure) + str(outcome.key)
-    if row.key_defect is None and row.key == own.encode():
-        return outcome, None
-    reason = f"it holds the {outcome.kind} {outcome.id!r:.80} of key {own}"
-    return outcome, database.damaged(row.name, reason)
+    def failure(self, key: str) -> LabelFailure | None:
+        """Return the latest failure of a key, or ``None``."""
+        return super().failure(key) or self._whole.failure(key)
+
+    def __iter__(self) -> Iterator[AnyRecord]:
+        return chain(super().__iter__(), self._whole)
+
+    def __len__(self) -> int:
+        return super().__len__() + len(self._whole)
+
+    def close(self) -> None:
+        """Make everything durable and release the files; calling it again has no effect."""
+        super().close()
+        self._whole.close()
 
 
 def _close(writer: Writer | None, leases: FileLeases, database: Database) -> None:
     """Save everything queued, then release leases and file."""
-    if writer is None:
-        database.close()
-    else:
-        writer.close()  # It closes the database after the last write.
+    if writer is not None:
+        writer.close()
+    database.close()
     leases.close()
-
-
-def _require_file(directory: Path) -> None:
-    if not is_store(directory):
-        raise UsageError(
-            f"there is no label store in {directory}; give the directory that labels were saved to"
-        )
 
 
 def _create_file(directory: Path) -> None:
@@ -346,13 +317,12 @@ def _create_file(directory: Path) -> None:
         require_private(directory)
         clear_leftovers(directory)
         if not (directory / FILE).exists():
-            _place_new_file(directory)
+            with translated_errors(directory):
+                _place_new_file(directory)
     except FileExistsError as error:
         raise UsageError(f"label store {directory} is a file; give a directory") from error
     except OSError as error:
         raise StoreError(f"label store {directory} cannot be made: {error}") from error
-    except sqlite3.Error as error:
-        raise store_error(directory, error) from error
 
 
 def _place_new_file(directory: Path) -> None:

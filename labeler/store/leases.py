@@ -6,8 +6,7 @@ clean up. The byte's position is a digest of the key; two keys that share one, w
 merely wait for each other.
 
 The system scans a list of all locks in a file before it adds one, hence sixteen files: acquiring
-and keeping 10,000 leases takes 0.1 s, 50,000 take 5 s and 100,000 half a minute (in a single file,
-20,000 take 7 s; one core at 2 to 3 GHz). When few are held, one takes 10 µs.
+10,000 leases takes 0.1 s, in a single file it would take 2 s.
 
 Never delete a lease file while a store is open: the next process would lock another file.
 """
@@ -21,10 +20,9 @@ import stat
 import struct
 import sys
 import threading
-from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from labeler.errors import StoreError, UsageError
 
@@ -34,33 +32,19 @@ else:
     import fcntl
 
 FILES = tuple(f"leases-{digit:x}" for digit in range(16))
+_Place = tuple[str, int]
+"""The file and byte of a key."""
 
 
-class OnceLease:
-    """A lease that only the first release frees; a later one cannot free someone else's."""
+class FileLease:
+    """A lease that only its first release frees; a later one cannot free someone else's."""
 
-    def __init__(self, free: Callable[[], object]) -> None:
-        self._free = free
-        self._released = threading.Lock()
+    def __init__(self, folder: _LeaseFolder, place: _Place) -> None:
+        self._folder, self._place = folder, place
 
     def release(self) -> None:
         """Free the key; calling it again has no effect."""
-        if self._released.acquire(blocking=False):
-            self._free()
-
-
-class MemoryLeases:
-    """Leases among the users of one object in memory."""
-
-    def __init__(self) -> None:
-        self._held: dict[str, object] = {}
-
-    def acquire(self, key: str) -> OnceLease | None:
-        """Reserve a key; ``None`` if someone holds it."""
-        mine = object()
-        if self._held.setdefault(key, mine) is not mine:
-            return None
-        return OnceLease(partial(self._held.pop, key, None))
+        self._folder.unlock(self._place, self)
 
 
 class FileLeases:
@@ -68,185 +52,160 @@ class FileLeases:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._files: dict[str, _LockFile] = {}
-        self._closed = False
+        facts = directory.stat()
+        identity = facts.st_dev, facts.st_ino
+        with _GUARD:
+            self._folder: _LeaseFolder | None = _OPEN.get(identity) or _LeaseFolder(directory)
+            _OPEN[identity] = self._folder
 
-    def acquire(self, key: str) -> OnceLease | None:
+    def acquire(self, key: str) -> FileLease | None:
         """Reserve a key; ``None`` if someone holds it.
 
         Raises:
             StoreError: the system or the file system does not support locks.
             UsageError: the store is closed.
         """
-        name, offset = _location(key)
+        place = _place(key)
         with _GUARD:
-            if self._closed:
+            if self._folder is None:
                 raise UsageError(f"label store {self._directory} is closed; open it again")
+            lease = FileLease(self._folder, place)
             try:
-                file = self._files.get(name) or self._open(name)
-                if not file.lock(offset, self):
-                    return None
+                return lease if self._folder.lock(place, lease, self) else None
             except OSError as error:
                 raise StoreError(
-                    f"label store {self._directory}: {name} gives no leases: {error}; keep the "
+                    f"label store {self._directory}: {place[0]} gives no leases: {error}; keep the "
                     "store on a local disk, in a directory that you may write to"
                 ) from error
-        return OnceLease(partial(self._free, file, offset))
 
     def close(self) -> None:
         """Release every lease; calling it again has no effect."""
         with _GUARD:
-            self._closed = True
-            while self._files:
-                _, file = self._files.popitem()
-                file.leave(self)
-
-    def _free(self, file: _LockFile, offset: int) -> None:
-        with _GUARD:
-            file.unlock(offset, self)
-
-    def _open(self, name: str) -> _LockFile:
-        """Share the file if this process has it open, or open it."""
-        path = self._directory / name
-        file = _shared(path) or _LockFile(path)
-        file.users.add(self)
-        self._files[name] = file
-        return file
+            folder, self._folder = self._folder, None
+            if folder is not None:
+                folder.unlock_all(self)
 
 
-class _LockFile:
-    """An open lock file, and which store object of this process holds which byte.
+class _LeaseFolder:
+    """The open lock files of a directory, and which lease holds which byte.
 
     A process opens each file once: some systems assign locks to processes, so that closing a second
     descriptor of the file would release every lock of the first.
     """
 
-    def __init__(self, path: Path) -> None:
-        no_follow = getattr(os, "O_NOFOLLOW", 0)
-        # Child programs do not inherit descriptors that Python opens.
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | no_follow, 0o600)
-        self._identity = _identity(os.fstat(self._descriptor))
-        self._path = path
-        self._holders: dict[int, FileLeases] = {}
-        self.users: set[FileLeases] = set()
-        _OPEN[self._identity] = self
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._files: dict[str, int] = {}
+        self._leases: dict[_Place, tuple[FileLease, FileLeases]] = {}
+        self._is_forked = False
 
-    def lock(self, offset: int, holder: FileLeases) -> bool:
+    def lock(self, place: _Place, lease: FileLease, holder: FileLeases) -> bool:
         """Lock a byte; ``False`` if someone else has it."""
-        if offset in self._holders:
+        name, offset = place
+        path = self._directory / name
+        if self._is_forked:
+            raise UsageError(f"{path} was opened before this process was forked; open it here")
+        if place in self._leases:
             return False
-        if self._descriptor < 0:
-            raise UsageError(
-                f"{self._path} was opened before this process was forked; open the store here"
-            )
-        if not os.fstat(self._descriptor).st_nlink:
+        if name not in self._files:
+            self._files[name] = _opened(path)
+        if not os.fstat(self._files[name]).st_nlink:
             raise StoreError(
-                f"{self._path} was removed while it was in use: others may ask for the same "
-                "labels; run again, and leave the file where it is"
+                f"{path} was removed while it was in use: others may ask for the same labels; "
+                "run again, and leave the file where it is"
             )
         try:
-            _set_lock(self._descriptor, offset)
+            _set_lock(self._files[name], offset)
         except OSError as error:
             if error.errno not in {errno.EACCES, errno.EAGAIN}:
                 raise
             return False
-        self._holders[offset] = holder
+        self._leases[place] = lease, holder
         return True
 
-    def unlock(self, offset: int, holder: FileLeases) -> None:
-        """Unlock a byte if the holder still has it."""
-        if self._holders.get(offset) is holder:
-            # If unlocking fails, the lock ends with the process, and others wait until then.
-            with suppress(OSError):
-                _set_lock(self._descriptor, offset, free=True)
-            del self._holders[offset]
+    def unlock(self, place: _Place, lease: FileLease) -> None:
+        """Unlock a byte if the lease still has it."""
+        with _GUARD:
+            if self._leases.get(place, (None,))[0] is lease:
+                del self._leases[place]
+                # If unlocking fails, the lock ends with the process, and others wait until then.
+                with suppress(OSError):
+                    _set_lock(self._files[place[0]], place[1], free=True)
 
-    def leave(self, user: FileLeases) -> None:
-        """Unlock all bytes of a store object; the last user closes the file."""
-        self.users.discard(user)
-        if self.users:
-            for offset in self._holders.copy():
-                self.unlock(offset, user)
-        else:
-            self.close()
+    def unlock_all(self, holder: FileLeases) -> None:
+        """Unlock all bytes of a store object."""
+        for place, (lease, of) in [*self._leases.items()]:
+            if of is holder:
+                self.unlock(place, lease)
 
     def close(self) -> None:
-        """Close the file and thereby end its locks, unless a parent process has it open too."""
-        _OPEN.pop(self._identity, None)
-        self._holders.clear()
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor >= 0:
-            os.close(descriptor)
+        """Close the files and thereby end their locks, unless a parent process has them open."""
+        while self._files:
+            os.close(self._files.popitem()[1])
+
+    __del__ = close
+
+    def forget(self) -> None:
+        """Neither keep the locks of the parent process alive nor release them."""
+        self._is_forked = True
+        self._leases.clear()
+        self.close()
 
 
 _GUARD = threading.RLock()
 """Reentrant: a garbage-collected store closes itself, possibly while this thread holds it."""
-_OPEN: dict[tuple[int, int], _LockFile] = {}
-"""Open files of this process by device and inode."""
+_OPEN: WeakValueDictionary[tuple[int, int], _LeaseFolder] = WeakValueDictionary()
+"""Folders in use by this process, by device and inode; the last user's end closes them."""
 
 
-def _location(key: str) -> tuple[str, int]:
+def _place(key: str) -> _Place:
     """Return a key's file and byte offset: up to 62 bits, which every system supports."""
     digest = hashlib.sha256(key.encode("utf-8", "backslashreplace")).digest()
     return FILES[digest[0] % len(FILES)], int.from_bytes(digest[1:9]) >> 2
 
 
-def _shared(path: Path) -> _LockFile | None:
-    """Return the lock file of that path if this process has it open."""
-    try:
-        facts = path.lstat()
-    except FileNotFoundError:
-        return None
-    if not stat.S_ISREG(facts.st_mode):
-        raise StoreError(
-            f"{path} is no plain file: it does not belong in a label store; remove it if you did "
-            "not put it there, or restore the store from a copy"
-        )
-    return _OPEN.get(_identity(facts))
-
-
-def _identity(facts: os.stat_result) -> tuple[int, int]:
-    return facts.st_dev, facts.st_ino
+def _opened(path: Path) -> int:
+    """Open a lock file; child programs do not inherit descriptors that Python opens."""
+    flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o600)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise StoreError(f"{path} is not a regular file; remove it if you did not put it there")
+    return descriptor
 
 
 _FLOCK = struct.Struct("hhqqi0q")
 """Linux's ``struct flock``: type, whence, start, length, and a process number that must be 0."""
 
-if sys.platform == "win32":
 
-    def _set_lock(descriptor: int, offset: int, *, free: bool = False) -> None:
-        """Lock or unlock one byte without waiting; ``OSError`` if that fails."""
+def _set_lock(descriptor: int, offset: int, *, free: bool = False) -> None:
+    """Lock or unlock one byte without waiting; ``OSError`` if that fails."""
+    if sys.platform == "win32":
         os.lseek(descriptor, offset, os.SEEK_SET)
         msvcrt.locking(descriptor, msvcrt.LK_UNLCK if free else msvcrt.LK_NBLCK, 1)
-
-else:
-
-    def _set_lock(descriptor: int, offset: int, *, free: bool = False) -> None:
-        """Lock or unlock one byte without waiting; ``OSError`` if that fails."""
-        if sys.platform == "linux":
-            # A lock of this open file description: closing other descriptors does not end it.
-            kind = fcntl.F_UNLCK if free else fcntl.F_WRLCK
-            wanted = _FLOCK.pack(kind, os.SEEK_SET, offset, 1, 0)
-            try:
-                fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, wanted)
-            except OSError as error:
-                if error.errno != errno.EINVAL:  # The kernel lacks them, as in some sandboxes.
-                    raise
-            else:
-                return
-        fcntl.lockf(descriptor, fcntl.LOCK_UN if free else fcntl.LOCK_EX | fcntl.LOCK_NB, 1, offset)
+        return
+    if sys.platform == "linux":
+        # A lock of this open file description: closing other descriptors does not end it.
+        wanted = _FLOCK.pack(fcntl.F_UNLCK if free else fcntl.F_WRLCK, os.SEEK_SET, offset, 1, 0)
+        try:
+            fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, wanted)
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # The kernel lacks them, as in some sandboxes.
+                raise
+        else:
+            return
+    fcntl.lockf(descriptor, fcntl.LOCK_UN if free else fcntl.LOCK_EX | fcntl.LOCK_NB, 1, offset)
 
 
-def _drop_inherited_files() -> None:
-    """In a forked child: neither keep the parent's locks alive nor release them."""
+def _forget_all() -> None:
     try:
-        for file in list(_OPEN.values()):
-            file.close()
+        for folder in [*_OPEN.values()]:
+            folder.forget()
     finally:
         _GUARD.release()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_GUARD.acquire, after_in_parent=_GUARD.release, after_in_child=_drop_inherited_files
+        before=_GUARD.acquire, after_in_parent=_GUARD.release, after_in_child=_forget_all
     )

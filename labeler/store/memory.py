@@ -8,8 +8,19 @@ from concurrent.futures import Future
 from labeler.errors import StoreError, UsageError
 from labeler.labels.record import AnyRecord, LabelFailure
 from labeler.store.checksums import failure_key, require_valid
-from labeler.store.leases import MemoryLeases
 from labeler.store.protocol import Closing, Lease
+
+
+class _Lease:
+    """A lease that only its first release frees; a later one cannot free someone else's."""
+
+    def __init__(self, held: dict[str, _Lease], key: str) -> None:
+        self._held, self._key = held, key
+
+    def release(self) -> None:
+        """Free the key; calling it again has no effect."""
+        if self._held.get(self._key) is self:
+            del self._held[self._key]
 
 
 class MemoryStore(Closing):
@@ -28,7 +39,7 @@ class MemoryStore(Closing):
     def __init__(self) -> None:
         self._records: dict[str, AnyRecord] = {}
         self._failures: dict[str, LabelFailure] = {}
-        self._leases = MemoryLeases()
+        self._leases: dict[str, _Lease] = {}
         self._closed = False
 
     def get(self, key: str) -> AnyRecord | None:
@@ -55,7 +66,8 @@ class MemoryStore(Closing):
     def lease(self, key: str) -> Lease | None:
         """Reserve a key among the users of this object; ``None`` if someone else holds it."""
         self._require_open()
-        return self._leases.acquire(key)
+        lease = _Lease(self._leases, key)
+        return lease if self._leases.setdefault(key, lease) is lease else None
 
     def __len__(self) -> int:
         self._require_open()

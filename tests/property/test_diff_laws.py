@@ -8,13 +8,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeler.calculators import METRICS, Metric
-from labeler.comparing.diff import diff_labels, diff_record
+from labeler.calculators import METRICS
+from labeler.comparing.diff import diff_labels, open_diff
 from labeler.labels.record import LabelRecord
 from labeler.sentences.keys import document_key, response_key
 from support.labeled import output, record, verbatim
 
-OF_TRACE: list[Metric] = [m for m in METRICS.values() if m.profile.name == "trace"]
+OF_TRACE = [m.id for m in METRICS.values() if m.profile.name == "trace"]
 
 
 @st.composite
@@ -61,7 +61,7 @@ def answers(keys: list[str], size: int) -> st.SearchStrategy[dict[str, Any]]:
 def test_backwards_every_flip_and_change_is_reversed(pair: tuple[LabelRecord, LabelRecord]) -> None:
     """B against A loses what A against B gains."""
     a, b = pair
-    there, back = diff_record(a, b, OF_TRACE), diff_record(b, a, OF_TRACE)
+    (there,), (back,) = open_diff([a], [b], OF_TRACE), open_diff([b], [a], OF_TRACE)
     opposite = {"gained": "lost", "lost": "gained", "changed": "changed"}
     assert [(f.field, f.key, opposite[f.direction]) for f in there.flips] == [
         (f.field, f.key, f.direction) for f in back.flips

@@ -17,7 +17,7 @@ from labeler.data.corrections.correction import Correction, Queue
 from labeler.data.corrections.file import CorrectionsFile
 from labeler.labels.record import LabelFailure, LabelRecord, label_key
 from labeler.labels.signature import ReviewCounts, selection_warnings
-from labeler.report.labels import Labels
+from labeler.labels_object import Labels
 from support.command import Command
 from support.judged import correction, judgement
 from support.labeled import record

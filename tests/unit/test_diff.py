@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,10 @@ from typing import Any
 import pytest
 
 from labeler.api import write_labels
-from labeler.calculators import select_metrics
-from labeler.comparing.diff import LabelDiff, diff_labels, diff_record, open_diff
-from labeler.comparing.diff_totals import MetricChange
-from labeler.comparing.flips import DecisionFlip
+from labeler.calculators import METRICS
+from labeler.calculators.ratio import Ratio
+from labeler.comparing.diff import LabelDiff, RecordDiff, diff_labels, open_diff
+from labeler.comparing.flips import DecisionFlip, MetricChange
 from labeler.errors import UsageError
 from labeler.labels.answers import ComparedClaim, ReferenceLabelingOutput
 from labeler.labels.record import LabelFailure, LabelRecord, label_key
@@ -33,9 +34,15 @@ def judged(name: str = "r1", *, model: str = "test-1", trial: int = 0, **facts: 
     return made.model_copy(update={"signature": signature, "key": key})
 
 
+def diff_record(a: LabelRecord, b: LabelRecord, metrics: str | Sequence[str] = "all") -> RecordDiff:
+    """The difference of two labels."""
+    (found,) = open_diff([a], [b], metrics)
+    return found
+
+
 def change_of(a: LabelRecord, b: LabelRecord, name: str) -> MetricChange:
     """The change of one metric of a record."""
-    return diff_record(a, b, select_metrics(name)).changes[0]
+    return diff_record(a, b, name).changes[0]
 
 
 def test_flips_are_named_in_reading_order() -> None:
@@ -56,7 +63,7 @@ def test_explanations_are_no_decision() -> None:
     """Labels that differ in words alone have no flip and no change."""
     a = record()
     other = a.label.model_copy(update={"relevance_explanation": "otherwise said"})
-    found = diff_record(a, a.model_copy(update={"label": other}), select_metrics("all"))
+    found = diff_record(a, a.model_copy(update={"label": other}), "all")
     assert not found.flips
     assert found.size == 0
 
@@ -355,3 +362,19 @@ def test_no_markup_of_a_stranger_stands_in_a_page(tmp_path: Path) -> None:
     assert "<img" not in text
     assert "<!--records-->" not in text
     assert "&lt;img" in text
+
+
+def test_rows_measure_each_label_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shares need the number of pairs before the first row is written."""
+    asked: list[str] = []
+
+    def compute(_: object) -> Ratio:
+        asked.append("")
+        return Ratio(1, 2)
+
+    counting = replace(METRICS["adherence"], compute=compute)
+    monkeypatch.setattr(METRICS, "_entries", METRICS._entries | {"counted": counting})
+    labels = [judged(f"r{n}") for n in range(5)]
+    found = open_diff(labels, labels, "counted")
+    rows = [record.as_json(found.pairs) for record in found]
+    assert (len(rows), len(asked)) == (5, 10)

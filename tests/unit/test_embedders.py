@@ -11,10 +11,8 @@ from pathlib import Path
 import pytest
 
 from labeler.errors import UnknownName, UsageError
-from labeler.integrations.embeddings.embedder import EMBEDDERS, Embedded, Embedder
-from labeler.integrations.embeddings.lexical import LexicalEmbedder
-from labeler.integrations.embeddings.static import WordLlamaEmbedder
-from labeler.integrations.embeddings.vectors import Vector, cosine
+from labeler.integrations.embeddings.embedder import EMBEDDERS, Embedder, Vector, cosine
+from labeler.integrations.embeddings.local import LexicalEmbedder, WordLlamaEmbedder
 
 ASKED = "How much does the lamp cost?"
 NEAR = "How much do the lamps cost?"
@@ -22,19 +20,10 @@ REWORDED = "What is the price of the lamp?"
 FAR = "Where do penguins breed?"
 
 
-def portions(embedder: Embedder, *texts: str) -> list[Embedded]:
-    """All that an embedder gives for texts."""
-
-    async def go() -> list[Embedded]:
-        return [portion async for portion in embedder.embed(texts)]
-
-    return asyncio.run(go())
-
-
 def vectors(embedder: Embedder, *texts: str) -> list[Vector]:
     """The vectors of texts, all of which have one."""
-    (found,) = portions(embedder, *texts)
-    assert found.texts == texts
+    found = asyncio.run(embedder.embed(texts))
+    assert found.facts.attempts == 0
     assert all(isinstance(vector, tuple) for vector in found.vectors)
     return [vector for vector in found.vectors if isinstance(vector, tuple)]
 
@@ -91,11 +80,6 @@ def test_vectors_of_spelling_do_not_change() -> None:
     assert str(LexicalEmbedder().spec) == "lexical/letters-1/1024"
 
 
-def test_what_needs_no_server_sends_nothing() -> None:
-    """Its facts say so."""
-    assert [found.facts.attempts for found in portions(LexicalEmbedder(), "a")] == [0]
-
-
 def test_embedders_are_found_by_name() -> None:
     """And an unknown one names those that there are."""
     assert EMBEDDERS["lexical"] is LexicalEmbedder
@@ -125,7 +109,7 @@ def test_the_table_is_read_without_its_package() -> None:
     """Importing that would set up logging for the whole program, and could lead to a download."""
     code = (
         "import logging, sys\n"
-        "from labeler.integrations.embeddings.static import WordLlamaEmbedder\n"
+        "from labeler.integrations.embeddings.local import WordLlamaEmbedder\n"
         "print(WordLlamaEmbedder().spec)\n"
         "assert 'wordllama' not in sys.modules and 'requests' not in sys.modules\n"
         "assert not logging.getLogger().handlers\n"
@@ -151,7 +135,7 @@ def test_a_package_without_its_files_is_named(tmp_path: Path) -> None:
 
 def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     """And with what works without it."""
-    monkeypatch.setattr("labeler.integrations.embeddings.static.find_spec", lambda _: None)
+    monkeypatch.setattr("labeler.integrations.embeddings.local.find_spec", lambda _: None)
     with pytest.raises(UsageError, match=r"wordllama, .*\[embeddings\].*lexical"):
         WordLlamaEmbedder()
 

@@ -18,12 +18,12 @@ from labeler.data import label_tables
 from labeler.data.label_files import parts_of, read_outcomes, to_line, write_outcomes
 from labeler.errors import UsageError
 from labeler.integrations.embeddings.records import (
+    EmbedderSpec,
     QuestionsAnswer,
     QuestionsRecord,
     Similarity,
     questions_key,
 )
-from labeler.integrations.embeddings.vectors import EmbedderSpec
 from labeler.labels.criteria import StepsAnswer
 from labeler.labels.record import AnyOutcome, LabelFailure, outcome_adapter
 from labeler.labels.score_record import StepsRecord, steps_key

@@ -23,12 +23,12 @@ from labeler.comparing.verdicts import Verdict
 from labeler.data.label_files import to_line
 from labeler.errors import UnknownName, UsageError
 from labeler.integrations.embeddings.records import (
+    EmbedderSpec,
     QuestionsAnswer,
     QuestionsRecord,
     Similarity,
     questions_key,
 )
-from labeler.integrations.embeddings.vectors import EmbedderSpec
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome, ReplyFacts
 from labeler.labels.rubrics import CRITERIA
 from labeler.labels.score_record import ScoreRecord, score_key

@@ -14,8 +14,8 @@ import pytest
 
 import labeler
 from labeler.errors import UnknownName, UsageError
+from labeler.labels.metering import RunCost
 from labeler.labels.record import LabelFailure, LabelRecord, Usage
-from labeler.report.facts import RunCost
 from labeler.sentences.characters import visible
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"

@@ -18,9 +18,9 @@ from labeler.labels.record import AnyRecord
 from labeler.labels.score_record import StepsRecord, steps_key
 from labeler.store.checksums import DamagedRecord, decode_record, encode
 from labeler.store.disk import DiskStore
+from labeler.store.maintenance import merge_stores
 from labeler.store.memory import MemoryStore
-from labeler.store.merge import merge_stores
-from support.records import sample_record
+from support.records import sample_failure, sample_record
 from support.scored import criterion, record
 
 SCORE = record(distribution={3: 0.25, 4: 0.7}, logprobs=True)
@@ -47,14 +47,13 @@ def test_labels_are_sealed_as_ever() -> None:
     assert encode(label) == b"LBL1" + hashlib.sha256(body).digest() + body
 
 
-def test_one_kind_is_never_taken_for_another() -> None:
-    """Though someone writes another mark before it."""
-    sealed = encode(SCORE)
-    assert sealed[:4] == b"LBS1"
-    with pytest.raises(DamagedRecord, match="it is not a label record"):
-        decode_record(SCORE.key, b"LBL1" + sealed[4:])
+def test_a_record_is_of_its_key() -> None:
+    """And a failure is no record."""
     with pytest.raises(DamagedRecord, match="another key"):
-        decode_record("0" * 64, sealed)
+        decode_record("0" * 64, encode(SCORE))
+    failure = sample_failure(1)
+    with pytest.raises(DamagedRecord, match="a failure in place of a record"):
+        decode_record(str(failure.key), encode(failure))
 
 
 def test_a_score_off_its_scale_is_not_stored() -> None:

@@ -17,13 +17,14 @@ from labeler.calculators.similarity import (
     measure_questions,
     question_metrics,
 )
+from labeler.integrations.embeddings.embedder import cosine
 from labeler.integrations.embeddings.records import (
+    EmbedderSpec,
     QuestionsAnswer,
     QuestionsRecord,
     Similarity,
     questions_key,
 )
-from labeler.integrations.embeddings.vectors import EmbedderSpec, cosine
 from labeler.labels.record import AnyOutcome, LabelFailure, records_of
 from labeler.labels.signature import Artifact, Signature
 from support import samples

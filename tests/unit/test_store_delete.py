@@ -17,12 +17,10 @@ import labeler
 from labeler.data.corrections.correction import Correction
 from labeler.data.corrections.file import CorrectionsFile
 from labeler.integrations.batch.folder import batches
-from labeler.integrations.embeddings.vector_store import DiskVectors
-from labeler.integrations.embeddings.vectors import EmbedderSpec, StoredVector, stored_vector
 from labeler.labels.record import LabelRecord
 from labeler.store.checksums import encode
-from labeler.store.deleting import ExclusiveFile
 from labeler.store.disk import DiskStore
+from labeler.store.maintenance import exclusive_file
 from support.command import Command
 from support.records import keyed_example, sample_failure, sample_record
 from unit.test_batches_disk import prepared
@@ -39,11 +37,6 @@ def personal(n: int) -> LabelRecord:
 
 VICTIM = personal(1)
 KEPT = [personal(2), personal(3)]
-
-
-def vector(text: str) -> StoredVector:
-    """A stored vector of a text."""
-    return stored_vector(text, EmbedderSpec(embedder="words", model="m-1"), (0.5, 1.0))
 
 
 def correction(record: LabelRecord) -> Correction:
@@ -66,9 +59,6 @@ def filled(folder: Path) -> Path:
         failed = sample_failure(7, message=f"{PRIVATE} failed")
         store.put_failure(failed.model_copy(update={"id": VICTIM.id})).result(10)
         store.put_failure(sample_failure(8)).result(10)
-    with DiskVectors(folder) as vectors:
-        for record in (VICTIM, *KEPT):
-            vectors.put(vector(record.example.question)).result(10)
     CorrectionsFile(folder / "corrections.jsonl").append(*map(correction, (VICTIM, *KEPT)))
     return folder
 
@@ -108,13 +98,11 @@ def test_nothing_of_a_deleted_row_is_left(tmp_path: Path, labeler_command: Comma
     assert traces(bytes_in(folder), VICTIM)
     code, _, err = labeler_command("store", "delete", folder, "--id", VICTIM.id, "--yes")
     assert code == 0
-    assert "1 label, 1 failure, 1 vector, 1 correction" in err
+    assert "1 label, 1 failure, 1 correction" in err
     assert traces(bytes_in(folder), VICTIM) == []
-    with DiskStore(folder) as store, DiskVectors(folder) as vectors:
+    with DiskStore(folder) as store:
         assert list(store) == sorted(KEPT, key=lambda record: record.key)
         assert len(list(store.failures())) == 1
-        assert vectors.get(vector(VICTIM.example.question).key) is None
-        assert vectors.get(vector(KEPT[0].example.question).key) is not None
     events = CorrectionsFile(folder / "corrections.jsonl").read().events
     assert [event.id for event in events] == [record.id for record in KEPT]
     assert labeler_command("store", "verify", folder)[0] == 0
@@ -148,7 +136,7 @@ def test_a_dry_run_and_an_unconfirmed_one_delete_nothing(
     folder = filled(tmp_path / "s")
     before = content_of(folder)
     code, _, err = labeler_command("store", "delete", folder, "--id", VICTIM.id, "--dry-run")
-    assert (code, "1 label, 1 failure, 1 vector, 1 correction" in err) == (0, True)
+    assert (code, "1 label, 1 failure, 1 correction" in err) == (0, True)
     code, _, err = labeler_command("store", "delete", folder, "--id", VICTIM.id)
     assert (code, "add --yes" in err) == (2, True)
     assert content_of(folder) == before
@@ -212,12 +200,12 @@ def test_stores_of_parts_are_searched_too(tmp_path: Path, labeler_command: Comma
 
 KILLED = """
 import os, signal, sys
-from labeler.store import deleting
+from labeler.store.database import Database
 from labeler.cli import run
 
 steps, last = 0, int(sys.argv[1])
 def stop(name):
-    real = getattr(deleting.ExclusiveFile, name)
+    real = getattr(Database, name)
     def counted(*arguments):
         global steps
         for late in (False, True):
@@ -226,7 +214,7 @@ def stop(name):
             steps += 1
             if steps == last:
                 os.kill(os.getpid(), signal.SIGKILL)
-    setattr(deleting.ExclusiveFile, name, counted)
+    setattr(Database, name, counted)
 stop("delete")
 stop("wipe")
 sys.argv = ["labeler", "store", "delete", sys.argv[2], "--id", sys.argv[3], "--yes"]
@@ -234,7 +222,7 @@ run()
 """
 
 
-@pytest.mark.parametrize("step", [1, 2, 4, 6, 8])  # after one step is before the next
+@pytest.mark.parametrize("step", [1, 2, 3, 4])  # after one step is before the next
 def test_a_killed_deletion_is_repeated_to_its_end(
     tmp_path: Path, labeler_command: Command, step: int
 ) -> None:
@@ -284,5 +272,5 @@ def test_a_run_closes_the_store_that_it_made(tmp_path: Path) -> None:
     """Nothing waits for the garbage collector."""
     rows = Path(__file__).parents[2] / "examples" / "rows.jsonl"
     labels = labeler.label(rows, judge="embedded", store=tmp_path / "new", progress=False)
-    ExclusiveFile(tmp_path / "new").close()
+    exclusive_file(tmp_path / "new").close()
     assert len(labels) == 14

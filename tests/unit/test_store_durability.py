@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import queue
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -12,13 +11,14 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from labeler.errors import StoreError
 from labeler.labels.record import LabelFailure
-from labeler.store import writer as writing
 from labeler.store.disk import DiskStore
+from labeler.store.writer import Writer
 from support.records import sample_failure, sample_record
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="kills, limits and locks are POSIX here")
@@ -180,23 +180,6 @@ def test_closing_while_the_disk_is_full_says_what_is_lost(tmp_path: Path) -> Non
         assert len(store) + len(errors) >= len(saved) + 4
 
 
-def test_the_log_is_moved_into_the_file_during_a_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After some seconds the file alone holds what was saved, though the store is open."""
-    monkeypatch.setattr(writing, "_CHECKPOINT", 0.2)
-    with DiskStore(tmp_path / "s") as store:
-        store.put(sample_record(1)).result(10)
-        log = tmp_path / "s" / "cache.db-wal"
-        deadline = time.monotonic() + 10
-        while log.stat().st_size and time.monotonic() < deadline:
-            time.sleep(0.02)
-        (tmp_path / "copy").mkdir(mode=0o700)
-        shutil.copy(tmp_path / "s" / "cache.db", tmp_path / "copy")
-        with DiskStore(tmp_path / "copy", create=False) as copy:
-            assert len(copy) == 1
-
-
 def test_a_short_lock_is_waited_for(tmp_path: Path) -> None:
     """A record that meets another process's lock is saved once the lock is gone."""
     with (
@@ -288,15 +271,16 @@ def test_a_failed_commit_does_not_block_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where COMMIT fails and leaves its transaction open, that group fails and later ones work."""
+    real, denied = Writer._write, [True]
 
-    def without_commit(directory: Path, lock_timeout: float) -> object:
-        cache = open_cache(directory, lock_timeout)
-        cache._con.set_authorizer(lambda _, what, *__: what == "COMMIT")  # 1 is SQLITE_DENY.
-        return cache
+    def without_commit(writer: Writer, rows: list[Any]) -> None:
+        if denied:
+            denied.clear()
+            # 1 is SQLITE_DENY.
+            writer._cache._con.set_authorizer(lambda _, what, *__: what == "COMMIT")
+        real(writer, rows)
 
-    DiskStore(tmp_path / "s").close()
-    open_cache = writing.open_cache
-    monkeypatch.setattr(writing, "open_cache", without_commit)
+    monkeypatch.setattr(Writer, "_write", without_commit)
     with DiskStore(tmp_path / "s") as store:
         with pytest.raises(StoreError, match="not authorized"):
             store.put(sample_record(1)).result(10)

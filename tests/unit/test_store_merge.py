@@ -11,11 +11,9 @@ import pytest
 
 from labeler.data.corrections.file import corrections_path
 from labeler.errors import UsageError
-from labeler.integrations.embeddings.vector_store import DiskVectors
-from labeler.integrations.embeddings.vectors import EmbedderSpec, StoredVector, stored_vector
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.store.disk import DiskStore
-from labeler.store.merge import merge_stores, stores_in
+from labeler.store.maintenance import merge_stores, stores_in
 from support.command import Command
 from support.records import sample_failure, sample_record
 
@@ -115,22 +113,6 @@ def test_a_damaged_record_stays_behind_and_is_named(tmp_path: Path) -> None:
     ]
     [error] = merged.damaged
     assert sample_record(1).key in str(error)
-
-
-def test_vectors_are_merged_too(tmp_path: Path, labeler_command: Command) -> None:
-    """A store's folder of vectors is part of it."""
-    vector: StoredVector = stored_vector(
-        "a text", EmbedderSpec(embedder="words", model="m-1"), (0.5, 1.0)
-    )
-    made(tmp_path / "a", [sample_record(1)])
-    with DiskVectors(tmp_path / "a") as vectors:
-        vectors.put(vector).result(10)
-
-    code, _, err = labeler_command("store", "merge", tmp_path / "a", "--into", tmp_path / "all")
-
-    assert (code, ", 1 vectors" in err) == (0, True)
-    with DiskVectors(tmp_path / "all") as vectors:
-        assert vectors.get(vector.key) == vector
 
 
 def test_a_store_is_not_merged_into_itself(tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 
 from labeler.errors import StoreError, UsageError
 from labeler.labels.record import LabelRecord
-from labeler.store import reader as database
 from labeler.store.checksums import DamagedRecord, decode_failure, decode_record, encode
 from labeler.store.disk import DiskStore
 from labeler.store.memory import MemoryStore
@@ -409,8 +408,7 @@ def test_diskcache_makes_the_tables_we_know(tmp_path: Path) -> None:
     with DiskStore(tmp_path / "s") as store:
         assert store._writer is not None
         store._database.require_writable()
-        assert store._database._all("PRAGMA application_id") == [(database.APPLICATION_ID,)]
-        assert store._database._all("PRAGMA journal_mode") == [(b"wal",)]
+        assert store._database.all("PRAGMA journal_mode") == [("wal",)]
 
 
 def test_a_store_that_nobody_closed_is_saved_at_exit(tmp_path: Path) -> None:

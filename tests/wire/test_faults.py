@@ -24,7 +24,7 @@ from labeler.errors import StoreError
 from labeler.judges.openai.request import MODES
 from labeler.labels.record import LabelRecord
 from labeler.store.disk import DiskStore
-from labeler.store.merge import merge_stores, verify_store
+from labeler.store.maintenance import merge_stores, verify_store
 from support.command import Command
 from support.records import sample_record
 from wire.behaviors import Behavior, error, says

@@ -15,7 +15,7 @@ from labeler.api import MemoryStore
 from labeler.errors import UsageError
 from labeler.judges.pricing import given_price
 from labeler.labels.record import LabelFailure, Outcome
-from labeler.report.labels import Labels
+from labeler.labels_object import Labels
 from support.command import Command
 from wire.calls import Json
 from wire.connections import Sheet, Wire

@@ -6,20 +6,25 @@ import asyncio
 import json
 import logging
 import math
+from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pytest
 
 from labeler.errors import FatalJudgeError, JudgeError, RunPaused, UsageError
-from labeler.integrations.embeddings.embedder import Embedded
+from labeler.integrations.embeddings import openai_embedder
+from labeler.integrations.embeddings.embedder import (
+    Embedded,
+    as_vector,
+    embedding_price,
+    flat_price,
+)
 from labeler.integrations.embeddings.openai_embedder import OpenAIEmbedder
-from labeler.integrations.embeddings.prices import embedding_price, flat_price
-from labeler.integrations.embeddings.vectors import as_vector
 from labeler.judges.limits import Limits
 from labeler.judges.pace import CURRENT, Pace
 from labeler.judges.pricing import Price
-from labeler.labels.record import ReplyFacts, Usage
 from wire.behaviors import body
 from wire.embeddings_endpoint import vector
 from wire.provider import Behavior, Call, Json, ModelCard, Provider, error, page
@@ -39,43 +44,24 @@ def embedder_of(provider: Provider, **settings: Any) -> OpenAIEmbedder:
     return OpenAIEmbedder("embedder-1", **given)
 
 
-def portions(
-    embedder: OpenAIEmbedder,
-    *texts: str,
-    traffic: Pace | None = None,
-    kept: list[Embedded] | None = None,
-) -> list[Embedded]:
-    """What is handed over for texts, piece by piece; ``kept`` has it also where the run ends."""
-    given = [] if kept is None else kept
+def embed(embedder: OpenAIEmbedder, *texts: str, traffic: Pace | None = None) -> Embedded:
+    """Embed texts."""
 
-    async def go() -> None:
+    async def go() -> Embedded:
         if traffic:
             CURRENT.set(traffic)
         try:
-            async for portion in embedder.embed(texts):
-                given.append(portion)
+            return await embedder.embed(texts)
         finally:
             await embedder.aclose()
 
-    asyncio.run(go())
-    return given
+    return asyncio.run(go())
 
 
-def embed(embedder: OpenAIEmbedder, *texts: str, traffic: Pace | None = None) -> Embedded:
-    """Embed texts in one go: all portions as one, in the order of the texts."""
-    given = portions(embedder, *texts, traffic=traffic)
-    found = dict(pair for part in given for pair in zip(part.texts, part.vectors, strict=True))
-    facts = [part.facts for part in given]
-    usages = [each.usage for each in facts if each.usage]
-    return Embedded(
-        texts,
-        tuple(found[text] for text in texts),
-        ReplyFacts(
-            attempts=sum(each.attempts for each in facts),
-            served_model=facts[-1].served_model if facts else None,
-            usage=sum(usages, Usage()) if usages else None,
-        ),
-    )
+@pytest.fixture
+def texts_per_request(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Set how many texts share a request."""
+    return partial(monkeypatch.setattr, openai_embedder, "TEXTS_PER_REQUEST")
 
 
 def reasons(found: Embedded) -> list[str]:
@@ -99,11 +85,12 @@ def test_texts_come_back_as_the_servers_vectors() -> None:
     assert found.facts.usage.completion_tokens == 0
 
 
-def test_many_texts_go_into_few_requests() -> None:
+def test_many_texts_go_into_few_requests(texts_per_request: Callable[[int], None]) -> None:
     """So many in each, the rest in the last, and the vectors stay in order."""
+    texts_per_request(3)
     texts = [f"text {n}" for n in range(7)]
     with Provider() as provider:
-        found = embed(embedder_of(provider, texts_per_request=3), *texts)
+        found = embed(embedder_of(provider), *texts)
         assert sent(provider) == [texts[:3], texts[3:6], texts[6:]]
     assert found.vectors == tuple(as_vector(vector(text)) for text in texts)
     assert found.facts.attempts == 3
@@ -226,7 +213,7 @@ def test_vectors_of_another_size_than_was_asked_for_are_refused() -> None:
     with Provider(at={ROUTE: lambda _: answering([[1.0, 2.0]])}) as provider:
         found = embed(embedder_of(provider, dimensions=3, max_attempts=1), "one")
     assert reasons(found) == ["transport"]
-    assert "another size" in str(found.vectors[0])
+    assert "size that was not requested" in str(found.vectors[0])
 
 
 @pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": "7"}, {"prompt_tokens": -1},
@@ -267,14 +254,17 @@ def test_the_text_that_the_server_does_not_take_is_found() -> None:
     assert "LONG" not in str(failed)
 
 
-def test_a_filter_that_dislikes_one_text_costs_that_text_alone() -> None:
+def test_a_filter_that_dislikes_one_text_costs_that_text_alone(
+    texts_per_request: Callable[[int], None],
+) -> None:
     """It answers as though the key were not good enough, and has answered others before."""
+    texts_per_request(3)
 
     def step(call: Call) -> Behavior | None:
         return error(403, "forbidden") if "ODD" in call.body["input"] else None
 
     with Provider(at={ROUTE: step}) as provider:
-        found = embed(embedder_of(provider, texts_per_request=3), "a", "b", "c", "d", "ODD", "f")
+        found = embed(embedder_of(provider), "a", "b", "c", "d", "ODD", "f")
     assert reasons(found) == ["vector"] * 4 + ["permission", "vector"]
 
 
@@ -324,10 +314,13 @@ def test_an_unknown_model_ends_the_run() -> None:
 
 
 @pytest.mark.parametrize(("behavior", "reason"), LATER_FATAL.values(), ids=LATER_FATAL.keys())
-def test_eight_texts_alike_end_the_run(behavior: Behavior, reason: str) -> None:
+def test_eight_texts_alike_end_the_run(
+    behavior: Behavior, reason: str, texts_per_request: Callable[[int], None]
+) -> None:
     """One text could be at fault, eight are not, where no text has a vector."""
+    texts_per_request(1)
     with Provider(at={ROUTE: lambda _: behavior}) as provider:
-        embedder = embedder_of(provider, max_attempts=1, texts_per_request=1)
+        embedder = embedder_of(provider, max_attempts=1)
         with pytest.raises(FatalJudgeError, match="8 ended alike") as caught:
             embed(embedder, *map(str, range(100)))
     assert caught.value.reason == reason
@@ -338,60 +331,6 @@ def test_a_server_that_asks_to_wait_too_long_pauses_the_run() -> None:
     busy = error(429, "rate_limit_exceeded", headers={"retry-after": "600"})
     with Provider(at={ROUTE: [busy]}) as provider, pytest.raises(RunPaused):
         embed(embedder_of(provider), "one", traffic=Pace(limits=Limits(longest_wait=60)))
-
-
-def test_each_request_is_handed_over_before_the_next_is_sent() -> None:
-    """With what it took: whoever saves it loses nothing when the next one fails."""
-    with Provider() as provider:
-        embedder = embedder_of(provider, texts_per_request=2)
-
-        async def go() -> list[tuple[tuple[str, ...], int, int]]:
-            seen = [
-                (part.texts, part.facts.attempts, len(provider.requests))
-                async for part in embedder.embed(["a", "b", "c", "d"])
-            ]
-            await embedder.aclose()
-            return seen
-
-        assert asyncio.run(go()) == [(("a", "b"), 1, 1), (("c", "d"), 1, 2)]
-
-
-ENDING: dict[str, Behavior] = {
-    "no credit": error(402, "insufficient_quota"),
-    "a long wait": error(429, "rate_limit_exceeded", headers={"retry-after": "600"}),
-}
-
-
-@pytest.mark.parametrize("ending", ENDING.values(), ids=ENDING.keys())
-def test_what_was_paid_is_handed_over_before_the_run_ends(ending: Behavior) -> None:
-    """The vectors of the first request, and that a second one was sent."""
-    kept: list[Embedded] = []
-    with Provider(
-        at={ROUTE: lambda call: ending if "c" in call.body["input"] else None}
-    ) as provider:
-        embedder = embedder_of(provider, texts_per_request=2)
-        patience = Pace(limits=Limits(longest_wait=60))
-        with pytest.raises(FatalJudgeError):
-            portions(embedder, "a", "b", "c", "d", traffic=patience, kept=kept)
-    assert [(part.texts, part.facts.attempts) for part in kept] == [(("a", "b"), 1), ((), 1)]
-    assert kept[0].facts.usage is not None
-    assert kept[1].facts.usage is None
-
-
-def test_halves_of_a_refused_request_are_handed_over_one_by_one() -> None:
-    """Where the second half ends the run, the vectors of the first are there."""
-
-    def step(call: Call) -> Behavior | None:
-        texts = call.body["input"]
-        if "LONG" in texts and len(texts) > 1:
-            return error(400, "context_length_exceeded", "the maximum context length is 8192")
-        return error(402, "insufficient_quota") if "LONG" in texts else None
-
-    kept: list[Embedded] = []
-    with Provider(at={ROUTE: step}) as provider, pytest.raises(FatalJudgeError):
-        portions(embedder_of(provider), "a", "b", "c", "LONG", kept=kept)
-    assert [part.texts for part in kept] == [("a", "b"), ("c",), ()]
-    assert [part.facts.attempts for part in kept] == [2, 2, 1]
 
 
 # Money
@@ -416,11 +355,12 @@ class TrafficOf:
         return self.made
 
 
-def test_a_budget_is_never_overspent() -> None:
+def test_a_budget_is_never_overspent(texts_per_request: Callable[[int], None]) -> None:
     """A request whose worst case does not fit is not sent; the texts say so."""
+    texts_per_request(1)
     traffic = Pace(limits=Limits(budget=Decimal("0.0045")))
     with Provider() as provider:
-        embedder = embedder_of(provider, price=DOLLAR, texts_per_request=1)
+        embedder = embedder_of(provider, price=DOLLAR)
         found = embed(embedder, "x" * 4000, "y" * 4000, traffic=traffic)
         assert len(provider.requests) == 1
     assert reasons(found) == ["vector", "budget"]
@@ -461,7 +401,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "dimensions": ({"dimensions": 0}, "dimensions"),
     "timeout": ({"timeout": 0}, "timeout"),
     "attempts": ({"max_attempts": 0}, "max_attempts"),
-    "texts": ({"texts_per_request": -1}, "texts_per_request"),
     "key": ({"api_key": ""}, "the API key is empty"),
     "headers": ({"header": {"x": "@Y"}}, "header: Input should be a valid list"),
     "plain http": ({"base_url": "http://example.com/v1"}, "in the clear"),

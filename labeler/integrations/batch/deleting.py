@@ -17,7 +17,7 @@ from labeler.integrations.batch.folder import (
     batches,
     locked,
 )
-from labeler.store.deleting import Selection, rewrite_without
+from labeler.store.maintenance import Selection, rewrite_without
 
 _KEY = re.compile(rb"[0-9a-f]{64}")
 _FILES = ("keys", "lines.jsonl", "output.jsonl", "errors.jsonl", "asked.jsonl")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -18,20 +18,18 @@ from openai.types import CreateEmbeddingResponse
 from pydantic import ValidationError
 
 from labeler.errors import FatalJudgeError, JudgeError, UsageError, describe_faults
-from labeler.integrations.embeddings.embedder import Embedded
-from labeler.integrations.embeddings.prices import embedding_price
-from labeler.integrations.embeddings.vectors import EmbedderSpec, Vector, as_vector, decoded
+from labeler.integrations.embeddings.embedder import (
+    Embedded,
+    Vector,
+    as_vector,
+    decoded,
+    embedding_price,
+)
+from labeler.integrations.embeddings.records import EmbedderSpec
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.limits import Size
 from labeler.judges.openai.access import KeySource
-from labeler.judges.openai.client import (
-    WIRE_ERRORS,
-    headers_of,
-    may_be_charged,
-    observed_error,
-    read_server,
-    server_of,
-)
+from labeler.judges.openai.client import open_client
 from labeler.judges.openai.completion import fact_of
 from labeler.judges.openai.error_rules import (
     AttemptFailed,
@@ -39,12 +37,19 @@ from labeler.judges.openai.error_rules import (
     explain,
 )
 from labeler.judges.openai.retries import (
-    Retries,
     accepted,
     report_failure,
     report_quotas,
     report_usage,
+    retrying,
     settle_end,
+)
+from labeler.judges.openai.server import read_server, server_of
+from labeler.judges.openai.wire_errors import (
+    WIRE_ERRORS,
+    headers_of,
+    may_be_charged,
+    observed_error,
 )
 from labeler.judges.pace import Pace, SentRequest, current
 from labeler.judges.pricing import Price
@@ -57,7 +62,6 @@ TEXTS_PER_REQUEST = 128
 TOKENS_PER_REQUEST = 100_000
 """Expected; OpenAI allows 300,000."""
 _MOST_TOKENS = 10**9
-_LONGEST_NAME = 200
 
 
 class OpenAIEmbedder:
@@ -72,7 +76,6 @@ class OpenAIEmbedder:
         dimensions: requested dimensions; by default the model's own.
         timeout: seconds that one attempt may take in all.
         max_attempts: most requests for one batch of texts; rate limits and outages do not count.
-        texts_per_request: most texts in one request.
         price: price of the model; by default that of the price table, if it has one.
         sleep: waits between attempts.
         server: fields of :class:`~labeler.judges.options.ServerOptions`, such as ``base_url``.
@@ -89,24 +92,18 @@ class OpenAIEmbedder:
         dimensions: int | None = None,
         timeout: float = 60.0,
         max_attempts: int = 6,
-        texts_per_request: int = TEXTS_PER_REQUEST,
         price: Price | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         **server: Any,  # noqa: ANN401 - checked by ServerOptions
     ) -> None:
         self.spec = _spec(model, dimensions)
-        for name, value in {
-            "timeout": timeout,
-            "max_attempts": max_attempts,
-            "texts_per_request": texts_per_request,
-        }.items():
+        for name, value in {"timeout": timeout, "max_attempts": max_attempts}.items():
             if not value > 0:
                 raise UsageError(f"embedder openai: {name} must be above 0, got {value}")
         self._server = server_of(read_server(**server), api_key)
         self._timeout = timeout
-        self._texts_per_request = texts_per_request
         self._price = price or embedding_price(model, self._server.base_url)
-        self._retries = Retries(max_attempts, sleep)
+        self._max_attempts, self._sleep = max_attempts, sleep
         self._counter = Approximation()
         self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
 
@@ -115,13 +112,10 @@ class OpenAIEmbedder:
         """Price of the model's tokens, if known."""
         return self._price
 
-    async def embed(self, texts: Sequence[str]) -> AsyncGenerator[Embedded, None]:
-        """Embed texts, many in one request; the next request is sent on demand.
+    async def embed(self, texts: Sequence[str]) -> Embedded:
+        """Embed texts, many in one request.
 
         Rejected texts, such as ones that are too long, get an error instead of a vector.
-
-        Yields:
-            The result of each request; before a fatal error, the usage of the failed request.
 
         Raises:
             FatalJudgeError: no text can be embedded with this key, model and address.
@@ -134,24 +128,19 @@ class OpenAIEmbedder:
                 f"a budget needs a price, and none is known for the embeddings of "
                 f"{self.spec.model!r} at {self._server.host}: give one"
             )
-        host = self._server.host
-        if empty := tuple(text for text in texts if not text):
-            # It is not sent: one empty text spoils a whole request.
-            fault = UnusableAnswer("an empty text has no vector", reason="empty_text", attempts=0)
-            yield Embedded(empty, (fault,) * len(empty), ReplyFacts(attempts=0))
+        # An empty text is not sent: it spoils a whole request.
+        fault = UnusableAnswer("an empty text has no vector", reason="empty_text", attempts=0)
+        found: dict[str, Vector | JudgeError] = {"": fault}
         waiting = list(self._batches([text for text in texts if text]))[::-1]
         while waiting:
             batch = waiting.pop()
-            try:
-                vectors = await self._embedded(job, batch)
-            except FatalJudgeError:
-                yield Embedded((), (), job.taken(host))
-                raise
+            vectors = await self._embedded(job, batch)
             if vectors is None:
                 middle = len(batch) // 2
                 waiting += [batch[middle:], batch[:middle]]
             else:
-                yield Embedded(tuple(batch), vectors, job.taken(host))
+                found |= zip(batch, vectors, strict=True)
+        return Embedded(tuple(found[text] for text in texts), job.facts(self._server.host))
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop; the embedder may be used again."""
@@ -165,9 +154,7 @@ class OpenAIEmbedder:
         tokens = 0
         for text in texts:
             size = self._counter.count(text)
-            if batch and (
-                len(batch) == self._texts_per_request or tokens + size > TOKENS_PER_REQUEST
-            ):
+            if batch and (len(batch) == TEXTS_PER_REQUEST or tokens + size > TOKENS_PER_REQUEST):
                 yield batch
                 batch, tokens = [], 0
             batch.append(text)
@@ -205,7 +192,7 @@ class OpenAIEmbedder:
                 job.attempts += 1
                 return await self._send(job, texts, sent)
 
-        return await self._retries.run(job.traffic, attempt)
+        return await retrying(job.traffic, self._max_attempts, self._sleep)(attempt)
 
     async def _send(self, job: _Job, texts: list[str], sent: SentRequest) -> tuple[Vector, ...]:
         flaw = ""
@@ -224,7 +211,10 @@ class OpenAIEmbedder:
             report_quotas(sent, headers_of(error))
         else:
             report_quotas(sent, response.headers)
-            self._bill(job, sent, answer)
+            usage = _usage_of(answer)
+            job.served_model = fact_of(getattr(answer, "model", None)) or job.served_model
+            job.usage = job.usage + usage if job.usage and usage else usage or job.usage
+            report_usage(sent, usage, self._price)
             try:
                 return _vectors_of(answer, len(texts), self.spec.dimensions)
             except ValueError as error:
@@ -236,14 +226,6 @@ class OpenAIEmbedder:
         if self._price is None:
             return Size(tokens)
         return Size(tokens, self._price.worst(sum(map(self._counter.at_most, texts)), 0))
-
-    def _bill(self, job: _Job, sent: SentRequest, answer: object) -> None:
-        """Record the usage and cost of a response."""
-        usage = _usage_of(answer)
-        job.served_model = _served_model_of(answer) or job.served_model
-        if usage is not None:
-            job.usage = usage + (job.usage or Usage())
-        report_usage(sent, usage, self._price)
 
     def _failure(self, failed: AttemptFailed, sent: int) -> JudgeError:
         """Build the error for texts without vectors."""
@@ -262,13 +244,13 @@ class OpenAIEmbedder:
         """Return the event loop's client; clients cannot change loops."""
         loop = asyncio.get_running_loop()
         if loop not in self._clients:
-            self._clients[loop] = self._server.open(self._timeout)
+            self._clients[loop] = open_client(self._server, self._timeout)
         return self._clients[loop]
 
 
 @dataclass(eq=False)
 class _Job:
-    """Usage of one call of ``embed`` since its last result."""
+    """Usage of one call of ``embed``."""
 
     traffic: Pace
     attempts: int = 0
@@ -276,9 +258,9 @@ class _Job:
     served_model: str | None = None
     started: float = field(default_factory=time.monotonic)
 
-    def taken(self, host: str) -> ReplyFacts:
-        """Return the usage and reset it."""
-        facts = ReplyFacts(
+    def facts(self, host: str) -> ReplyFacts:
+        """Return the facts of the requests."""
+        return ReplyFacts(
             served_model=self.served_model,
             host=host,
             usage=self.usage,
@@ -287,8 +269,6 @@ class _Job:
             created_at=datetime.now(UTC).isoformat(timespec="seconds"),
             labeler_version=__version__,
         )
-        self.attempts, self.usage, self.started = 0, None, time.monotonic()
-        return facts
 
 
 def _spec(model: str, dimensions: int | None) -> EmbedderSpec:
@@ -314,22 +294,18 @@ def _vectors_of(answer: object, count: int, dimensions: int | None) -> tuple[Vec
         ValueError: there is not one vector for each text, or their sizes differ.
     """
     found: dict[int, Vector] = {}
-    for item in _items(answer):
+    items: object = answer.data if isinstance(answer, CreateEmbeddingResponse) else None
+    for item in items if isinstance(items, list) else []:
         index = getattr(item, "index", None)
         if not isinstance(index, int) or index in found:
-            raise ValueError("vectors without a number, or two of one number")
+            raise ValueError("a vector lacks an index, or an index occurs twice")
         found[index] = _vector(getattr(item, "embedding", None))
     if found.keys() != set(range(count)):
-        raise ValueError(f"{len(found)} vectors for {count} texts, or numbered otherwise")
+        raise ValueError(f"{len(found)} vectors for {count} texts, or other indexes")
     sizes = {len(vector) for vector in found.values()}
     if len(sizes) != 1 or (dimensions is not None and sizes != {dimensions}):
-        raise ValueError("vectors of another size than was asked for, or of several")
+        raise ValueError("vectors of a size that was not requested, or of several sizes")
     return tuple(found[index] for index in range(count))
-
-
-def _items(answer: object) -> list[object]:
-    items: object = answer.data if isinstance(answer, CreateEmbeddingResponse) else None
-    return items if isinstance(items, list) else []
 
 
 def _vector(value: object) -> Vector:
@@ -341,21 +317,9 @@ def _vector(value: object) -> Vector:
     raise ValueError("a vector that is neither base64 nor a list")
 
 
-def _tokens_of(answer: object) -> int | None:
-    """Return the charged tokens, if the server reports them."""
-    usage: object = getattr(answer, "usage", None)
-    count = getattr(usage, "prompt_tokens", None)
-    if isinstance(count, bool) or not isinstance(count, int):
-        return None
-    return count if 0 <= count <= _MOST_TOKENS else None
-
-
 def _usage_of(answer: object) -> Usage | None:
-    """Return the charged tokens as usage."""
-    tokens = _tokens_of(answer)
-    return None if tokens is None else Usage(prompt_tokens=tokens)
-
-
-def _served_model_of(answer: object) -> str | None:
-    """Return the name of the served model as storable text."""
-    return fact_of(getattr(answer, "model", None))
+    """Return the charged tokens, if the server reports them."""
+    count = getattr(getattr(answer, "usage", None), "prompt_tokens", None)
+    if type(count) is not int or not 0 <= count <= _MOST_TOKENS:
+        return None
+    return Usage(prompt_tokens=count)

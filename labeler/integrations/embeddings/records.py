@@ -1,4 +1,4 @@
-"""Records of generated questions: which questions would a response answer?
+"""Records of generated questions, and of their similarity to the row's own question.
 
 An explanation precedes its decision, so that a model reasons before it decides.
 """
@@ -9,13 +9,30 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, FiniteFloat, model_validator
 
-from labeler.integrations.embeddings.vectors import EmbedderSpec
 from labeler.labels.record import LabelFailure, Record, ReplyFacts, shown
 from labeler.labels.signature import Signature, digest
 from labeler.sentences.example import Frozen, KeyedExample
 
 COUNT = 3
 """Questions for each response."""
+MOST_DIMENSIONS = 2**16
+"""Far more than any model returns."""
+
+
+class EmbedderSpec(Frozen):
+    """Identity of an embedder: all that can change a text's vector."""
+
+    embedder: str = Field(min_length=1)
+    """Kind of embedder, such as ``openai``."""
+    model: str = Field(min_length=1)
+    """Requested model, or the version of a built-in one."""
+    dimensions: int | None = Field(default=None, ge=1, le=MOST_DIMENSIONS)
+    """Requested dimensions; ``None`` for the model's default."""
+
+    def __str__(self) -> str:
+        """Return kind, model and requested dimensions."""
+        chosen = f"/{self.dimensions}" if self.dimensions else ""
+        return f"{self.embedder}/{self.model}{chosen}"
 
 
 class QuestionsAnswer(Frozen):
@@ -59,7 +76,8 @@ class Similarity(Frozen):
 class QuestionsRecord(Record[QuestionsAnswer]):
     """Generated questions that a response would answer.
 
-    The similarity to the row's own question is present in files and optional in a store.
+    The similarity to the row's own question is present in files, and in a store in a
+    :class:`SimilarityRecord`.
     """
 
     keyed_by: ClassVar[str] = "response and signature (see questions_key)"
@@ -84,6 +102,47 @@ class QuestionsRecord(Record[QuestionsAnswer]):
 
     def _content_fault(self) -> str | None:
         return self.similarity.fault() if self.similarity else None
+
+
+class ComparedQuestions(Frozen):
+    """Generated questions and their similarity to a row's question."""
+
+    questions: tuple[str, ...]
+    similarity: Similarity
+
+
+class SimilarityRecord(Record[ComparedQuestions]):
+    """The similarity of a row's question to generated ones, kept in a store."""
+
+    keyed_by: ClassVar[str] = "question, generated questions and embedder (see similarity_key)"
+
+    kind: Literal["similarity"] = "similarity"
+    example: KeyedExample
+    answer: ComparedQuestions
+    signature: Signature
+    """Signature of the questions."""
+    reply: ReplyFacts = ReplyFacts()
+    """Facts of the embedder's reply."""
+
+    @property
+    def id(self) -> str:
+        """The row's id."""
+        return self.example.id
+
+    def compute_key(self) -> str:
+        """Compute the key from the texts and the embedder."""
+        compared = self.answer
+        embedder = compared.similarity.embedder
+        return similarity_key(self.example.question, compared.questions, embedder)
+
+    def _content_fault(self) -> str | None:
+        return self.answer.similarity.fault()
+
+
+def similarity_key(question: str, questions: tuple[str, ...], embedder: EmbedderSpec) -> str:
+    """Compute the key of a similarity: 64 hexadecimal digits."""
+    facts = embedder.model_dump(mode="json", exclude_defaults=True)
+    return digest({"compared": [question, *questions], "embedder": facts})
 
 
 def questions_key(example: KeyedExample, signature: Signature) -> str:

@@ -35,8 +35,7 @@ from labeler.labeling.progress import RunCounts, RunEvents
 from labeler.labeling.run import Run
 from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labeling.vote import require_bounds
-from labeler.store.disk import DiskStore
-from labeler.store.shards import ShardStore
+from labeler.store.disk import DiskStore, ShardStore
 
 SHARD_ROWS = 1000  # at most: a worker labels them in minutes
 _MOST_BEGUN = 4  # workers that may begin a shard; all but the last one died

@@ -1,22 +1,77 @@
-"""Merge label stores, which also rescues the sound records of a damaged one, and verify them."""
+"""Merge, verify, fill and thin out label stores; a merge also rescues a damaged store's records.
+
+Deletion needs the file for itself: SQLite grants an exclusive lock only while no other process, run
+or review has the store open.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from labeler.data.label_files import is_store
+from labeler.data.lines import replacing
 from labeler.data.options import DEFAULT_STORE
 from labeler.errors import StoreError, UsageError
 from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, LabelRecord
-from labeler.store.disk import DiskStore, StoredRow
+from labeler.store.checksums import DamagedRecord, decode_outcome
+from labeler.store.database import FAILURE, Database, is_locked
+from labeler.store.disk import DiskStore, flush_directory
 
 _QUEUED = 1000
 """Most records that are being saved at a time."""
+_LOCK_TIMEOUT = 30.0
+
+
+class StoredRow(NamedTuple):
+    """A stored row, sound or not.
+
+    Attributes:
+        rowid: its number; -1 for rows that cannot be listed.
+        outcome: its record or failure, also if only its key is damaged; ``None`` if it is damaged.
+        fault: what is damaged; ``None`` for a sound row.
+    """
+
+    rowid: int
+    outcome: Any
+    fault: StoreError | None
+
+
+def inspect_rows(
+    database: Database, decode: Callable[[bytes], Any] = decode_outcome
+) -> Iterator[StoredRow]:
+    """Yield every row, sound or damaged: records by key, then failures.
+
+    A record proves its own key, so a row whose key is damaged keeps its record.
+    """
+    numbers, faults = database.salvaged_rowids()
+    for rowid in numbers:
+        try:
+            row = database.row(rowid)
+            outcome = decode(row.data(any_key=True))
+        except DamagedRecord as error:
+            yield StoredRow(rowid, None, database.damaged(row.name, str(error)))
+        except StoreError as error:
+            yield StoredRow(rowid, None, error)
+        else:
+            own, fault = _own_name(outcome), None
+            if row.raw != 1 or row.key != own:
+                reason = f"it holds the {outcome.kind} {outcome.id!r:.80} of key {own}"
+                fault = database.damaged(row.name, reason)
+            yield StoredRow(rowid, outcome, fault)
+    yield from (StoredRow(-1, None, fault) for fault in faults)
+
+
+def _own_name(outcome: AnyOutcome) -> str:
+    """Return the name that a row of an outcome has."""
+    return FAILURE * isinstance(outcome, LabelFailure) + str(outcome.key)
 
 
 @dataclass
@@ -82,21 +137,21 @@ def merge_stores(sources: Sequence[str | Path], into: str | Path) -> MergeResult
     with DiskStore(target) as store:
         for source in dict.fromkeys(found):
             result.stores += 1
-            with DiskStore(source, create=False) as opened:
-                _copy(opened.inspect(), store, result)
+            with closing(Database(source.absolute(), _LOCK_TIMEOUT)) as opened:
+                _copy(inspect_rows(opened), store, result)
     return result
 
 
 def _copy(rows: Iterable[StoredRow], store: DiskStore, result: MergeResult) -> None:
     queued: deque[tuple[AnyOutcome, Future[bool]]] = deque()
-    for _, value, outcome, fault in rows:
+    for _, outcome, fault in rows:
         if fault is not None:
             (result.damaged if outcome is None else result.rescued).append(fault)
         if isinstance(outcome, LabelFailure):
             if store.failure(str(outcome.key)) is None:
                 queued.append((outcome, store.put_failure(outcome)))
         elif outcome is not None:
-            queued.append((outcome, store.copy(outcome, value)))
+            queued.append((outcome, store.put(outcome)))
         if len(queued) >= _QUEUED:
             _count(*queued.popleft(), store, result)
     while queued:
@@ -135,41 +190,30 @@ class StoreCheck:
 
 
 def verify_store(store: str | Path) -> StoreCheck:
-    """Read every row of a store, and compare each with its checksum and its own key.
-
-    Takes about 0.3 ms of a processor per record, and 100 bytes of memory.
+    """Read every row of a store, and compare each with its checksum, its own key and the contract.
 
     Raises:
         UsageError: there is no store.
         StoreError: the store cannot be read at all.
     """
     found = StoreCheck()
-    seen = set[tuple[str, str | None]]()
-    """Outcomes with a damaged key; the keys of all others differ."""
-    with DiskStore(store, create=False) as opened:
-        for defect in opened.integrity():
+    misplaced: dict[str, list[str]] = {}
+    """Ids of outcomes whose row has another key, by the name that it should have."""
+    (folder,) = stores_in(store)
+    with closing(Database(folder.absolute(), _LOCK_TIMEOUT)) as database:
+        for defect in database.integrity():
             found.damaged.append(StoreError(f"label store {store}: SQLite reports: {defect}"))
-        for _, _, outcome, fault in opened.inspect():
+        for _, outcome, fault in inspect_rows(database):
             if outcome is None:
                 found.damaged += [fault] if fault else []
             elif fault is None:
                 found.sound[outcome.kind] += 1
             else:
                 found.damaged_keys.append(fault)
-                name = ("failure" if isinstance(outcome, LabelFailure) else "record", outcome.key)
-                if name in seen or _is_sound(opened, outcome):
-                    found.repeated.append(outcome.id)
-                seen.add(name)
+                misplaced.setdefault(_own_name(outcome), []).append(outcome.id)
+        for name, ids in misplaced.items():
+            found.repeated += ids if database.row_of(name) else ids[1:]
     return found
-
-
-def _is_sound(store: DiskStore, outcome: AnyOutcome) -> bool:
-    """Return true if a store has an outcome under its own key."""
-    get = store.failure if isinstance(outcome, LabelFailure) else store.get
-    try:
-        return get(str(outcome.key)) is not None
-    except StoreError:
-        return False
 
 
 class Imported(NamedTuple):
@@ -235,3 +279,123 @@ def _retrieval(record: AnyRecord) -> dict[str, AnyRecord]:
 
     found = retrieval_of(record)
     return {} if found is None else {found.key: found}
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Rows to delete.
+
+    Attributes:
+        ids: ids of rows; a row of any of them is selected.
+        where: values of metadata fields, texts as they are and others as JSON; a row with all of
+            them is selected.
+    """
+
+    ids: frozenset[str] = frozenset()
+    where: Mapping[str, str] = field(default_factory=dict)
+
+    def selects(self, id_: str, metadata: Mapping[str, Any]) -> bool:
+        """Return true if a row of this id and metadata is selected."""
+        if id_ in self.ids:
+            return True
+        return bool(self.where) and all(
+            name in metadata and _is(metadata[name], wanted) for name, wanted in self.where.items()
+        )
+
+    def matches(self, outcome: AnyOutcome) -> bool:
+        """Return true if a record or failure is of a selected row; steps are of no row."""
+        if outcome.kind == "steps":
+            return False
+        source: Any = outcome if isinstance(outcome, LabelFailure) else outcome.example
+        return self.selects(outcome.id, source.metadata)
+
+
+def _is(value: object, wanted: str) -> bool:
+    return wanted == (value if isinstance(value, str) else json.dumps(value))
+
+
+@dataclass
+class Found:
+    """Selected rows of one store file.
+
+    Attributes:
+        rowids: their numbers.
+        kinds: kind of each.
+        keys: label keys of them.
+        unreadable: number of damaged rows, which may be of selected rows.
+    """
+
+    rowids: list[int] = field(default_factory=list)
+    kinds: list[str] = field(default_factory=list)
+    keys: set[str] = field(default_factory=set)
+    unreadable: int = 0
+
+    def add(self, rowid: int, outcome: AnyOutcome) -> None:
+        """Add a selected row."""
+        self.rowids.append(rowid)
+        self.kinds.append(outcome.kind)
+        self.keys.add(str(outcome.key))
+
+
+def exclusive_file(directory: Path) -> Database:
+    """Open the file of a store that nobody else has open, to delete rows.
+
+    Raises:
+        StoreError: someone else has it open, or it is no store that may be written.
+    """
+    try:
+        database = Database(directory.absolute(), 0, exclusive=True)
+    except StoreError as error:
+        if is_locked(error.__cause__):
+            raise StoreError(
+                f"{directory} is in use by a run, a review or another command: end it, then "
+                "run this again; nothing was deleted"
+            ) from error
+        raise
+    try:
+        database.require_writable()
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def find_rows(database: Database, selection: Selection) -> Found:
+    """Return the selected rows, failures of the same judgments, and their retrieval labels.
+
+    A retrieval label stays while a label rests on it that is not selected.
+    """
+    found, failures = Found(), dict[str, int]()
+    rested, kept = set[str](), set[str]()
+    for rowid, outcome, _ in inspect_rows(database):
+        if outcome is None:
+            found.unreadable += 1
+            continue
+        if isinstance(outcome, LabelFailure):
+            failures[str(outcome.key)] = rowid
+        matches = selection.matches(outcome)
+        if isinstance(outcome, LabelRecord) and outcome.retrieval:
+            (rested if matches else kept).add(outcome.retrieval.key)
+        if matches and outcome.kind != "retrieval":
+            found.add(rowid, outcome)
+    # Which retrieval labels others rest on is known only after the last row.
+    for rowid, outcome, _ in inspect_rows(database):
+        if outcome is None or outcome.kind != "retrieval" or outcome.key in kept:
+            continue
+        if outcome.key in rested or selection.matches(outcome):
+            found.add(rowid, outcome)
+    further = {failures[key] for key in found.keys & failures.keys()} - {*found.rowids}
+    found.rowids += further
+    found.kinds += ["failure"] * len(further)
+    return found
+
+
+def rewrite_without(path: Path, drops: Callable[[bytes], bool]) -> None:
+    """Replace a file of lines durably and atomically by one without some of its lines."""
+    with replacing(path) as partial:
+        with path.open("rb") as lines, partial.open("wb") as kept:
+            kept.writelines(line for line in lines if not drops(line))
+            kept.flush()
+            os.fsync(kept.fileno())
+        partial.chmod(path.stat().st_mode)
+    flush_directory(path.parent)

@@ -13,9 +13,9 @@ from labeler.data.label_files import is_store, is_table, parts_of
 from labeler.data.label_view import LabelView
 from labeler.data.lines import STDIO, is_gzipped, is_remote
 from labeler.errors import UsageError
+from labeler.labels.metering import RunCost
 from labeler.labels.record import Outcome, records_of
-from labeler.report.facts import RunCost
-from labeler.report.labels import Labels
+from labeler.labels_object import Labels
 
 
 class _Streamed(Sequence[Outcome]):

@@ -11,8 +11,8 @@ from labeler.calculators.outcomes import as_outcomes, metrics, summary
 from labeler.catalog import Positions, position_of, positions_of
 from labeler.data.label_files import write_outcomes
 from labeler.errors import UsageError
+from labeler.labels.metering import LabelFacts, RunCost
 from labeler.labels.record import AnyOutcome, LabelFailure, Outcome
-from labeler.report.facts import LabelFacts, RunCost
 from labeler.sentences.display import Column, Display, Displayed, Grid, reason_counts
 
 if TYPE_CHECKING:

@@ -1,23 +1,20 @@
-"""Static embeddings from a table in a package: offline, without running a model.
-
-The package wordllama contains one vector for each of 32,000 word pieces, 16 MB in all, and their
-tokenizer. A text's vector is the mean of its pieces' vectors. The package is not imported: it would
-configure logging for the whole program, look for its tokenizer in a missing folder, and download
-missing files. Only its two files are read.
-"""
+"""Embedders of this machine: free, offline, without running a model."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncGenerator, Sequence
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labeler.errors import UsageError
-from labeler.integrations.embeddings.embedder import Embedded
-from labeler.integrations.embeddings.prices import FREE
-from labeler.integrations.embeddings.vectors import EmbedderSpec, Vector, as_vector
+from labeler.integrations.embeddings.embedder import FREE, Embedded, Vector, as_vector
+from labeler.integrations.embeddings.records import EmbedderSpec
 from labeler.judges.pricing import Price
 from labeler.labels.record import ReplyFacts
 from labeler.version import install_command
@@ -25,13 +22,70 @@ from labeler.version import install_command
 if TYPE_CHECKING:
     import numpy as np
 
+DIMENSIONS = 1024
+"""Cosines of unrelated texts of 200 n-grams lie within about 0.03 of 0, due to hash collisions."""
+_RUNS = (3, 4, 5)
+_WORD = re.compile(r"\w+")
 _TABLE = "weights/l2_supercat_256.safetensors"
 _TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
 _TENSOR = "embedding.weight"
 
 
+class LexicalEmbedder:
+    """A baseline that compares spelling, the same on every machine.
+
+    Each n-gram of three to five letters of a word is hashed to one of 1,024 dimensions and a sign.
+    A text is the sum of its n-grams, weighted by the square roots of their counts. Meaning is
+    ignored: "cheap" and "inexpensive" have nothing in common. A paid embedder should beat this.
+    """
+
+    def __init__(self) -> None:
+        self.spec = EmbedderSpec(embedder="lexical", model="letters-1", dimensions=DIMENSIONS)
+
+    @property
+    def price(self) -> Price:
+        """Free."""
+        return FREE
+
+    async def embed(self, texts: Sequence[str]) -> Embedded:
+        """Embed texts; a text without words has a vector of zeros."""
+        return Embedded(tuple(map(_vector, texts)), ReplyFacts(attempts=0))
+
+    async def aclose(self) -> None:
+        """Do nothing."""
+
+
+def _vector(text: str) -> Vector:
+    numbers = [0.0] * DIMENSIONS
+    for run, count in Counter(_runs(text)).items():
+        place, sign = _place(run)
+        numbers[place] += sign * math.sqrt(count)
+    length = math.sqrt(math.fsum(number * number for number in numbers))
+    return as_vector([number / length for number in numbers] if length else numbers)
+
+
+def _runs(text: str) -> Iterator[str]:
+    """Yield the n-grams of letters, with marks at word boundaries."""
+    for word in _WORD.findall(unicodedata.normalize("NFKC", text).casefold()):
+        marked = f"<{word}>"
+        for size in _RUNS:
+            yield from (marked[start : start + size] for start in range(len(marked) - size + 1))
+
+
+def _place(run: str) -> tuple[int, int]:
+    """Return the dimension and the sign of an n-gram."""
+    data = hashlib.blake2b(run.encode("utf-8", "replace"), digest_size=4).digest()
+    number = int.from_bytes(data)
+    return (number >> 1) % DIMENSIONS, 1 if number & 1 else -1
+
+
 class WordLlamaEmbedder:
-    """Embeds with the table of the package wordllama: free, offline, 256 dimensions.
+    """Embeds with the table of the package wordllama: 256 dimensions.
+
+    The package contains one vector for each of 32,000 word pieces, 16 MB in all, and their
+    tokenizer. A text's vector is the mean of its pieces' vectors. The package is not imported: it
+    would configure logging for the whole program, look for its tokenizer in a missing folder, and
+    download missing files. Only its two files are read.
 
     Args:
         package: folder of the package; by default the installed one.
@@ -57,11 +111,11 @@ class WordLlamaEmbedder:
         """Free."""
         return FREE
 
-    async def embed(self, texts: Sequence[str]) -> AsyncGenerator[Embedded, None]:
+    async def embed(self, texts: Sequence[str]) -> Embedded:
         """Embed texts; a text without a known piece has a vector of zeros."""
         found = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
         vectors = tuple(self._mean(pieces.ids) for pieces in found)
-        yield Embedded(tuple(texts), vectors, ReplyFacts(attempts=0))
+        return Embedded(vectors, ReplyFacts(attempts=0))
 
     async def aclose(self) -> None:
         """Do nothing."""
