@@ -1,10 +1,10 @@
 """Time ``labeler metrics`` on a numbers file of a million records.
 
-    python benchmarks/numbers_million.py [--rows 1000000] [--folder DIR]
+    PYTHONPATH=.:benchmarks python benchmarks/numbers_million.py [--rows 1000000]
 
-The records are synthetic labels of RAGBench's size (``speed_labels.py``). A few thousand are measured,
-and their rows repeat under ids and questions of their own. Prints the seconds and the largest
-memory of the whole command, by the clock and by processor.
+The records are synthetic labels of RAGBench's size (``speed_labels.py``). A few thousand are
+measured, and their rows repeat under ids and questions of their own. Prints the seconds and the
+largest memory of the whole command, by the clock and by processor.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def main() -> None:
         command = [sys.executable, "-m", "labeler", "metrics", str(path)]
         for more in ([], ["--by", "subset"]):
             before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-            subprocess.run([*command, *more], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([*command, *more], check=True, stdout=subprocess.DEVNULL)  # noqa: S603
             wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
             cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
             named = " ".join(["labeler metrics", *more])

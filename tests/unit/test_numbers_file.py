@@ -54,10 +54,10 @@ def labels_of(random: Random, count: int, profiles: Sequence[str] = ("trace",)) 
         found.append(made.model_copy(update={"key": made.compute_key()}))
     labeled = [one for one in found if isinstance(one, LabelRecord)]
     found += labeled[:3] + labeled[:1]
-    for number, signature in enumerate([None, labeled[0].signature, None, None]):
+    for number, made_by in enumerate([None, labeled[0].signature, None, None]):
         name = labeled[5].id if number == 2 else f"f{number % 3}"
         failure = LabelFailure(id=name, reason="refusal", message="No.", metadata={"topic": "a"})
-        found.append(failure.model_copy(update={"signature": signature}))
+        found.append(failure.model_copy(update={"signature": made_by}))
     return found
 
 
