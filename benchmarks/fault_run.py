@@ -31,15 +31,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from unittest.mock import patch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import labeler
 from fault_figures import Compared, Row, Run, Work, report
-from labeler.judges.openai.client import Chat
-from labeler.judges.openai.transport import ReadResponse
+from labeler.judges.openai.sender import Answer, Sender
 from labeler.labels.record import LabelFailure, LabelRecord
 from peers.environments import ROOT, cache_folder, interpreter, quiet, version
 from peers.records import made_up
@@ -125,17 +124,19 @@ def receiving() -> Iterator[Received]:
     """
     received = Received()
 
-    send = Chat.send
+    send = Sender.send
 
-    async def watched(chat: Chat, body: Mapping[str, Any]) -> ReadResponse:
-        record = body["messages"][1]["content"]
+    async def watched(
+        sender: Sender, method: str, url: str, content: bytes | None = None
+    ) -> Answer:
+        record = json.loads(content)["messages"][1]["content"] if content else ""
         received.asked_again += record in received.records
-        response = await send(chat, body)
-        if GOOD.encode() in response.content:
+        answer = await send(sender, method, url, content)
+        if record and GOOD.encode() in answer.content:
             received.records.add(record)
-        return response
+        return answer
 
-    with patch.object(Chat, "send", watched):
+    with patch.object(Sender, "send", watched):
         yield received
 
 

@@ -4,7 +4,7 @@
 
 A process of its own, so that its CPU time is that of the client alone; the clocks start when
 everything is imported. The bare client sends the very same bodies, made beforehand, through the
-openai client with the same settings; it reads each answer's JSON and throws it away.
+openai client over its own aiohttp transport; it reads each answer's JSON and throws it away.
 """
 
 from __future__ import annotations
@@ -20,13 +20,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import openai
+
 import labeler.__main__
-from labeler.judges.openai.client import WIRE_ERRORS, server_of
 from labeler.judges.openai.request import request_body
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
 from labeler.sentences.example import Example
 from reliability_serving import MODEL, Labeling
+
+
+def bare_client(url: str) -> openai.AsyncOpenAI:
+    """The openai client with its own aiohttp transport, which takes less time than its default."""
+    http = openai.DefaultAioHttpClient(timeout=180.0, trust_env=False)
+    return openai.AsyncOpenAI(api_key="none", base_url=url, max_retries=0, http_client=http)
 
 
 def with_labeler(url: str, rows: Path, concurrency: int, folder: Path) -> Callable[[], None]:
@@ -54,7 +61,7 @@ def with_bare_client(url: str, rows: Path, concurrency: int, _: Path) -> Callabl
 
     async def ask_all() -> None:
         places = asyncio.Semaphore(concurrency)
-        client = server_of(judge.spec, "none").open(judge.spec.timeout)
+        client = bare_client(url)
 
         async def ask(body: dict[str, Any]) -> None:
             async with places:
@@ -69,12 +76,13 @@ def with_bare_client(url: str, rows: Path, concurrency: int, _: Path) -> Callabl
 
 def warm_up(rows: Path) -> None:
     """Have everything imported that either client imports on demand: nobody listens there."""
-    judge = labeler.OpenAIJudge(MODEL, api_key="none", base_url="http://127.0.0.1:1/v1")
+    url = "http://127.0.0.1:1/v1"
+    labeler.OpenAIJudge(MODEL, api_key="none", base_url=url)
     collections = gc.get_threshold()
 
     async def knock() -> None:
-        async with server_of(judge.spec, "none").open(1.0) as client:
-            with suppress(*WIRE_ERRORS):
+        async with bare_client(url) as client:
+            with suppress(openai.APIConnectionError):
                 await client.chat.completions.create(model=MODEL, messages=[])
 
     asyncio.run(knock())

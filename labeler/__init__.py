@@ -42,11 +42,9 @@ if TYPE_CHECKING:
     from labeler.integrations.batch.client import OpenAIBatches
     from labeler.integrations.batch.collect import collect_batches
     from labeler.integrations.batch.status import batch_status, cancel_batch
-    from labeler.judges.anthropic import AnthropicJudge
-    from labeler.judges.bedrock import BedrockJudge
     from labeler.judges.embedded.judge import EmbeddedJudge
     from labeler.judges.function import judge
-    from labeler.judges.gemini import GeminiJudge
+    from labeler.judges.native import AnthropicJudge, BedrockJudge, GeminiJudge
     from labeler.judges.openai.judge import MistralJudge, OllamaJudge, OpenAIJudge
     from labeler.judges.pricing import find_price
     from labeler.labels.answers import (
@@ -91,14 +89,12 @@ _HOMES = {
     "labeler.errors": ("BadRows", "LabelerError"),
     "labeler.sentences.example": ("Example",),
     "labeler.comparing.human_labels": ("read_human_labels",),
-    "labeler.judges.anthropic": ("AnthropicJudge",),
+    "labeler.judges.native": ("AnthropicJudge", "BedrockJudge", "GeminiJudge"),
     "labeler.judges.embedded.judge": ("EmbeddedJudge",),
     "labeler.integrations.batch.client": ("OpenAIBatches",),
     "labeler.integrations.batch.collect": ("collect_batches",),
     "labeler.integrations.batch.status": ("batch_status", "cancel_batch"),
     "labeler.judges.function": ("judge",),
-    "labeler.judges.bedrock": ("BedrockJudge",),
-    "labeler.judges.gemini": ("GeminiJudge",),
     "labeler.judges.openai.judge": ("MistralJudge", "OllamaJudge", "OpenAIJudge"),
     "labeler.labels.answers": (
         "ClaimsLabelingOutput",

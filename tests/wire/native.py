@@ -82,7 +82,7 @@ class Anthropic:
     """The Messages API."""
 
     name = "anthropic"
-    key_header = "authorization"
+    key_header = "x-api-key"
     refused_key = 401, "invalid x-api-key"
     no_tools = "This model does not support tool use."
 

@@ -1,4 +1,4 @@
-"""Judges behind providers with an API of their own, through their libraries if installed."""
+"""Judges behind providers with an API of their own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import logging
 import re
 import signal
-import sys
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -17,18 +16,16 @@ import pytest
 
 import labeler
 from labeler.errors import FatalJudgeError, UsageError
-from labeler.judges.anthropic import limits_of
 from labeler.judges.judge import JUDGES
+from labeler.judges.native import limits_of
 from labeler.judges.openai.headers import quota_of
 from labeler.judges.openai.request import FRAME
 from labeler.judges.providers import PROVIDERS
 from labeler.labels.record import LabelRecord, Outcome
 from labeler.labels.schemas import load_schema
 from labeler.store.memory import MemoryStore
-from labeler.version import install_command
 from support.command import Command
 from support.watching import Watch
-from wire import libraries
 from wire.behaviors import body, error, page
 from wire.clients import comes_true
 from wire.models import MODEL
@@ -45,15 +42,8 @@ LOOKED_UP = {"anthropic": 1, "gemini": 1, "bedrock": 0}
 
 
 @pytest.fixture(autouse=True)
-def _library(monkeypatch: pytest.MonkeyPatch) -> None:
-    libraries.install(monkeypatch)
+def _region(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_REGION", "eu-central-1")
-
-
-def needs_library(name: str) -> None:
-    """Skip what starts a process of its own, where no stand-in can be put."""
-    if not libraries.is_installed(name):
-        pytest.skip(f"the library of {name} is not installed; scripts/check_elsewhere providers")
 
 
 def judge_of(server: Provider, name: str, **given: Any) -> Any:
@@ -153,7 +143,6 @@ def test_a_run_that_is_killed_goes_on_where_it_was(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, labeler_command: Command
 ) -> None:
     """What was stored is not asked for again; the command is that of the page's recipe."""
-    needs_library(name)
     monkeypatch.setenv(VARIABLES[name], KEY)
     row_file(tmp_path, rows(100))
     with NativeProvider(FORMS[name], latency=0.1) as server:
@@ -290,17 +279,6 @@ def test_probabilities_and_batches_are_wrong_use(name: str, tmp_path: Path) -> N
     batches = labeler.OpenAIBatches(api_key=KEY)
     with pytest.raises(UsageError, match="cannot be asked in batches"):
         labeler.submit_batch(rows(1), judge=judge, batches=batches, store=tmp_path)
-
-
-@pytest.mark.parametrize("name", libraries.MODULES)
-def test_a_missing_library_is_named_before_the_run(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With the command that installs it."""
-    monkeypatch.undo()
-    monkeypatch.setitem(sys.modules, libraries.MODULES[name], None)
-    with pytest.raises(UsageError, match=re.escape(install_command(name))):
-        JUDGES[name]("m", api_key=KEY)
 
 
 @every_provider

@@ -16,11 +16,12 @@ import pytest
 from labeler.errors import FatalJudgeError, JudgeError, RunPaused, UsageError
 from labeler.judges.judge import JUDGES, Judge, UnusableAnswer
 from labeler.judges.limits import Limits, Quota, RateLimits
-from labeler.judges.openai import judge as openai_judge
+from labeler.judges.openai import form
 from labeler.judges.openai.headers import quota_of
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.openai.reask import REASK_VERSION
 from labeler.judges.openai.request import response_format
+from labeler.judges.openai.sender import Sender
 from labeler.judges.openai.spec import OpenAISpec
 from labeler.judges.options import InKey, NotInKey
 from labeler.judges.pace import CURRENT, Pace
@@ -774,7 +775,7 @@ def test_ctrl_c_passes_through(where: str, monkeypatch: pytest.MonkeyPatch) -> N
     with Provider(["500"] * 9) as provider:
         judge = judge_of(provider, sleep=interrupt)
         if where == "attempt":
-            monkeypatch.setattr(judge, "_send", interrupt)
+            monkeypatch.setattr(Sender, "send", interrupt)
         with pytest.raises(KeyboardInterrupt):
             asyncio.run(ask(judge, samples.request()))
     assert len(provider.calls) == (1 if where == "pause" else 0)
@@ -788,7 +789,7 @@ def test_a_bug_is_not_dressed_up_as_a_failure(monkeypatch: pytest.MonkeyPatch) -
 
     with Provider() as provider:
         judge = judge_of(provider)
-        monkeypatch.setattr(openai_judge, "request_body", body)
+        monkeypatch.setattr(form, "request_body", body)
         with pytest.raises(KeyError, match="bug"):
             asyncio.run(ask(judge, samples.request()))
     assert provider.calls == []

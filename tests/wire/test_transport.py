@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import json
 import ssl
 import subprocess
 import zlib
 from collections.abc import AsyncIterator
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from httpx2 import AsyncBaseTransport, AsyncByteStream, Request, Response
+from multidict import CIMultiDict
 
 from labeler.errors import FatalJudgeError, JudgeError
 from labeler.integrations.batch.client import OpenAIBatches
-from labeler.judges.openai import transport
-from labeler.judges.openai.client import server_of
+from labeler.judges.openai import sender
 from labeler.judges.openai.judge import OpenAIJudge
+from labeler.judges.openai.sender import Sender
+from labeler.judges.openai.server import server_of
+from labeler.judges.openai.wire_errors import OversizedBody
 from labeler.judges.options import ServerOptions
 from labeler.store.memory import MemoryStore
 from support import samples
@@ -32,11 +37,16 @@ from wire.runs import KEY, reasons, rows, run
 LIMIT = 20_000
 
 
+def sender_of(provider: Provider) -> Sender:
+    """A sender to the provider."""
+    return Sender(server_of(ServerOptions(base_url=provider.url), KEY), 60.0)
+
+
 @pytest.fixture
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits that a test reaches soon."""
-    monkeypatch.setattr(transport, "LARGEST_BODY", LIMIT)
-    monkeypatch.setattr(transport, "LARGEST_FILE", 3 * LIMIT)
+    monkeypatch.setattr(sender, "LARGEST_BODY", LIMIT)
+    monkeypatch.setattr(sender, "LARGEST_FILE", 3 * LIMIT)
 
 
 def sends(body: bytes, **headers: str) -> Behavior:
@@ -90,25 +100,21 @@ def test_a_response_is_read_up_to_its_limit_and_no_further() -> None:
     """A compressed one as well: the rest of the stream is neither read nor decoded."""
     taken = 0
 
-    class Stream(AsyncByteStream):
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            nonlocal taken
-            body = bomb(1 << 26)
-            for start in range(0, len(body), 1 << 10):
-                taken += 1 << 10
-                yield body[start : start + (1 << 10)]
-
-    class Inner(AsyncBaseTransport):
-        async def handle_async_request(self, request: Request) -> Response:
-            found = {"content-encoding": "gzip", "set-cookie": "a=b"}
-            return Response(200, headers=found, stream=Stream(), request=request)
+    async def pieces(_: int) -> AsyncIterator[bytes]:
+        nonlocal taken
+        body = bomb(1 << 26)
+        for start in range(0, len(body), 1 << 10):
+            taken += 1 << 10
+            yield body[start : start + (1 << 10)]
 
     async def get() -> None:
-        request = Request("GET", "http://h/v1/models/m")
-        response = await transport.LimitedTransport(Inner()).handle_async_request(request)
-        assert not {"content-encoding", "set-cookie"} & response.headers.keys()
-        with pytest.raises(transport.OversizedBody):
-            await response.aread()
+        response: Any = SimpleNamespace(
+            headers=CIMultiDict({"content-encoding": "gzip"}),
+            content=SimpleNamespace(iter_chunked=pieces),
+            whole=None,
+        )
+        with pytest.raises(OversizedBody):
+            await sender.content_of(response)
 
     asyncio.run(get())
     assert taken <= 2 << 10
@@ -124,12 +130,18 @@ COMPRESSED = {
 @pytest.mark.parametrize("encoding", COMPRESSED)
 def test_a_large_request_arrives_whole_and_a_compressed_answer_is_read(encoding: str) -> None:
     """Its length is known beforehand, and the text of the answer is that of a plain one."""
-    body = request_of(user="x" * 2 * transport._PIECE)
+    body = request_of(user="x" * 2 * sender._PIECE)
 
     async def ask(provider: Provider) -> bytes:
-        chat = server_of(ServerOptions(base_url=provider.url), KEY).open_chat(60.0)
-        async with chat.client:
-            return (await chat.send(body)).content
+        carrier = sender_of(provider)
+        try:
+            return (
+                await carrier.send(
+                    "POST", f"{provider.url}/chat/completions", json.dumps(body).encode()
+                )
+            ).content
+        finally:
+            await carrier.aclose()
 
     with Provider([sends(COMPRESSED[encoding], content_encoding=encoding)]) as provider:
         assert asyncio.run(ask(provider)) == b'{"a": 1}'
@@ -177,7 +189,7 @@ def test_a_file_of_answers_has_a_limit_of_its_own(tmp_path: Path) -> None:
 
 def test_an_answer_of_very_many_parts_is_not_built() -> None:
     """Three bytes would become an object of sixty each."""
-    body = b"[" + b"{}," * transport.MOST_CONTAINERS + b"{}]"
+    body = b"[" + b"{}," * sender.MOST_CONTAINERS + b"{}]"
     with Provider(["ok", sends(body)]) as provider:
         assert sorted(reasons(run(provider, rows(2)))) == ["label", "oversized"]
 
@@ -216,9 +228,11 @@ def test_hundreds_of_connections_are_open_at_once_and_closed_in_the_end() -> Non
     """The transport has no limit of its own below that of the run."""
 
     async def ask(provider: Provider) -> None:
-        chat = server_of(ServerOptions(base_url=provider.url), KEY).open_chat(60.0)
-        async with chat.client:
-            await asyncio.gather(*(chat.send(request_of()) for _ in range(256)))
+        carrier, body = sender_of(provider), json.dumps(request_of()).encode()
+        await asyncio.gather(
+            *(carrier.send("POST", f"{provider.url}/chat/completions", body) for _ in range(256))
+        )
+        await carrier.aclose()
 
     with Provider(latency=2.0) as provider:
         asyncio.run(ask(provider))

@@ -14,15 +14,14 @@ from labeler.integrations.batch.request_files import BatchRequest, History
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.address import host_of
 from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog
-from labeler.judges.openai.body import read_body
-from labeler.judges.openai.completion import Completion, read_completion, stated_error
+from labeler.judges.openai.completion import Completion, read_completion, stated_error, text_of
 from labeler.judges.openai.error_rules import (
     RETRIED,
     ObservedError,
     explain,
     find_rule,
 )
-from labeler.judges.openai.message import text_of
+from labeler.judges.openai.reading import read_body
 from labeler.judges.task import JudgeReply
 from labeler.labels.record import Usage
 from labeler.sentences.example import Frozen

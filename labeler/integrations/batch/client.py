@@ -24,7 +24,8 @@ from labeler.errors import FatalJudgeError, JudgeError, StoreError
 from labeler.integrations.batch.folder import RemoteBatch, RemoteStatus
 from labeler.integrations.batch.request_files import BatchRequest
 from labeler.judges.openai.access import KeySource
-from labeler.judges.openai.client import WIRE_ERRORS, observed_error, read_server, server_of
+from labeler.judges.openai.client import open_client
+from labeler.judges.openai.completion import text_of
 from labeler.judges.openai.error_rules import (
     RETRIED,
     AttemptFailed,
@@ -34,10 +35,11 @@ from labeler.judges.openai.error_rules import (
     plain_code,
 )
 from labeler.judges.openai.masking import MaskedBytes
-from labeler.judges.openai.message import text_of
 from labeler.judges.openai.request import request_body
 from labeler.judges.openai.retries import BACK_OFF, error_of, is_retried
+from labeler.judges.openai.server import read_server, server_of
 from labeler.judges.openai.spec import spec_of
+from labeler.judges.openai.wire_errors import WIRE_ERRORS, observed_error
 from labeler.sentences.characters import plain_json
 
 ENDPOINT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
@@ -330,7 +332,7 @@ class OpenAIBatches:
 
     def _client(self) -> AsyncOpenAI:
         if self._opened is None:
-            self._opened = self._server.open(self.timeout)
+            self._opened = open_client(self._server, self.timeout)
         return self._opened
 
 

@@ -29,14 +29,7 @@ from labeler.integrations.embeddings.records import EmbedderSpec
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.limits import Size
 from labeler.judges.openai.access import KeySource
-from labeler.judges.openai.client import (
-    WIRE_ERRORS,
-    headers_of,
-    may_be_charged,
-    observed_error,
-    read_server,
-    server_of,
-)
+from labeler.judges.openai.client import open_client
 from labeler.judges.openai.completion import fact_of
 from labeler.judges.openai.error_rules import (
     AttemptFailed,
@@ -44,12 +37,19 @@ from labeler.judges.openai.error_rules import (
     explain,
 )
 from labeler.judges.openai.retries import (
-    Retries,
     accepted,
     report_failure,
     report_quotas,
     report_usage,
+    retrying,
     settle_end,
+)
+from labeler.judges.openai.server import read_server, server_of
+from labeler.judges.openai.wire_errors import (
+    WIRE_ERRORS,
+    headers_of,
+    may_be_charged,
+    observed_error,
 )
 from labeler.judges.pace import Pace, SentRequest, current
 from labeler.judges.pricing import Price
@@ -103,7 +103,7 @@ class OpenAIEmbedder:
         self._server = server_of(read_server(**server), api_key)
         self._timeout = timeout
         self._price = price or embedding_price(model, self._server.base_url)
-        self._retries = Retries(max_attempts, sleep)
+        self._max_attempts, self._sleep = max_attempts, sleep
         self._counter = Approximation()
         self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
 
@@ -192,7 +192,7 @@ class OpenAIEmbedder:
                 job.attempts += 1
                 return await self._send(job, texts, sent)
 
-        return await self._retries.run(job.traffic, attempt)
+        return await retrying(job.traffic, self._max_attempts, self._sleep)(attempt)
 
     async def _send(self, job: _Job, texts: list[str], sent: SentRequest) -> tuple[Vector, ...]:
         flaw = ""
@@ -244,7 +244,7 @@ class OpenAIEmbedder:
         """Return the event loop's client; clients cannot change loops."""
         loop = asyncio.get_running_loop()
         if loop not in self._clients:
-            self._clients[loop] = self._server.open(self._timeout)
+            self._clients[loop] = open_client(self._server, self._timeout)
         return self._clients[loop]
 
 

@@ -16,9 +16,15 @@ from typing import Any
 
 from labeler.judges.decisions.questions import Question
 from labeler.judges.openai.attempts import cut_prompt
-from labeler.judges.openai.completion import Completion, fact_of, stated_error, usage_of
+from labeler.judges.openai.completion import (
+    Completion,
+    fact_of,
+    object_of,
+    stated_error,
+    text_of,
+    usage_of,
+)
 from labeler.judges.openai.error_rules import ErrorKind, ObservedError
-from labeler.judges.openai.message import object_of, text_of
 from labeler.judges.openai.reading import parse_object
 
 Decision = float | dict[str, float]
@@ -62,10 +68,6 @@ class Form:
     asked: Callable[[Sequence[Question]], Any]
     answers: Callable[[Any, Sequence[Question]], Mapping[str, Any]]
     fields: tuple[str, str]
-
-    def address(self, base_url: str) -> str:
-        """Return the address to which :attr:`path` is added."""
-        return base_url.rstrip("/").removesuffix(self.version) + self.version
 
     def read(self, body: bytes, text: str, asked: Sequence[Question]) -> Completion | None:
         """Read an answer; ``None`` if it is no JSON object.

@@ -3,56 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from labeler.errors import UsageError
-from labeler.judges.decisions.forms import FORMS, Form
+from labeler.judges.decisions.forms import FORMS
 from labeler.judges.decisions.limits import Limits
 from labeler.judges.decisions.questions import DecisionPrompt, Question, shown
 from labeler.judges.decisions.verdicts import THRESHOLDS, Decisions, answer_of, scores_of
 from labeler.judges.limits import Size
 from labeler.judges.openai.attempts import AttemptLog
-from labeler.judges.openai.client import Server
+from labeler.judges.openai.completion import Completion
 from labeler.judges.openai.error_rules import AttemptFailed
-from labeler.judges.openai.hosted import HostedJudge
-from labeler.judges.openai.judge import OpenAIWire
-from labeler.judges.openai.spec import OpenAISpec
-from labeler.judges.openai.wire import FailedRequest, Reply, Request
+from labeler.judges.openai.form import Form, Request
+from labeler.judges.openai.judge import HostedJudge
 from labeler.judges.task import JudgeReply, Task
 from labeler.judges.tokens import request_tokens, request_tokens_at_most
 from labeler.sentences.example import Frozen
 
-_OVERLOADED = 529
-"""Status of a server without capacity: nothing was worked on."""
-
 Messages = Sequence[Mapping[str, Any]]
-
-
-class DecisionWire(OpenAIWire):
-    """One of the two APIs, through the connections of the other judges."""
-
-    def __init__(self, form: Form, server: Server, spec: OpenAISpec) -> None:
-        self._form = form
-        placed = replace(server, base_url=form.address(server.base_url))
-        self._chat = placed.open_chat(spec.timeout, form.path)
-
-    async def send(self, asked: Request) -> Reply:
-        """Send a record with the questions that stand in for messages."""
-        text, questions = _input(asked.task), cast("Sequence[Question]", asked.messages)
-        body = {self._form.text: text, "questions": self._form.asked(questions)}
-        response = await self._chat.send({**asked.spec.parameters(), **body})
-        completion = self._form.read(response.content, text, questions)
-        if completion is None or completion.error is not None:
-            response.spoil()  # as after an error status
-        return Reply(completion, response.headers)
-
-    def observe(self, error: Exception) -> FailedRequest:
-        """Describe an error."""
-        failed = super().observe(error)
-        return failed._replace(charged=failed.charged and failed.observed.status != _OVERLOADED)
 
 
 class DecisionJudge(HostedJudge):
@@ -60,7 +29,7 @@ class DecisionJudge(HostedJudge):
 
     Args:
         model: name of the model.
-        settings: as for :class:`~labeler.judges.openai.hosted.HostedJudge`.
+        settings: as for :class:`~labeler.judges.openai.judge.HostedJudge`.
     """
 
     answers = frozenset({"trace", "reference", "retrieval"})
@@ -71,21 +40,32 @@ class DecisionJudge(HostedJudge):
         if settings.get("price") is None and self.price is not None:
             self.price = self.price.of_input()
         self._form = FORMS[self.provider]
+        self.form = Form(
+            f"/{self._form.path}",
+            self._body,
+            self._read,
+            model_path="/models/{model}",
+            version=self._form.version,
+        )
         self._limits = Limits(self._form.most_questions, self._form.most_options)
 
-    @classmethod
-    def wires(cls) -> Callable[[Server, OpenAISpec], DecisionWire]:
-        """Return the wire."""
-        return partial(DecisionWire, FORMS[cls.provider])
+    def _body(self, asked: Request) -> dict[str, Any]:
+        """Return a record with the questions that stand in for messages."""
+        questions = self._form.asked(cast("Sequence[Question]", asked.messages))
+        text = {self._form.text: _input(asked.task)}
+        return {**asked.spec.parameters(), **text, "questions": questions}
 
-    async def _answer(self, log: AttemptLog) -> Decisions:
+    def _read(self, body: bytes, asked: Request) -> Completion | None:
+        return self._form.read(body, _input(asked.task), cast("Sequence[Question]", asked.messages))
+
+    async def _ask(self, log: AttemptLog) -> Decisions:
         """Ask all questions, in as few requests as the server takes."""
         decided = Decisions(_prompt_of(log.task), log.task.example)
         most = self._limits.questions
         while questions := decided.open(self._limits.options):
             asked = questions[: min(most, self._limits.questions)]
             try:
-                completion = await self._complete_with_retries(log, cast("Messages", asked))
+                completion = await self.complete(messages=cast("Messages", asked))
             except AttemptFailed as failed:
                 is_long = failed.rule.reason == "context_length" and len(asked) > 1
                 if failed.stops or not (is_long or self._limits.learn(failed.observed, asked)):
@@ -93,7 +73,8 @@ class DecisionJudge(HostedJudge):
                 most = -(-len(asked) // 2) if is_long else most
                 continue
             decided.found.update(completion.decisions)
-            log.answers = log.readable = 1  # the requests of a record are no re-asks
+            log.answers = 0  # the requests of a record are no re-asks
+        log.answers = log.readable = 1
         return decided
 
     def _reply(self, log: AttemptLog, answer: Any) -> JudgeReply[Frozen]:  # noqa: ANN401 - of _answer

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import shlex
 from asyncio.subprocess import DEVNULL
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from typing import Protocol, TypeAlias, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeAlias
 
-from httpx2 import Auth, Request, Response
 from pydantic import SecretStr
 
 from labeler.errors import UsageError
@@ -29,25 +28,6 @@ _LARGEST = 1 << 16
 """Bytes of a program's output that are read."""
 _REST = 0.1
 """Seconds that the rest of an ended program's output may take."""
-
-
-class Answered(Protocol):
-    """The parts of a response that show if its key was accepted."""
-
-    @property
-    def status_code(self) -> int:
-        """Its status."""
-
-    @property
-    def is_success(self) -> bool:
-        """True for a status from 200 to 299."""
-
-    async def aread(self) -> bytes:
-        """Return the body."""
-        ...
-
-
-AnswerT = TypeVar("AnswerT", bound=Answered)
 
 
 class NoKey(Exception):
@@ -135,8 +115,8 @@ class _Program(asyncio.SubprocessProtocol):
         self.ended.set()
 
 
-class Access(Auth):
-    """Adds the key and the user's headers to each request of one client.
+class Access:
+    """The key and the user's headers of each request of one client.
 
     A key from a source is fetched before the first request. If the server rejects a key that it
     accepted before, one request fetches it again while the others wait, and each is sent once more.
@@ -164,74 +144,50 @@ class Access(Auth):
         self._is_accepted = False
         self._lock = asyncio.Lock()
 
-    async def async_auth_flow(self, request: Request) -> AsyncGenerator[Request, Response]:
-        """Send a request of an HTTP client, once more if its key had expired.
-
-        Raises:
-            NoKey: the source returns no key.
-        """
-        request = self.prepared(request)
-        key = await self._first_key()
-        response = yield self._with_key(request, key)
-        if (newer := await self._newer_key(key, response)) is not None:
-            key = newer
-            response = yield self._with_key(request, key)
-        self._settle(key, response)
-
-    async def send(self, post: Callable[[Mapping[str, str]], Awaitable[AnswerT]]) -> AnswerT:
-        """Send a request, once more if its key had expired.
-
-        Args:
-            post: sends it with these headers.
-
-        Raises:
-            NoKey: the source returns no key.
-        """
-        key = await self._first_key()
-        response = await post(self._credentials(key))
-        if (newer := await self._newer_key(key, response)) is not None:
-            key = newer
-            response = await post(self._credentials(key))
-        self._settle(key, response)
-        return response
-
-    def prepared(self, request: Request) -> Request:
-        """Return the request to send, before headers and key."""
-        return request
-
-    def _with_key(self, request: Request, key: SecretStr | None) -> Request:
-        request.headers.pop(self._name, None)
-        request.headers.update(self._credentials(key))
-        return request
-
-    def _credentials(self, key: SecretStr | None) -> dict[str, str]:
+    def headers(self, key: SecretStr | None) -> dict[str, str]:
+        """Return the user's headers, and the one that holds the key."""
         if key is None:
             return {**self._headers}
         return {**self._headers, self._name: f"{self._scheme}{key.get_secret_value()}"}
 
-    async def _first_key(self) -> SecretStr | None:
-        """Return the key to send; ``None`` if the user's headers take its place."""
+    async def first_key(self) -> SecretStr | None:
+        """Return the key to send; ``None`` if the user's headers take its place.
+
+        Raises:
+            NoKey: the source returns no key.
+        """
         if self._name in self._headers:
             return None
-        key = await self._key_after(None)
+        key = self._key or await self._key_after(None)
         is_missing = key is not None and key.get_secret_value() == NO_KEY
         return None if is_missing and self._headers else key
 
-    async def _newer_key(self, key: SecretStr | None, response: Answered) -> SecretStr | None:
-        """Return the key to send instead if a server rejects this one; ``None`` otherwise."""
-        if key is None or self._source is None or not await _rejects_key(response):
-            return None
-        return await self._key_after(key)
+    async def newer_key(
+        self, key: SecretStr | None, status: int, body: Callable[[], Awaitable[bytes]]
+    ) -> SecretStr | None:
+        """Return the key to send instead if a response rejects this one; ``None`` otherwise.
 
-    def _settle(self, key: SecretStr | None, response: Answered) -> None:
-        if key is not None and key is self._key and response.is_success:
+        Raises:
+            NoKey: the source returns no key.
+        """
+        if key is None or self._source is None:
+            return None
+        is_rejected = status == _UNAUTHORIZED
+        if status in _MAYBE_UNAUTHORIZED:
+            rule = find_rule(response_error(await body(), status))
+            is_rejected = rule.reason == "authentication"
+        return await self._key_after(key) if is_rejected else None
+
+    def settle(self, key: SecretStr | None, *, is_accepted: bool) -> None:
+        """Record if the server has accepted a key."""
+        if key is not None and key is self._key and is_accepted:
             self._is_accepted = True
 
     async def _key_after(self, rejected: SecretStr | None) -> SecretStr | None:
         """Return the present key, fetched if it is the rejected one; ``None`` if that is final."""
         async with self._lock:
             if self._key is not rejected:
-                return self._key  # another request has fetched it meanwhile
+                return self._key  # another request has fetched it
             if self._source is None or (rejected is not None and not self._is_accepted):
                 return None
             key = await _call(self._source)
@@ -240,14 +196,6 @@ class Access(Auth):
             remember_key(key)
             self._key, self._is_accepted = SecretStr(key), False
             return self._key
-
-
-async def _rejects_key(response: Answered) -> bool:
-    """Return true if a response says that the key is wrong or has expired."""
-    status = response.status_code
-    if status not in _MAYBE_UNAUTHORIZED:
-        return status == _UNAUTHORIZED
-    return find_rule(response_error(await response.aread(), status)).reason == "authentication"
 
 
 async def _call(source: KeySource) -> str:

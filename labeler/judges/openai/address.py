@@ -1,11 +1,18 @@
-"""Validation of API addresses and keys, before anything is sent and without importing openai."""
+"""Addresses, keys, headers, queries and proxies, checked before anything is sent.
+
+Secrets come from variables of the environment that the user names; no message repeats a value.
+"""
 
 from __future__ import annotations
 
 import ipaddress
 import os
-from collections.abc import Collection
-from urllib.parse import SplitResult, urlsplit
+import re
+from base64 import b64encode
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
+from urllib.request import getproxies_environment, proxy_bypass
 
 from labeler.errors import UsageError
 from labeler.judges.providers import PROVIDERS
@@ -13,6 +20,17 @@ from labeler.judges.providers import PROVIDERS
 OFFICIAL_URL = PROVIDERS["openai"].base_url
 NO_KEY = "none"
 """The key of a server that needs none."""
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_RESERVED = frozenset(
+    {
+        *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization"),
+        *("proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "expect"),
+        *("host", "content-length", "content-type", "content-encoding", "accept-encoding"),
+    }
+)
+"""Headers of one connection or one body."""
+_LONGEST = 8000
+"""Characters of a value at most."""
 
 
 def safe_url(url: str, allow_http: Collection[str] = ()) -> str:
@@ -100,3 +118,133 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """A proxy."""
+
+    url: str
+    """Without credentials."""
+    user: str = field(default="", repr=False)
+    password: str = field(default="", repr=False)
+
+    @property
+    def credentials(self) -> str:
+        """User and password as the proxy takes them; empty without any."""
+        if not self.user and not self.password:
+            return ""
+        return b64encode(f"{self.user}:{self.password}".encode()).decode()
+
+    @property
+    def headers(self) -> dict[str, str] | None:
+        """Headers that are sent to the proxy alone; aiohttp gives them their name there."""
+        return {"authorization": f"Basic {self.credentials}"} if self.credentials else None
+
+
+def read_headers(pairs: Sequence[str]) -> dict[str, str]:
+    """Return the headers of ``NAME=@VARIABLE`` texts, names in lower case.
+
+    Raises:
+        UsageError: a text has another form, a name is invalid, reserved or given twice, or a
+            variable is not set or holds no header value.
+    """
+    headers: dict[str, str] = {}
+    for pair in pairs:
+        name, _, source = pair.partition("=")
+        lowered = name.lower()
+        if not _NAME.fullmatch(name) or not source.startswith("@"):
+            raise UsageError(
+                f"--header {name!r:.80} must be NAME=@VARIABLE, such as api-key=@AZURE_API_KEY: "
+                "values come from the environment, because everyone can read a command line"
+            )
+        if lowered in _RESERVED or lowered in headers:
+            fault = "is given twice" if lowered in headers else "belongs to the connection"
+            raise UsageError(f"--header {name} {fault}: drop it")
+        headers[lowered] = _variable(f"--header {name}", source[1:])
+    return headers
+
+
+def read_query(pairs: Sequence[str]) -> dict[str, str]:
+    """Return the query parameters of ``NAME=VALUE`` texts.
+
+    Raises:
+        UsageError: a text has another form, or a name is given twice.
+    """
+    query: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not name or not equals or name in query:
+            fault = "is given twice" if name in query else "must be NAME=VALUE"
+            raise UsageError(f"--query {name!r:.80} {fault}: write --query api-version=2024-10-21")
+        query[name] = value
+    return query
+
+
+def read_proxy(choice: str | None, base_url: str) -> Proxy | None:
+    """Return the proxy before an address; ``None`` for a direct connection.
+
+    Args:
+        choice: a URL, ``@VARIABLE`` that holds one, or ``env`` for the usual variables, which are
+            ignored otherwise.
+        base_url: the address. With ``env``, ``NO_PROXY`` may exempt it, and this machine is exempt.
+
+    Raises:
+        UsageError: it is no address of an HTTP proxy, or a URL on the command line holds
+            credentials.
+    """
+    if choice is None:
+        return None
+    if choice == "env":
+        address = urlsplit(base_url)
+        proxies = getproxies_environment()
+        url = proxies.get(address.scheme) or proxies.get("all")
+        exempt = is_loopback(address.hostname or "") or proxy_bypass(host_of(base_url))
+        where = f"--proxy env: {address.scheme.upper()}_PROXY"
+        return None if not url or exempt else _parse_proxy(url, where, secret=True)
+    if choice.startswith("@"):
+        url = _variable("--proxy", choice[1:])
+        return _parse_proxy(url, f"--proxy {choice}", secret=True)
+    return _parse_proxy(choice, "--proxy", secret=False)
+
+
+def _parse_proxy(url: str, where: str, *, secret: bool) -> Proxy:
+    """Return the proxy of a URL, which no message repeats.
+
+    Args:
+        url: the URL.
+        where: where it was given.
+        secret: true if it may hold credentials.
+    """
+    fault = f"{where} must be the address of an HTTP proxy, such as http://proxy.example.org:3128"
+    try:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        _ = parts.port  # reading it validates it
+    except ValueError:
+        raise UsageError(fault) from None
+    rest = parts.path.strip("/") or parts.query or parts.fragment
+    if parts.scheme not in {"http", "https"} or not parts.hostname or rest:
+        raise UsageError(fault)
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    if "@" in parts.netloc and not secret:
+        raise UsageError(
+            f"{where} holds credentials, and everyone can read a command line: put the URL into a "
+            "variable of the environment, and give --proxy @VARIABLE"
+        )
+    if ":" in user or not f"{user}{password}".isprintable():
+        raise UsageError(f"{where}: its user or password has a character that none may have")
+    bare = SplitResult(parts.scheme, parts.netloc.rpartition("@")[2], "", "", "")
+    return Proxy(urlunsplit(bare), user, password)
+
+
+def _variable(option: str, name: str) -> str:
+    """Return the value of a variable that can be sent in a header."""
+    value = os.environ.get(name, "")
+    if not value:
+        raise UsageError(f"{option}: the environment has no variable {name!r:.80}, or it is empty")
+    if not value.isascii() or not value.isprintable() or len(value) > _LONGEST:
+        raise UsageError(
+            f"{option}: the variable {name} holds a line break or a non-ASCII letter, or more than "
+            f"{_LONGEST} characters"
+        )
+    return value

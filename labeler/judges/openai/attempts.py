@@ -14,9 +14,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from labeler.errors import validation_faults
-from labeler.judges.openai.completion import Completion
+from labeler.judges.openai.completion import TOOL_CALL, Completion
 from labeler.judges.openai.error_rules import ObservedError
-from labeler.judges.openai.message import TOOL_CALL
 from labeler.judges.openai.reading import flat, parse_object
 from labeler.judges.openai.reask import NO_ANSWER, NOT_A_LABEL, brief, complaint, rules_again
 from labeler.judges.openai.request import mode_of
@@ -53,8 +52,8 @@ class AttemptLog:
     task: Task
     cap: int | None
     """Cap on the tokens of an answer; ``None`` without one."""
-    traffic: Pace = field(default_factory=current)
-    """Pace control of the run."""
+    pace: Pace = field(default_factory=current)
+    """Pace of the run."""
     attempts: int = 0
     """Requests sent."""
     answers: int = 0
@@ -64,8 +63,6 @@ class AttemptLog:
     violations: tuple[Violation, ...] = ()
     """Violations of the latest answer."""
     broken: Counter[str] = field(default_factory=Counter)
-    rejected: ValidationError | None = None
-    """Why the first answer was rejected, until instructor takes it up."""
     content: str = ""
     """The latest answer: its JSON object, else all of it."""
     thought: str = ""
@@ -126,9 +123,6 @@ class AttemptLog:
         Raises:
             ValidationError: it breaks the schema or a rule of its task.
         """
-        if self.rejected is not None:
-            rejected, self.rejected = self.rejected, None
-            raise rejected
         answer, self.has_duplicates = parse_object(text)
         plain = text if answer is None else flat(answer)
         return _reader_of(self.task.answer_type).validate_json(plain, strict=strict)

@@ -7,16 +7,16 @@ on its own here, once, so that a tokens count is kept although the answer next t
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from labeler.judges.limits import LONGEST_WAIT
-from labeler.judges.openai.body import read_body, verbatim
 from labeler.judges.openai.error_rules import ErrorKind, ObservedError
 from labeler.judges.openai.headers import number_of, seconds_of
 from labeler.judges.openai.masking import masked, masked_json
-from labeler.judges.openai.message import content_of, object_of, text_of, thought_of
-from labeler.judges.openai.reading import find_object, parse_object
+from labeler.judges.openai.reading import find_object, json_of, parse_object, verbatim
 from labeler.labels.logprobs import Token
 from labeler.labels.record import Usage
 
@@ -45,6 +45,19 @@ _UNFINISHED: dict[str, ErrorKind] = {
 }
 """Reasons of the end, in the words of several providers, unless the answer is complete."""
 
+TOOL_CALL = "tool_call"
+"""The repair of an answer in the arguments of a tool call; none if that was asked for."""
+_THOUGHTS = frozenset({"thinking", "reasoning"})
+"""Kinds of parts in which models think."""
+_TEXTS = frozenset({None, "text", "output_text"})
+"""Kinds of parts that are text; some servers state none."""
+_LAYOUT = re.compile(r"\s+")
+"""In which equal calls may differ."""
+_THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking")
+
+Verbatim = Callable[..., str]
+"""Returns the JSON text of a value that stands at a path in a message."""
+
 
 class Completion(NamedTuple):
     """The parts of a completion that are used."""
@@ -71,6 +84,12 @@ class Completion(NamedTuple):
     """Probabilities by question, of a model that decides."""
 
     @property
+    def choices(self) -> list[SimpleNamespace]:
+        """The answer where instructor looks for it."""
+        message = SimpleNamespace(role="assistant", content=self.content)
+        return [SimpleNamespace(finish_reason="stop", message=message)]
+
+    @property
     def is_loop(self) -> bool:
         """True if the answer ends in the same text, ten times or more in a row."""
         for period in range(1, _LONGEST_PERIOD + 1):
@@ -86,10 +105,9 @@ _GARBLED = Completion("", (), ObservedError("garbled"), "", None, 0, None, None,
 
 def parse_completion(body: bytes) -> Completion | None:
     """Parse the body of a response; ``None`` if it is not a completion."""
-    try:
-        values = read_body(body)
-    except (ValueError, RecursionError):  # no UTF-8, cut off, nested too deeply
-        return _GARBLED if body.lstrip()[:1] in {b"{", b"d"} else None
+    values = json_of(body)
+    if values is None and body.lstrip()[:1] in {b"{", b"d"}:
+        return _GARBLED
     return read_completion(values, body)
 
 
@@ -314,3 +332,76 @@ def _candidate(given: Mapping[str, Any]) -> tuple[bytes, float] | None:
     except (TypeError, ValueError):
         return None
     return content, min(0.0, float(logprob))
+
+
+# The answer in a message, wherever a server puts it.
+
+
+def content_of(message: Mapping[str, Any], verbatim: Verbatim) -> tuple[str, tuple[str, ...]]:
+    """Return the text of an answer, and its form if that is not a plain text.
+
+    Args:
+        message: the message.
+        verbatim: spells what a server sends as an object instead of a text; an object with a
+            duplicate name must be seen as such.
+    """
+    if arguments := _arguments(message, verbatim):
+        return arguments, (TOOL_CALL,)
+    content: object = message.get("content")
+    if isinstance(content, dict) and not _is_part(content):
+        return verbatim(content, "content"), ("content_object",)
+    if isinstance(content, dict | list):
+        parts = [content] if isinstance(content, dict) else content
+        said = [part for part in parts if object_of(part).get("type") not in _THOUGHTS]
+        repairs = ("text_parts", "think") if len(said) < len(parts) else ("text_parts",)
+        return "".join(map(_part, said)) if all(map(_is_part, said)) else "", repairs
+    return text_of(content), ()
+
+
+def thought_of(message: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the field of a message that holds the model's thoughts, and its text; "" for none."""
+    texts = ((name, text_of(message.get(name)).strip()) for name in _THOUGHT_FIELDS)
+    return next(((name, text) for name, text in texts if text), ("", ""))
+
+
+def _arguments(message: Mapping[str, Any], verbatim: Verbatim) -> str:
+    """Return the arguments of a tool call; "" if there is none, or if several differ."""
+    calls: object = message.get("tool_calls")
+    functions: dict[tuple[str | int, ...], Any]
+    functions = {("function_call",): message.get("function_call")}  # the form before tools
+    for number, call in enumerate(calls if isinstance(calls, list) else ()):
+        functions["tool_calls", number, "function"] = object_of(call).get("function", call)
+    texts = dict[str, str]()
+    for path, function in functions.items():
+        arguments: object = object_of(function).get("arguments")
+        is_object = isinstance(arguments, dict)
+        text = verbatim(arguments, *path, "arguments") if is_object else text_of(arguments)
+        texts[_LAYOUT.sub("", text)] = text
+    texts.pop("", None)
+    return next(iter(texts.values())) if len(texts) == 1 else ""
+
+
+def _is_part(part: object) -> bool:
+    fields = object_of(part)
+    return isinstance(part, str) or (fields.get("type") in _TEXTS and _text_in(fields) is not None)
+
+
+def _part(part: object) -> str:
+    return part if isinstance(part, str) else _text_in(object_of(part)) or ""
+
+
+def _text_in(part: Mapping[str, Any]) -> str | None:
+    """Return the text of a part, which some servers put into an object or another field."""
+    text: object = part.get("text", part.get("content"))
+    text = text.get("value") if isinstance(text, dict) else text
+    return text if isinstance(text, str) else None
+
+
+def text_of(value: object) -> str:
+    """Return an external value if it is a string, else an empty string."""
+    return value if isinstance(value, str) else ""
+
+
+def object_of(value: object) -> Mapping[str, Any]:
+    """Return an external value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}

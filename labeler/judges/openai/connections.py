@@ -98,13 +98,24 @@ class LentConnection:
 
 
 class LentResponse(ClientResponse):
-    """A response that closes its connection unless its status is one of success."""
+    """A response that closes its connection unless its status is one of success.
+
+    Attributes:
+        whole: its decoded body, once it was read.
+    """
+
+    whole: bytes | None = None
+
+    @property
+    def is_success(self) -> bool:
+        """True for a status from 200 to 299."""
+        return HTTPStatus.OK <= self.status < HTTPStatus.MULTIPLE_CHOICES
 
     async def start(self, connection: Connection) -> ClientResponse:
         """Read status and headers."""
         self._reader = connection.protocol
         await super().start(connection)
-        if not HTTPStatus.OK <= self.status < HTTPStatus.MULTIPLE_CHOICES:
+        if not self.is_success:
             self.spoil()
         return self
 

@@ -415,13 +415,14 @@ class AttemptFailed(Exception):
         detail: additional information for the message.
         counts: False if the error concerns all records and costs none of them an attempt.
         stops: True if the run must stop: no record can succeed.
+        again: True if a changed request follows at once, which counts as the same attempt.
     """
 
     def __init__(self, observed: ObservedError, detail: str = "") -> None:
         self.observed = observed
         self.rule = find_rule(observed)
         self.detail = detail
-        self.counts = True
+        self.counts, self.again = True, False
         self.stops = self.rule.policy is RetryPolicy.FATAL
         super().__init__(self.rule.reason)
 

@@ -1,51 +1,454 @@
-"""Judges behind OpenAI's chat completions API, or any server that speaks it."""
+"""Judges behind OpenAI's chat completions, or behind an API with another :class:`Form`.
+
+One structured call a record: instructor reads the answer and asks once more if it broke the label
+contract, tenacity repeats failed attempts (see ``retries``), and a :class:`Sender` carries each. No
+object and no exception of these libraries leaves this module.
+"""
 
 from __future__ import annotations
 
-from labeler.judges.openai.client import (
-    WIRE_ERRORS,
-    Server,
-    headers_of,
-    may_be_charged,
-    observed_error,
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, ClassVar, NamedTuple, cast
+
+import msgspec
+from instructor import AsyncInstructor, Mode, OpenAISchema, patch
+from instructor.core import InstructorRetryException
+from openai.types.chat import ChatCompletionMessageParam
+from pydantic import ValidationError
+
+from labeler.errors import FatalJudgeError, UsageError
+from labeler.judges.judge import ModeRejected, UnusableAnswer
+from labeler.judges.limits import Size
+from labeler.judges.openai.access import Access, KeySource
+from labeler.judges.openai.address import environment_key
+from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog
+from labeler.judges.openai.completion import Completion
+from labeler.judges.openai.error_rules import (
+    FORMAT_NAMES,
+    AttemptFailed,
+    ObservedError,
+    explain,
 )
-from labeler.judges.openai.completion import parse_completion
-from labeler.judges.openai.hosted import HostedJudge
+from labeler.judges.openai.form import CHAT, Form, Request
 from labeler.judges.openai.preflight import Preflight, preflight
-from labeler.judges.openai.request import request_body
-from labeler.judges.openai.spec import OpenAISpec
-from labeler.judges.openai.wire import FailedRequest, Reply, Request
+from labeler.judges.openai.request import mode_facts, mode_of, rejects_caching, request_parts
+from labeler.judges.openai.retries import (
+    accepted,
+    report_failure,
+    report_quotas,
+    report_usage,
+    retrying,
+    settle_end,
+)
+from labeler.judges.openai.sender import Answer, RequestFailed, Sender
+from labeler.judges.openai.server import server_of
+from labeler.judges.openai.spec import spec_of
+from labeler.judges.pace import SentRequest, Stopped, current
+from labeler.judges.pricing import PRICE_FORM, Price, price_of
+from labeler.judges.task import JudgeReply, Task
+from labeler.judges.tokens import Approximation, answer_cap, request_tokens, request_tokens_at_most
+from labeler.sentences.example import Frozen
 
 
-class OpenAIWire:
-    """Chat completions through openai."""
+class HostedJudge:
+    """Labels records with a hosted model; each provider is a subclass.
 
-    errors = WIRE_ERRORS
+    A judge serves any number of runs, also at once: each event loop has its own clients until
+    :meth:`aclose` is called on that loop.
 
-    def __init__(self, server: Server, spec: OpenAISpec) -> None:
-        self._chat = server.open_chat(spec.timeout)
+    Args:
+        model: name of the model.
+        api_key: sent to the host of ``base_url`` only, never shown; by default that of the
+            environment, such as ``OPENAI_API_KEY``. A function, which may be async, is called for
+            the key, and again when the key expires.
+        price: price of the model's tokens; by default that of the price table, if listed.
+        sleep: waits between attempts.
+        settings: the other fields of :class:`~labeler.judges.openai.spec.OpenAISpec`.
 
-    async def send(self, asked: Request) -> Reply:
-        """Request a completion."""
-        body = request_body(*asked[:4], cached=asked.cached)
-        # Some servers send an event stream unless they are asked for none.
-        response = await self._chat.send({**body, "stream": False})
-        completion = parse_completion(response.content)
-        if completion is None or completion.error is not None:
-            response.spoil()  # as after an error status
-        return Reply(completion, response.headers)
+    Raises:
+        UsageError: a setting is unknown or out of range, the address is not safe, or the key
+            is malformed.
+    """
 
-    def observe(self, error: Exception) -> FailedRequest:
-        """Describe an error."""
-        return FailedRequest(observed_error(error), may_be_charged(error), headers_of(error))
+    provider: ClassVar[str]
+    """Name in :data:`~labeler.judges.providers.PROVIDERS`, and the judge in label keys."""
+    form: Form = CHAT
+    """The provider's API."""
 
-    async def look_up(self, model: str) -> Preflight:
-        """Look the model up."""
-        return await preflight(self._chat.client, model)
+    def __init__(
+        self,
+        model: str,
+        *,
+        api_key: str | KeySource | None = None,
+        price: Price | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        **settings: Any,  # noqa: ANN401 - checked by OpenAISpec
+    ) -> None:
+        self.spec = spec_of(model, settings, self.provider)
+        self.auto = settings.get("output_mode", "auto") == "auto"
+        self._kept = frozenset[str]()
+        self._mode: str = self.spec.output_mode or "strict"
+        if api_key is None and self.spec.api_key_command is None:
+            api_key = environment_key(settings.get("base_url"), self.provider)
+        self._server = server_of(self.spec, api_key)
+        self._sleep = sleep
+        self.price = price or price_of(model, self.spec.base_url)
+        self._counter = Approximation()
+        self._clients: dict[asyncio.AbstractEventLoop, _OpenClient] = {}
+        # JSON_SCHEMA mode reads answers as needed. No mode of instructor requests a strict schema,
+        # so :meth:`complete` ignores its request and writes its own.
+        self._instructor = AsyncInstructor(
+            client=None,
+            create=cast("Callable[..., Any]", patch(create=self.complete, mode=Mode.JSON_SCHEMA)),
+            mode=Mode.JSON_SCHEMA,
+        )
+
+    async def label(self, task: Task) -> JudgeReply[Frozen]:
+        """Judge one record.
+
+        Raises:
+            UnusableAnswer: this record got no usable answer (a :class:`JudgeError`).
+            ModeRejected: the server does not accept the output mode of the task; the judge has
+                chosen another one.
+            FatalJudgeError: no record can be labeled with this key, model and address.
+            RunPaused: the server asks to wait longer than the run may.
+            UsageError: the run has a budget, and the model's price is unknown.
+        """
+        pace = current()
+        cap = self.spec.max_output_tokens
+        if self._may_change(task):
+            mode = self._begin_mode(task.schema.name)
+            if not pace.health.labels:  # each further mode would cost a request
+                modes = self.spec.provider.modes
+                pace.health.doubt(len(modes) - 1 - modes.index(mode))
+        if pace.budget.cap is not None:
+            self.require_bounds()
+        if pace.budget.cap is not None or self.spec.provider.requires_cap:
+            cap = answer_cap(cap, task.expected_tokens)
+        log = AttemptLog(task, cap=cap, pace=pace)
+        await self._check_model(log)
+        token = ATTEMPT_LOG.set(log)
+        cause: BaseException | None = None
+        try:
+            answer = await self._ask(log)
+        except InstructorRetryException as error:
+            cause = error.__cause__ or error
+        except Exception as error:  # noqa: BLE001 - raised again below
+            cause = error
+        finally:
+            ATTEMPT_LOG.reset(token)
+        if cause is not None:
+            # Raised here, so that no exception that holds the key or documents is chained to ours.
+            raise self._failure(log, cause)
+        pace.health.schemas.add(task.schema.name)
+        return self._reply(log, answer)
+
+    def _reply(self, log: AttemptLog, answer: Any) -> JudgeReply[Frozen]:  # noqa: ANN401 - of _answer
+        """Return the reply that an answer makes."""
+        facts = log.facts(self.host)
+        return JudgeReply(answer.answer, facts, tokens=log.tokens, repairs=log.repairs)
+
+    @property
+    def host(self) -> str:
+        """The host that is asked."""
+        return self._server.host
+
+    def choose_modes(self, known: Mapping[str, str], others: str | None) -> None:
+        """Ask in the output modes of stored labels.
+
+        Args:
+            known: by schema; they stay, whatever the server accepts.
+            others: first mode of other schemas, if any is known; it may change.
+        """
+        if self.auto:
+            self._kept = frozenset(known)
+            self._mode = others or self._mode
+            self.spec = self.spec.in_modes(known, others)
 
     async def aclose(self) -> None:
-        """Close the connections."""
-        await self._chat.client.close()
+        """Close the connections of the running event loop; the judge may be used again."""
+        opened = self._clients.pop(asyncio.get_running_loop(), None)
+        if opened is not None:
+            await opened.sender.aclose()
+
+    async def _check_model(self, log: AttemptLog) -> None:
+        """Look the model up once, before the first record is sent."""
+        opened = self._opened()
+        if opened.checked or not self.spec.preflight:
+            return
+        async with opened.checking:
+            if not opened.checked:
+                try:  # another record's look-up may have ended the run
+                    found = await log.pace.unless_stopped(self._look_up(opened.sender))
+                except Stopped:
+                    interrupted = AttemptFailed(ObservedError("interrupted"))
+                    raise self._failure(log, interrupted) from None
+                if found.failure is not None:
+                    failed = AttemptFailed(found.failure)
+                    failed.stops = True  # whatever a row with the same error would mean
+                    raise self._failure(log, failed, sent=1)
+                if found.warning:
+                    log.pace.notice(found.warning)
+                opened.checked = True
+
+    async def _look_up(self, sender: Sender) -> Preflight:
+        model, path = self.spec.model, self.form.model_path
+        if not path:
+            return Preflight(warning=f"model {model!r} is asked at {self.host}")
+        return await preflight(sender, self.form.url(self._server.base_url, path, model), model)
+
+    def _ask(self, log: AttemptLog) -> Awaitable[Any]:
+        """Ask, and let instructor ask again if the answer cannot be used."""
+        return self._instructor.create(
+            response_model=_Answer,
+            messages=cast("list[ChatCompletionMessageParam]", [*log.task.messages]),
+            max_retries=self.spec.reasks,
+        )
+
+    async def complete(
+        self,
+        *,
+        messages: Sequence[Mapping[str, Any]],
+        **_: object,
+    ) -> Completion:
+        """Return one completion for the record in :data:`ATTEMPT_LOG`, after as many attempts.
+
+        instructor calls this for each ask.
+
+        Raises:
+            AttemptFailed: the last attempt's error.
+        """
+        log, opened = ATTEMPT_LOG.get(), self._opened()
+        if log.answers:
+            # instructor's own re-ask names its classes and pydantic's version.
+            messages = [*messages[:-1], {"role": "user", "content": log.reask_message()}]
+        log.violations = ()
+        async for attempt in retrying(log.pace, self.spec.max_attempts, self._sleep):
+            with attempt:
+                size = self._size(log, messages)
+                async with accepted(log.pace, log.task.key, size) as sent:
+                    self._require_mode(log, sent)
+                    log.attempts += 1
+                    cached = self.spec.prompt_cache != "off" and not log.pace.health.rejects_caching
+                    asked = Request(self.spec, log.task, messages, log.cap, cached)
+                    body = msgspec.json.encode(self.form.body(asked))
+                    try:
+                        answer = await opened.sender.send("POST", opened.url, body)
+                    except RequestFailed as error:
+                        raise self._failed(log, sent, asked, error) from None
+                    completion = self._completed(log, sent, asked, answer)
+        return completion
+
+    def _completed(
+        self, log: AttemptLog, sent: SentRequest, asked: Request, answer: Answer
+    ) -> Completion:
+        """Return the completion in an answer, and report what it cost.
+
+        Raises:
+            AttemptFailed: there is no usable one.
+        """
+        report_quotas(sent, self.form.quotas(answer.headers))
+        completion = self.form.read(answer.content, asked)
+        if completion is None or completion.error is not None:
+            answer.spoil()  # as after an error status
+        if completion is None:
+            raise report_failure(log.pace, sent, ObservedError("not_json"), charged=True)
+        flaw = log.record_completion(completion)
+        if flaw is None or completion.usage or not flaw.status:
+            report_usage(sent, completion.usage, self.price)
+            if completion.usage is not None and log.cap is not None:
+                log.pace.health.answered(completion.usage.completion_tokens, log.cap)
+        if flaw is None:
+            return completion
+        failed = report_failure(log.pace, sent, flaw, charged=True)
+        failed.again = flaw.kind == "truncated" and log.raise_cap()
+        raise failed
+
+    def _failed(
+        self, log: AttemptLog, sent: SentRequest, asked: Request, error: RequestFailed
+    ) -> AttemptFailed:
+        """Report a request without an answer; without the fields for caching if only they fail."""
+        report_quotas(sent, self.form.quotas(error.headers))
+        failed = report_failure(log.pace, sent, error.observed, charged=error.charged)
+        if asked.cached and rejects_caching(error.observed):
+            failed.again, failed.stops, health = True, False, log.pace.health
+            if not health.rejects_caching:
+                health.rejects_caching = True
+                log.pace.notice(
+                    f"{self.host} rejects the fields for prompt caching: going on without them, "
+                    "as --prompt-cache off does"
+                )
+        return failed
+
+    def _size(self, log: AttemptLog, messages: Sequence[Mapping[str, Any]]) -> Size:
+        """Return the tokens of a request and its greatest possible cost."""
+        asked, schema = request_parts(log.task, messages)
+        tokens = request_tokens(self._counter, asked, schema)
+        tokens += log.task.expected_tokens
+        if self.price is None or log.cap is None:
+            return Size(tokens)
+        at_most = request_tokens_at_most(self._counter, asked, schema)
+        longest = log.pace.health.longest_answer(log.cap)
+        return Size(tokens, self.price.worst(at_most, longest))
+
+    def require_bounds(self) -> None:
+        """Check that a budget can be kept.
+
+        Raises:
+            UsageError: the model's price is unknown.
+        """
+        if self.price is None:
+            raise UsageError(
+                f"a budget needs a price, and none is known for {self.spec.model!r} at "
+                f"{self.host}: give one (price, --price {PRICE_FORM})"
+            )
+
+    def _failure(
+        self, log: AttemptLog, cause: BaseException, *, sent: int | None = None
+    ) -> BaseException:
+        """Return the error to raise for a failed record; unexpected ones are unchanged."""
+        sent = log.attempts if sent is None else sent
+        if isinstance(cause, ValidationError):
+            cause = AttemptFailed(*log.rejection(cause))
+        if not isinstance(cause, AttemptFailed):
+            return cause
+        if cause.observed.kind == "no_key":
+            sent = 0
+        rejected = self._rejected_mode(log, cause)
+        if rejected is not None:
+            return rejected
+        if cause.observed.kind != "timeout":  # counted by attempt
+            settle_end(log.pace, log.task.key, cause)
+        rule = cause.rule
+        detail = self._server.key_hint(cause.observed) or cause.detail
+        message = (
+            f"judge {self.spec.judge}, model {self.spec.model!r} at {self.host}, after "
+            f"{sent} request{'s' * (sent != 1)}: "
+            f"{explain(cause.observed, timeout=self.spec.timeout, detail=detail)}"
+        )
+        if cause.stops:
+            return FatalJudgeError(message, reason=rule.reason, attempts=sent)
+        return UnusableAnswer(
+            message,
+            reason=rule.reason,
+            attempts=log.attempts,
+            violations=log.violations,
+            usage=log.usage,
+            reasks=log.reasks,
+            lasting=rule.lasting,
+        )
+
+    def _rejected_mode(self, log: AttemptLog, failed: AttemptFailed) -> ModeRejected | None:
+        """Return the task in another output mode if the server rejects that of its own."""
+        task, mode = log.task, mode_of(log.task.signature)
+        if not (self._may_change(task) and failed.rule.names_format) or _quotes(task, failed):
+            return None
+        schema = task.schema.name
+        if mode == self._begin_mode(schema):  # no other record was rejected before
+            modes = self.spec.provider.modes
+            if mode == modes[-1] or schema in log.pace.health.schemas:
+                return None
+            self._mode = modes[modes.index(mode) + 1]
+            self.spec = self.spec.in_mode(self._mode, schema)
+            log.pace.health.doubt()
+            log.pace.notice(
+                f"the server does not accept output mode {mode}: asking in mode {self._mode}, "
+                "which is part of the labels' signatures"
+            )
+        return ModeRejected(mode, mode_facts(self._begin_mode(schema)), attempts=log.attempts)
+
+    def _may_change(self, task: Task) -> bool:
+        """Return True if the output mode of a task is the judge's choice."""
+        return self.auto and task.schema.name not in self._kept
+
+    def _begin_mode(self, schema: str) -> str:
+        """Return the output mode of a schema; at first, that in which the last one ended."""
+        if schema not in self.spec.schema_modes:
+            self.spec = self.spec.in_mode(self._mode, schema)
+        return self.spec.schema_modes[schema]
+
+    def _require_mode(self, log: AttemptLog, unsent: SentRequest) -> None:
+        """Check, as late as possible, that the mode of a task was not rejected meanwhile.
+
+        Raises:
+            ModeRejected: it was; the request is not sent.
+        """
+        if log.answers or not self._may_change(log.task):
+            return
+        mode, own = mode_of(log.task.signature), self._begin_mode(log.task.schema.name)
+        if mode != own:
+            unsent.answered(tokens=0, cost=Decimal(0))
+            raise ModeRejected(mode, mode_facts(own), attempts=log.attempts)
+
+    def _opened(self) -> _OpenClient:
+        """Return the client of the running event loop; a client cannot change loops."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._clients:
+            server, form = self._server, self.form
+            name, scheme = form.key
+            access = Access(server.key, server.headers, name=name, scheme=scheme)
+            self._clients[loop] = _OpenClient(
+                Sender(server, self.spec.timeout, access, form.headers),
+                form.url(server.base_url, form.path, self.spec.model),
+            )
+        return self._clients[loop]
+
+
+@dataclass
+class _OpenClient:
+    """The client of one event loop."""
+
+    sender: Sender
+    url: str
+    """Address of requests."""
+    checking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    checked: bool = False
+    """True once the model has been looked up."""
+
+
+def _quotes(task: Task, failed: AttemptFailed) -> bool:
+    """Return True if an error may name a format only because it quotes the record."""
+    message = f"{failed.observed.code} {failed.observed.message}"
+    words = {found[0].lower() for found in FORMAT_NAMES.finditer(message)}
+    if failed.rule.marks is None or not words:
+        return False
+    shown = task.messages[-1]["content"].lower()
+    return all(word in shown for word in words)
+
+
+class _Read(NamedTuple):
+    """Wrapped answer: instructor attaches the whole completion to every bare model."""
+
+    answer: Frozen
+
+
+class _Answer(OpenAISchema):
+    """The response model for instructor, which walks through all fields of one: it has none."""
+
+    @classmethod
+    def model_json_schema(cls, *_: Any, **__: Any) -> dict[str, Any]:  # noqa: ANN401 - as above it
+        """Return nothing: the published schema is sent instead."""
+        return {}
+
+    @classmethod
+    def model_validate_json(cls, text: str, **how: Any) -> Any:  # type: ignore[override]  # noqa: ANN401 - the same
+        """Read the answer and check it against the contract."""
+        return _Read(ATTEMPT_LOG.get().read(text, strict=how.get("strict")))
+
+
+class _NotWhileJudging(logging.Filter):
+    """Silences instructor in a judge's call: it logs answers, and errors that are raised anyway."""
+
+    def filter(self, _: logging.LogRecord) -> bool:
+        return ATTEMPT_LOG.get(None) is None
+
+
+for _name in ("instructor", "instructor.v2", "instructor.v2.retry"):
+    logging.getLogger(_name).addFilter(_NotWhileJudging())
 
 
 class OpenAIJudge(HostedJudge):
@@ -53,8 +456,8 @@ class OpenAIJudge(HostedJudge):
 
     Args:
         model: name of the model.
-        settings: as for :class:`~labeler.judges.openai.hosted.HostedJudge`, such as ``api_key``,
-            ``base_url`` and ``temperature``.
+        settings: as for :class:`HostedJudge`, such as ``api_key``, ``base_url`` and
+            ``temperature``.
 
     Example:
         >>> judge = labeler.OpenAIJudge("MODEL", base_url="http://127.0.0.1:8000/v1")
@@ -63,11 +466,6 @@ class OpenAIJudge(HostedJudge):
     """
 
     provider = "openai"
-
-    @staticmethod
-    def wires() -> type[OpenAIWire]:
-        """Return the wire."""
-        return OpenAIWire
 
 
 class MistralJudge(OpenAIJudge):

@@ -1,8 +1,11 @@
-"""Masking of API keys, which a server may repeat and a library may log."""
+"""Masking of API keys and documents, which a server may repeat and a library may log."""
 
 from __future__ import annotations
 
+import logging
 import re
+from collections.abc import Mapping
+from traceback import format_exception
 
 MASK = "[key]"
 _SHORTEST_KEY = 8
@@ -77,3 +80,35 @@ class MaskedBytes:
     def end(self) -> bytes:
         """Return the rest."""
         return self._kept
+
+
+class _WithoutBodies(logging.Filter):
+    """Keeps documents out of the logs: at DEBUG the library logs request bodies."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not (isinstance(record.args, Mapping) and _BODIES & record.args.keys())
+
+
+_BODIES = {"content", "json_data"}
+
+
+class _WithoutKeys(logging.Filter):
+    """Keeps keys out of the logs: the libraries log headers and errors from the server."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        message = record.getMessage()
+        if (text := masked(message)) != message:
+            record.msg, record.args = text, None
+        error = record.exc_info[1] if record.exc_info else None
+        if error and any(masked(line) != line for line in format_exception(error)):
+            record.exc_info = None
+        return True
+
+
+_FILTERS = _WithoutBodies(), _WithoutKeys()
+for _name in (
+    *("openai._base_client", "openai._response", "openai._legacy_response"),
+    *("httpx2", "aiohttp.client", "aiohttp.internal"),
+):
+    for _filter in _FILTERS:
+        logging.getLogger(_name).addFilter(_filter)

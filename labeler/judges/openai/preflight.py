@@ -9,14 +9,11 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from urllib.parse import quote
 
-from httpx2 import Response
-from openai import AsyncOpenAI
-
-from labeler.judges.openai.client import WIRE_ERRORS, observed_error
+from labeler.judges.openai.completion import text_of
 from labeler.judges.openai.error_rules import ObservedError, find_rule
-from labeler.judges.openai.message import text_of
+from labeler.judges.openai.reading import json_of
+from labeler.judges.openai.sender import RequestFailed, Sender
 
 PATIENCE = 20.0
 """Seconds that the look-up may take."""
@@ -35,33 +32,28 @@ class Preflight:
 
 
 async def preflight(
-    client: AsyncOpenAI, model: str, *, patience: float = PATIENCE, today: date | None = None
+    sender: Sender, url: str, model: str, *, patience: float = PATIENCE, today: date | None = None
 ) -> Preflight:
     """Look the model up.
 
-    The client's own method for it would first import the classes of all of OpenAI's endpoints.
-
     Args:
-        client: client with the key and the address.
+        sender: sends the look-up.
+        url: its address.
         model: name of the model.
         patience: total timeout in seconds.
         today: current date, by default in UTC.
     """
     try:
         async with asyncio.timeout(patience):
-            path = f"/models/{quote(model, safe=':')}"
-            found: object = (await client.get(path, cast_to=Response)).json()
-    except WIRE_ERRORS as error:
-        return failed_lookup(observed_error(error))
+            found = json_of((await sender.send("GET", url)).content)
+    except TimeoutError:
+        return Preflight()
+    except RequestFailed as error:
+        certain = find_rule(error.observed).reason in _CONCLUSIVE  # no document is in the look-up
+        return Preflight(failure=error.observed if certain else None)
     shutdown = text_of(found.get("shutdown_date") if isinstance(found, dict) else None)
     warning = _retirement_warning(model, shutdown, today or datetime.now(UTC).date())
     return Preflight(warning=warning)
-
-
-def failed_lookup(observed: ObservedError) -> Preflight:
-    """Return the result of a look-up that ended in an error."""
-    certain = find_rule(observed).reason in _CONCLUSIVE  # no document is in the look-up
-    return Preflight(failure=observed if certain else None)
 
 
 def _retirement_warning(model: str, shutdown: str, today: date) -> str:

@@ -1,17 +1,14 @@
-"""Requests to a hosted model: retries, and reports to the run's traffic control.
+"""Requests to a hosted model: retries, and reports to the pace of the run.
 
 Judge and embedder share this module, which is the only retry layer. tenacity repeats attempts;
-traffic control holds them back and learns how each one ended.
+the pace of the run holds them back and learns how each one ended.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from decimal import Decimal
-from typing import TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 from tenacity.wait import wait_random_exponential
@@ -30,12 +27,10 @@ from labeler.judges.pace import BudgetSpent, Pace, SentRequest, Stopped
 from labeler.judges.pricing import Price
 from labeler.labels.record import Usage
 
-T = TypeVar("T")
-
 _LONGEST_PAUSE = 60.0
 """Upper limit of the back-off in seconds, unless the server names a time."""
 _LONGEST_RATE_PAUSE = 8.0
-"""The same after a rate limit: traffic control slows the whole run down as well."""
+"""The same after a rate limit: the pace slows the whole run down as well."""
 _SHORT_PAUSE = 2.0
 """Longest server-named wait, in seconds, that never holds back other records. Servers round waits
 up to a second, in which the whole run could send much of its quota."""
@@ -44,70 +39,52 @@ BACK_OFF = wait_random_exponential(multiplier=1, max=_LONGEST_PAUSE)
 """Full jitter, so that records that fail together do not return together."""
 
 
-@dataclass(frozen=True)
-class Retries:
-    """The retries of one judge or embedder.
+def retrying(
+    pace: Pace, max_attempts: int, sleep: Callable[[float], Awaitable[None]]
+) -> AsyncRetrying:
+    """Return the retries of one request, which end in the last attempt's :class:`AttemptFailed`.
 
-    Attributes:
-        max_attempts: attempts at most that count against one request.
+    Args:
+        pace: of the run.
+        max_attempts: attempts at most that count against the request.
         sleep: waits between attempts.
     """
+    uncounted = limited = 0
 
-    max_attempts: int
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    def exhausted(state: RetryCallState) -> bool:
+        nonlocal uncounted, limited
+        error = error_of(state)
+        if error is None or error.again:
+            uncounted += 1
+            return False
+        uncounted += not error.counts
+        repeats = error.rule.repeats
+        limited += repeats is not None
+        is_last = repeats is not None and limited > repeats
+        return is_last or state.attempt_number - uncounted >= max_attempts
 
-    async def run(self, traffic: Pace, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Repeat an attempt until it succeeds, cannot succeed, or attempts run out.
+    async def pause(seconds: float) -> None:
+        if seconds:
+            await pace.sleep(seconds, sleep)
 
-        tenacity begins with the first failure: its loop costs time, and few attempts fail.
-
-        Raises:
-            AttemptFailed: the last attempt's error.
-        """
-        try:
-            return await attempt()
-        except AttemptFailed as error:
-            if not is_retried(error):
-                raise
-            failed: AttemptFailed | None = error
-        uncounted = limited = 0
-
-        async def again() -> T:
-            """Fail as the first attempt did, then attempt again."""
-            nonlocal failed
-            if failed is not None:
-                first, failed = failed, None
-                raise first
-            return await attempt()
-
-        def exhausted(state: RetryCallState) -> bool:
-            nonlocal uncounted, limited
-            error = error_of(state)
-            uncounted += error is not None and not error.counts
-            repeats = None if error is None else error.rule.repeats
-            limited += repeats is not None
-            is_last = repeats is not None and limited > repeats
-            return is_last or state.attempt_number - uncounted >= self.max_attempts
-
-        retrying = AsyncRetrying(
-            stop=exhausted,
-            wait=_pause,
-            retry=retry_if_exception(is_retried),
-            sleep=lambda seconds: traffic.sleep(seconds, self.sleep),
-            reraise=True,
-        )
-        return await retrying(again)
+    return AsyncRetrying(
+        stop=exhausted,
+        wait=_pause,
+        retry=retry_if_exception(is_retried),
+        sleep=pause,
+        reraise=True,
+    )
 
 
 @asynccontextmanager
-async def accepted(traffic: Pace, record: Hashable, size: Size) -> AsyncIterator[SentRequest]:
-    """Wait until traffic control accepts a request.
+async def accepted(pace: Pace, record: Hashable, size: Size) -> AsyncIterator[SentRequest]:
+    """Wait until the pace of the run allows a request.
 
     Raises:
         AttemptFailed: the run is stopping, or the budget does not cover the request.
     """
     try:
-        async with traffic.request(record, size) as sent:
+        async with pace.request(record, size) as sent:
             yield sent
     except Stopped:
         raise AttemptFailed(ObservedError("interrupted")) from None
@@ -130,12 +107,12 @@ def report_usage(sent: SentRequest, usage: Usage | None, price: Price | None) ->
 
 
 def report_failure(
-    traffic: Pace, sent: SentRequest, observed: ObservedError, detail: str = "", *, charged: bool
+    pace: Pace, sent: SentRequest, observed: ObservedError, detail: str = "", *, charged: bool
 ) -> AttemptFailed:
     """Report an attempt without an answer, and return the error to raise.
 
     Args:
-        traffic: traffic control of the run.
+        pace: pace of the run.
         sent: the request.
         observed: the error.
         detail: additional information for the message.
@@ -144,7 +121,7 @@ def report_failure(
     failed = AttemptFailed(observed, detail)
     policy = failed.rule.policy
     if observed.kind == "timeout":  # each attempt counts: a time-out takes long
-        settle_end(traffic, sent, failed)
+        settle_end(pace, sent, failed)
     worked = failed.rule.reason == "malformed"  # the model has, though for nothing
     if policy is RetryPolicy.RATE:
         sent.limited()
@@ -158,23 +135,23 @@ def report_failure(
             sent.answered(tokens=0, cost=Decimal(0))
     wait = observed.retry_after or (sent.refill if policy is RetryPolicy.RATE else 0.0)
     if policy in RETRIED and wait > _SHORT_PAUSE:
-        traffic.hold(wait)
-    if traffic.waits_out_outages():
+        pace.hold(wait)
+    if pace.waits_out_outages():
         failed.counts = policy is not RetryPolicy.RATE and not sent.probe
     elif sent.probe:
-        outage = f"no answer for {traffic.limits.max_outage / 60:.0f} min"
+        outage = f"no answer for {pace.limits.max_outage / 60:.0f} min"
         detail = f"{outage}; the latest: {failed.rule.summary}"
         return AttemptFailed(ObservedError("unreachable"), detail)
     return failed
 
 
-def settle_end(traffic: Pace, row: Hashable, failed: AttemptFailed) -> None:
+def settle_end(pace: Pace, row: Hashable, failed: AttemptFailed) -> None:
     """Report that a row got no label; mark the error if it shows that no row will get one."""
     observed, rule = failed.observed, failed.rule
     if failed.stops or observed.kind in {"interrupted", "budget"}:
         return
     ending = (observed.status, plain_code(observed.code), rule.reason)
-    alike = traffic.health.failed(row, ending, of_row=rule.of_row, passing=rule.policy in RETRIED)
+    alike = pace.health.failed(row, ending, of_row=rule.of_row, passing=rule.policy in RETRIED)
     if alike:
         failed.stops = True
         words = quote(observed.message)
@@ -192,14 +169,16 @@ def error_of(state: RetryCallState) -> AttemptFailed | None:
 def is_retried(error: BaseException) -> bool:
     """Return true if another attempt may succeed."""
     # tenacity passes every BaseException; Ctrl-C and cancellation are no AttemptFailed.
-    return isinstance(error, AttemptFailed) and not error.stops and error.rule.policy in RETRIED
+    if not isinstance(error, AttemptFailed) or error.stops:
+        return False
+    return error.again or error.rule.policy in RETRIED
 
 
 def _pause(state: RetryCallState) -> float:
     """Return the back-off in seconds, up to a minute of a wait that the server names."""
     pause, error = float(BACK_OFF(state)), error_of(state)
-    if error is None:
-        return pause
+    if error is None or error.again:
+        return 0.0
     if error.rule.policy is RetryPolicy.RATE:
         pause = min(pause, _LONGEST_RATE_PAUSE)
     return max(pause, min(error.observed.retry_after or 0.0, _LONGEST_PAUSE))

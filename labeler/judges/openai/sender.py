@@ -1,0 +1,282 @@
+"""HTTP without surprises: one address, bounded answers, nothing from the environment.
+
+One session of aiohttp carries all requests; openai's client, for batches and embeddings, sends
+through it as well. Each body is decoded and counted piece by piece, because a hostile server can
+send gigabytes in kilobytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple, cast
+
+from aiohttp import (
+    ClientPayloadError,
+    ClientSession,
+    ClientTimeout,
+    DummyCookieJar,
+    ThreadedResolver,
+)
+from pydantic import SecretStr
+
+from labeler.judges.openai.access import Access
+from labeler.judges.openai.completion import response_error
+from labeler.judges.openai.connections import CleanConnector, LentResponse
+from labeler.judges.openai.error_rules import ObservedError
+from labeler.judges.openai.headers import retry_after
+from labeler.judges.openai.reading import json_of
+from labeler.judges.openai.server import Server
+from labeler.judges.openai.wire_errors import (
+    WIRE_ERRORS,
+    DamagedBody,
+    OversizedBody,
+    charged_status,
+    may_be_charged,
+    observed_error,
+)
+from labeler.version import __version__
+
+LARGEST_BODY = 1 << 24
+"""Bytes of a response at most, decompressed. A complete label takes kilobytes."""
+LARGEST_FILE = 1 << 32
+"""The same for a file of a batch's answers, which is written to disk as it arrives."""
+MOST_CONTAINERS = 200_000
+"""Brackets and braces that open in a response at most: each becomes an object of 60 bytes or
+more, so that a body of 16 MB could become a gigabyte."""
+_LONGEST_HEADER, _MOST_HEADERS = 8190, 128
+"""Bytes of a header, and headers of a response, at most."""
+_PIECE, _CHUNK = 1 << 18, 1 << 14
+"""Bytes of a request that are sent at once, and of a response that are read at once."""
+_CONNECT_SECONDS = 10.0
+_COMPRESSED = frozenset({"gzip", "deflate"})
+_ENCODINGS = _COMPRESSED | {"", "identity"}
+"""Encodings that are decoded piece by piece; several layers of them are rejected."""
+_SLICE = 1 << 10
+"""Compressed bytes that are decoded at once: at most 1 MB of content."""
+_GZIP = b"\x1f\x8b"
+"""The first bytes of a member of gzip."""
+_HEADERS = frozenset({8, 15})
+"""Low halves of the first byte of the headers of zlib and gzip; deflate without one has others."""
+_ANY_HEADER = zlib.MAX_WBITS | 32
+"""Asks zlib to read the header of gzip or its own."""
+
+
+class Answer(NamedTuple):
+    """A response with a status of success, read to its end."""
+
+    content: bytes
+    headers: Mapping[str, str]
+    """Names are case-insensitive."""
+    spoil: Callable[[], object]
+    """Closes the connection, on which more may come."""
+
+
+class RequestFailed(Exception):
+    """A request without a usable response; holds no part of the request.
+
+    Attributes:
+        observed: the error.
+        headers: headers of the response, if there was one.
+        charged: True if the provider may have answered all the same.
+    """
+
+    def __init__(
+        self, observed: ObservedError, headers: Mapping[str, str], *, charged: bool
+    ) -> None:
+        super().__init__(observed.kind)
+        self.observed, self.headers, self.charged = observed, headers, charged
+
+
+class Sender:
+    """Sends requests to one server, on one event loop; connects when it is used first.
+
+    Args:
+        server: address, credentials and the network before it.
+        timeout: seconds for one request, from connecting to the last byte.
+        access: credentials; by default those of ``server``, as a bearer token.
+        headers: further headers of each request.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        timeout: float,
+        access: Access | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self._server, self._timeout = server, timeout
+        self._access = access or Access(server.key, server.headers)
+        self._headers = {
+            "accept": "application/json",
+            "accept-encoding": "gzip, deflate",
+            "user-agent": f"rag-labeler/{__version__}",
+            **server.account,
+            **(headers or {}),
+        }
+        self._opened: ClientSession | None = None
+
+    async def send(self, method: str, url: str, content: bytes | None = None) -> Answer:
+        """Send a request, which is not repeated, and read the answer up to the limits of a body.
+
+        Raises:
+            RequestFailed: there is no response with a status of success.
+        """
+        headers = {} if content is None else {"content-type": "application/json"}
+        try:
+            # The session's own limits of time restart with every byte; this one does not.
+            async with asyncio.timeout(self._timeout):
+                response = await self.open(method, url, headers, content)
+                async with response:
+                    found = await content_of(response)
+        except WIRE_ERRORS as error:
+            failed = RequestFailed(observed_error(error), {}, charged=may_be_charged(error))
+        else:
+            if response.is_success:
+                return Answer(found, response.headers, response.spoil)
+            status, wait = response.status, retry_after(response.headers)
+            observed = response_error(found, status, wait)
+            failed = RequestFailed(observed, response.headers, charged=charged_status(status))
+        # Raised here, so that no exception that holds the key or documents is chained to it.
+        raise failed
+
+    async def open(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        content: bytes | AsyncIterable[bytes] | None,
+    ) -> LentResponse:
+        """Send a request, once more if its key had expired; the body of the answer is not read.
+
+        Raises:
+            Exception: one of :data:`WIRE_ERRORS`.
+        """
+        data: Any = content
+        if isinstance(content, bytes) and len(content) >= _PIECE:
+            # aiohttp warns of a large body in one piece: others would wait for it.
+            data, headers = _Pieces(content), {**headers, "content-length": str(len(content))}
+        session, proxy, access = self._session(), self._server.proxy, self._access
+        key: SecretStr | None = await access.first_key()
+        while True:
+            response = await session.request(
+                method,
+                url,
+                headers={**self._headers, **headers, **access.headers(key)},
+                data=data,
+                params=self._server.query or None,
+                allow_redirects=False,
+                proxy=proxy.url if proxy else None,
+                proxy_headers=proxy.headers if proxy else None,
+            )
+            lent = cast("LentResponse", response)
+            newer = await access.newer_key(key, lent.status, partial(content_of, lent))
+            if newer is None:
+                access.settle(key, is_accepted=lent.is_success)
+                return lent
+            lent.spoil()
+            lent.release()
+            key = newer
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            await opened.close()
+
+    def _session(self) -> ClientSession:
+        if self._opened is None:
+            connect = min(_CONNECT_SECONDS, self._timeout)
+            self._opened = ClientSession(
+                # The run's pace limits the connections.
+                connector=CleanConnector(
+                    ssl=self._server.context, limit=0, resolver=ThreadedResolver()
+                ),
+                response_class=LentResponse,
+                cookie_jar=DummyCookieJar(),
+                trust_env=False,
+                auto_decompress=False,
+                timeout=ClientTimeout(sock_connect=connect, sock_read=self._timeout),
+                max_line_size=_LONGEST_HEADER,
+                max_field_size=_LONGEST_HEADER,
+                max_headers=_MOST_HEADERS,
+            )
+        return self._opened
+
+
+async def content_of(response: LentResponse) -> bytes:
+    """Return the decoded body of a response, up to the limits of a body.
+
+    A body whose end is lost or damaged counts if it begins with a complete JSON value.
+
+    Raises:
+        Exception: one of :data:`WIRE_ERRORS`.
+    """
+    if response.whole is None:
+        pieces = list[bytes]()
+        try:
+            async for piece in limited(response, LARGEST_BODY):
+                pieces.append(piece)
+        except (ClientPayloadError, DamagedBody):
+            if json_of(b"".join(pieces)) is None:
+                raise
+            response.spoil()
+        response.whole = b"".join(pieces)
+    return response.whole
+
+
+async def limited(response: LentResponse, limit: int) -> AsyncIterator[bytes]:
+    """Yield the decoded pieces of a body, up to a number of bytes.
+
+    Raises:
+        OversizedBody: it has more, or more containers than a body may have.
+        DamagedBody: it cannot be decoded.
+    """
+    size = containers = 0
+    encoding = ", ".join(response.headers.getall("content-encoding", ()))
+    async for piece in _decoded(response.content.iter_chunked(_CHUNK), encoding):
+        size += len(piece)
+        if limit == LARGEST_BODY:
+            containers += piece.count(b"{") + piece.count(b"[")
+        if size > limit or containers > MOST_CONTAINERS:
+            raise OversizedBody("the body is over a limit")
+        yield piece
+
+
+async def _decoded(pieces: AsyncIterable[bytes], encoding: str) -> AsyncIterator[bytes]:
+    """Yield the decoded pieces of a body; gzip may have several members, and padding after them."""
+    name = encoding.strip().lower()
+    if name not in _ENCODINGS:
+        raise DamagedBody("the body has an encoding that was not asked for")
+    member: Any = None
+    async for piece in pieces:
+        if name not in _COMPRESSED:
+            yield piece
+            continue
+        for start in range(0, len(piece), _SLICE):
+            rest = piece[start : start + _SLICE]
+            while rest and (member is None or not member.eof or _GZIP.startswith(rest[:2])):
+                if member is None or member.eof:
+                    has_header = rest[0] & 15 in _HEADERS
+                    member = zlib.decompressobj(_ANY_HEADER if has_header else -zlib.MAX_WBITS)
+                try:
+                    yield member.decompress(rest)
+                except zlib.error as error:
+                    raise DamagedBody(str(error)) from None
+                rest = member.unused_data
+    if member is not None and not member.eof:
+        raise DamagedBody("the body ends before its encoding does")
+
+
+@dataclass(frozen=True)
+class _Pieces:
+    """A body in memory, sent in pieces."""
+
+    content: bytes
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for start in range(0, len(self.content), _PIECE):
+            yield self.content[start : start + _PIECE]
