@@ -14,7 +14,7 @@ import pytest
 from browser.driving import PHONE, VIEWS, Visits, expect, faults, need_browser
 from labeler.data.corrections.correction import Correction
 from labeler.labels.record import LabelRecord
-from labeler.review.serving import Address, listening, review_server
+from labeler.review.app import Address, listening, review_server
 from labeler.review.session import ReviewSession
 from support.payloads import hostile_records
 from support.review_sessions import a_session, labels
