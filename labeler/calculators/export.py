@@ -12,12 +12,14 @@ from __future__ import annotations
 import csv
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from labeler.calculators import MetricsRow, SummaryRow
+from labeler.calculators.metrics_row import Identity
+from labeler.calculators.numbers_file import COLUMNS, numbers_record, with_copies
 from labeler.data.formats import require_pyarrow
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError
@@ -60,6 +62,7 @@ _SUMMARY = (
     Column("answered", "text"),
     Column("hosts", "text"),
     _CONFIGURATION,
+    _SIGNATURE,
 )
 _PARTS: dict[str, Literal["text", "number", "count"]] = {
     "value": "number",
@@ -67,6 +70,13 @@ _PARTS: dict[str, Literal["text", "number", "count"]] = {
     "denominator": "count",
     "undefined": "text",
 }
+_NUMBERS_PARTS: dict[str, Literal["text", "number", "count"]] = {
+    "": "number",
+    ".numerator": "count",
+    ".denominator": "count",
+    ".reason": "text",
+}
+_COUNTS = frozenset({"position", "trial", "copies", "sentences"})
 
 
 def short_configuration(label: str) -> str:
@@ -137,49 +147,85 @@ def _json(value: object) -> str:
     return plain_json(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
-def write_metric_rows(
-    rows: Iterable[MetricsRow], path: str | Path, *, details: bool = False
+def write_numbers(
+    rows: Iterable[MetricsRow], copies: Mapping[Identity, int], path: str | Path
 ) -> int:
-    """Write metric rows to a file, which appears once it is complete.
+    """Write rows as a numbers file, which appears once it is complete.
 
     The columns are known only after the last row. Until then the rows are spooled to an anonymous
     temporary file, so that memory does not grow with them.
 
     Args:
-        rows: the rows.
+        rows: the rows, with their facts.
+        copies: number of labels that were left out because they repeat one; read after the rows.
         path: ``.csv``, ``.parquet`` or ``.jsonl``; texts may be compressed: ``.csv.gz``.
-        details: True for the parts of each ratio, and signatures; JSON Lines always have them.
 
     Returns:
         The number of rows.
 
     Raises:
-        UsageError: the suffix is unknown, or the file cannot be written.
+        UsageError: the suffix is unknown, a metric has the name of a column, or the file cannot be
+            written.
     """
-    if is_lines(path):
-        return _write_lines((row.as_json(__version__) for row in rows), path)
     ids: dict[str, None] = {}
+    inexact: set[str] = set()
     with tempfile.TemporaryFile("w+", encoding="utf-8") as spool:
-        for row in rows:
+        for place, row in enumerate(rows):
+            record = numbers_record(row, place)
             ids.update(dict.fromkeys(row.metrics))
-            spool.write(_json(metric_record(row)) + "\n")
+            inexact.update(name for name, cell in record.items() if _is_inexact(name, cell))
+            spool.write(_json(record) + "\n")
         spool.seek(0)
-        return _write(map(json.loads, spool), metric_columns(ids, details=details), path)
+        records = (with_copies(json.loads(line), copies) for line in spool)
+        if is_lines(path):
+            return _write_lines(records, path)
+        texts = (
+            record | {name: str(record[name]) for name in inexact if record.get(name) is not None}
+            for record in records
+        )
+        return _write(texts, _numbers_columns(ids, inexact), path)
 
 
-def write_summaries(rows: Iterable[SummaryRow], path: str | Path, *, details: bool = False) -> int:
-    """Write summaries to a file, as :func:`write_metric_rows` writes rows.
+def _is_inexact(name: str, cell: object) -> bool:
+    """Return True for a part of a ratio that is no whole number of 64 bits."""
+    is_whole = isinstance(cell, int) and -(1 << 63) <= cell < 1 << 63
+    return cell is not None and not is_whole and name.endswith((".numerator", ".denominator"))
+
+
+def _numbers_columns(ids: Iterable[str], inexact: Collection[str]) -> tuple[Column, ...]:
+    """Return the columns of a numbers file.
+
+    Args:
+        ids: of the metrics.
+        inexact: columns of parts that are not all whole numbers of 64 bits, and so texts.
+
+    Raises:
+        UsageError: a metric has the name of a column.
+    """
+    found = {
+        name: Column(
+            name, "flag" if name == "corrected" else "count" if name in _COUNTS else "text"
+        )
+        for name in COLUMNS
+    }
+    for metric in ids:
+        for end, kind in _NUMBERS_PARTS.items():
+            name = metric + end
+            if name in found:
+                raise UsageError(f"the metric {metric!r} has the name of a column: rename it")
+            found[name] = Column(name, "text" if name in inexact else kind)
+    return tuple(found.values())
+
+
+def write_summaries(rows: Iterable[SummaryRow], path: str | Path) -> int:
+    """Write summaries to a file, as :func:`write_numbers` writes rows.
 
     Raises:
         UsageError: the suffix is unknown, or the file cannot be written.
     """
     if is_lines(path):
         return _write_lines((row.as_json(__version__) for row in rows), path)
-    return _write(map(summary_record, rows), _summary_columns(details=details), path)
-
-
-def _summary_columns(*, details: bool) -> tuple[Column, ...]:
-    return (*_SUMMARY, *([_SIGNATURE] if details else ()))
+    return _write(map(summary_record, rows), _SUMMARY, path)
 
 
 def check_table(path: str | Path) -> None:
@@ -285,7 +331,7 @@ def _table_of(rows: Iterable[MetricsRow | SummaryRow], *, details: bool) -> _Tab
             "a table is of metric rows or of summaries: what metrics() or summary() give"
         )
     if of_summaries:
-        return _Table(_summary_columns(details=details), list(map(summary_record, of_summaries)))
+        return _Table(_SUMMARY, list(map(summary_record, of_summaries)))
     ids = dict.fromkeys(metric for row in of_metrics for metric in row.metrics)
     return _Table(metric_columns(ids, details=details), list(map(metric_record, of_metrics)))
 

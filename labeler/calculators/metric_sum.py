@@ -32,6 +32,8 @@ class MetricSum:
         """The place of each distinct ratio, in order of first appearance."""
         self._rows = array("H")
         """The place of each row's ratio; 0 for rows that were not measured with the metric."""
+        self._counts = [0]
+        """The number of rows at each place."""
 
     def add(self, ratio: Ratio, row: int) -> None:
         """Add the ratio of a row.
@@ -42,10 +44,38 @@ class MetricSum:
         """
         if row > len(self._rows):
             self._rows.extend(repeat(0, row - len(self._rows)))
+        place = self._place(ratio)
+        self._counts[place] += 1
+        self._rows.append(place)
+
+    def extend(self, ratios: Sequence[Ratio | None], counts: Sequence[int]) -> list[int]:
+        """Count rows that :meth:`place` adds.
+
+        Args:
+            ratios: distinct ones, in order of first appearance.
+            counts: rows with each.
+
+        Returns:
+            The place of each ratio.
+        """
+        places = [self._place(ratio) for ratio in ratios]
+        for place, count in zip(places, counts, strict=True):
+            self._counts[place] += count
+        return places
+
+    def place(self, places: bytes) -> None:
+        """Add the places of rows, as unsigned numbers of four bytes."""
+        if self._rows.typecode == "H":
+            self._rows = array("I", self._rows)
+        self._rows.frombytes(places)
+
+    def _place(self, ratio: Ratio | None) -> int:
         place = self._places.setdefault(ratio, len(self._places))
+        if place == len(self._counts):
+            self._counts.append(0)
         if place > _SMALL and self._rows.typecode == "H":
             self._rows = array("I", self._rows)
-        self._rows.append(place)
+        return place
 
     @cached_property
     def undefined(self) -> dict[str, int]:
@@ -98,17 +128,25 @@ class MetricSum:
             range_: the lowest and the highest value; ``None`` where unknown.
             units: the observation that each row belongs to; ``None`` for single rows.
         """
+        if units is None:
+            counts = Counter[float]()
+            for _, value, count in self._defined:
+                counts[value] += count
+            return mean_interval(counts, range_=range_, level=intervals.level)
         distinct = [None if ratio is None else ratio.value for ratio in self._places]
         values = [distinct[place] for place in self._rows]
-        own = units and [u for u, value in zip(units, values, strict=False) if value is not None]
+        own = [u for u, value in zip(units, values, strict=False) if value is not None]
         known = [v for v in values if v is not None]
         return mean_interval(known, groups=own, range_=range_, level=intervals.level)
 
     @cached_property
     def _counted(self) -> list[tuple[Ratio, int]]:
         """The distinct ratios and their counts."""
-        counts = Counter(self._rows)
-        return [(ratio, counts[place]) for ratio, place in self._places.items() if ratio]
+        return [
+            (ratio, count)
+            for ratio, count in zip(self._places, self._counts, strict=True)
+            if ratio and count
+        ]
 
     @cached_property
     def _defined(self) -> list[tuple[Ratio, float, int]]:

@@ -15,19 +15,15 @@ from typing_extensions import TypedDict
 
 from labeler.calculators.ratio import Ratio, RatioJSON
 from labeler.calculators.registry import METRICS, Metric
+from labeler.calculators.row_facts import RowFacts, outcome_profile
 from labeler.calculators.tally import tally
 from labeler.catalog import position_of, positions_of, unknown
 from labeler.errors import UnknownName
 from labeler.labels.answering import AnsweringModel, answered_by
 from labeler.labels.profiles import (
-    BY_FAMILY,
-    BY_OUTPUT,
-    DEFAULT_PROFILE,
-    PROFILES,
     Profile,
-    family_of,
 )
-from labeler.labels.record import LabelFailure, LabelRecord, Outcome
+from labeler.labels.record import LabelFailure, Outcome
 from labeler.sentences.display import NONE, Column, Display, Displayed, Grid, number
 
 QUESTION = "question"
@@ -98,6 +94,7 @@ class MetricsRow(Displayed):
         identity: digests by which repeated rows are found; ``None`` for a row that is unlike all.
         question: digest of the question, see :func:`question_digest`.
         answered: the model that answered; ``None`` for a failed row.
+        facts: what a numbers file has besides; ``None`` unless asked for.
     """
 
     id: str
@@ -109,6 +106,7 @@ class MetricsRow(Displayed):
     identity: Identity | None = field(default=None, repr=False)
     question: int = field(default=0, repr=False)
     answered: AnsweringModel | None = field(default=None, repr=False)
+    facts: RowFacts | None = field(default=None, repr=False)
 
     @property
     def configuration(self) -> str | None:
@@ -202,13 +200,15 @@ class Measurer:
     Args:
         metrics: by default every metric, aliases included, in its default definition, if labels of
             the row's profile have its fields.
+        facts: True for rows with :class:`~labeler.calculators.row_facts.RowFacts`.
     """
 
-    def __init__(self, metrics: Sequence[Metric] | None = None) -> None:
+    def __init__(self, metrics: Sequence[Metric] | None = None, *, facts: bool = False) -> None:
+        self._facts = facts
         self._asked = None if metrics is None else _Chosen.of(metrics)
         self._by_profile: dict[str, _Chosen] = {}
 
-    def row(self, outcome: Outcome) -> MetricsRow:
+    def row(self, outcome: Outcome, position: int = 0) -> MetricsRow:
         """Compute the metrics of one row; every metric of a failed row is undefined.
 
         Raises:
@@ -228,6 +228,7 @@ class Measurer:
             identity=Identity.of(outcome.id, label, outcome.key),
             question=question_digest(outcome.example.question),
             answered=AnsweringModel.of(outcome.signature, outcome.reply),
+            facts=RowFacts.of(position, outcome, "label", counted) if self._facts else None,
         )
 
     def _fitting(self, profile: Profile) -> _Chosen:
@@ -279,14 +280,6 @@ def failed_row(failure: LabelFailure, metrics: Sequence[Metric], label: str | No
 def _all_missing(metrics: tuple[Metric, ...], reason: str) -> dict[str, Ratio]:
     """Return the values of a failed row; rows share them, as all rows of a run may fail."""
     return dict.fromkeys((metric.id for metric in metrics), Ratio.missing(f"failed:{reason}"))
-
-
-def outcome_profile(outcome: Outcome) -> Profile:
-    """Return the profile of a row's label; the leanest if it failed before one was chosen."""
-    if isinstance(outcome, LabelRecord):
-        return BY_OUTPUT[type(outcome.label)]
-    schema = outcome.signature.response_schema.name if outcome.signature else ""
-    return BY_FAMILY.get(family_of(schema), PROFILES[DEFAULT_PROFILE])
 
 
 def printed_versions(metrics: Sequence[Metric]) -> str:
@@ -386,8 +379,13 @@ class DistinctRows(Generic[R]):
 
     def __init__(self, rows: Iterable[R]) -> None:
         self._rows = rows
-        self.repeated = 0
+        self.copies = Counter[Identity]()
+        """Labels that were left out so far."""
+
+    @property
+    def repeated(self) -> int:
         """Number of labels that were left out so far."""
+        return self.copies.total()
 
     def __iter__(self) -> Iterator[R]:
         """Yield the rows."""
@@ -398,9 +396,11 @@ class DistinctRows(Generic[R]):
             if row.failed and row.identity:
                 failures.setdefault(row.identity.row, row)
             elif row.identity is None or known.add(row.identity):
+                if row.identity and (facts := getattr(row, "facts", None)) and facts.copies:
+                    self.copies[row.identity] += facts.copies
                 yield row
             else:
-                self.repeated += 1
+                self.copies[row.identity] += 1
         labels.discard(None)
         labeled = known.labeled(failures.keys())
         for digest, row in failures.items():

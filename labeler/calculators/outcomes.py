@@ -21,13 +21,21 @@ from labeler.calculators.metrics_row import (
     row_digest,
 )
 from labeler.calculators.registry import Metric, select_metrics
+from labeler.calculators.row_facts import RowFacts
 from labeler.calculators.similarity import (
     flag_questions,
     label_metric_ids,
     measure_questions,
     question_metrics,
 )
-from labeler.data.label_files import is_store, lines_of, local_files, outcome_of, parts_of
+from labeler.data.label_files import (
+    holds_numbers,
+    is_store,
+    lines_of,
+    local_files,
+    outcome_of,
+    parts_of,
+)
 from labeler.errors import UsageError
 from labeler.labels.record import (
     AnyOutcome,
@@ -40,6 +48,7 @@ from labeler.labels.record import (
 )
 
 if TYPE_CHECKING:
+    from labeler.calculators.numbers_file import NumbersFile
     from labeler.calculators.statistics.intervals import Intervals
     from labeler.calculators.summary_table import SummaryTable
     from labeler.integrations.embeddings.records import QuestionsOutcome
@@ -97,6 +106,28 @@ class CheckedOutcomes:
 
 
 Through = Callable[[Iterable[AnyOutcome]], Iterable[AnyOutcome]]
+
+
+def numbers_of(*sources: str | Path, ids: str | Iterable[str] | None = None) -> NumbersFile | None:
+    """Return the rows of numbers files; ``None`` if the sources hold outcomes.
+
+    Args:
+        sources: files, or labels in another form.
+        ids: as for :func:`metrics`.
+
+    Raises:
+        UsageError: only some of them are numbers files, or one is damaged.
+    """
+    names = list(map(str, sources))
+    numbers = [name for name in names if holds_numbers(name)]
+    if not numbers:
+        return None
+    if len(numbers) < len(names):
+        other = next(name for name in names if name not in numbers)
+        raise UsageError(f"{numbers[0]} holds numbers, {other} does not: read one kind at a time")
+    from labeler.calculators.numbers_file import NumbersFile  # noqa: PLC0415 - loads numpy
+
+    return NumbersFile.read(names, ids)
 
 
 def stored_outcomes(outcomes: str | Path) -> Iterator[AnyOutcome]:
@@ -275,6 +306,7 @@ def measure_outcomes(
     *,
     questions: Sequence[Metric] | None = None,
     column: str = "",
+    facts: bool = False,
 ) -> Iterator[MetricsRow]:
     """Measure outcomes one by one.
 
@@ -285,17 +317,21 @@ def measure_outcomes(
         questions: of generated questions; by default each once, in its default definition.
         column: a metadata column that the caller will group by. If it is ``question``, each row's
             question is added to its metadata, unless a column of that name exists.
+        facts: True for rows with :class:`~labeler.calculators.row_facts.RowFacts`.
     """
-    measurer = Measurer(metrics)
-    for outcome, of_questions in flag_questions(outcomes):
+    measurer = Measurer(metrics, facts=facts)
+    for position, (outcome, of_questions) in enumerate(flag_questions(outcomes)):
         if (questions if of_questions else metrics) == ():
             continue
         if of_questions:
             row = measure_questions(cast("QuestionsOutcome", outcome), questions)
         elif requested_kind(outcome) in {"label", None}:
-            row = measurer.row(cast("Outcome", outcome))
+            row = measurer.row(cast("Outcome", outcome), position)
         else:
             continue
+        if facts and row.facts is None:
+            kind = "questions" if of_questions else "label"
+            row = replace(row, facts=RowFacts.of(position, outcome, kind))
         if column == QUESTION and outcome.kind in {"label", "questions"}:
             row = replace(row, metadata={QUESTION: outcome.example.question} | row.metadata)
         yield row
@@ -307,7 +343,8 @@ def metrics(
     """Compute metrics of stored labels: no judge, no network, no key.
 
     Args:
-        outcomes: labels, generated questions and failures, or the file or store with them.
+        outcomes: labels, generated questions and failures, or the file or store with them, or a
+            numbers file.
         ids: metric ids such as ``relevance`` or ``relevance:ragbench``, or ``all``; by default
             each metric once, in its default definition, if the row's profile has its fields.
 
@@ -321,9 +358,12 @@ def metrics(
         >>> row["adherence_fraction"].numerator, row["adherence_fraction"].denominator
         (2, 3)
     """
-    chosen = None if ids is None else select_metrics(label_metric_ids(ids))
-    questions = question_metrics(ids)
-    rows = list(measure_outcomes(as_outcomes(outcomes), chosen, questions=questions))
+    if isinstance(outcomes, str | Path) and (numbers := numbers_of(outcomes, ids=ids)):
+        rows = list(numbers.own_rows())
+    else:
+        chosen = None if ids is None else select_metrics(label_metric_ids(ids))
+        questions = question_metrics(ids)
+        rows = list(measure_outcomes(as_outcomes(outcomes), chosen, questions=questions))
     distinct = set(map(id, DistinctRows(rows)))
     return MetricsTable(row for row in rows if id(row) in distinct)
 
@@ -342,7 +382,8 @@ def summary(
     file of a run for numbers over its rows.
 
     Args:
-        outcomes: labels, generated questions and failures, or the file or store with them.
+        outcomes: labels, generated questions and failures, or the file or store with them, or a
+            numbers file.
         ids: as for :func:`metrics`.
         by: name of a metadata column.
         intervals: ``Intervals()`` gives each mean a confidence interval, which takes records of
@@ -359,6 +400,8 @@ def summary(
     from labeler.calculators.summary import summarize  # noqa: PLC0415 - rows are measured without
     from labeler.calculators.summary_table import SummaryTable  # noqa: PLC0415 - the same
 
+    if isinstance(outcomes, str | Path) and (numbers := numbers_of(outcomes, ids=ids)):
+        return SummaryTable(summarize(numbers, numbers.metrics, by, intervals=intervals), intervals)
     chosen, questions = select_metrics(label_metric_ids(ids)), question_metrics(ids)
     column = (intervals.group if intervals else None) or ""
     asked = None if ids is None else chosen

@@ -9,11 +9,12 @@ from collections.abc import (
     Collection,
     Hashable,
     Iterable,
+    Iterator,
     Sequence,
 )
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from typing_extensions import TypedDict
 
@@ -168,7 +169,7 @@ class SummaryRow(Brief):
 
 
 def summarize(
-    rows: Iterable[MetricsRow],
+    rows: Iterable[MetricsRow] | CountedRows,
     metrics: Sequence[Metric],
     by: str | None = None,
     *,
@@ -187,7 +188,7 @@ def summarize(
     column, records of equal questions are one observation.
 
     Args:
-        rows: the rows; consumed once.
+        rows: the rows, consumed once; or a numbers file.
         metrics: the metrics to summarize; a configuration omits those that none of its rows was
             measured with.
         by: name of a metadata column; rows without it form the group ``(none)``.
@@ -204,6 +205,8 @@ def summarize(
     groups = GroupedSums(metrics)
     failures: dict[int, tuple[GroupSums, MetricsRow]] = {}
     known = Identities()
+    if isinstance(rows, CountedRows):
+        known, rows = rows.fill(groups, by, column, by_model=by_model)
     for row in rows:
         groups.columns.update(row.metadata)
         name = row.answered.name if row.answered and by_model else ""
@@ -223,6 +226,31 @@ def summarize(
         if digest not in labeled:
             sums.add_failed(row)
     return groups.rows(by, intervals, lambda rows: known.labeled(rows) | (failures.keys() & rows))
+
+
+@runtime_checkable
+class CountedRows(Protocol):
+    """Rows whose labels are added to sums together: a numbers file."""
+
+    metrics: Sequence[Metric]
+
+    def __iter__(self) -> Iterator[MetricsRow]:
+        """Yield the rows with their facts."""
+
+    def chosen(self, ids: str | Iterable[str] | None, column: str = "") -> CountedRows:
+        """Return the rows with the metrics of ids; see ``NumbersFile``."""
+
+    def models(self) -> Iterable[AnsweringModel]:
+        """Return the models that answered."""
+
+    def fill(
+        self, groups: GroupedSums, by: str | None, column: str | None, *, by_model: bool
+    ) -> tuple[Identities, Iterator[MetricsRow]]:
+        """Add all labels to sums; see :func:`summarize` for the options.
+
+        Returns:
+            The identities of the labels whose ids failed, too, and the failed rows.
+        """
 
 
 class GroupKey(NamedTuple):
@@ -378,7 +406,7 @@ class GroupSums:
         """Labels that are left out because they repeat."""
         self.questions = array("Q")
         """Digest of each label's question; 0 for none."""
-        self._units = array("Q")
+        self.units = array("Q")
         """Digest of the observation of each label, if it is not its question."""
         self.measured: set[str] = set()
         """Ids of the metrics that some row has."""
@@ -403,11 +431,15 @@ class GroupSums:
             if name not in self.of:
                 continue
             self.of[name].add(ratio, len(self.questions))
-            if ratio.undefined == NOT_FINITE and len(self._not_finite[name]) < _LISTED:
-                self._not_finite[name].append(row.id)
+            if ratio.undefined == NOT_FINITE:
+                self.add_not_finite(name, [row.id])
         self.questions.append(row.question)
         if column is not None:
-            self._units.append(resampling_unit(row, column) or 0)
+            self.units.append(resampling_unit(row, column) or 0)
+
+    def add_not_finite(self, name: str, ids: Sequence[str]) -> None:
+        """Note ids of rows for which a metric gave NaN or infinity."""
+        self._not_finite[name] += ids[: _LISTED - len(self._not_finite[name])]
 
     def add_failed(self, row: MetricsRow) -> None:
         """Add a failed row."""
@@ -454,6 +486,6 @@ class GroupSums:
     @cached_property
     def _observations(self) -> list[int | None] | None:
         """The observation that each label belongs to; ``None`` for single labels."""
-        if self.clusters is None and not self._units:
+        if self.clusters is None and not self.units:
             return None
-        return [unit or None for unit in self._units or self.questions]
+        return [unit or None for unit in self.units or self.questions]

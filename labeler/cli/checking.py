@@ -12,7 +12,7 @@ import typer
 
 from labeler.cli.config import Config
 from labeler.cli.reading import Group, Labels, Level
-from labeler.cli.running import Threshold, at_threshold
+from labeler.cli.running import Threshold, outcomes_or_numbers
 from labeler.cli.terminal import notify, notify_repeated, print_json
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
@@ -101,7 +101,6 @@ def check(
     A gate is also missed where too many rows failed or are undefined.
     """
     from labeler.calculators import Intervals
-    from labeler.calculators.outcomes import checked_outcomes
     from labeler.comparing.checking import GateSettings, check_gates
     from labeler.comparing.gates import Allowed, Demand
 
@@ -122,8 +121,8 @@ def check(
         one_model=one_model,
         with_records=bool(junit or github),
     )
-    base = None if against is None else at_threshold(checked_outcomes(against), threshold)
-    outcomes = at_threshold(checked_outcomes(labels), threshold)
+    base = None if against is None else outcomes_or_numbers(against, threshold)
+    outcomes = outcomes_or_numbers(labels, threshold)
     verdicts, gates, repeated = check_gates(outcomes, [*demands, *drops], base, settings)
     for doubt in dict.fromkeys(gate.doubt for gate in gates if gate.doubt):
         notify(doubt)

@@ -10,7 +10,7 @@ import typer
 
 from labeler.cli.options import Json, expand_options
 from labeler.cli.reading import MetricIds
-from labeler.cli.running import Threshold, at_threshold
+from labeler.cli.running import Threshold, outcomes_or_numbers
 from labeler.cli.sides import Html, check_page, check_sides
 from labeler.cli.terminal import (
     LineWriter,
@@ -59,14 +59,13 @@ def compare(
     threshold: Threshold = None,
 ) -> int:
     """Compare the metrics of two or more sets of labels, paired by record."""
-    from labeler import api
     from labeler.comparing.compare import compare_runs
 
     for run, other in combinations(runs, 2):
         check_sides(run, other, sides)
     check_page(runs, html, json=as_json)
     found = compare_runs(
-        [at_threshold(api.checked_outcomes(run), threshold) for run in runs],
+        [outcomes_or_numbers(run, threshold) for run in runs],
         metrics,
         **asdict(sides),
         names=runs,

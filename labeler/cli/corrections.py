@@ -22,10 +22,10 @@ from labeler.errors import UsageError
 
 if TYPE_CHECKING:
     from labeler.calculators import SummaryRow
-    from labeler.comparing.mean_changes import MeanChange
+    from labeler.comparing.corrected_labels import MeanChange
     from labeler.data.corrections.applying import Applied, Ignored
     from labeler.integrations.label_studio.answers import Imported
-    from labeler.review.queue import Chosen
+    from labeler.review.label_set import Chosen
 
 STDIO = "-"
 _SHOWN = 5
@@ -56,7 +56,7 @@ def apply(
     The judge's labels stay as they are. The signature of the corrected ones says that they are.
     """
     from labeler import api
-    from labeler.comparing.mean_changes import MeanChanges
+    from labeler.comparing.corrected_labels import MeanChanges
     from labeler.data.corrections.applying import apply_corrections
     from labeler.data.corrections.file import corrections_path, read_corrections
     from labeler.data.label_files import write_outcomes
@@ -102,7 +102,7 @@ def export(
     from labeler import api
     from labeler.data.label_files import replaced
     from labeler.integrations.label_studio.tasks import labeling_configuration
-    from labeler.review.queue import choose
+    from labeler.review.label_set import choose
 
     if top is not None and sample is not None:
         raise UsageError("--top and --sample choose in two ways: give one of them")

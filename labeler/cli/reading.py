@@ -18,6 +18,7 @@ from labeler.cli.running import (
     check_target,
     reject_overwrite,
     reject_repeats,
+    reject_thresholds,
 )
 from labeler.cli.terminal import (
     notify,
@@ -62,24 +63,20 @@ def metrics(
     labels: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Label files (JSON Lines or Parquet, folders of the latter), store folders, or - "
-            "for standard input."
+            help="Label files (JSON Lines or Parquet, folders of the latter), store folders, - for "
+            "standard input, or numbers files (--rows -o)."
         ),
     ] = None,
     *,
     output: Annotated[
         str | None,
         typer.Option(
-            "--output", "-o", help="File for the rows or the summary: .csv, .parquet or .jsonl."
+            "--output",
+            "-o",
+            help="File for the summary, or for the rows as a numbers file: .csv, .parquet or "
+            ".jsonl.",
         ),
     ] = None,
-    details: Annotated[
-        bool,
-        typer.Option(
-            "--details",
-            help="In .csv and .parquet also numerators, denominators, reasons and signatures.",
-        ),
-    ] = False,
     ids: MetricIds = None,
     rows: Annotated[bool, typer.Option("--rows", help="Print one JSON object per record.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
@@ -101,8 +98,6 @@ def metrics(
         raise UsageError("--rows goes without --json and --by, --list without all three")
     rows = rows or otel_events is not None
     _check_group(group, alone=rows or listing or not intervals)
-    if details and output is None:
-        raise UsageError("--details is for a table: name the file with -o FILE.csv or .parquet")
     if listing:
         _list_metrics(ids)
         return
@@ -110,15 +105,20 @@ def metrics(
     drawn = Intervals(level, group) if intervals else None
     if rows:
         models: dict[AnsweringModel, None] = {}
-        measured = DistinctRows(request.rows())
+        measured = DistinctRows(request.rows(facts=output is not None))
         signatures: dict[str, None] = {}
         noted = _note(_note(measured, "answered", models), "label", signatures)
-        if otel_events is None:
-            _write_rows(noted, output, details=details)
-        else:
+        if otel_events is not None:
             from labeler.cli.tracing import write_events
 
             write_events(noted, otel_events)
+        elif output is not None:
+            from labeler.calculators.export import write_numbers
+
+            notify(f"{write_numbers(noted, measured.copies, output)} rows written to {output}")
+        else:
+            for row in noted:
+                print_json(row.as_json(__version__))
         notify_repeated(measured.repeated)
         _notify_models(models)
         notify_selected(signatures)
@@ -127,7 +127,7 @@ def metrics(
     notify_repeated(_repeated((*summary, *scored)))
     _notify_models(model for row in (*summary, *scored) for model in row.models)
     if as_json or output is not None:
-        _write_summaries((*summary, *scored), output, details=details)
+        _write_summaries((*summary, *scored), output)
         notify_selected(row.label for row in summary)
     else:
         _print_summaries(summary, scored, request, drawn)
@@ -182,21 +182,30 @@ class _Request:
         by: str | None,
         threshold: Sequence[str] | None = None,
     ) -> None:
-        from labeler.calculators.outcomes import checked_outcomes, split_scores
+        from labeler.calculators import select_metrics
+        from labeler.calculators.outcomes import checked_outcomes, numbers_of, split_scores
         from labeler.calculators.similarity import label_metric_ids, question_metrics
 
         self.sources, self.ids, self.by = sources, ids, by
-        self.chosen, self._unknown = _known(label_metric_ids(ids))
-        self._questions = question_metrics(ids)
         self.scores: list[ScoreOutcome] = []
         """Scores among the outcomes read so far."""
+        self._numbers = numbers_of(*sources, ids=ids)
+        if self._numbers:
+            reject_thresholds(self._numbers.name, threshold)
+            self.chosen = self._numbers.metrics if ids else select_metrics()
+            return
+        self.chosen, self._unknown = _known(label_metric_ids(ids))
+        self._questions = question_metrics(ids)
         self._outcomes = split_scores(
             at_threshold(checked_outcomes(*sources), threshold), self.scores
         )
 
-    def rows(self) -> Iterator[MetricsRow]:
-        """Yield the metrics of each outcome."""
-        return chain(self._measured(""), _score_rows(self.scores, self.ids))
+    def rows(self, *, facts: bool) -> Iterator[MetricsRow]:
+        """Yield the metrics of each outcome, with the facts of a numbers file if asked for."""
+        if self._numbers:
+            return self._numbers.own_rows()
+        rows = self._measured("", facts=facts)
+        return chain(rows, _score_rows(self.scores, self.ids))
 
     def summaries(self, intervals: Intervals | None) -> tuple[list[SummaryRow], list[SummaryRow]]:
         """Return summaries of metrics of labels and questions, and those of scores.
@@ -206,6 +215,9 @@ class _Request:
         """
         from labeler.calculators import summarize
 
+        if self._numbers:
+            metrics = self._numbers.metrics
+            return summarize(self._numbers, metrics, self.by, intervals=intervals), []
         labeled = (*self.chosen, *self._questions)
         rows = self._measured((intervals.group if intervals else None) or "")
         first = list(islice(rows, 1))
@@ -223,14 +235,16 @@ class _Request:
         every = summarize_scores(kept, self.by, intervals=intervals)
         return [row for row in every if row.metric in metrics]
 
-    def _measured(self, column: str) -> Iterator[MetricsRow]:
+    def _measured(self, column: str, *, facts: bool = False) -> Iterator[MetricsRow]:
         from labeler.calculators.outcomes import measure_outcomes
 
         if self._unknown:  # criteria with scores are known once all outcomes are read
             self._outcomes = iter(list(self._outcomes))
             _check_criteria(self._unknown, self.scores, ", ".join(self.sources))
         asked = None if self.ids is None else self.chosen
-        return measure_outcomes(self._outcomes, asked, questions=self._questions, column=column)
+        return measure_outcomes(
+            self._outcomes, asked, questions=self._questions, column=column, facts=facts
+        )
 
 
 def _print_summaries(
@@ -287,37 +301,12 @@ def _check_group(group: str | None, *, alone: bool) -> None:
         raise UsageError("--group is for intervals: it goes without --rows, --list, --no-intervals")
 
 
-def _write_rows(rows: Iterable[MetricsRow], output: str | None, *, details: bool) -> None:
-    """Write metric rows to a file, or print them as JSON Lines."""
-    from labeler.calculators.export import write_metric_rows
-
-    if output is not None:
-        made: dict[str, None] = {}
-        count = write_metric_rows(_note(rows, "configuration", made), output, details=details)
-        notify(f"{count} rows written to {output}")
-        _notify_configurations(made, output, details=details)
-        return
-    for row in rows:
-        print_json(row.as_json(__version__))
-
-
-def _notify_configurations(made: Iterable[str], output: str, *, details: bool) -> None:
-    """Say in full what the digests in a table stand for, unless it says so itself."""
-    from labeler.calculators.export import is_lines, short_configuration
-
-    for label in () if details or is_lines(output) else made:
-        notify(f"configuration {short_configuration(label)}: {label}")
-
-
-def _write_summaries(rows: Sequence[SummaryRow], output: str | None, *, details: bool) -> None:
+def _write_summaries(rows: Sequence[SummaryRow], output: str | None) -> None:
     """Write summaries to a file, or print them as JSON."""
     from labeler.calculators.export import write_summaries
 
     if output is not None:
-        count = write_summaries(rows, output, details=details)
-        notify(f"{count} summaries written to {output}")
-        made = dict.fromkeys(row.label for row in rows if row.label)
-        _notify_configurations(made, output, details=details)
+        notify(f"{write_summaries(rows, output)} summaries written to {output}")
     else:
         print_json([row.as_json(__version__) for row in rows])
 

@@ -107,10 +107,8 @@ def _session(
     from labeler.audit import examine
     from labeler.calculators import select_metrics
     from labeler.data.corrections.file import CorrectionsFile
-    from labeler.review.corrections_log import CorrectionsLog
-    from labeler.review.label_set import LabelSet
-    from labeler.review.queue import queue_places
-    from labeler.review.session import ReviewSession
+    from labeler.review.label_set import LabelSet, queue_places
+    from labeler.review.session import CorrectionsLog, ReviewSession
 
     metrics = select_metrics(ids)
     log = CorrectionsLog(CorrectionsFile(path))
@@ -156,7 +154,7 @@ def _describe(session: ReviewSession, known: int) -> None:
 def _serve(session: ReviewSession, port: int, *, open_browser: bool) -> None:
     import webbrowser
 
-    from labeler.review.serving import listening, review_server
+    from labeler.review.app import listening, review_server
 
     with listening(port) as (taken, address):
         notify(f"open {address}")

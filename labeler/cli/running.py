@@ -18,6 +18,7 @@ from labeler.errors import UsageError
 from labeler.sentences.display import console
 
 if TYPE_CHECKING:
+    from labeler.calculators.numbers_file import NumbersFile
     from labeler.calculators.outcomes import CheckedOutcomes
     from labeler.cli.run_report import RunReport
     from labeler.labels.record import AnyOutcome
@@ -291,6 +292,31 @@ def at_threshold(outcomes: CheckedOutcomes, threshold: Iterable[str] | None) -> 
 
     moved = parse_thresholds(threshold)
     return outcomes.through(lambda found: outcomes_at(found, moved))
+
+
+def outcomes_or_numbers(
+    labels: str, threshold: Iterable[str] | None = None
+) -> CheckedOutcomes | NumbersFile:
+    """Return outcomes as :func:`outcomes_at` does, or the rows of a numbers file."""
+    from labeler.calculators.outcomes import numbers_of
+
+    if numbers := numbers_of(labels, ids=()):
+        reject_thresholds(numbers.name, threshold)
+        return numbers
+    return outcomes_at(labels, threshold)
+
+
+def reject_thresholds(numbers: str, threshold: Iterable[str] | None) -> None:
+    """Reject thresholds for a numbers file.
+
+    Raises:
+        UsageError: one is given.
+    """
+    if threshold:
+        raise UsageError(
+            f"--threshold needs the probabilities of labels, and {numbers} holds numbers: name the "
+            "label file"
+        )
 
 
 def require_engine(engine: str, **given: object) -> None:

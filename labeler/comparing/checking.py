@@ -9,6 +9,7 @@ from typing import NamedTuple, get_args
 from labeler.calculators import Intervals, Metric, MetricsRow, SummaryRow, summarize
 from labeler.calculators.metrics_row import DistinctRows, group_key, group_names
 from labeler.calculators.ratio import Ratio, counts_in_gates
+from labeler.calculators.summary import CountedRows
 from labeler.calculators.summary_table import not_finite_notes
 from labeler.comparing.gates import (
     DEFAULT_ALLOWED,
@@ -86,9 +87,9 @@ class Checked(NamedTuple):
 
 
 def check_gates(
-    outcomes: Iterable[AnyOutcome],
+    outcomes: Iterable[AnyOutcome] | CountedRows,
     demands: Sequence[Demand],
-    base: Iterable[AnyOutcome] | None = None,
+    base: Iterable[AnyOutcome] | CountedRows | None = None,
     settings: GateSettings | None = None,
 ) -> Checked:
     """Check outcomes of any kind against gates.
@@ -109,7 +110,11 @@ def check_gates(
     if (base is None) is bool(drops):
         raise UsageError("a base goes with a largest drop: name both or neither")
     column = (settings.intervals.group if settings.intervals else None) or ""
-    gates, new = measure_gates(models.watch(outcomes), demands, column=column)
+    if isinstance(outcomes, CountedRows):
+        models = AnsweringModels(outcomes.models())
+    else:
+        outcomes = models.watch(outcomes)
+    gates, new = measure_gates(outcomes, demands, column=column)
     means = [gate for gate in gates if not gate.of_drop]
     rows: Iterable[MetricsRow] = new
     if settings.with_records or base is not None or not demands:

@@ -30,7 +30,7 @@ from labeler.calculators.statistics.paired import (
     paired_interval,
     paired_test,
 )
-from labeler.calculators.summary import count_clusters
+from labeler.calculators.summary import CountedRows, count_clusters
 from labeler.comparing.comparison import (
     LETTERS,
     UNTESTED,
@@ -66,8 +66,8 @@ class _Options(NamedTuple):
 
 
 def compare(
-    a: Iterable[AnyOutcome],
-    b: Iterable[AnyOutcome],
+    a: Iterable[AnyOutcome] | CountedRows,
+    b: Iterable[AnyOutcome] | CountedRows,
     metrics: str | Iterable[str] | None = None,
     *,
     names: tuple[str, str] = ("A", "B"),
@@ -109,7 +109,7 @@ def compare(
 
 
 def compare_runs(
-    runs: Iterable[Iterable[AnyOutcome]],
+    runs: Iterable[Iterable[AnyOutcome] | CountedRows],
     metrics: str | Iterable[str] | None = None,
     *,
     names: Sequence[str] | None = None,
@@ -120,7 +120,7 @@ def compare_runs(
     """Compare several sets of labels with the first, as :func:`compare` does with two.
 
     Args:
-        runs: sets of label records and failures; the first is the base, A.
+        runs: sets of label records and failures, or numbers files; the first is the base, A.
         metrics: as for :func:`compare`.
         names: a name for each set; by default ``A``, ``B``, ``C`` and so on.
         level: as for :func:`compare`.
@@ -150,7 +150,7 @@ def compare_runs(
 
 
 def _compare(
-    runs: Sequence[Iterable[AnyOutcome]],
+    runs: Sequence[Iterable[AnyOutcome] | CountedRows],
     metrics: str | Iterable[str] | None,
     names: Sequence[str],
     options: _Options,
@@ -161,6 +161,10 @@ def _compare(
     if options.top < 0:
         raise UsageError(f"top {options.top}: name 0 or more records for each metric")
     chosen = select_metrics(metrics)
+    runs = [run.chosen(metrics) if isinstance(run, CountedRows) else run for run in runs]
+    for run in runs:
+        if isinstance(run, CountedRows):
+            chosen = tuple(metric for metric in chosen if metric in run.metrics)
     keep = partial(Measured.of, metrics=chosen)
     # A verdict on a mean is of one judge configuration, unless a mixture is asked for.
     every = read_pairs(runs, (keep, keep), sides, names=names, same=("question",), mixed=False)

@@ -21,6 +21,7 @@ from labeler.calculators.scores import (
     score_metrics,
 )
 from labeler.calculators.similarity import QUESTION_METRICS
+from labeler.calculators.summary import CountedRows
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import AnyOutcome
 from labeler.labels.rubrics import CRITERIA
@@ -234,12 +235,12 @@ class GateRows(NamedTuple):
 
 
 def measure_gates(
-    outcomes: Iterable[AnyOutcome], demands: Sequence[Demand], *, column: str = ""
+    outcomes: Iterable[AnyOutcome] | CountedRows, demands: Sequence[Demand], *, column: str = ""
 ) -> GateRows:
     """Make gates of demands, and measure outcomes of every kind for them.
 
     Args:
-        outcomes: labels, scores, generated questions and failures.
+        outcomes: labels, scores, generated questions and failures; or a numbers file.
         demands: on metrics of labels and of generated questions, and on criteria: the shipped
             ones, and those with scores.
         column: as for :func:`measured`.
@@ -248,6 +249,10 @@ def measure_gates(
         UnknownName: a metric is none of these.
         UsageError: an id names several metrics, or a threshold is no finite number.
     """
+    if isinstance(outcomes, CountedRows):
+        gates = [demand.gate({}) for demand in demands]
+        ids = dict.fromkeys(gate.metric.id for gate in gates)
+        return GateRows(gates, DistinctRows(outcomes.chosen(ids, column)))
     scores: list[ScoreOutcome] = []
     others = split_scores(outcomes, scores)
     # Outcomes are read one at a time unless a name can only be a criterion with scores further on.

@@ -8,14 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
 
-from labeler.calculators import Metric, tally
+from labeler.calculators import Metric, MetricsRow, Ratio, tally
+from labeler.calculators.row_facts import Counted, Retrieved, RowFacts, counted_sets
 from labeler.comparing.pairs import Kept, Pair
 from labeler.labels.answers import in_order
-from labeler.labels.record import LabelRecord, shown
-from labeler.labels.signature import digest
-from labeler.sentences.example import KeyedExample
+from labeler.labels.record import LabelRecord
 
 _RETRIEVER = frozenset({"relevance", "document_relevance"})
 _PREFIX = "context_"
@@ -23,26 +21,6 @@ _GENERATOR = frozenset({"context_utilization_claims"})
 """Names with the prefix that measure the response."""
 _RANKED = frozenset({"context_precision", "context_utilization_precision"})
 """Metrics that depend on the order of the documents."""
-
-
-@dataclass(frozen=True, slots=True)
-class Retrieved:
-    """The documents and earlier turns of a record, by which relevance is judged.
-
-    Attributes:
-        texts: digest of the set of the documents' texts, and of the earlier turns.
-        sentences: number of their sentences.
-    """
-
-    texts: str
-    sentences: int
-
-    @classmethod
-    def of(cls, example: KeyedExample) -> Self:
-        """Return those of a record."""
-        texts = {" ".join(sentence.text for sentence in part) for part in example.documents}
-        turns = shown(example).get("history")
-        return cls(digest([sorted(texts), turns]), sum(map(len, example.documents)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +49,23 @@ class Measured:
     """
 
     values: tuple[float | str, ...]
-    counted: tuple[tuple[str, frozenset[str]], ...]
+    counted: Counted
     retrieved: Retrieved
 
     @classmethod
-    def of(cls, record: LabelRecord, metrics: Sequence[Metric]) -> Measured:
-        """Measure a label."""
-        counts = tally(record)
-        ratios = [metric.ratio(counts, record.id) for metric in metrics]
-        return cls(
-            tuple(r.undefined or "undefined" if r.value is None else r.value for r in ratios),
-            tuple((name, getattr(counts, name)) for name in ("relevant", "utilized", "supported")),
-            Retrieved.of(record.example),
-        )
+    def of(cls, record: LabelRecord | MetricsRow, metrics: Sequence[Metric]) -> Measured:
+        """Measure a label, or return the facts of a row of a numbers file."""
+        if isinstance(record, MetricsRow):
+            facts = record.facts or RowFacts(0, "label")
+            lacking = Ratio.missing("needs_label")  # never shown: no label has the fields
+            ratios = [record.metrics.get(metric.id, lacking) for metric in metrics]
+            counted, retrieved = facts.counted, facts.retrieved
+        else:
+            counts = tally(record)
+            ratios = [metric.ratio(counts, record.id) for metric in metrics]
+            counted, retrieved = counted_sets(counts), Retrieved.of(record.example)
+        values = (r.undefined or "undefined" if r.value is None else r.value for r in ratios)
+        return cls(tuple(values), counted, retrieved)
 
     def flips(self, other: Measured) -> tuple[Flip, ...]:
         """Return how another label of the same sentences differs."""

@@ -11,28 +11,27 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 from labeler.calculators import Metric
-from labeler.calculators.metrics_row import NO_GROUP, group_key, group_names
+from labeler.calculators.metrics_row import NO_GROUP, MetricsRow, group_key, group_names
 from labeler.calculators.outcomes import checked
-from labeler.calculators.summary import check_column
+from labeler.calculators.row_facts import PARTS, RowFacts, part_digests
+from labeler.calculators.summary import CountedRows, check_column
 from labeler.comparing.options import SideOptions
 from labeler.errors import UsageError
 from labeler.labels.answering import ANSWERED, AnsweringModel, answered_by, configuration
 from labeler.labels.answers import GPTLabelingOutput
+from labeler.labels.profiles import PROFILES
 from labeler.labels.record import (
     AnyOutcome,
     LabelFailure,
     LabelRecord,
+    Outcome,
     records_of,
-    shown,
 )
-from labeler.labels.signature import digest
 from labeler.sentences.display import Brief
 
-PARTS = ("question", "documents", "response", "history", "tool_outputs")
-"""Parts of a record that two labels of it can share."""
 SENTENCES = PARTS[:3]
 """Those whose sentences are judged."""
 _DIFFERS = "(differs)"
@@ -40,6 +39,7 @@ _LISTED = 5
 """Ids and signatures that an error lists at most."""
 
 T = TypeVar("T")
+X = TypeVar("X", bound=AnyOutcome | MetricsRow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +60,15 @@ class Choice:
     signature_option: str = "--a-signature"
     trial_option: str = "--trial"
 
-    def fits(self, outcome: LabelRecord | LabelFailure) -> bool:
+    def fits(self, outcome: Outcome | MetricsRow) -> bool:
         """Return whether a label may be chosen; a row that failed unasked fits every choice."""
-        if outcome.signature is None:
+        found = _Found.of(outcome)
+        if found.configuration is None:
             return True
-        printed, part = str(outcome.signature), self.signature or ""
-        if isinstance(outcome, LabelFailure):
+        part = self.signature or ""
+        if found.failed is not None:
             part = part.partition(ANSWERED)[0]
-        else:
-            printed = configuration(outcome)
-        return self.trial in {None, outcome.signature.trial} and part in printed
+        return self.trial in {None, found.trial} and part in found.configuration
 
     def names(self, kept: Kept[Any]) -> bool:
         """Return True if the choice is the whole signature of a label."""
@@ -78,6 +77,37 @@ class Choice:
     def __str__(self) -> str:
         given = ((self.signature_option, self.signature), (self.trial_option, self.trial))
         return " and ".join(f"{option}={value!r}" for option, value in given if value is not None)
+
+
+class _Found(NamedTuple):
+    """The facts by which a label, a failure or a row of a numbers file is chosen.
+
+    Attributes:
+        label: printed signature; ``None`` if no judge was chosen.
+        configuration: the same with the model that answered.
+        trial: the trial.
+        failed: reason code of a failure.
+        metadata: the row's other columns.
+    """
+
+    label: str | None
+    configuration: str | None
+    trial: int
+    failed: str | None
+    metadata: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, outcome: Outcome | MetricsRow) -> Self:
+        """Return the facts of an outcome or row."""
+        if isinstance(outcome, MetricsRow):
+            trial = outcome.facts.trial if outcome.facts else 0
+            made_by = outcome.label, outcome.configuration
+            return cls(*made_by, trial, outcome.failed, outcome.metadata)
+        label = None if outcome.signature is None else str(outcome.signature)
+        trial = outcome.signature.trial if outcome.signature else 0
+        if isinstance(outcome, LabelFailure):
+            return cls(label, label, trial, outcome.reason, outcome.metadata)
+        return cls(label, configuration(outcome), trial, None, outcome.example.metadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +183,8 @@ class Side(Brief, Generic[T]):
 
 
 def read_side(
-    outcomes: Iterable[AnyOutcome],
-    keep: Callable[[LabelRecord], T],
+    outcomes: Iterable[AnyOutcome] | CountedRows,
+    keep: Callable[[Any], T],
     choice: Choice | None = None,
     *,
     by: str | None = None,
@@ -163,7 +193,7 @@ def read_side(
     """Read the labels of one side.
 
     Args:
-        outcomes: label records and failures, among others.
+        outcomes: label records and failures, among others; or a numbers file.
         keep: returns the facts of a label that are kept.
         choice: the labels that are meant; by default all.
         by: name of the metadata column to group by.
@@ -179,15 +209,17 @@ def read_side(
     columns: set[str] = set()
     repeated: Counter[str] = Counter()
     contents = _Contents(choice)
-    for outcome in records_of(contents.count(outcomes), "label"):
+    for outcome in contents.labels(outcomes):
         if not choice.fits(outcome):
             continue
-        if isinstance(outcome, LabelFailure):
-            made_by = None if outcome.signature is None else str(outcome.signature)
-            failures.append((made_by, outcome.id, outcome.reason))
+        facts = _Found.of(outcome)
+        if isinstance(outcome, LabelFailure) or facts.failed is not None:
+            failures.append((facts.label, outcome.id, facts.failed or ""))
             continue
-        columns.update(outcome.example.metadata)
+        columns.update(facts.metadata)
         kept = _kept(outcome, keep, by)
+        if isinstance(outcome, MetricsRow) and outcome.facts:
+            repeated[kept.signature] += outcome.facts.copies
         known = found.setdefault(outcome.id, [])
         if kept in known:
             repeated[kept.signature] += 1
@@ -220,10 +252,20 @@ def read_side(
     return Side(choice.name, printed, labeled, failed, frozenset(columns), copies)
 
 
-def _kept(record: LabelRecord, keep: Callable[[LabelRecord], T], by: str | None) -> Kept[T]:
-    texts = shown(record.example)
-    group = None if by is None else group_key(record.example.metadata, by)
-    digests = tuple(digest(texts.get(part)) for part in PARTS)
+def _kept(record: LabelRecord | MetricsRow, keep: Callable[[Any], T], by: str | None) -> Kept[T]:
+    group = None if by is None else group_key(_Found.of(record).metadata, by)
+    if isinstance(record, MetricsRow):
+        facts = record.facts or RowFacts(0, "label")
+        return Kept(
+            signature=record.label or "",
+            answered=record.answered.name if record.answered else "",
+            question=facts.digests[0] if record.question else None,
+            digests=facts.digests,
+            group=group,
+            output=PROFILES[facts.profile].output,
+            value=keep(record),
+        )
+    digests = part_digests(record.example)
     return Kept(
         signature=str(record.signature),
         answered=AnsweringModel.of(record.signature, record.reply).name,
@@ -244,14 +286,21 @@ class _Contents:
         self._trials: set[int] = set()
         self._others: Counter[str] = Counter()
 
-    def count(self, outcomes: Iterable[AnyOutcome]) -> Iterable[AnyOutcome]:
-        """Count outcomes and pass them on."""
-        return map(self._count, checked(outcomes, f"{self._choice.name}: "))
+    def labels(
+        self, outcomes: Iterable[AnyOutcome] | CountedRows
+    ) -> Iterable[Outcome | MetricsRow]:
+        """Count outcomes, and return labels and failures."""
+        if isinstance(outcomes, CountedRows):
+            return map(self._count, outcomes)
+        counted = map(self._count, checked(outcomes, f"{self._choice.name}: "))
+        return records_of(counted, "label")
 
-    def _count(self, outcome: AnyOutcome) -> AnyOutcome:
-        if isinstance(outcome, LabelRecord):
-            self._signatures[configuration(outcome)] += 1
-            self._trials.add(outcome.signature.trial)
+    def _count(self, outcome: X) -> X:
+        if isinstance(outcome, LabelRecord | MetricsRow):
+            facts = _Found.of(outcome)
+            if facts.failed is None:
+                self._signatures[facts.configuration or ""] += 1
+                self._trials.add(facts.trial)
         elif not isinstance(outcome, LabelFailure):
             self._others[outcome.kind] += 1
         return outcome
@@ -436,8 +485,8 @@ def join(
 
 
 def read_pairs(
-    runs: Sequence[Iterable[AnyOutcome]],
-    keep: tuple[Callable[[LabelRecord], T], Callable[[LabelRecord], T]],
+    runs: Sequence[Iterable[AnyOutcome] | CountedRows],
+    keep: tuple[Callable[[Any], T], Callable[[Any], T]],
     options: SideOptions,
     *,
     names: Sequence[str],

@@ -98,7 +98,7 @@ class Columns:
     remedy: str = SPLIT_REMEDY
     """What to do about documents in one text."""
     turns: ColumnPath | None = None
-    """Column of messages that hold question and response, see :mod:`labeler.data.turns`."""
+    """Column of messages that hold question and response, see ``labeler.data.inputs_outputs``."""
 
     def apply(self, row: Mapping[str, Any], where: str) -> dict[str, Any]:
         """Rename a row's columns to fields.
@@ -147,7 +147,7 @@ class Columns:
         turns = self.messages(row)
         if self.turns is None or not turns:
             return row
-        from labeler.data.turns import fields_of_turns  # noqa: PLC0415 - of conversations only
+        from labeler.data.inputs_outputs import fields_of_turns  # noqa: PLC0415 - of conversations only
 
         others = self.turns.without(dict(row))
         given = {name for name in ("response", "documents") if self._has(name, others)}

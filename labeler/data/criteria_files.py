@@ -16,18 +16,28 @@
 
 from __future__ import annotations
 
-import re
+import json
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Annotated
 
-from labeler.errors import UsageError
-from labeler.labels.criteria import FARTHEST, LONGEST_SCALE, NAME, Criterion, Shown
+from pydantic import Field, ValidationError
+
+from labeler.errors import UsageError, describe_faults
+from labeler.labels.criteria import NAME, Criterion
 from labeler.labels.rubrics import CRITERIA
 
-_FIELDS = ("name", "criteria", "steps", "shows", "low", "high", "threshold", "anchors")
-_SHOWN: tuple[str, ...] = get_args(Shown)
+_Text = Annotated[str, Field(min_length=1)]
+
+
+class _Written(Criterion, str_strip_whitespace=True):
+    """A criterion as a file holds it."""
+
+    name: Annotated[str, Field(pattern=f"^{NAME.pattern}$")]
+    criteria: str = ""
+    steps: tuple[_Text, ...] | None = None
+    anchors: dict[int, _Text] = Field(default_factory=dict)
 
 
 def choose_criteria(
@@ -83,112 +93,35 @@ def read_criteria(path: str | Path) -> list[Criterion]:
     if not isinstance(listed, list) or not listed or strange:
         got = f"; got also {', '.join(map(repr, strange))}" if strange else ""
         raise UsageError(f"{path}: criteria stand in tables [[criterion]], one at least{got}")
-    return [_CriterionParser(path, number, table).parse() for number, table in enumerate(listed, 1)]
+    return [_parsed(path, number, table) for number, table in enumerate(listed, 1)]
 
 
-class _CriterionParser:
-    """The parser of one table; errors name file, criterion, field and allowed values."""
+def _parsed(path: str | Path, number: int, table: object) -> Criterion:
+    """Return the criterion of one table.
 
-    def __init__(self, path: str | Path, number: int, table: object) -> None:
-        name = table.get("name") if isinstance(table, Mapping) else None
-        shown = repr(name) if isinstance(name, str) and NAME.fullmatch(name) else str(number)
-        self._where = f"{path}: criterion {shown}"
-        if not isinstance(table, Mapping):
-            raise UsageError(f"{self._where} is no table [[criterion]]")
-        self._table: Mapping[str, Any] = table
-
-    def parse(self) -> Criterion:
-        """Return the criterion."""
-        unknown = sorted(set(self._table) - set(_FIELDS))
-        if unknown:
-            raise self._wrong(repr(unknown[0]), f"is no field; have: {', '.join(_FIELDS)}")
-        low, high = self._number("low", 1), self._number("high", 5)
-        if not low < high < low + LONGEST_SCALE:
-            raise self._wrong(
-                "high", f"must be above low ({low}), by {LONGEST_SCALE - 1} at most; got {high}"
-            )
-        criteria = self._table.get("criteria", "")
-        if not isinstance(criteria, str):
-            raise self._wrong("criteria", f"must be a text; got {_kind(criteria)}")
-        criteria, steps = criteria.strip(), self._steps()
-        if not criteria and not steps:
-            raise self._wrong("criteria", "is needed, or steps are; got neither")
-        return Criterion(
-            name=self._name(),
-            criteria=criteria,
-            steps=steps,
-            anchors=self._anchors(low, high),
-            shows=self._shows(),
-            low=low,
-            high=high,
-            threshold=self._threshold(low, high),
+    Raises:
+        UsageError: the table is invalid.
+    """
+    where = f"{path}: criterion {number}"
+    if not isinstance(table, dict):
+        raise UsageError(f"{where} is no table [[criterion]]")
+    where += f" ({table.get('name', 'without a name')!s:.80})"
+    if table.get("name") in CRITERIA:
+        raise UsageError(
+            f"{where}: name is that of a criterion that ships with labeler; choose another"
         )
-
-    def _name(self) -> str:
-        name = self._table.get("name")
-        if not isinstance(name, str) or not NAME.fullmatch(name):
-            raise self._wrong(
-                "name", f"must be small letters, digits and _, up to 64; got {name!r:.80}"
-            )
-        if name in CRITERIA:
-            raise self._wrong(
-                "name", "is that of a criterion that ships with labeler; choose another"
-            )
-        return name
-
-    def _steps(self) -> tuple[str, ...] | None:
-        steps = self._table.get("steps")
-        if steps is None:  # TOML has no null
-            return None
-        if not isinstance(steps, list) or not all(isinstance(s, str) and s.strip() for s in steps):
-            raise self._wrong("steps", f"must be a list of texts, none empty; got {_kind(steps)}")
-        return tuple(step.strip() for step in steps)
-
-    def _shows(self) -> tuple[Shown, ...]:
-        shows = self._table.get("shows")
-        allowed = ", ".join(_SHOWN)
-        if not isinstance(shows, list) or not shows:
-            raise self._wrong("shows", f"must be a list of some of {allowed}; got {_kind(shows)}")
-        for part in shows:
-            if part not in _SHOWN:
-                raise self._wrong("shows", f"may hold {allowed}; got {part!r:.80}")
-        if len(set(shows)) < len(shows):
-            raise self._wrong("shows", "names a part twice; name each once")
-        return tuple(cast("Shown", part) for part in shows)
-
-    def _anchors(self, low: int, high: int) -> dict[int, str]:
-        anchors = self._table.get("anchors", {})
-        if not isinstance(anchors, Mapping):
-            raise self._wrong("anchors", f"must be a table of score = text; got {_kind(anchors)}")
-        for score, meaning in anchors.items():
-            if not re.fullmatch(r"-?\d{1,4}", score) or not low <= int(score) <= high:
-                raise self._wrong(
-                    "anchors", f"are for scores from {low} to {high}; got {score!r:.80}"
-                )
-            if not isinstance(meaning, str) or not meaning.strip():
-                raise self._wrong("anchors", f"of {score} must be a text; got {_kind(meaning)}")
-        return {int(score): meaning.strip() for score, meaning in sorted(anchors.items())}
-
-    def _number(self, field: str, default: int) -> int:
-        value = self._table.get(field, default)
-        if type(value) is not int or abs(value) > FARTHEST:
-            raise self._wrong(
-                field, f"must be a whole number from {-FARTHEST} to {FARTHEST}; got {value!r:.80}"
-            )
-        return value
-
-    def _threshold(self, low: int, high: int) -> int | float:
-        middle = (low + high) / 2
-        value = self._table.get("threshold", int(middle) if middle.is_integer() else middle)
-        if type(value) not in {int, float} or not low <= value <= high:
-            raise self._wrong(
-                "threshold", f"must be a number from {low} to {high}; got {value!r:.80}"
-            )
-        return cast("int | float", value)
-
-    def _wrong(self, field: str, fault: str) -> UsageError:
-        return UsageError(f"{self._where}: {field} {fault}")
-
-
-def _kind(value: object) -> str:
-    return "nothing" if value is None else f"a {type(value).__name__}"
+    ends = (table.get("low", 1), table.get("high", 5))
+    if all(isinstance(end, int) for end in ends):
+        middle = sum(ends) / 2
+        table = {"threshold": int(middle) if middle.is_integer() else middle, **table}
+    try:
+        # Strict JSON knows lists and numbers as keys, and nothing that only looks like a number.
+        found = _Written.model_validate_json(json.dumps(table, default=repr), strict=True)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        if fault["type"] == "extra_forbidden":
+            more = f"; fields are {', '.join(_Written.model_fields)}"
+        else:
+            more = f"; got {fault['input']!r:.80}" if fault["loc"] else ""
+        raise UsageError(f"{where}: {describe_faults(error)}{more}") from error
+    return Criterion(**found.model_dump())

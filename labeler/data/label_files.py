@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TextIO, TypeVar
 
@@ -102,8 +103,39 @@ def local_files(name: str) -> list[Path]:
     return [part for part in map(Path, parts or [name]) if part.is_file()]
 
 
+NUMBERS = frozenset({"id", "position", "versions"})
+"""Columns that mark a file of numbers."""
+
+
+def holds_numbers(name: str) -> bool:
+    """Return True for a file that ``labeler metrics --rows -o`` wrote."""
+    if name.lower().removesuffix(".gz").endswith(".csv"):
+        return True
+    if not Path(name).is_file() or is_store(Path(name)):
+        return False
+    if is_table(name):
+        from labeler.data.formats import require_pyarrow  # noqa: PLC0415 - for tables
+
+        require_pyarrow(name)
+        from labeler.data.label_tables import column_names  # noqa: PLC0415 - loads pyarrow
+
+        return column_names(name) >= NUMBERS
+    with contextlib.suppress(UsageError, BadRow):
+        return any(parse_object(line).keys() >= NUMBERS for line in islice(read_lines(name), 1))
+    return False
+
+
 def lines_of(name: str) -> Iterator[Line]:
-    """Read the lines of a label file; rows of Parquet become lines of JSON."""
+    """Read the lines of a label file; rows of Parquet become lines of JSON.
+
+    Raises:
+        UsageError: the file holds numbers.
+    """
+    if holds_numbers(name):
+        raise UsageError(
+            f"{name} holds numbers, not labels: labeler metrics, check and compare read them; "
+            "texts, explanations and probabilities, as needed here, are in the label file only"
+        )
     if not is_table(name):
         return read_lines(name)
     from labeler.data.formats import require_pyarrow  # noqa: PLC0415 - for tables

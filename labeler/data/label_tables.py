@@ -136,6 +136,15 @@ def read_lines_of(name: str) -> Iterator[Line]:
                 yield Line(f"{name}:row {number}", _json_of(row).encode("utf-8"))
 
 
+def column_names(name: str) -> frozenset[str]:
+    """Return the names of a table's columns; none if it cannot be read."""
+    try:
+        with open_bytes(name) as source:
+            return frozenset(ParquetRows(name, source).schema.names)
+    except (pa.ArrowException, OSError, UsageError):
+        return frozenset()
+
+
 def _check(name: str, schema: Any) -> None:  # noqa: ANN401 - pyarrow has no types
     wrong = [
         f.name for f in schema if f.name in SCHEMA.names and f.type != SCHEMA.field(f.name).type

@@ -189,9 +189,9 @@ class RowsOptions:
             UsageError: the source is of no known kind, an option does not fit it, or a mapping is
                 malformed.
         """
-        from labeler.data.rows import RowFile, RowSequence  # noqa: PLC0415 - loads pydantic
+        from labeler.data.rows import RowFile, Rows, RowSequence  # noqa: PLC0415 - loads pydantic
 
-        if isinstance(source, RowFile | RowSequence):
+        if isinstance(source, Rows):
             if changed := given(self, RowsOptions):
                 raise UsageError(f"rows are open already: pass {', '.join(changed)} to open_rows")
             return source
@@ -203,7 +203,7 @@ class RowsOptions:
             return of_files(*rows)
         if self.id_columns:
             raise UsageError("id_from is for files; rows from Python bring their id")
-        return RowSequence(rows, self.chosen_columns(), keep_thinking=self.keep_thinking)
+        return RowSequence(rows, columns=self.chosen_columns(), keep_thinking=self.keep_thinking)
 
     def open_part(self, raws: "Callable[[], Iterator[Raw]]") -> "Rows":
         """Open some rows of a file, which a function reads, with ids as in the whole file."""

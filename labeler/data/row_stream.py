@@ -12,7 +12,7 @@ from itertools import chain
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from labeler.data.rows import FIRST_ROWS, Row, RowFile, RowPart, Rows
+from labeler.data.rows import FIRST_ROWS, Row, Rows
 from labeler.errors import BadRows, UsageError
 from labeler.labels.record import LabelFailure
 from labeler.labels.signature import canonical_json
@@ -61,7 +61,7 @@ class RowStream:
             memory += row.memory
             if len(self.first) == FIRST_ROWS or memory > _MOST_MEMORY:
                 break
-        if not isinstance(rows, RowPart):  # other parts may have rows, and the field
+        if not rows.is_part:  # other parts may have rows, and the field
             self._check(needed)
         self._report()
 
@@ -92,7 +92,7 @@ class RowStream:
         for row in self.first:
             lacking.watch(row)
         lacking.check()
-        if not self.first and isinstance(self._rows, RowFile):
+        if not self.first and self._rows.names:
             raise UsageError(
                 f"{', '.join(self._rows.names) or 'the input'} holds no rows: nothing was asked; "
                 "write one JSON object a line, or a CSV line below the names of the columns"

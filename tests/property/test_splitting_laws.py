@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from labeler.errors import BadRow
 from labeler.sentences.example import Piece
-from labeler.sentences.splitting import SPLITTERS
+from labeler.sentences.splitting import SPLITTERS, align
 from labeler.sentences.splitting.general import LONGEST
-from labeler.sentences.splitting.given import align
 from labeler.sentences.splitting.spans import flatten
 
 # What retrieved text is made of, so that chance puts it together in ways nobody thought of.

@@ -9,10 +9,9 @@ from labeler.calculators import Metric, select_metrics
 from labeler.data.corrections.correction import Judgement, Queue
 from labeler.data.corrections.file import CorrectionsFile
 from labeler.labels.record import LabelRecord
-from labeler.review.corrections_log import CorrectionsLog
 from labeler.review.label_set import LabelSet
 from labeler.review.messages import ReviewAnswer
-from labeler.review.session import ReviewSession, ReviewSettings
+from labeler.review.session import CorrectionsLog, ReviewSession, ReviewSettings
 from support.labeled import record
 
 METRICS = select_metrics("relevance,adherence")

@@ -65,30 +65,25 @@ def test_the_middle_of_an_even_scale_is_a_half(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('name = "tone"', 'name = "My Tone"', r"name must be small letters, .*'My T"),
+        ('name = "tone"', 'name = "My Tone"', "name: .*'My Tone'"),
         ('name = "tone"', 'name = "rubric_faithfulness"', "name is that of a criterion that ships"),
-        ('name = "tone"', "", "name must be small letters, .*got None"),
-        (
-            'criteria = "Is the response kind?"',
-            "criteria = 3",
-            "criteria must be a text; got a int",
-        ),
-        ('["Read it.", "Weigh it."]', '"Read it."', "steps must be a list of texts, none empty"),
-        ('["Read it.", "Weigh it."]', '[" "]', "steps must be a list of texts, none empty"),
-        ('"question", "response"', '"answer"', "shows may hold question, documents, .*'answer'"),
-        ('"question", "response"', '"question", "question"', "shows names a part twice"),
-        ('shows = ["question", "response"]', "", "shows must be a list of some of .*got nothing"),
-        ('shows = ["question", "response"]', "shows = []", "shows must be a list of some of"),
-        ('shows = ["question", "response"]', "shows = [[1]]", r"shows may hold .*; got \[1\]"),
-        ("low = 0", "low = true", "low must be a whole number from -1000 to 1000; got True"),
-        ("high = 10", "high = 0", r"high must be above low \(0\), by 100 at most; got 0"),
-        ("high = 10", "high = 101", "by 100 at most; got 101"),
-        ("threshold = 6.5", "threshold = 11", "threshold must be a number from 0 to 10; got 11"),
-        ("threshold = 6.5", "threshold = nan", "threshold must be a number from 0 to 10; got nan"),
-        ('0 = "Rude."', '11 = "Rude."', "anchors are for scores from 0 to 10; got '11'"),
-        ('0 = "Rude."', 'low = "Rude."', "anchors are for scores from 0 to 10; got 'low'"),
-        ('0 = "Rude."', "0 = 1", "anchors of 0 must be a text; got a int"),
-        ("low = 0", "loww = 0", ".loww. is no field; have: name, criteria, steps"),
+        ('name = "tone"', "", "name: Field required"),
+        ('criteria = "Is the response kind?"', "criteria = 3", "criteria: .* string; got 3"),
+        ('["Read it.", "Weigh it."]', '"Read it."', "steps: .*'Read it.'"),
+        ('["Read it.", "Weigh it."]', '[" "]', "steps.0: "),
+        ('"question", "response"', '"answer"', "shows.0: .*'documents'.*; got 'answer'"),
+        ('"question", "response"', '"question", "question"', "shows must .* none twice"),
+        ('shows = ["question", "response"]', "", "shows: Field required"),
+        ('shows = ["question", "response"]', "shows = []", "shows must name one part"),
+        ("low = 0", "low = true", "low: .*integer; got True"),
+        ("high = 10", "high = 0", "low must be below high, by 100 at most"),
+        ("high = 10", "high = 101", "low must be below high, by 100 at most"),
+        ("threshold = 6.5", "threshold = 11", "threshold must lie on the scale"),
+        ("threshold = 6.5", "threshold = nan", "threshold must lie on the scale"),
+        ('0 = "Rude."', '11 = "Rude."', "anchors are for scores of the scale"),
+        ('0 = "Rude."', 'low = "Rude."', "anchors.low.*: .*integer"),
+        ('0 = "Rude."', "0 = 1", "anchors.0: .*string; got 1"),
+        ("low = 0", "loww = 0", "loww: .*; fields are name, criteria, steps"),
     ],
 )
 def test_an_error_names_file_criterion_field_and_what_is_allowed(
@@ -97,14 +92,14 @@ def test_an_error_names_file_criterion_field_and_what_is_allowed(
     """So that the line can be found and mended."""
     assert old in TONE
     path = written(tmp_path, TONE.replace(old, new))
-    with pytest.raises(UsageError, match=rf"mine\.toml: criterion ('tone'|1|'rubric\w*').*{said}"):
+    with pytest.raises(UsageError, match=rf"mine\.toml: criterion 1 \(.*\): {said}"):
         read_criteria(path)
 
 
 def test_a_criterion_needs_criteria_or_steps(tmp_path: Path) -> None:
     """One of the two says what is judged."""
     path = written(tmp_path, '[[criterion]]\nname = "t"\nshows = ["response"]\nsteps = []\n')
-    with pytest.raises(UsageError, match="criterion 't': criteria is needed, or steps are"):
+    with pytest.raises(UsageError, match=r"criterion 1 \(t\): criteria or steps are needed"):
         read_criteria(path)
 
 

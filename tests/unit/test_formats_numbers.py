@@ -6,7 +6,6 @@ import csv
 import gzip
 import json
 import sys
-from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -21,14 +20,13 @@ from labeler.calculators.export import (
     short_configuration,
     to_arrow,
     to_frame,
-    write_metric_rows,
+    write_numbers,
     write_summaries,
 )
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.version import __version__
 from support.command import Command
-from support.labeled import claims_output, record, says
 from support.records import sample_record
 
 HALF = MetricsRow("a", {"one": Ratio(1, 2)}, "label:x", "metrics:one.v1", metadata={"n": [3]})
@@ -39,6 +37,7 @@ ODD = MetricsRow(
     "metrics:one.v1,two.v1",
     failed="refusal",
 )
+TWO = MetricsRow("c", ODD.metrics, "label:x", ODD.versions)
 FAILURE = LabelFailure(id="f", reason="refusal", message="It was refused.")
 
 
@@ -48,10 +47,9 @@ def read_csv(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_a_metric_row_is_one_row_with_a_column_a_metric(tmp_path: Path) -> None:
+def test_a_metric_row_is_one_row_with_a_column_a_metric() -> None:
     """Reasons of missing values together, and a digest of how the label was made."""
-    assert write_metric_rows([HALF, ODD], tmp_path / "rows.parquet") == 2
-    first, second = pq.read_table(tmp_path / "rows.parquet").to_pylist()
+    first, second = to_arrow([HALF, ODD]).to_pylist()
     assert first == {
         "id": "a",
         "failed": None,
@@ -66,51 +64,21 @@ def test_a_metric_row_is_one_row_with_a_column_a_metric(tmp_path: Path) -> None:
     assert to_arrow([missing]).to_pylist()[0]["undefined"] == '{"one":"no_sentences"}'
 
 
-def test_details_are_the_parts_of_each_ratio_and_the_signature(tmp_path: Path) -> None:
+def test_details_are_the_parts_of_each_ratio_and_the_signature() -> None:
     """Numerator, denominator, why there is no value, and what the digest stands for."""
-    write_metric_rows([HALF, ODD], tmp_path / "rows.parquet", details=True)
-    first, second = pq.read_table(tmp_path / "rows.parquet").to_pylist()
+    table = to_arrow([HALF, ODD], details=True)
+    assert to_frame([HALF, ODD], details=True).to_dicts() == table.to_pylist()
+    first, second = table.to_pylist()
     assert (first["one"], first["one.numerator"], first["one.denominator"]) == (0.5, 1.0, 2)
     assert first["signature"] == f"metrics:one.v1|label:x|labeler:{__version__}"
     assert (second["one.undefined"], second["two.denominator"]) == ("no_sentences", 2)
 
 
-def test_all_tables_hold_the_same_numbers(tmp_path: Path) -> None:
-    """Records of two profiles and a failure; JSON Lines as they are published."""
-    claims = record(answer=claims_output([says("a", by=["0a"])]))
-    outcomes: list[AnyOutcome] = [sample_record(1), claims, FAILURE]
-    rows = labeler.metrics(outcomes)
-    for name in ("rows.csv", "rows.parquet", "rows.jsonl"):
-        write_metric_rows(rows, tmp_path / name, details=True)
-    records = to_arrow(rows, details=True).to_pylist()
-    assert to_frame(rows, details=True).to_dicts() == records
-    assert pq.read_table(tmp_path / "rows.parquet").to_pylist() == records
-    shown = [
-        {name: "" if value is None else value for name, value in one.items()} for one in records
-    ]
-    cells = read_csv(tmp_path / "rows.csv")
-    assert [{name: _number(cell) for name, cell in one.items()} for one in cells] == shown
-    lines = (tmp_path / "rows.jsonl").read_text(encoding="utf-8").splitlines()
-    assert [json.loads(line) for line in lines] == [row.as_json(__version__) for row in rows]
-
-
-def _number(cell: str) -> object:
-    try:
-        return float(cell)
-    except ValueError:
-        return cell
-
-
 def test_only_metrics_that_some_row_has_have_columns(tmp_path: Path) -> None:
     """Which they are is known at the end; the rows are read once all the same."""
-
-    def rows() -> Iterator[MetricsRow]:
-        yield HALF
-        yield ODD
-
-    write_metric_rows(rows(), tmp_path / "rows.csv")
-    write_metric_rows([HALF], tmp_path / "half.csv")
-    assert "two" in read_csv(tmp_path / "rows.csv")[0]
+    write_numbers(iter([HALF, TWO]), {}, tmp_path / "rows.csv")
+    write_numbers([HALF], {}, tmp_path / "half.csv")
+    assert read_csv(tmp_path / "rows.csv")[1]["two.numerator"] == "1/3"
     assert "two" not in read_csv(tmp_path / "half.csv")[0]
 
 
@@ -139,19 +107,18 @@ def test_summaries_are_a_row_each(tmp_path: Path) -> None:
 )
 def test_no_cell_of_csv_reads_as_a_formula(text: str, tmp_path: Path) -> None:
     """Names of rows, of metrics and reasons are strangers' texts; numbers stay numbers."""
-    row = MetricsRow(text, {text: Ratio(-1, 2)}, None, text, failed=text)
-    write_metric_rows([row], tmp_path / "rows.csv")
+    row = MetricsRow(text, {text: Ratio(-1, 2)}, None, text)
+    write_numbers([row], {}, tmp_path / "rows.csv")
     with (tmp_path / "rows.csv").open(encoding="utf-8", newline="") as file:
         names, cells = list(csv.reader(file))
-    assert [names[2], cells[0], cells[1]] == [f"'{text}"] * 3
-    assert cells[2] == "-0.5"
-    assert not any(name.startswith(("=", "+", "@", "\t", "\r")) for name in (*names, *cells))
+    assert (names[-4], cells[0], cells[-4]) == (f"'{text}", f"'{text}", "-0.5")
+    assert not any(one.startswith(("=", "+", "@", "\t", "\r")) for one in (*names, *cells))
 
 
 def test_control_characters_are_codes_in_csv(tmp_path: Path) -> None:
     """A program that prints the file sends none to a terminal."""
     text = "\x1b[31mred\r\x00\u202e"
-    write_metric_rows([MetricsRow(text, {}, None, "", failed=text)], tmp_path / "rows.csv")
+    write_numbers([MetricsRow(text, {}, None, "", failed=text)], {}, tmp_path / "rows.csv")
     (cells,) = read_csv(tmp_path / "rows.csv")
     code = "<U+001B>[31mred<U+000D><U+0000><U+202E>"
     assert (cells["id"], cells["failed"]) == (code, code)
@@ -159,8 +126,8 @@ def test_control_characters_are_codes_in_csv(tmp_path: Path) -> None:
 
 def test_csv_may_be_packed(tmp_path: Path) -> None:
     """By the end of its name."""
-    write_metric_rows([HALF], tmp_path / "rows.csv.gz")
-    assert gzip.decompress((tmp_path / "rows.csv.gz").read_bytes()).startswith(b"id,failed")
+    write_numbers([HALF], {}, tmp_path / "rows.csv.gz")
+    assert gzip.decompress((tmp_path / "rows.csv.gz").read_bytes()).startswith(b"id,position")
 
 
 def test_very_many_rows_are_several_row_groups(
@@ -168,16 +135,16 @@ def test_very_many_rows_are_several_row_groups(
 ) -> None:
     """One is in memory at a time."""
     monkeypatch.setattr("labeler.calculators.export._GROUP", 2)
-    write_metric_rows([HALF] * 5, tmp_path / "rows.parquet")
+    write_numbers([HALF] * 5, {}, tmp_path / "rows.parquet")
     file = pq.ParquetFile(tmp_path / "rows.parquet")
     assert (file.num_row_groups, file.metadata.num_rows) == (3, 5)
 
 
 def test_no_rows_are_a_table_of_none(tmp_path: Path) -> None:
     """With the columns that each row has."""
-    assert write_metric_rows([], tmp_path / "rows.parquet") == 0
+    assert write_numbers([], {}, tmp_path / "rows.parquet") == 0
+    assert pq.read_table(tmp_path / "rows.parquet").column_names[:3] == ["id", "position", "kind"]
     names = ["id", "failed", "undefined", "metadata", "configuration"]
-    assert pq.read_table(tmp_path / "rows.parquet").column_names == names
     assert to_arrow([]).column_names == names
 
 
@@ -211,12 +178,10 @@ def labels(tmp_path: Path) -> Path:
 def test_the_command_writes_rows_and_summaries(
     end: str, labels: Path, labeler_command: Command
 ) -> None:
-    """To the file, and says how many, and what digests stand for where the file does not."""
-    label = str(sample_record(1).signature)
-    known = "" if end == "jsonl" else f"configuration {short_configuration(label)}: {label}\n"
+    """To the file, and says how many."""
     code, out, err = labeler_command("metrics", labels, "--rows", "-o", f"rows.{end}")
-    assert (code, out, err) == (0, "", f"3 rows written to rows.{end}\n{known}")
-    asked = ("--metrics", "relevance", "--details")
+    assert (code, out, err) == (0, "", f"3 rows written to rows.{end}\n")
+    asked = ("--metrics", "relevance")
     code, out, err = labeler_command("metrics", labels, "-o", f"sums.{end}", *asked)
     assert (code, out, err) == (0, "", f"1 summaries written to sums.{end}\n")
 

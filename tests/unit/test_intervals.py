@@ -256,12 +256,12 @@ def test_intervals_hold_the_true_mean_about_as_often_as_they_say(
     population: interval_populations.Population,
 ) -> None:
     """A tiny run of the benchmark: of 200 intervals of 95 %, some 190."""
-    found = interval_coverage.coverage(population, 100, draws=200)["mean"]
+    found = interval_coverage.coverage(population, 50, draws=200)["mean"]
     assert found.inside >= 0.91
     assert found.made == 200
 
 
-@pytest.mark.parametrize("size", [50, 100, 200])
+@pytest.mark.parametrize("size", [50, 100])
 @pytest.mark.parametrize(
     "differences",
     [one for one in interval_populations.DIFFERENCES if one.mean == 0],

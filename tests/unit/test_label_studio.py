@@ -17,7 +17,7 @@ from labeler.errors import UsageError
 from labeler.integrations.label_studio.answers import Imported, import_answers
 from labeler.integrations.label_studio.tasks import labeling_configuration, task_of
 from labeler.labels.record import LabelRecord
-from labeler.review.queue import Chosen, choose
+from labeler.review.label_set import Chosen, choose
 from support.judged import EARLY, LATE, correction, judgement
 from support.labeled import record
 

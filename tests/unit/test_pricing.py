@@ -172,7 +172,7 @@ def test_the_table_is_read_as_its_keepers_read_it() -> None:
     """OpenAI's models that are priced by token cost the same there and here, to the digit."""
     compared = 0
     requests = usage(900, 70, cached=512), usage(300_000, 9, cached=1024, written=7)
-    for model, context, used in product(openai_models(), ({}, BATCH), requests):
+    for model, context, used in product(openai_models()[::3], ({}, BATCH), requests):
         price = price_of(model)
         if price is None or (context and price.batch_tiers is None):
             continue
@@ -180,7 +180,7 @@ def test_the_table_is_read_as_its_keepers_read_it() -> None:
         if expected == theirs(model, used, context, days=1):  # no change of price is near
             compared += 1
             assert (price.batched() if context else price).cost(used) == expected
-    assert compared > 200
+    assert compared > 60
 
 
 def test_the_source_names_the_entry_that_was_taken() -> None:

@@ -12,9 +12,8 @@ from labeler.data.corrections.applying import corrected
 from labeler.data.corrections.correction import Correction, Judgement, judgement_of
 from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure
-from labeler.review.label_set import LabelSet
+from labeler.review.label_set import LabelSet, queue_places
 from labeler.review.messages import ReviewAnswer, Withdrawal
-from labeler.review.queue import queue_places
 from labeler.review.session import ReviewSession
 from support.labeled import output, record
 from support.review_sessions import METRICS, a_session, labels, own, said

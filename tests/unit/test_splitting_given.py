@@ -4,8 +4,7 @@ import pytest
 
 from labeler.errors import BadRow
 from labeler.sentences.example import Example, Piece
-from labeler.sentences.splitting import SPLITTERS, key_example
-from labeler.sentences.splitting.given import align
+from labeler.sentences.splitting import SPLITTERS, align, key_example
 
 GENERAL = SPLITTERS["general"]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from labeler.api import open_rows
+from labeler.sentences.conversation import without_thoughts
 from labeler.sentences.example import Example
-from labeler.sentences.thoughts import without_thoughts
 from support.command import Command
 
 ROW = {"question": "How long is it?", "documents": ["It is 90 m long."]}

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from statistics import NormalDist
@@ -71,12 +71,12 @@ class BoundedMean:
 
     @classmethod
     def of(
-        cls, values: Sequence[float], groups: Sequence[Hashable] | None, low: float, high: float
+        cls, values: Collection[float], groups: Sequence[Hashable] | None, low: float, high: float
     ) -> Self:
         """Return the mean of values.
 
         Args:
-            values: finite, one per record.
+            values: finite, one per record; without groups also a counter of the distinct ones.
             groups: group of each record; ``None`` makes a record a group of its own.
             low: lowest possible value.
             high: highest possible value.
@@ -176,7 +176,7 @@ def _remembered(mean: BoundedMean, level: float, tested: float | None) -> tuple[
 
 
 def _group_sums(
-    values: Sequence[float], groups: Sequence[Hashable]
+    values: Collection[float], groups: Sequence[Hashable]
 ) -> Iterable[tuple[float, float]]:
     """Return the total and size of each group; rounded once, so that order does not matter."""
     members: dict[object, list[float]] = {}

@@ -7,7 +7,7 @@ question. Sentences of one record are not independent observations.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 
 from typing_extensions import TypedDict
@@ -98,7 +98,7 @@ class Interval:
 
 
 def mean_interval(
-    values: Sequence[float],
+    values: Collection[float],
     *,
     groups: Sequence[Hashable] | None = None,
     range_: Range = (0.0, 1.0),
@@ -107,7 +107,7 @@ def mean_interval(
     """Return the interval of a mean; the order of records does not matter.
 
     Args:
-        values: one number per record.
+        values: one number per record; without groups also a counter of the distinct ones.
         groups: group of each record, such as its question; whole groups are independent. ``None``
             makes a record a group of its own.
         range_: the lowest and the highest possible value. Where it is unknown, or a value lies

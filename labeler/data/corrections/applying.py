@@ -11,12 +11,13 @@ from labeler.data.corrections.correction import (
     Correction,
     Differences,
     Judgement,
+    LabelCounts,
     differences,
+    drawn_at_random,
     judgement_of,
 )
 from labeler.data.corrections.file import current
 from labeler.data.corrections.majority import Majority, quoted
-from labeler.data.corrections.selection import LabelCounts, drawn_at_random
 from labeler.errors import UsageError
 from labeler.labels.answers import GPTLabelingOutput, in_order, judged_sentences, lowered
 from labeler.labels.contract import check_label

@@ -111,6 +111,56 @@ class ParquetRows:
             pa.default_memory_pool().release_unused()
 
 
+class ParquetColumns:
+    """The columns of a Parquet file of single values, read one by one.
+
+    Args:
+        name: the file.
+
+    Attributes:
+        names: names of the columns.
+        count: number of rows.
+
+    Raises:
+        UsageError: the file cannot be read, or a row group is too large.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        with arrow_errors(name), open_bytes(name) as source:
+            file = pq.ParquetFile(source, pre_buffer=False, **READ_LIMITS)
+            check_row_groups(name, file.metadata, source.seek(0, os.SEEK_END))
+            self._footer, schema = file.metadata, file.schema_arrow
+        self.names, self.count = list(schema.names), int(self._footer.num_rows)
+        self._texts = [field.name for field in schema if pa.types.is_string(field.type)]
+
+    def encoded(self, name: str) -> tuple[Any, list[Any]]:
+        """Return the place of each row's value among the distinct ones, and these.
+
+        Raises:
+            UsageError: the column is damaged, or holds nested values.
+        """
+        with arrow_errors(self._name), open_bytes(self._name) as source:
+            file = pq.ParquetFile(
+                source,
+                metadata=self._footer,
+                read_dictionary=self._texts,
+                pre_buffer=False,
+                **READ_LIMITS,
+            )
+            column = file.read(columns=[name], use_threads=False).column(0)
+            if pa.types.is_nested(column.type):
+                raise UsageError(f"{self._name}: column {name!r} holds lists or objects")
+            if not pa.types.is_dictionary(column.type):
+                column = column.combine_chunks().dictionary_encode()
+            else:
+                column = column.unify_dictionaries().combine_chunks()
+            found = pa.concat_arrays(column.chunks) if hasattr(column, "chunks") else column
+            codes = found.indices.cast(pa.int64()).fill_null(len(found.dictionary))
+            values = found.dictionary.to_pylist()
+        return codes.to_numpy(zero_copy_only=False), [*values, None]
+
+
 class DictionarySizes:
     """The sizes of the dictionaries in a Parquet file.
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from labeler.labels.answers import SentenceSupport, in_order
 from labeler.labels.record import LabelRecord
-from labeler.review.queue import Chosen
+from labeler.review.label_set import Chosen
 from labeler.sentences.characters import visible
 from labeler.sentences.example import KeyedExample, Sentence
 

@@ -1,7 +1,9 @@
 """Sentence splitters: a catalog of versioned functions from text to pieces.
 
-Pieces are in reading order and cover all text except white space exactly once. The name and version
-of a splitter enter every label's key, so a released version never changes its output.
+Given sentences are aligned with their text; they may differ from it only in white space, as
+``str.isspace`` defines it. Pieces are in reading order and cover all text except white space
+exactly once. The name and version of a splitter enter every label's key, so a released version
+never changes its output.
 
 To add a splitter, write a ``split`` function in a new module here and register a :class:`Splitter`
 in ``SPLITTERS``.
@@ -9,7 +11,8 @@ in ``SPLITTERS``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -27,7 +30,6 @@ from labeler.sentences.example import (
     key_tool_output,
     key_turn,
 )
-from labeler.sentences.splitting.given import align
 
 Split = Callable[[str], list[Piece]]
 
@@ -171,3 +173,67 @@ def _given_pieces(example: Example) -> tuple[list[list[Piece]], list[Piece]]:
 
 def _incomplete(message: str) -> BadRow:
     return BadRow(message, reason="given_sentences_incomplete")
+
+
+_SHOWN = 20
+
+
+def align(text: str, sentences: Sequence[str], *, where: str = "text") -> list[Piece]:
+    """Find the span of every given sentence; the piece's text is the given sentence.
+
+    Characters other than white space are matched in order, each exactly once. A blank text has no
+    sentences.
+
+    Args:
+        text: the source.
+        sentences: its sentences, in order.
+        where: name of the source in errors, such as ``document 3``.
+
+    Raises:
+        BadRow: ``given_sentences_mismatch`` if a sentence is blank or differs from the text, or if
+            the text continues after the last sentence.
+    """
+    visible = "".join(text.split())
+    offsets = array("Q", (place for place, char in enumerate(text) if not char.isspace()))
+    pieces: list[Piece] = []
+    at = 0
+    for number, sentence in enumerate(sentences):
+        wanted = "".join(sentence.split())
+        if not wanted:
+            raise _bad(f"{where}: given sentence {number} is blank; leave it out")
+        if not visible.startswith(wanted, at):
+            problem = _difference(text, offsets[at:], sentence)
+            raise _bad(f"{where}: given sentence {number} is not in it: {problem}")
+        start, end = offsets[at], offsets[at + len(wanted) - 1] + 1
+        pieces.append(Piece(text=sentence, start=start, end=end))
+        at += len(wanted)
+    if at < len(visible):
+        raise _bad(
+            f"{where}: the given sentences end before it does: at character {offsets[at]} it goes "
+            f"on with {_shown(text, offsets[at])}; give all of its sentences"
+        )
+    return pieces
+
+
+def _difference(text: str, offsets: Sequence[int], sentence: str) -> str:
+    """Describe where a sentence differs from the text at the given offsets."""
+    own = [offset for offset, char in enumerate(sentence) if not char.isspace()]
+    for here, there in zip(offsets, own, strict=False):
+        if text[here] != sentence[there]:
+            place, found, wanted = here, _shown(text, here), _shown(sentence, there)
+            break
+    else:
+        place, found, wanted = len(text), "ended", _shown(sentence, own[len(offsets)])
+    return (
+        f"at character {place} the text has {found}, the sentence {wanted}; "
+        "they may differ in white space alone"
+    )
+
+
+def _shown(text: str, start: int) -> str:
+    """Quote the text at an offset."""
+    return repr(text[start : start + _SHOWN])
+
+
+def _bad(message: str) -> BadRow:
+    return BadRow(message, reason="given_sentences_mismatch")

@@ -26,7 +26,6 @@ from labeler.sentences.splitting.abbreviations import (
     NEVER_FINAL,
     STARTERS,
 )
-from labeler.sentences.splitting.blocks import Block
 from labeler.sentences.splitting.spans import (
     EMOJI,
     MARKER,
@@ -38,7 +37,7 @@ from labeler.sentences.splitting.spans import (
     joined,
     trimmed,
 )
-from labeler.sentences.splitting.units import units
+from labeler.sentences.splitting.units import Block, units
 
 LONGEST = 1500
 """Longest sentence in characters. A longer one is cut at line breaks, else stops, semicolons,

@@ -1,0 +1,527 @@
+"""Numbers files: the exact metrics of each row, written once and read in place of the labels.
+
+A row has its id, the facts by which commands choose, group, pair and count rows, and for each
+metric its value, ``METRIC.numerator``, ``METRIC.denominator`` and ``METRIC.reason``. Fractions are
+texts such as ``2/3``. Texts of records are not in it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from itertools import chain, islice
+from typing import Any, Self, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeler.calculators.encoded import (
+    Codes,
+    Columns,
+    Encoded,
+    combined,
+    first_places,
+    numbered,
+    split,
+)
+from labeler.calculators.metrics_row import (
+    QUESTION,
+    Identities,
+    Identity,
+    MetricsRow,
+    group_key,
+    printed_versions,
+    row_digest,
+)
+from labeler.calculators.ratio import NOT_FINITE, Ratio
+from labeler.calculators.registry import ALL, METRICS, Metric, select_metrics, split_ids
+from labeler.calculators.row_facts import COUNTED, PARTS, Retrieved, RowFacts
+from labeler.calculators.similarity import QUESTION_METRICS, label_metric_ids, question_metrics
+from labeler.calculators.summary import GroupedSums, GroupKey, GroupSums
+from labeler.calculators.tally import Tally
+from labeler.errors import UsageError
+from labeler.labels.answering import AnsweringModel
+from labeler.labels.answers import VerbatimLabel
+from labeler.labels.profiles import PROFILES
+
+COLUMNS = (
+    *("id", "position", "kind", "failed", "metadata", "label", "versions"),
+    *("judge", "model", "answered", "host", "trial", "corrected", "profile", "key", "copies"),
+    *("question_group", *PARTS, "retrieved", "sentences", *COUNTED),
+)
+"""Columns of every row, before those of the metrics."""
+REQUIRED = ("id", "position", "kind", "failed", "label", "versions", "key")
+"""Columns that every numbers file has; others may be empty, or missing."""
+_CONVENTION = "convention "
+"""Begins the reason of a ratio whose value a definition prescribes for the denominator 0."""
+_SHOWN = 8
+"""Names that an error lists."""
+
+
+def numbers_record(row: MetricsRow, place: int) -> dict[str, Any]:
+    """Return a row as a row of a numbers file.
+
+    Args:
+        row: a row, of labels and questions with their facts.
+        place: its place, used for rows without facts.
+    """
+    facts = row.facts or RowFacts(place, "score")
+    answered = row.answered or AnsweringModel("", "")
+    record = {
+        "id": row.id,
+        "position": facts.position,
+        "kind": facts.kind,
+        "failed": row.failed,
+        "metadata": json.dumps(row.metadata, default=str) if row.metadata else None,
+        "label": row.label,
+        "versions": row.versions,
+        "judge": answered.judge,
+        "model": answered.asked,
+        "answered": answered.name,
+        "host": answered.host,
+        "trial": facts.trial,
+        "corrected": facts.corrected,
+        "profile": facts.profile,
+        "key": f"{row.identity.key:016x}" if row.identity and row.identity.key else "",
+        "copies": facts.copies,
+        "question_group": f"{row.question:016x}" if row.question else "",
+        **dict(zip(PARTS, facts.digests, strict=True)),
+        "retrieved": facts.retrieved.texts,
+        "sentences": facts.retrieved.sentences,
+        **{name: " ".join(sorted(keys)) for name, keys in facts.counted},
+    }
+    for name, ratio in {} if row.failed else row.metrics.items():
+        record |= _parts(name, ratio)
+    return {name: None if value == "" and name != "id" else value for name, value in record.items()}
+
+
+def with_copies(record: dict[str, Any], copies: Mapping[Identity, int]) -> dict[str, Any]:
+    """Return a record with the number of its copies that were left out."""
+    if not copies:
+        return record
+    identity = Identity(row_digest(record["id"], record["label"]), int(record["key"] or "0", 16))
+    return record | {"copies": copies.get(identity, 0)}
+
+
+def _parts(name: str, ratio: Ratio) -> dict[str, Any]:
+    """Return the columns of a ratio."""
+    value, reason = ratio.value, ratio.undefined
+    if value is None:
+        reason = reason or "undefined"
+    elif ratio.denominator == 0:
+        reason = f"{_CONVENTION}{value!r}"
+    numerator = ratio.numerator
+    return {
+        name: value,
+        f"{name}.numerator": str(numerator) if isinstance(numerator, Fraction) else numerator,
+        f"{name}.denominator": ratio.denominator,
+        f"{name}.reason": reason,
+    }
+
+
+class NumbersFile:
+    """The rows of numbers files.
+
+    Args:
+        columns: columns of the files.
+        metrics: the chosen metrics.
+        is_asked: True if they were named: rows without one then have the reason why.
+        grouped_by: a metadata column; if it is ``question`` rows have the digest of theirs.
+
+    Attributes:
+        name: name of the files.
+        metrics: the chosen metrics.
+    """
+
+    def __init__(
+        self, columns: Columns, metrics: Iterable[Metric], *, is_asked: bool, grouped_by: str = ""
+    ) -> None:
+        self._columns, self._is_asked, self._grouped_by = columns, is_asked, grouped_by
+        self.metrics: Sequence[Metric] = tuple(metrics)
+        self.name, self._column = columns.name, columns.column
+
+    @classmethod
+    def read(cls, paths: Iterable[str], ids: str | Iterable[str] | None = None) -> Self:
+        """Open files.
+
+        Args:
+            paths: the files, as ``.parquet``, ``.csv`` or ``.jsonl``.
+            ids: metric ids, or ``all`` in the files; by default each metric once, in its default
+                definition, that they have.
+
+        Raises:
+            UsageError: a file is damaged or was written by another program, has no such metric, or
+                its numbers are of another version of a metric.
+        """
+        columns = Columns(paths)
+        if missing := [name for name in REQUIRED if name not in columns.names]:
+            raise columns.fault(f"it has no column {missing[0]!r}")
+        return cls(columns, (), is_asked=False).chosen(ids)
+
+    def chosen(self, ids: str | Iterable[str] | None, column: str = "") -> Self:
+        """Return the rows with other metrics.
+
+        Args:
+            ids: as for :meth:`read`.
+            column: the metadata column that the caller groups by.
+
+        Raises:
+            UsageError: as for :meth:`read`.
+        """
+        metrics, is_asked = self._select(ids), ids is not None
+        found = type(self)(self._columns, metrics, is_asked=is_asked, grouped_by=column)
+        found._check()  # noqa: SLF001 - its own
+        return found
+
+    @property
+    def own(self) -> list[str]:
+        """Ids of the metrics in the files."""
+        ends = ".numerator"
+        return [name.removesuffix(ends) for name in self._columns.names if name.endswith(ends)]
+
+    def _select(self, ids: str | Iterable[str] | None) -> tuple[Metric, ...]:
+        own = self.own
+        if ids is None:
+            default = (*select_metrics(), *question_metrics())
+            found = tuple(metric for metric in default if metric.id in own)
+            return found or tuple(map(self._registered, own))
+        wanted = split_ids(ids)
+        if wanted == [ALL]:
+            every = (*select_metrics(ALL), *QUESTION_METRICS)
+            return tuple(metric for metric in every if metric.id in own)
+        chosen = (*select_metrics(label_metric_ids(wanted)), *question_metrics(wanted))
+        for metric in chosen:
+            if metric.id not in own:
+                raise UsageError(
+                    f"{self.name} has no numbers of {metric.id}, but of {_listed(own)}; write it "
+                    f"again from the labels with --metrics {metric.id}"
+                )
+        return chosen
+
+    def _registered(self, name: str) -> Metric:
+        found = {metric.id: metric for metric in (*METRICS.values(), *QUESTION_METRICS)}.get(name)
+        if found is None:
+            raise UsageError(
+                f"{self.name}: the metric {name!r} is not registered here: name it with --metrics "
+                "package.module:name"
+            )
+        return found
+
+    def _check(self) -> None:
+        """Check kinds of rows, and versions of metrics."""
+        if "score" in self._column("kind").values:
+            raise UsageError(
+                f"{self.name} has scores: labeler metrics summarizes them from their own file, "
+                "with the scales of the criteria"
+            )
+        present = {metric.id: metric.version for metric in self.metrics}
+        for versions in filter(None, self._column("versions").values):
+            for name, version in _versions(versions).items():
+                if present.get(name, version) != version:
+                    raise UsageError(
+                        f"{self.name}: numbers of {name} version {version}, which has version "
+                        f"{present[name]} now: write it again from the labels"
+                    )
+
+    def ratios(self, name: str) -> Encoded:
+        """Return the ratio of each row by a metric; ``None`` where it was not measured.
+
+        Raises:
+            UsageError: a value is not its numerator over its denominator.
+        """
+        parts = (("", float), (".numerator", _exact), (".denominator", int), (".reason", str))
+        found = combined(*(self._column(f"{name}{end}", read) for end, read in parts))
+
+        def ratio(parts: tuple[Any, ...]) -> Ratio | None:
+            value, numerator, denominator, reason = parts
+            if value is numerator is denominator is reason is None:
+                return None
+            is_convention = (reason or "").startswith(_CONVENTION)
+            convention = float(reason.removeprefix(_CONVENTION)) if is_convention else None
+            made = Ratio(numerator, denominator, None if is_convention else reason, convention)
+            if made.value != value or (value is None and not reason) or (denominator or 0) < 0:
+                raise self._columns.fault(
+                    f"column {name!r} has {value}, but its parts {numerator} / {denominator} "
+                    f"({reason or 'no reason'}) are {made.value}"
+                )
+            return made
+
+        return found.mapped(ratio)
+
+    @cached_property
+    def _is_failed(self) -> NDArray[np.bool_]:
+        failed = self._column("failed")
+        return np.array([value is not None for value in failed.values], dtype=bool)[failed.codes]
+
+    @cached_property
+    def _is_chosen(self) -> NDArray[np.bool_]:
+        """True for rows of a kind that the metrics are of."""
+        kinds = {"questions" if one in QUESTION_METRICS else "label" for one in self.metrics}
+        kind = self._column("kind")
+        return np.array([value in kinds for value in kind.values], dtype=bool)[kind.codes]
+
+    @cached_property
+    def _answered(self) -> Encoded:
+        names = ("judge", "model", "answered", "host")
+        columns = (self._column(name, str).mapped(lambda one: one or "") for name in names)
+        return combined(*columns).mapped(lambda one: AnsweringModel(*one))
+
+    def _metadata(self, column: str) -> Encoded:
+        """Return the metadata of rows, with the question if rows are grouped by it."""
+        found = self._column("metadata", json.loads).mapped(lambda one: one or {})
+        if column != QUESTION:
+            return found
+        return combined(found, self._column(QUESTION)).mapped(
+            lambda pair: {QUESTION: pair[1]} | pair[0]
+        )
+
+    def __iter__(self) -> Iterator[MetricsRow]:
+        """Yield the rows with their facts and the chosen metrics."""
+        places = np.flatnonzero(self._is_chosen)
+        return self.rows(places, self._grouped_by, with_facts=True)
+
+    def models(self) -> Iterable[AnsweringModel]:
+        """Return the models that answered."""
+        places = np.flatnonzero(self._is_chosen & ~self._is_failed)
+        return {self._answered.values[code] for code in np.unique(self._answered.codes[places])}
+
+    def own_rows(self) -> Iterator[MetricsRow]:
+        """Yield the rows with the chosen metrics; by default with aliases, as rows of labels."""
+        if self._is_asked:
+            return iter(self)
+        every = [self._registered(name) for name in self.own]
+        default = [one for one in every if one.default]
+        return iter(type(self)(self._columns, default, is_asked=False) if default else self)
+
+    def rows(
+        self, places: Codes, column: str = "", *, with_facts: bool = False
+    ) -> Iterator[MetricsRow]:
+        """Yield some rows.
+
+        Args:
+            places: their places.
+            column: a metadata column that the caller groups by; see :meth:`fill`.
+            with_facts: True for rows with their facts.
+        """
+        names = [metric.id for metric in self.metrics]
+        completed = [self._complete(one) for one in self.metrics]
+        columns = [
+            self._column("id", str),
+            self._column("label"),
+            self._measured,
+            self._column("failed"),
+            self._metadata(column),
+            self._column("key", lambda one: int(one, 16)),
+            self._column("question_group", lambda one: int(one, 16)),
+            self._answered,
+        ]
+        facts = self._facts(places) if with_facts else iter(lambda: None, 0)
+        ratios = zip(*(one.listed(places) for one in completed), strict=True)
+        cells = zip(*(one.listed(places) for one in columns), strict=True)
+        for one, values, fact in zip(cells, ratios, facts, strict=False):
+            id_, label, measured, failed, metadata, key, question, answered = one
+            if failed is None:
+                own = {n: ratio for n, ratio in zip(names, values, strict=True) if ratio}
+            else:
+                own = dict.fromkeys(measured, Ratio.missing(f"failed:{failed}"))
+            yield MetricsRow(
+                id_,
+                own,
+                label,
+                printed_versions(measured.values()),
+                failed,
+                metadata,
+                Identity(row_digest(id_, label), key or 0),
+                question or 0,
+                None if failed else answered,
+                fact,
+            )
+
+    @cached_property
+    def _measured(self) -> Encoded:
+        """The chosen metrics that each row was measured with, by id."""
+
+        def measured(cells: tuple[Any, ...]) -> dict[str, Metric]:
+            versions, kind, profile = cells
+            return {
+                one.id: one
+                for one in self.metrics
+                if (one in QUESTION_METRICS) is (kind == "questions")
+                and (self._is_asked or (one.id in versions and _has_fields(profile, one)))
+            }
+
+        names = (
+            self._column("versions", _versions),
+            self._column("kind"),
+            self._column("profile"),
+        )
+        return combined(*names).mapped(measured)
+
+    def _complete(self, metric: Metric) -> Encoded:
+        """Return the ratio of each row that was measured with a metric.
+
+        If the metric is named, labels without its fields have the reason why.
+        """
+
+        def ratio(cells: tuple[Any, ...]) -> Ratio | None:
+            found, measured, failed = cells
+            if failed is not None or metric.id not in measured:
+                return None
+            return cast("Ratio", found) or _lacking(metric)
+
+        cells = self.ratios(metric.id), self._measured, self._column("failed")
+        return combined(*cells).mapped(ratio)
+
+    def _facts(self, places: Codes) -> Iterator[RowFacts]:
+        """Yield the facts of rows."""
+        names = ("position", "kind", "trial", "corrected", "profile", "sentences", "copies")
+        readers: tuple[Callable[[Any], Any], ...] = (int, str, int, _flag, str, int, int)
+        plain = [self._column(*pair).listed(places) for pair in zip(names, readers, strict=True)]
+        digests = zip(*(self._column(name, str).listed(places) for name in PARTS), strict=True)
+        keys = (self._column(name, _keys).listed(places) for name in COUNTED)
+        retrieved = self._column("retrieved", str).listed(places)
+        for one, parts, texts, counted in zip(
+            zip(*plain, strict=True), digests, retrieved, zip(*keys, strict=True), strict=True
+        ):
+            position, kind, trial, corrected, profile, sentences, copies = one
+            yield RowFacts(
+                position,
+                kind,
+                trial or 0,
+                bool(corrected),
+                profile or "",
+                tuple(part or "" for part in parts),
+                Retrieved(texts or "", sentences or 0),
+                tuple((n, own or frozenset()) for n, own in zip(COUNTED, counted, strict=True)),
+                copies or 0,
+            )
+
+    def fill(
+        self, groups: GroupedSums, by: str | None, column: str | None, *, by_model: bool
+    ) -> tuple[Identities, Iterator[MetricsRow]]:
+        """Add all labels to sums, as counts of distinct ratios.
+
+        Args:
+            groups: the sums.
+            by: name of the metadata column that rows are grouped by.
+            column: name of the metadata column of observations; ``None`` for questions.
+            by_model: False to take the models that answered in a configuration together.
+
+        Returns:
+            The identities of those labels whose ids failed, too, and the failed rows.
+        """
+        failed = np.flatnonzero(self._is_failed & self._is_chosen)
+        labeled = np.flatnonzero(~self._is_failed & self._is_chosen)
+        ids, label, key = (
+            self._column("id", str),
+            self._column("label"),
+            self._column("key"),
+        )
+        metadata = self._metadata(column or "") if by or column else None
+        if metadata:
+            groups.columns.update(chain.from_iterable(metadata.values))
+        names = metadata.mapped(lambda one: group_key(one, by)) if metadata and by else None
+        parts = combined(label, self._answered, *(names,) if names else ())
+        # The first record of an id, a configuration and a key counts.
+        distinct = combined(ids, label, key)
+        first = first_places(distinct.codes[labeled], len(distinct.values))
+        repeats = np.ones(len(labeled), dtype=bool)
+        repeats[first[first < len(labeled)]] = False
+        units = numbered(self._column("question_group"))
+        keys = metadata.mapped(lambda one: group_key(one, column)) if metadata and column else None
+        copies = self._column("copies", int).mapped(lambda one: one or 0)
+        ratios = {one.id: self._complete(one) for one in self.metrics}
+        for (own_label, model, *group), places in split(parts, labeled):
+            name = model.name if by_model else ""
+            sums = groups.of(GroupKey(own_label, group[0] if group else None, name))
+            sums.models.add(model)
+            counted = places[~repeats[np.searchsorted(labeled, places)]]
+            sums.duplicates += len(places) - len(counted) + sum(copies.listed(counted))
+            for code in np.unique(self._measured.codes[counted]).tolist():
+                sums.measured.update(self._measured.values[code])
+            for name, found in ratios.items():
+                _extend(sums, name, found, counted, ids)
+            sums.questions.frombytes(units[counted].tobytes())
+            if keys:
+                sums.units.frombytes(numbered(keys)[counted].tobytes())
+        return self._identities(failed, labeled), self.rows(failed, column or "")
+
+    def _identities(self, failed: Codes, labeled: Codes) -> Identities:
+        """Return the identities of labels whose ids are among failed rows."""
+        ids, found = self._column("id", str), Identities()
+        if not len(failed):
+            return found
+        is_failed = np.zeros(len(ids.values), dtype=bool)
+        is_failed[ids.codes[failed]] = True
+        places = labeled[is_failed[ids.codes[labeled]]]
+        label, key = (self._column(name).listed(places) for name in ("label", "key"))
+        for id_, one, digest in zip(ids.listed(places), label, key, strict=True):
+            found.add(Identity(row_digest(id_, one), int(digest or "0", 16)))
+        return found
+
+
+def _extend(sums: GroupSums, name: str, found: Encoded, places: Codes, ids: Encoded) -> None:
+    """Add the ratios of rows by one metric to sums."""
+    codes = found.codes[places]
+    counts = np.bincount(codes, minlength=len(found.values))
+    present = np.flatnonzero(counts)
+    first = first_places(codes, len(found.values))
+    order = present[np.argsort(first[present])]
+    ratios = [found.values[code] for code in order]
+    table = np.zeros(len(found.values), dtype=np.uint32)
+    table[order] = sums.of[name].extend(ratios, counts[order].tolist())
+    sums.of[name].place(table[codes].tobytes())
+    for code, ratio in zip(order, ratios, strict=True):
+        if ratio and ratio.undefined == NOT_FINITE:
+            sums.add_not_finite(name, ids.listed(places[codes == code]))
+
+
+@lru_cache(maxsize=256)
+def _versions(printed: str) -> dict[str, int]:
+    """Return the versions of metrics by id, as printed by :func:`printed_versions`."""
+    parts = printed.removeprefix("metrics:").split(",")
+    named = (part.rpartition(".v") for part in parts if part)
+    return {name: int(version) for name, _, version in named}
+
+
+def _exact(cell: Any) -> int | Fraction:  # noqa: ANN401 - any cell
+    if isinstance(cell, int):
+        return cell
+    found = Fraction(cell)
+    return int(found) if "/" not in str(cell) else found
+
+
+def _keys(cell: str) -> frozenset[str]:
+    return frozenset(cell.split(" "))
+
+
+def _flag(cell: object) -> bool:
+    return cell in {True, "true"}
+
+
+_NO: frozenset[str] = frozenset()
+_BLANK = Tally((), {}, _NO, _NO, (), _NO, _NO, _NO, _NO, VerbatimLabel.model_construct())
+
+
+def _has_fields(profile: str | None, metric: Metric) -> bool:
+    """Return True if labels of a profile have the fields that a metric needs."""
+    return not profile or issubclass(PROFILES[profile].output, metric.profile.output)
+
+
+@lru_cache(maxsize=256)
+def _lacking(metric: Metric) -> Ratio:
+    """Return the undefined ratio of a label that lacks the fields of a metric."""
+    found = metric.ratio(_BLANK, "")
+    if not (found.undefined or "").startswith("needs_"):
+        raise UsageError(
+            f"some rows have no numbers of {metric.id}: write the file again from the labels with "
+            f"--metrics {metric.id}"
+        )
+    return found
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = ", …" if len(names) > _SHOWN else ""
+    return ", ".join(islice(names, _SHOWN)) + more

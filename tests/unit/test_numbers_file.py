@@ -1,0 +1,278 @@
+"""Numbers files give what the labels give that they were written from, to the last digit."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import labeler
+from labeler import api
+from labeler.calculators import METRICS, Ratio, Tally
+from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
+from support.any_labels import random_label
+from support.command import Command
+
+FORMS = ("parquet", "csv", "jsonl")
+
+
+def renewed(one: LabelRecord, other: LabelRecord, **signature: object) -> LabelRecord:
+    """Another label under the id and columns of a label."""
+    example = {"id": one.id, "metadata": one.example.metadata, "question": one.example.question}
+    made = other.model_copy(
+        update={
+            "example": other.example.model_copy(update=example),
+            "signature": one.signature.model_copy(update=signature),
+        }
+    )
+    return made.model_copy(update={"key": made.compute_key()})
+
+
+def labels_of(random: Random, count: int, profiles: Sequence[str] = ("trace",)) -> list[AnyOutcome]:
+    """Random labels with groups, shared questions, trials, corrections, copies and failures."""
+    found: list[AnyOutcome] = []
+    for number in range(count):
+        one = random_label(random, random.choice(profiles))
+        metadata = {"topic": random.choice(["a", "b", 1, None]), "n": number}
+        example = one.example.model_copy(
+            update={
+                "id": random.choice(["", "=", "+x"]) + f"r{number}",
+                "metadata": metadata,
+                "question": f"Question {number % 7}?" if number % 5 else " ",
+            }
+        )
+        sampling = {"corrections": "0a1b"} if number % 11 == 0 else {}
+        signature = one.signature.model_copy(update={"trial": number % 2, "sampling": sampling})
+        made = one.model_copy(update={"example": example, "signature": signature})
+        found.append(made.model_copy(update={"key": made.compute_key()}))
+    labeled = [one for one in found if isinstance(one, LabelRecord)]
+    found += labeled[:3] + labeled[:1]
+    for number, made_by in enumerate([None, labeled[0].signature, None, None]):
+        name = labeled[5].id if number == 2 else f"f{number % 3}"
+        failure = LabelFailure(id=name, reason="refusal", message="No.", metadata={"topic": "a"})
+        found.append(failure.model_copy(update={"signature": made_by}))
+    return found
+
+
+@pytest.fixture(params=[("trace",), ("trace", "claims", "reference")], ids=len)
+def files(request: pytest.FixtureRequest, labeler_command: Command) -> tuple[str, dict[str, str]]:
+    """A label file, and its numbers in each form."""
+    random = Random(len(request.param))  # noqa: S311 - no secret
+    api.write_labels(labels_of(random, 60, request.param), "labels.jsonl")
+    numbers = {form: f"numbers.{form}" for form in FORMS}
+    for path in numbers.values():
+        code, _, err = labeler_command("metrics", "labels.jsonl", "--rows", "-o", path)
+        assert (code, f"rows written to {path}" in err) == (0, True)
+    return "labels.jsonl", numbers
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("metrics", "--json"),
+        ("metrics", "--json", "--by", "topic"),
+        ("metrics", "--json", "--group", "topic", "--level", "0.9"),
+        ("metrics", "--json", "--group", "question"),
+        ("metrics", "--json", "--metrics", "adherence,completeness,faithfulness"),
+        ("metrics", "--rows"),
+        ("metrics",),
+        ("check", "--json", "--min", "adherence=0.5", "--max", "completeness=0.4"),
+        ("check", "--min", "relevance=0.5", "--on", "interval", "--by", "topic", "--one-model"),
+        (
+            "check",
+            "--max",
+            "relevance=0.5",
+            "--junit",
+            "/dev/stdout",
+            "--group",
+            "question",
+            "--on",
+            "interval",
+        ),
+    ],
+    ids=" ".join,
+)
+def test_a_numbers_file_gives_what_its_labels_give(
+    options: tuple[str, ...], files: tuple[str, dict[str, str]], labeler_command: Command
+) -> None:
+    """Means, intervals, gates, groups, copies and failures, in every form of the file."""
+    command, *rest = options
+    labels, numbers = files
+    want = labeler_command(command, labels, *rest)
+    for path in numbers.values():
+        assert labeler_command(command, path, *rest) == want
+
+
+@pytest.mark.parametrize(
+    "options",
+    [(), ("--by", "topic"), ("--metrics", "relevance,adherence"), ("--top", "40")],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("form", FORMS)
+def test_numbers_files_are_compared_as_their_labels_are(
+    form: str, options: tuple[str, ...], labeler_command: Command
+) -> None:
+    """Differences, tests, the sentences that moved, and pairs by trial; also files with labels."""
+    random = Random(7)  # noqa: S311 - no secret
+    first = [
+        one if isinstance(one, LabelFailure) else renewed(one, one, sampling={})
+        for one in labels_of(random, 40)
+        if isinstance(one, LabelRecord | LabelFailure)
+    ]
+    second = [
+        renewed(one, random_label(random, "trace"))
+        if isinstance(one, LabelRecord) and number % 3 == 0
+        else one
+        for number, one in enumerate(first[:40])
+        if number % 10
+    ]
+    for name, outcomes in (("a", first), ("b", second)):
+        api.write_labels(outcomes, f"{name}.jsonl")
+        labeler_command("metrics", f"{name}.jsonl", "--rows", "-o", f"n{name}.{form}")
+    asked = ("--json", "--trial", "0", "--a-signature", "splitter", *options)
+    want = labeler_command("compare", "a.jsonl", "b.jsonl", *asked)
+    assert want[0] == 0
+    names = {f"na.{form}": "a.jsonl", f"nb.{form}": "b.jsonl"}
+    for one, other in ((f"na.{form}", f"nb.{form}"), ("a.jsonl", f"nb.{form}")):
+        code, out, err = labeler_command("compare", one, other, *asked)
+        for name, label in names.items():
+            out, err = out.replace(name, label), err.replace(name, label)
+        assert (code, json.loads(out), err) == (want[0], json.loads(want[1]), want[2])
+
+
+def test_python_reads_numbers_as_labels(files: tuple[str, dict[str, str]]) -> None:
+    """The same rows and summaries, with exact ratios."""
+    labels, numbers = files
+    for path in numbers.values():
+        for ids in (None, "relevance,adherence"):
+            got, want = (
+                {
+                    row.id + (row.label or ""): (row.metrics, row.versions, row.failed)
+                    for row in rows
+                }
+                for rows in (labeler.metrics(path, ids), labeler.metrics(labels, ids))
+            )
+            assert got == want
+            asked = labeler.summary(path, ids, intervals=labeler.Intervals())
+            assert asked == labeler.summary(labels, ids, intervals=labeler.Intervals())
+
+
+def test_columns_are_what_data_frames_need(files: tuple[str, dict[str, str]]) -> None:
+    """One row a record, parts of ratios as numbers, facts of votes, texts of nobody."""
+    table = pq.read_table(files[1]["parquet"])
+    assert table.num_rows == 60 + 3
+    assert {"id", "trial", "judge", "corrected", "documents", "failed"} <= {*table.column_names}
+    kinds = {table.schema.field(f"relevance.{part}").type for part in ("numerator", "denominator")}
+    assert kinds == {pa.int64()}
+    first, *_, last = table.to_pylist()
+    assert first["relevance"] == first["relevance.numerator"] / first["relevance.denominator"]
+    assert (first["copies"], first["corrected"], first["trial"]) == (2, True, 0)
+    assert (last["failed"], last["relevance.reason"]) == ("refusal", None)
+    assert "Question" not in Path(files[1]["jsonl"]).read_text(encoding="utf-8")
+
+
+def test_fractions_conventions_and_huge_numbers_stay_exact(
+    labeler_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever a metric of one's own returns."""
+    values = [Ratio(Fraction(1, 3), 7), Ratio(0, 0, convention=0.25), Ratio(1 << 70, 1 << 71)]
+    values += [Ratio.missing("odd_reason"), Ratio(-3, 4), Ratio(float("nan"), 1)]  # type: ignore[arg-type]
+    label = random_label(Random(1), "trace")  # noqa: S311 - no secret
+    monkeypatch.setattr(METRICS, "_entries", dict(METRICS._entries))
+
+    @labeler.metric("odd", definition="d", default=True, source="s", needs=(), formula="f")
+    def odd(tally: Tally) -> Ratio:
+        return values[len(tally.documents)]
+
+    made = []
+    for number in range(len(values)):
+        example = label.example.model_copy(update={"id": str(number), "documents": ((),) * number})
+        one = label.model_copy(update={"example": example})
+        made.append(one.model_copy(update={"key": one.compute_key()}))
+    for form in FORMS:
+        api.write_labels(made, "labels.jsonl")
+        asked = ("--rows", "-o", f"n.{form}", "--metrics", "odd")
+        assert labeler_command("metrics", "labels.jsonl", *asked)[0] == 0
+        rows = labeler.metrics(f"n.{form}")
+        assert [row["odd"] for row in rows] == [one.checked() for one in values]
+        assert labeler.summary(f"n.{form}", "odd") == labeler.summary("labels.jsonl", "odd")
+
+
+EDITS = {
+    "a value that is not its parts": {"relevance": "0.123"},
+    "a fraction of nothing": {"relevance.numerator": "x"},
+    "no reason": {"relevance": "", "relevance.numerator": "", "relevance.denominator": "0"},
+    "another version of the metric": {"versions": "metrics:relevance.v9"},
+    "scores": {"kind": "score"},
+    "damaged metadata": {"metadata": "{"},
+}
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+def test_an_edited_file_is_an_error(
+    edit: dict[str, str], files: tuple[str, dict[str, str]], labeler_command: Command
+) -> None:
+    """It names the file and the column, and nothing is computed."""
+    path = Path(files[1]["csv"])
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    rows[0] |= edit
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    code, out, err = labeler_command("metrics", path, "--json", "--by", "topic")
+    assert (code, out, str(path) in err) == (2, "", True)
+
+
+def test_damaged_and_foreign_files_are_errors(
+    files: tuple[str, dict[str, str]], labeler_command: Command
+) -> None:
+    """Cut off, of other columns, or without the metric that is asked for."""
+    parquet = Path(files[1]["parquet"])
+    parquet.write_bytes(parquet.read_bytes()[:-100])
+    Path("other.csv").write_text("id,value\n1,2\n", encoding="utf-8")
+    for path, reason in ((parquet, "cannot read"), ("other.csv", "no column 'position'")):
+        code, _, err = labeler_command("metrics", path)
+        assert (code, str(path) in err, reason in err) == (2, True, True)
+    code, _, err = labeler_command("metrics", files[1]["csv"], "--metrics", "relevance:ragbench")
+    assert (code, "--metrics relevance:ragbench" in err) == (2, True)
+    code, _, err = labeler_command("metrics", files[0], files[1]["csv"])
+    assert (code, "one kind at a time" in err) == (2, True)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_commands_that_need_texts_say_so(
+    form: str, files: tuple[str, dict[str, str]], labeler_command: Command
+) -> None:
+    """Reports, audits, single records and probabilities are of label files only."""
+    path = files[1][form]
+    for command in (
+        ("report", "-o", "x.html"),
+        ("audit",),
+        ("show", "r1"),
+        ("diff", files[0]),
+        ("agree", files[0]),
+    ):
+        name, *rest = command
+        code, _, err = labeler_command(name, path, *rest)
+        assert (code, f"{path} holds numbers" in err) == (2, True), command
+    for options in (("metrics",), ("check", "--min", "adherence=0"), ("compare", files[0])):
+        code, _, err = labeler_command(options[0], path, *options[1:], "--threshold", "support=0.5")
+        assert (code, "--threshold needs the probabilities" in err) == (2, True)
+
+
+def test_several_files_are_one(files: tuple[str, dict[str, str]], labeler_command: Command) -> None:
+    """In different forms; rows that stand in both count once."""
+    labels, numbers = files
+    code, out, _ = labeler_command("metrics", *numbers.values(), "--json")
+    want = json.loads(labeler_command("metrics", labels, "--json")[1])
+    assert code == 0
+    assert [one["mean"] for one in json.loads(out)] == [one["mean"] for one in want]
