@@ -18,12 +18,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from http.client import HTTPConnection
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from fault_figures import line
@@ -70,19 +71,24 @@ CASES = (
 
 
 @contextmanager
-def proxy(python: str, servers: dict[str, str]) -> Iterator[str]:
+def proxy(
+    python: str,
+    servers: dict[str, str],
+    served: Mapping[str, tuple[str, dict[str, Any]]] = MappingProxyType(MODELS),
+) -> Iterator[str]:
     """Run the proxy; its base URL.
 
     Args:
         python: the interpreter that has LiteLLM.
         servers: base URLs of the servers behind it, by name.
+        served: models, as in :data:`MODELS`.
     """
     models = [
         {
             "model_name": name,
             "litellm_params": {**parameters, "api_base": servers[at], "api_key": KEY},
         }
-        for name, (at, parameters) in MODELS.items()
+        for name, (at, parameters) in served.items()
     ]
     config = {"model_list": models, "general_settings": {"master_key": PROXY_KEY}}
     with tempfile.TemporaryDirectory(prefix="litellm-") as name, socket.socket() as free:

@@ -23,6 +23,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import fault_run
+import reliability_decisions
 import reliability_faults
 import reliability_runs
 from fault_figures import line, report
@@ -47,6 +48,7 @@ RUNS: dict[str, Callable[[Scale, Path], Iterator[Finding]]] = {
     "memory": memory,
     "rate": rate,
     **reliability_runs.RUNS,
+    "decisions": reliability_decisions.decisions,
 }
 """Every run, by the name that ``--only`` takes."""
 ALONE = ("throughput", "unrelated", "unrelated-many", "mixed")
@@ -62,6 +64,8 @@ TITLES: Mapping[str, str] = {
     "memory": "Memory for hostile files and answers",
     "kills": "A process that is killed",
     "kills-blind": "A process that is killed, with blind relevance",
+    "decisions": "A judge that answers in probabilities: kills, faults and a budget",
+    "jevcompat": "A judge that answers in probabilities: faults of its server",
     "budget": "A budget for a part of the rows",
     "two": "Two processes on one store",
     "rate": "A server that limits the rate",
@@ -70,7 +74,7 @@ TITLES: Mapping[str, str] = {
     "key": "A wrong key",
     "throughput": "Throughput",
 }
-"""Sections of the page, in order, by the run that makes each."""
+"""Sections of the page, in order, by the run that makes each; real_deciders.py makes jevcompat."""
 
 INTRO = """\
 # Reliability
@@ -139,7 +143,7 @@ def about(name: str, scale: Scale) -> str:
         "key": scale.most,
         **dict.fromkeys(("two", "outage", "mixed"), scale.some),
         "kills-blind": scale.some // RESPONSES * RESPONSES,
-        **dict.fromkeys(("budget", "large"), scale.few),
+        **dict.fromkeys(("budget", "large", "decisions"), scale.few),
     }.get(name, scale.many)
     if name == "memory":
         return (

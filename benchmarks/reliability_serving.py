@@ -104,10 +104,20 @@ class Labeling:
     out: Path
     concurrency: int
     options: tuple[str, ...] = ()
+    judge: str = "openai"
 
     def arguments(self, *options: object) -> list[str]:
         """What the command line is given."""
-        given = ("label", self.rows, "--judge", "openai", "--model", MODEL, "--base-url", self.url)
+        given = (
+            "label",
+            self.rows,
+            "--judge",
+            self.judge,
+            "--model",
+            MODEL,
+            "--base-url",
+            self.url,
+        )
         places = ("--store", self.store, "-o", self.out, "--concurrency", self.concurrency)
         return [str(one) for one in (*given, *places, *self.options, *options)]
 
@@ -143,7 +153,7 @@ class Labeling:
 
 def _environment() -> Mapping[str, str]:
     """Ours, without what would change how the command runs."""
-    ours = ("OPENAI_", "LABELER_")
+    ours = ("OPENAI_", "TYPESAFE_", "LABELER_")
     return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
 
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import settings
 
 from support.audit import AUDIT
+from support.wording import wording  # noqa: F401 - a fixture
 
 if TYPE_CHECKING:
     from support.command import Command
@@ -32,6 +33,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 parent = settings.get_profile("ci" if os.environ.get("CI") else "default")
 settings.register_profile("labeler", parent, deadline=None, max_examples=40)
 settings.load_profile("labeler")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that accepts changed messages; see ``support/wording.py``."""
+    parser.addoption("--rewrite-messages", action="store_true", help="rewrite tests/messages.txt")
 
 
 def pytest_xdist_auto_num_workers() -> int:

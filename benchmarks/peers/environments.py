@@ -99,9 +99,9 @@ def _pip(python: Path, wanted: list[str]) -> None:
     subprocess.run(install, check=True, capture_output=True, text=True)  # noqa: S603
 
 
-def version(peer: str) -> str:
-    """The version of a peer that is pinned."""
-    name = _DISTRIBUTIONS.get(peer, peer)
+def version(peer: str, name: str | None = None) -> str:
+    """The version of a peer that is pinned, or of another package next to it."""
+    name = name or _DISTRIBUTIONS.get(peer, peer)
     lines = (HERE / f"{peer}.txt").read_text(encoding="utf-8").splitlines()
     return next(line.partition("==")[2] for line in lines if line.startswith(f"{name}=="))
 

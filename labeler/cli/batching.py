@@ -105,10 +105,6 @@ def collect(
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until every batch is complete.")
     ] = False,
-    resubmit: Annotated[
-        bool,
-        typer.Option(help="Submit expired, failed and invalid requests again."),
-    ] = True,
     max_lines: MaxLines = 50_000,
     max_megabytes: MaxMegabytes = 190,
     price: Annotated[
@@ -141,7 +137,6 @@ def collect(
         _service(server),
         store,
         name=name,
-        resubmit=resubmit,
         waiting=Waiting() if wait else None,
         limits=FileLimits(max_lines, max_megabytes * _MEGABYTE),
         price=priced,

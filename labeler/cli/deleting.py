@@ -98,7 +98,7 @@ def _delete_traces(stores: Stores, selection: Selection, *, dry_run: bool) -> Co
     An interrupted deletion can thus be repeated.
     """
     from labeler.data.corrections.file import CorrectionsFile, corrections_path
-    from labeler.integrations.batch.deleting import delete_requests
+    from labeler.integrations.batch.status import delete_requests
     from labeler.store.maintenance import rewrite_without
 
     counts = Counter[str]()

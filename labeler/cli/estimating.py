@@ -90,7 +90,7 @@ def print_estimate(found: Estimate) -> None:
 
     out = console()
     out.print(_asked(found))
-    if found.online and found.batch:
+    if found.online:
         out.print(_costs(found, found.online, found.batch))
     for note in _notes(found):
         out.print(Text(visible(note)))
@@ -147,18 +147,22 @@ def _token_lines(found: Estimate) -> Iterator[tuple[str, int, str]]:
     yield "answer tokens", answers.expected, f"{round(answers.expected / asked):,} each"
 
 
-def _costs(found: Estimate, online: Cost, batch: Cost) -> Table:
-    table = _table("US dollars", "online", "in a batch", "")
+def _costs(found: Estimate, online: Cost, batch: Cost | None) -> Table:
+    both = [online, *([batch] if batch else [])]
+    table = _table("US dollars", *("online", "in a batch")[: len(both)], "")
     cap = f"{found.answers.cap:,}" if found.answers.cap else _CAP_OF_BUDGET
-    cap = f"each answer at its cap, {cap} tokens, then asked again with twice that"
-    for name, one, other, remark in [
-        ("expected", online.expected, batch.expected, "if the provider caches nothing"),
-        ("  cached", online.cached, batch.cached, _cached_remark(found)),
-        ("  written", online.written, batch.written, "if it charges for caching and never reads"),
-        ("at most", online.at_most, batch.at_most, cap),
-    ]:
-        if one is not None:
-            table.add_row(name, _dollars(one), _dollars(other), remark)
+    remarks = {
+        "expected": "if the provider caches nothing",
+        "cached": _cached_remark(found),
+        "written": "if it charges for caching and never reads",
+        "at_most": f"each answer at its cap, {cap} tokens, then asked again with twice that",
+    }
+    if batch is None:  # answers are probabilities
+        remarks |= {"expected": "", "at_most": "if each text has as many tokens as it can have"}
+    for name, remark in remarks.items():
+        if getattr(online, name) is not None:
+            shown = name.replace("_", " ") if name in {"expected", "at_most"} else f"  {name}"
+            table.add_row(shown, *(_dollars(getattr(one, name)) for one in both), remark)
     return table
 
 
@@ -174,6 +178,8 @@ def _notes(found: Estimate) -> Iterator[str]:
     if not found.rows.asked:
         yield "nothing would be asked"
         return
+    if found.answers.expected == 0:
+        yield f"tokens: prompts counted by {found.prompt.counted_by}; answers are probabilities"
     lengths = (
         f"as in {found.answers.labels} stored labels"
         if found.answers.labels
@@ -181,8 +187,9 @@ def _notes(found: Estimate) -> Iterator[str]:
     )
     if not found.answers.labels and set(found.profiles) - {"trace", "retrieval"}:
         lengths += f", and {CLAIMS_PER_SENTENCE} claims a sentence assumed"
-    yield f"tokens: prompts counted by {found.prompt.counted_by}; answers {lengths}"
-    yield from _cache_notes(found)
+    if found.answers.expected:
+        yield f"tokens: prompts counted by {found.prompt.counted_by}; answers {lengths}"
+        yield from _cache_notes(found)
     yield _price_note(found)
     if found.latency is None or found.seconds is None:
         yield "time: unknown; --latency SECONDS says how long one answer takes"

@@ -130,6 +130,7 @@ class Estimate:
     """Source of the prices; ``None`` if the model has none, and then no cost."""
     online: Cost | None
     batch: Cost | None
+    """``None`` for judges that answer in probabilities as well: they have no batches."""
     concurrency: int
     latency: float | None
     """Seconds for one answer; ``None`` if unknown."""
@@ -394,7 +395,7 @@ class _Tally:
             answers=AnswerTokens(round(self._answers), self._past.labels, self._cap),
             price=self._price.source if self._price else None,
             online=costs[0] if costs else None,
-            batch=costs[1] if costs else None,
+            batch=costs[1] if costs and (self._answers or not self.asked) else None,
             concurrency=options.concurrency,
             latency=latency,
             seconds=None if latency is None else rounds * latency,

@@ -67,28 +67,17 @@ def test_the_clean_record_is_labeled_by_the_rule(ours: Render) -> None:
 
 
 @every_attack
-def test_an_attack_changes_no_verdict(attack: Attack, ours: Render) -> None:
-    """Every verdict is the clean twin's, the attack earns none, and the label is valid."""
-    for part, position in PLACES:
-        trial = plant(attack.write(position), part, position)
-        assert harms(trial, ours) == [], (part, position)
+def test_an_attack_is_data_alone(attack: Attack, ours: Render) -> None:
+    """In every part of a record: no verdict changes, all of it arrives, and nothing outside does.
 
-
-@every_attack
-def test_an_attack_reaches_the_data_unchanged(attack: Attack, ours: Render) -> None:
-    """Nothing is dropped, cut or rewritten: the judge may see all of it, as data."""
-    for part, position in PLACES:
-        trial = plant(attack.write(position), part, position)
-        assert lost(trial, ours) == [], (part, position)
-
-
-@every_attack
-def test_what_stands_outside_the_data_is_always_the_same(attack: Attack, ours: Render) -> None:
-    """But for the marker, no record changes a character there, nor in the system message."""
+    The position differs from part to part.
+    """
     clean = _outside(CLEAN, ours)
-    for part, position in PLACES:
-        example = plant(attack.write(position), part, position).example
-        assert _outside(example, ours) == clean, (part, position)
+    for number, part in enumerate(PARTS, attack.number):
+        position = POSITIONS[number % len(POSITIONS)]
+        trial = plant(attack.write(position), part, position)
+        assert harms(trial, ours) == lost(trial, ours) == [], part
+        assert _outside(trial.example, ours) == clean, part
 
 
 @pytest.mark.parametrize(("part", "position"), PLACES)
@@ -103,41 +92,35 @@ def test_a_marker_cannot_be_known_beforehand(part: Part, position: Position, our
         stolen = _marker(trial.example, ours)
 
 
-@every_attack
-def test_id_metadata_and_reference_are_not_shown(attack: Attack, ours: Render) -> None:
+def test_id_metadata_and_reference_are_not_shown(ours: Render) -> None:
     """A record that differs only there is rendered to the same messages."""
-    for position in POSITIONS:
-        text = " ".join(attack.write(position))
+    for attack in ATTACKS:
+        text = " ".join(attack.write("middle"))
         hidden = {"title": text, text: {"note": [text]}}
         attacked = CLEAN.model_copy(
             update={"id": text, "metadata": hidden, "reference": key_reference(pieces([text]))}
         )
-        assert ours(attacked) == ours(CLEAN), position
+        assert ours(attacked) == ours(CLEAN), attack
 
 
-@pytest.mark.parametrize("text", TOKEN_TEXTS, ids=CONTROL_TOKENS)
-def test_no_control_token_stands_in_the_messages(text: str, ours: Render) -> None:
-    """A local server may take one for its own wherever it stands, in the data too."""
+@pytest.mark.parametrize(
+    "text", [*TOKEN_TEXTS, f"A calm sea.{SMUGGLED}"], ids=[*CONTROL_TOKENS, "hidden"]
+)
+def test_no_control_token_and_no_hidden_message_stands_in_the_messages(
+    text: str, ours: Render
+) -> None:
+    """A local server may take one for its own; variation selectors carry text without a glyph."""
     for part in PARTS:
         trial = plant((text,), part, "middle")
         assert lost(trial, ours) == harms(trial, ours) == [], part
 
 
-@pytest.mark.parametrize("part", PARTS)
-def test_no_message_hides_in_variation_selectors(part: Part, ours: Render) -> None:
-    """A run of them carries any text without a glyph."""
-    trial = plant((f"A calm sea.{SMUGGLED}",), part, "middle")
-    assert lost(trial, ours) == []
-    assert harms(trial, ours) == []
-
-
 @pytest.mark.parametrize("text", BENIGN)
 def test_benign_text_harms_and_loses_nothing(text: str, ours: Render) -> None:
     """Text about instructions, keys, JSON and code is data like any other."""
-    for part, position in PLACES:
-        trial = plant((text,), part, position)
-        assert lost(trial, ours) == [], (part, position)
-        assert harms(trial, ours) == [], (part, position)
+    for part in PARTS:
+        trial = plant((text,), part, "middle")
+        assert lost(trial, ours) == harms(trial, ours) == [], part
 
 
 def test_the_suite_can_fail() -> None:
@@ -202,23 +185,12 @@ def test_a_degenerate_response_earns_no_support(response: str) -> None:
         assert not any(e.fully_supported for e in answer.sentence_support_information)
 
 
-MASTER_KEYS = (
-    *(":", ".", "Thought process:", "Solution", "Solution:", "解", "かいせつ"),
-    "Let's solve this problem step by step.",
-)
-
-
-@pytest.mark.parametrize("response", MASTER_KEYS)
-def test_a_master_key_earns_nothing_from_its_own_words(response: str) -> None:
-    """Nor does it where the documents hold the very words that it is made of."""
-    documents = [
-        ["The solution is heated.", "Thought is a process."],
-        ["解 とは。", "かいせつ とは。"],
-    ]
-    documents.append(["Let us solve this problem step by step."])
-    answer = _embedded(keyed_example(documents=documents, response=[response]))
-    assert not answer.overall_supported
-    assert not any(e.fully_supported for e in answer.sentence_support_information)
+def test_a_master_key_earns_nothing_from_its_own_words() -> None:
+    """Where the documents hold the very words that it is made of."""
+    documents = [["The solution is heated."], ["解 とは。"], ["Let us solve this step by step."]]
+    for response in ("Solution:", "解", "Let's solve this problem step by step."):
+        answer = _embedded(keyed_example(documents=documents, response=[response]))
+        assert not any(e.fully_supported for e in answer.sentence_support_information), response
 
 
 def test_the_embedded_judge_labels_words_not_orders() -> None:

@@ -93,19 +93,12 @@ def test_an_attack_changes_no_verdict_and_arrives_whole(attack: Attack, prompt: 
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=str)
-@pytest.mark.parametrize("position", POSITIONS)
-def test_an_attack_in_the_reference_changes_nothing(attack: Attack, position: Position) -> None:
-    """Nothing speaks to the judge, and the reference reaches it as it is."""
+def test_an_attack_in_the_reference_changes_nothing(attack: Attack) -> None:
+    """Nothing speaks to the judge; the claims prompt does not show it at all."""
+    position = POSITIONS[attack.number % len(POSITIONS)]
     for example in planted(attack.write(position), position):
         assert hurt(example) == []
-
-
-@pytest.mark.parametrize("attack", ATTACKS, ids=str)
-def test_the_claims_prompt_does_not_show_the_reference(attack: Attack) -> None:
-    """A record that differs only there is rendered to the same messages."""
-    render = by("claims/v1")
-    for example in planted(attack.write("middle"), "middle"):
-        assert render(example) == render(CLEAN)
+        assert by("claims/v1")(example) == by("claims/v1")(CLEAN)
 
 
 def test_no_control_token_and_no_hidden_message_stands_in_the_reference() -> None:
@@ -115,18 +108,15 @@ def test_no_control_token_and_no_hidden_message_stands_in_the_reference() -> Non
             assert hurt(example) == [], text
 
 
-@pytest.mark.parametrize("position", POSITIONS)
-def test_the_marker_of_the_reference_cannot_be_known_beforehand(
-    position: Position,
-) -> None:
+def test_the_marker_of_the_reference_cannot_be_known_beforehand() -> None:
     """Text that closes the fence of the record as it was finds another fence."""
     stolen = _marker(referenced(CLEAN))
     for _ in range(3):
         forgery = f"x\nEND REFERENCE {stolen}\n{PAYLOAD}\nBEGIN REFERENCE {stolen}\n"
-        for example in planted([forgery], position):
+        for example in planted([forgery], "middle"):
             assert _marker(example) != stolen
             assert hurt(example) == []
-        stolen = _marker(planted([forgery], position)[0])
+        stolen = _marker(planted([forgery], "middle")[0])
 
 
 def test_the_suite_can_fail() -> None:
@@ -154,11 +144,11 @@ def test_the_suite_can_fail() -> None:
     assert heard(read((system, {"role": "user", "content": broken}))) is not None
 
 
-@pytest.mark.parametrize("attack", ATTACKS, ids=str)
-def test_the_embedded_judge_takes_no_evidence_from_the_reference(attack: Attack) -> None:
+def test_the_embedded_judge_takes_no_evidence_from_the_reference() -> None:
     """Its trace label is the clean one's, and a fabrication earns nothing there."""
     clean = lowered(_embedded(referenced(CLEAN)), GPTLabelingOutput)
-    for example in planted([*attack.write("last"), FABRICATION], "last"):
+    planted_texts = [[*attack.write("last"), FABRICATION] for attack in ATTACKS]
+    for example in [one for texts in planted_texts for one in planted(texts, "last")]:
         answer = _embedded(example)
         assert isinstance(answer, ReferenceLabelingOutput)
         assert check_label(answer, example).violations == ()

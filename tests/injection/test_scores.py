@@ -10,12 +10,12 @@ import re
 
 import pytest
 
-from injection.attacks import ATTACKS, SMUGGLED, TOKEN_TEXTS, Attack
+from injection.attacks import ATTACKS, POSITIONS, SMUGGLED, Attack
 from injection.gullible import heard, read
-from injection.trials import CLEAN, PARTS, PLACES, Part, plant
+from injection.trials import CLEAN, PARTS, Part, plant
 from labeler.judges.prompting import Message
 from labeler.labeling.score_tasks import ScoreTasks
-from labeler.labels.rubrics import CRITERIA
+from labeler.labels.criteria import CRITERIA
 from labeler.sentences.example import KeyedExample
 from labeler.sentences.splitting import SPLITTERS
 from support.fakes import CountingJudge, scoring
@@ -57,13 +57,14 @@ def test_nothing_speaks_from_a_clean_record(criterion: str) -> None:
 def test_an_attack_changes_nothing_outside_the_data(attack: Attack) -> None:
     """The instructions and the frame are the clean record's, and nothing speaks from it."""
     clean = frame(messages(CLEAN))
-    for part, position in PLACES:
+    for number, part in enumerate(PARTS, attack.number):
+        position = POSITIONS[number % len(POSITIONS)]
         sent = messages(plant(attack.write(position), part, position).example)
-        assert frame(sent) == clean, (part, position)
-        assert heard(read(sent)) is None, (part, position)
+        assert frame(sent) == clean, part
+        assert heard(read(sent)) is None, part
 
 
-@pytest.mark.parametrize("order", [*ORDERS, *TOKEN_TEXTS, SMUGGLED])
+@pytest.mark.parametrize("order", [*ORDERS, SMUGGLED])
 @pytest.mark.parametrize("part", PARTS)
 def test_a_text_that_asks_for_a_score_changes_no_frame(order: str, part: Part) -> None:
     """It is data, whole, and nothing else."""

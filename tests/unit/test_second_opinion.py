@@ -13,7 +13,8 @@ from labeler.audit import examine, findings_of, suspicion_score
 from labeler.data.label_files import to_line
 from labeler.judges.embedded.opinion import second_opinion
 from labeler.labels.opinion import GENERAL, SecondOpinion
-from labeler.labels.record import LabelRecord, label_key
+from labeler.labels.record import LabelRecord
+from labeler.labels.signature import label_key
 from support.audited import judged
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def test_the_embedded_judge_scores_each_sentence_of_any_response() -> None:
 def test_an_audit_has_one_on_request_and_writes_nothing(
     tmp_path: Path, place: str, labeler_command: Command
 ) -> None:
-    """Neither in a store nor next to a file; by default its checks are not listed."""
+    """Neither in a store nor next to a file; by default its checks apply to no record."""
     path = tmp_path / place
     if place == "store":
         labeler.label([{"id": "r", "question": "Q?", "documents": ["A."], "response": "A."}],
@@ -87,7 +88,8 @@ def test_an_audit_has_one_on_request_and_writes_nothing(
     code, out, _ = labeler_command("audit", path, "--json", "--second-opinion")
     checks = {row["check"]: row["flagged"] for row in json.loads(out)["checks"]}
     assert (code, checks[DISAGREES]) == (0, int(place != "store"))
-    assert DISAGREES not in labeler_command("audit", path, "--json")[1]
+    rows = json.loads(labeler_command("audit", path, "--json")[1])["checks"]
+    assert [row["records"] for row in rows if row["check"] == DISAGREES] == [0]
     asked = labeler.load(path).audit(second_opinion=True)
     flagged = sum(any(f.check == DISAGREES for f in one.findings) for one in asked.records)
     assert flagged == checks[DISAGREES]

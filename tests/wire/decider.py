@@ -204,7 +204,8 @@ def _named(body: Json) -> list[tuple[Asked, str]]:
         options = tuple(one.get("criteria", ()))
         require(one.keys() <= {"type", "instructions", "criteria"})
         require(one["type"] == ("choice" if options else "noul"))
-        require(all(isinstance(text, str) and text for text in one.get("criteria", {}).values()))
+        described = one.get("criteria", {}).values()  # a proxy may leave descriptions out
+        require(all(text is None or (isinstance(text, str) and text) for text in described))
         read.append((_asked(body["state"], one["instructions"], options), name))
     return read
 

@@ -396,16 +396,6 @@ def test_what_an_expired_batch_has_done_is_kept(tmp_path: Path) -> None:
     assert (done.results.labelled, done.results.again) == (10, {"expired": 4})
 
 
-def test_nothing_is_handed_in_again_where_that_is_not_wanted(tmp_path: Path) -> None:
-    """The rest is free for the next run."""
-    with Provider(batches=[expires(0.6)]) as provider:
-        submit(provider, tmp_path, rows(10))
-        done = collect(provider, tmp_path, resubmit=False)
-        assert (done.results.labelled, done.results.released) == (6, {"expired": 4})
-        assert len(provider.batches.all) == 1
-        assert submit(provider, tmp_path, rows(10)).lines == 4
-
-
 def test_a_batch_that_is_refused_lets_go_of_its_rows(tmp_path: Path) -> None:
     """The reason is told by its code, and the rows can be bought."""
     said: list[str] = []

@@ -14,7 +14,7 @@ import pytest
 import labeler
 from injection.attacks import ATTACKS, POSITIONS
 from labeler.errors import UsageError
-from labeler.judges.decisions.judge import DecisionJudge, DecisionsJudge, SystemOneJudge
+from labeler.judges.decisions.judge import DecisionsJudge, SystemOneJudge
 from labeler.judges.decisions.questions import decision_prompt
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.report.views import record_view
@@ -47,7 +47,7 @@ async def brief(_: float) -> None:
 
 
 def labeled(
-    server: Decider, kind: type[DecisionJudge], rows: Any = (ROW,), **options: Any
+    server: Decider, kind: type[DecisionsJudge], rows: Any = (ROW,), **options: Any
 ) -> list[Outcome]:
     """Label rows with the server's model."""
     judge = kind("m", api_key=KEY, base_url=server.url, sleep=brief, max_attempts=2)
@@ -63,7 +63,7 @@ def of_one(outcomes: list[Outcome]) -> LabelRecord:
 
 
 @each_api
-def test_one_request_makes_a_label(judge: type[DecisionJudge]) -> None:
+def test_one_request_makes_a_label(judge: type[DecisionsJudge]) -> None:
     """Verdicts at one half, supporting keys from the choice, probabilities as they came."""
     with Decider(likely) as server:
         record = of_one(labeled(server, judge))
@@ -83,7 +83,7 @@ def test_one_request_makes_a_label(judge: type[DecisionJudge]) -> None:
 @each_api
 @pytest.mark.parametrize("step", [60])
 @needs_ragbench
-def test_published_labels_come_back(judge: type[DecisionJudge], step: int) -> None:
+def test_published_labels_come_back(judge: type[DecisionsJudge], step: int) -> None:
     """Of a server that knows them, in one request each, with the published values."""
     prompt, known = decision_prompt("trace/v1"), dict[str, LabelRecord]()
     for record in published_labels()[::step]:
@@ -152,7 +152,7 @@ def long_answer(record: LabelRecord) -> Answer:
 
 @each_api
 @pytest.mark.parametrize("most", [26, 64, 128, 200])
-def test_limits_change_no_label(judge: type[DecisionJudge], most: int) -> None:
+def test_limits_change_no_label(judge: type[DecisionsJudge], most: int) -> None:
     """Questions go in several requests, and choices in two steps; the limit is learned once."""
     record = of_one(list(labeler.label([LONG], judge="embedded", store=labeler.MemoryStore())))
     rows = [LONG, {**LONG, "id": "again", "question": "Which?"}]
@@ -284,7 +284,7 @@ FAULTS: dict[str, tuple[Callable[[Json, int], Any], str]] = {
 
 @each_api
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_is_a_failure(judge: type[DecisionJudge], fault: str) -> None:
+def test_a_fault_is_a_failure(judge: type[DecisionsJudge], fault: str) -> None:
     """Never a label; what may pass is asked once more."""
     spoil, reason = FAULTS[fault]
     with Decider(likely, spoil=spoil) as server:
@@ -309,7 +309,7 @@ HARMLESS: dict[str, Callable[[Json, int], Any]] = {
 
 @each_api
 @pytest.mark.parametrize("fault", HARMLESS)
-def test_a_harmless_fault_changes_no_label(judge: type[DecisionJudge], fault: str) -> None:
+def test_a_harmless_fault_changes_no_label(judge: type[DecisionsJudge], fault: str) -> None:
     """Nothing of ``choice`` and ``confidence`` is used, and rounding is made up for."""
     with Decider(likely) as server:
         whole = of_one(labeled(server, judge))
@@ -347,7 +347,7 @@ def row_of(text: str, name: str) -> Json:
 
 
 @each_api
-def test_texts_change_no_question(judge: type[DecisionJudge]) -> None:
+def test_texts_change_no_question(judge: type[DecisionsJudge]) -> None:
     """Hostile texts stay in their lines of the input; the questions do not change."""
     written = [" ".join(one.write(place)) for one in ATTACKS for place in POSITIONS]
     texts = dict.fromkeys(["Harmless.", *written, *PAYLOADS[::3]])
@@ -390,7 +390,7 @@ def test_a_reference_is_asked_about_by_sentence() -> None:
 
 
 @each_api
-def test_relevance_may_be_judged_without_the_response(judge: type[DecisionJudge]) -> None:
+def test_relevance_may_be_judged_without_the_response(judge: type[DecisionsJudge]) -> None:
     """In a request of its own, that shows no response."""
     with Decider(likely) as server:
         record = of_one(labeled(server, judge, relevance="blind"))

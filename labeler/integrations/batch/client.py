@@ -6,9 +6,12 @@ The requests are those of the online judge. Every response of the server is vali
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
-from collections.abc import Awaitable, Callable, Mapping
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args
@@ -17,7 +20,7 @@ from openai import AsyncOpenAI
 from openai.types import Batch, FileObject
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 
-from labeler.errors import FatalJudgeError, JudgeError
+from labeler.errors import FatalJudgeError, JudgeError, StoreError
 from labeler.integrations.batch.folder import RemoteBatch, RemoteStatus
 from labeler.integrations.batch.request_files import BatchRequest
 from labeler.judges.openai.access import KeySource
@@ -331,6 +334,51 @@ class OpenAIBatches:
         if self._opened is None:
             self._opened = open_client(self._server, self.timeout)
         return self._opened
+
+
+def run(work: Coroutine[Any, Any, T], client: OpenAIBatches | None, store: str | Path) -> T:
+    """Return the result of a coroutine, and close the client's connections.
+
+    It runs on its own thread, and therefore also in a notebook, whose loop is already running. A
+    signal, which Python raises on the main thread, cannot be swallowed inside a callback of the
+    loop; it cancels the work, and the caller waits for the work's end.
+    """
+    result: Future[T] = Future()
+    cancel: Future[Callable[[], object]] = Future()
+
+    async def main() -> T:
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        assert task is not None  # noqa: S101 - a coroutine on a loop runs in a task
+        # call_soon_threadsafe raises a RuntimeError once the loop has ended.
+        cancel.set_result(lambda: loop.call_soon_threadsafe(task.cancel))
+        try:
+            return await work
+        except OSError as error:
+            raise StoreError(
+                f"the batches of {store} cannot be read or written: {error}; mend that and run "
+                "this again: nothing is lost"
+            ) from error
+        finally:
+            if client is not None:
+                await client.aclose()
+
+    def target() -> None:
+        try:
+            result.set_result(asyncio.run(main()))
+        except BaseException as error:  # noqa: BLE001 - the caller raises it again
+            result.set_exception(error)
+
+    thread = threading.Thread(target=target, name="labeler-batches")
+    thread.start()
+    try:
+        return result.result()
+    except BaseException:
+        # The work's own error, or a signal; after the former nothing is left to cancel.
+        with contextlib.suppress(RuntimeError):
+            cancel.result()()
+        raise
+    finally:
+        thread.join()
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from labeler.integrations.batch.answers import (
     answer_lines,
     read_answer,
 )
+from labeler.integrations.batch.client import run
 from labeler.integrations.batch.folder import (
     CLOSED,
     ENDED,
@@ -44,7 +45,6 @@ from labeler.integrations.batch.request_files import (
     PartWriter,
     RequestFile,
 )
-from labeler.integrations.batch.runner import run
 from labeler.integrations.batch.status import require_batches
 from labeler.integrations.batch.submit import send
 from labeler.judges.judge import UnusableAnswer
@@ -97,7 +97,6 @@ def collect_batches(
     store: str | Path,
     *,
     name: str | None = None,
-    resubmit: bool = True,
     waiting: Waiting | None = None,
     limits: FileLimits | None = None,
     price: Callable[[str], Price | None] = lambda _: None,
@@ -109,8 +108,6 @@ def collect_batches(
         client: of the Batch API; batches at other addresses are skipped.
         store: folder of the batches and labels.
         name: one batch; by default all.
-        resubmit: send requests again that expired, failed on the way, or broke the contract once;
-            otherwise the next run buys them.
         waiting: wait until every batch has ended; by default look once.
         limits: of a file of requests that are sent again.
         price: returns the price of a model's tokens in a batch, if it is known.
@@ -136,7 +133,6 @@ def collect_batches(
             limits=limits or FileLimits(),
             price=price,
             notice=notice or (lambda _: None),
-            resubmit=resubmit,
         )
         return run(collector.collect(waiting), client, store)
 
@@ -151,7 +147,6 @@ class _Collector:
     limits: FileLimits
     price: Callable[[str], Price | None]
     notice: Callable[[str], None]
-    resubmit: bool
     _open: int = 0
     _stuck: int = 0
     _results: list[Results] = field(default_factory=list)
@@ -343,7 +338,7 @@ class _PartCollector:
             round_=self.part.round + 1,
         )
         stopped = self.part.remote is not None and self.part.remote.status in _STOPPED
-        may_ask = self.collector.resubmit and not stopped and self.part.round < MOST_ROUNDS
+        may_ask = not stopped and self.part.round < MOST_ROUNDS
         again = writer if may_ask else None
         with RequestFile(self.folder, self.part) as requests, writer:
             unanswered, unmentioned = dict.fromkeys(requests), set(requests)

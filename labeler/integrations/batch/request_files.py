@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Self
@@ -131,86 +130,67 @@ class PartWriter:
         self.parts: list[BatchPart] = []
         self._directory, self._line, self._limits = directory, line, limits
         self._now, self._parent, self._round = now, parent, round_
-        self._open: _OpenPart | None = None
+        self._files: list[IO[bytes]] = []
+        self._name, self._lines, self._size = "", 0, 0
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self._open is None:
-            return
         if kind is None:
-            self._finish(self._open)
-        else:
-            self._open.close()
+            self._finish()
+        for file in self._files:
+            file.close()
 
     def add(self, request: BatchRequest) -> bool:
         """Write a request; ``False`` if it alone exceeds the size of a file."""
         line = self._line(request).encode() + b"\n"
         if len(line) > self._limits.size:
             return False
-        if self._open is not None and not self._open.fits(line, self._limits):
-            self._finish(self._open)
-            self._open = None
-        if self._open is None:
-            self._open = _OpenPart(self._directory, self._next_name())
-        self._open.add(request, line)
+        if self._lines == self._limits.lines or self._size + len(line) > self._limits.size:
+            self._finish()
+        if not self._files:
+            self._open()
+        task = request.task
+        saved = SavedRequest(
+            key=task.key,
+            example=task.example,
+            signature=task.signature,
+            history=request.history,
+            retrieval=getattr(task.kind, "basis", None),
+        )
+        written = (task.key.encode() + b"\n", saved.model_dump_json().encode() + b"\n", line)
+        for file, content in zip(self._files, written, strict=True):
+            file.write(content)
+        self._lines, self._size = self._lines + 1, self._size + len(line)
         return True
 
-    def _next_name(self) -> str:
+    def _open(self) -> None:
+        """Open the files of the next part."""
         number = len(self.parts) + 1
-        return f"{self._parent}-{number:02d}" if self._parent else f"{number:04d}"
+        self._name = f"{self._parent}-{number:02d}" if self._parent else f"{number:04d}"
+        for kind in ("keys", "asked.jsonl", "lines.jsonl"):
+            self._files.append((self._directory / f"part-{self._name}.{kind}").open("wb"))
 
-    def _finish(self, writing: _OpenPart) -> None:
-        writing.close()
+    def _finish(self) -> None:
+        """Make the files of the present part durable, then its state."""
+        if not self._files:
+            return
+        while self._files:
+            with self._files.pop() as file:
+                file.flush()
+                os.fsync(file.fileno())
         part = BatchPart(
-            name=writing.name,
+            name=self._name,
             round=self._round,
-            lines=writing.lines,
-            size=writing.size,
+            lines=self._lines,
+            size=self._size,
             prepared=self._now,
         )
         state = self._directory / f"part-{part.name}.json"
         write_durably(state, part.model_dump_json().encode())
         self.parts.append(part)
-
-
-class _OpenPart:
-    """The files of the part that is being written."""
-
-    def __init__(self, directory: Path, name: str) -> None:
-        self.name, self.lines, self.size = name, 0, 0
-        self._files = ExitStack()
-        self._keys, self._saved, self._requests = (
-            self._files.enter_context((directory / f"part-{name}.{kind}").open("wb"))
-            for kind in ("keys", "asked.jsonl", "lines.jsonl")
-        )
-
-    def fits(self, line: bytes, limits: FileLimits) -> bool:
-        """Return true if another line fits."""
-        return self.lines < limits.lines and self.size + len(line) <= limits.size
-
-    def add(self, added: BatchRequest, line: bytes) -> None:
-        """Write a request to all files."""
-        task = added.task
-        saved = SavedRequest(
-            key=task.key,
-            example=task.example,
-            signature=task.signature,
-            history=added.history,
-            retrieval=getattr(task.kind, "basis", None),
-        )
-        self._keys.write(task.key.encode() + b"\n")
-        self._saved.write(saved.model_dump_json().encode() + b"\n")
-        self._requests.write(line)
-        self.lines, self.size = self.lines + 1, self.size + len(line)
-
-    def close(self) -> None:
-        """Make all files durable."""
-        with self._files:
-            for file in (self._keys, self._saved, self._requests):
-                file.flush()
-                os.fsync(file.fileno())
+        self._lines = self._size = 0
 
 
 class RequestFile:

@@ -1,18 +1,24 @@
-"""The state of every batch of a store, the next step, and cancellation."""
+"""The state of every batch of a store, the next step, cancellation, and deletion of rows."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import re
+import shutil
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from labeler.errors import FatalJudgeError, JudgeError, UsageError
+from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError
+from labeler.integrations.batch.client import run
 from labeler.integrations.batch.folder import (
     CLOSED,
     ENDED,
+    FOLDER,
     UNSENT,
     BatchFolder,
     BatchPart,
@@ -23,14 +29,17 @@ from labeler.integrations.batch.folder import (
     require_address,
     total,
 )
-from labeler.integrations.batch.runner import run
 from labeler.store.disk import DiskStore
+from labeler.store.maintenance import Selection, rewrite_without
 
 if TYPE_CHECKING:
     from labeler.integrations.batch.client import OpenAIBatches
 
 _CONCURRENT = 8
 """Most requests to the provider at a time."""
+_KEY = re.compile(rb"[0-9a-f]{64}")
+_FILES = ("keys", "lines.jsonl", "output.jsonl", "errors.jsonl", "asked.jsonl")
+"""The saved requests come last: they alone tell rows, if the deletion is interrupted."""
 
 
 @dataclass(frozen=True)
@@ -250,3 +259,63 @@ def _next(
         return "wait" if looked_up else "look it up"
     released = results.released.total()
     return f"label or submit the rows again: {released} have no answer" if released else "done"
+
+
+def delete_requests(store: Path, selection: Selection, keys: set[str], *, dry_run: bool) -> int:
+    """Delete the requests of selected rows, or of given label keys; return their number.
+
+    Raises:
+        UsageError: a batch may still answer one of them.
+        StoreError: the state of a batch cannot be read.
+    """
+    if not (store / FOLDER).is_dir():
+        return 0
+    with locked(store):
+        found = [
+            (folder, part, mine)
+            for folder in batches(store)
+            for part in folder.parts()
+            if (mine := set(_keys(folder, part, selection, keys)))
+        ]
+        for folder, part, _ in found:
+            if part.state not in CLOSED:
+                raise UsageError(
+                    f"batch {folder.name} may still answer selected rows: run "
+                    f"`{folder.command('collect', '--wait')}` or `{folder.command('cancel')}` "
+                    "first; nothing was deleted"
+                )
+        if not dry_run:
+            for leftover in (store / FOLDER).glob(".new-*"):  # of a killed process
+                shutil.rmtree(leftover)
+            for folder, part, mine in found:
+                _drop(folder, part, mine)
+    return len(set[bytes]().union(*(mine for _, _, mine in found)))
+
+
+def _drop(folder: BatchFolder, part: BatchPart, keys: set[bytes]) -> None:
+    for kind in _FILES:
+        path = folder.file(part.name, kind)
+        if path.exists():
+            rewrite_without(path, lambda line: not keys.isdisjoint(_KEY.findall(line)))
+
+
+def _keys(
+    folder: BatchFolder, part: BatchPart, selection: Selection, keys: set[str]
+) -> Iterator[bytes]:
+    """Yield the label keys of selected requests of a part."""
+    path = folder.file(part.name, "asked.jsonl")
+    if not path.exists():
+        return
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                saved = json.loads(line)
+                key, example = str(saved["key"]), saved["example"]
+                selected = selection.selects(example["id"], example["metadata"])
+            except (ValueError, LookupError, TypeError, AttributeError) as error:
+                raise StoreError(
+                    f"{path}:{number}: not a saved request ({type(error).__name__}); remove the "
+                    f"folder {folder.path} if its answers are collected; nothing was deleted"
+                ) from error
+            if selected or key in keys:
+                yield key.encode()

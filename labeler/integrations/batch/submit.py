@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from labeler.data.row_stream import RowStream
 from labeler.data.rows import Row, Rows
 from labeler.errors import BadRow, StoreError, UsageError
+from labeler.integrations.batch.client import run
 from labeler.integrations.batch.folder import (
     BATCH_FILE,
     FOLDER,
@@ -29,7 +30,6 @@ from labeler.integrations.batch.folder import (
     write_durably,
 )
 from labeler.integrations.batch.request_files import BatchRequest, FileLimits, History, PartWriter
-from labeler.integrations.batch.runner import run
 from labeler.judges.openai.request import mode_of
 from labeler.judges.openai.spec import OpenAISpec
 from labeler.judges.task import Task

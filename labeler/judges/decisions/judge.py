@@ -24,14 +24,22 @@ from labeler.sentences.example import Frozen
 Messages = Sequence[Mapping[str, Any]]
 
 
-class DecisionJudge(HostedJudge):
+class DecisionsJudge(HostedJudge):
     """Labels records with a model that answers questions with probabilities.
+
+    It speaks OpenAI's ``/v1/decisions``.
 
     Args:
         model: name of the model.
         settings: as for :class:`~labeler.judges.openai.judge.HostedJudge`.
+
+    Example:
+        >>> from labeler.judges.decisions.judge import DecisionsJudge
+        >>> DecisionsJudge("MODEL", api_key="key").spec.judge
+        'decisions'
     """
 
+    provider = "decisions"
     answers = frozenset({"trace", "reference", "retrieval"})
 
     def __init__(self, model: str, **settings: Any) -> None:  # noqa: ANN401 - checked by HostedJudge
@@ -102,25 +110,7 @@ def _prompt_of(task: Task[Any]) -> DecisionPrompt:
     return task.prompt
 
 
-class DecisionsJudge(DecisionJudge):
-    """Labels records with a model behind OpenAI's ``/decisions``.
-
-    Example:
-        >>> from labeler.judges.decisions.judge import DecisionsJudge
-        >>> DecisionsJudge("MODEL", api_key="key").spec.judge
-        'decisions'
-    """
-
-    provider = "decisions"
-
-
-class SystemOneJudge(DecisionJudge):
-    """Labels records with a model behind TypeSafe's ``/v1/systemone``, or a server that speaks it.
-
-    Example:
-        >>> from labeler.judges.decisions.judge import SystemOneJudge
-        >>> SystemOneJudge("MODEL", api_key="key").spec.judge
-        'systemone'
-    """
+class SystemOneJudge(DecisionsJudge):
+    """The same before TypeSafe's ``/v1/systemone``, or a server that speaks it."""
 
     provider = "systemone"

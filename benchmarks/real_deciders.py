@@ -1,0 +1,386 @@
+"""Judge with probabilities through LiteLLM's real proxy, and hold the requests against libraries.
+
+    scripts/check_elsewhere deciders [--only NAME] [--write]
+
+Everything is on this machine: the oracle of `tests/wire/decider.py` answers from published labels,
+behind LiteLLM's proxy or before openai's own client; `jevcompat mock` breaks one requirement of the
+systemone form at a time; DeepEval asks a server that counts. Tokens are those of `o200k_base`, from
+the vocabulary that LiteLLM brings. Exits with 1 where a label is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import labeler
+from fault_figures import line
+from judge_dialects import write_block
+from labeler.judges.decisions.questions import decision_prompt
+from labeler.judges.judge import JUDGES
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome
+from peers.environments import quiet, version
+from peers.records import made_up
+from real_litellm import PROXY_KEY, proxy
+from support.real_data import published_labels
+from wire.decider import KEY, Decider, Json, oracle
+from wire.test_decision_judge import given
+
+ROWS = 200
+_PAGES = Path(__file__).parents[1] / "docs"
+_MODELS: dict[str, tuple[str, dict[str, Any]]] = {
+    "luna": ("oracle", {"model": "openai/gpt-6-luna"}),
+    "jev": ("jev", {"model": "typesafe/jev-latest"}),
+}
+"""Models of the proxy, which translates between both APIs."""
+
+
+def known_labels(count: int) -> dict[str, LabelRecord]:
+    """Published labels that keep the contract, by the text of their request."""
+    prompt, known = decision_prompt("trace/v1"), dict[str, LabelRecord]()
+    for record in published_labels():
+        if not record.violations and "duplicate_key" not in record.normalised:
+            known.setdefault(prompt.render(record.example)[0]["content"], record)
+        if len(known) == count:
+            break
+    return known
+
+
+def verdicts(record: Outcome) -> object:
+    """What a label says: relevant and utilized keys, and the support of each sentence."""
+    if isinstance(record, LabelFailure):
+        return record.reason
+    label = record.label
+    return (
+        set(label.all_relevant_sentence_keys),
+        set(label.all_utilized_sentence_keys),
+        {
+            one.response_sentence_key: (one.fully_supported, set(one.supporting_sentence_keys))
+            for one in label.sentence_support_information
+        },
+    )
+
+
+def through_proxy(python: str) -> Iterator[tuple[str, bool]]:
+    """Label with each judge in front of each kind of model."""
+    known = known_labels(ROWS)
+    with Decider(oracle(known)) as server:
+        servers = {"oracle": server.url, "jev": server.url.removesuffix("/v1")}
+        with proxy(python, servers, _MODELS) as url:
+            for judge in ("decisions", "systemone"):
+                for model in _MODELS:
+                    before, rejected = len(server.requests), server.rejected
+                    made = labels_at(judge, model, url, [*map(given, known.values())], PROXY_KEY)
+                    right = sum(
+                        _without_notes(verdicts(a)) == _without_notes(verdicts(b))
+                        for a, b in zip(known.values(), made, strict=True)
+                    )
+                    sent = len(server.requests) - before
+                    text = (
+                        f"LiteLLM {version('deciders', 'litellm')}, `{judge}` before `{model}`: "
+                        f"{right} of {ROWS} labels as published, {sent} requests at the server, "
+                        f"{server.rejected - rejected} rejected there"
+                    )
+                    yield text, right == ROWS
+
+
+def _without_notes(found: object) -> object:
+    """Leave out supporting keys that no choice can name, such as ``supported_without_sentence``."""
+    if not isinstance(found, tuple):
+        return found
+    relevant, utilized, support = found
+    kept = {
+        key: (full, {one for one in by if one[0].isdigit()} if full else set())
+        for key, (full, by) in support.items()
+    }
+    return relevant, utilized, kept
+
+
+def labels_at(
+    judge: str, model: str, url: str, rows: Sequence[Json], key: str = KEY
+) -> list[Outcome]:
+    """Label rows with published sentences."""
+    made = JUDGES[judge](model, api_key=key, base_url=url, max_attempts=2)
+    store = labeler.MemoryStore()
+    return list(labeler.iter_labels(rows, judge=made, store=store, splitter="given"))
+
+
+_OPENAI = """
+import json, sys
+import httpx2, openai
+from pydantic import TypeAdapter
+from openai.types import Decision
+url, key, bodies = json.load(sys.stdin)
+client = openai.OpenAI(base_url=url, api_key=key)
+for body in bodies:
+    parsed = client.decisions.create(**body)
+    again = TypeAdapter(Decision).validate_json(parsed.model_dump_json(), strict=True)
+    print(json.dumps([one.model_dump() for one in again.answers]))
+"""
+
+
+def with_openai(python: str) -> Iterator[tuple[str, bool]]:
+    """Send our bodies by openai's own client, and read the answers into its types, strictly."""
+    known = known_labels(50)
+    with Decider(oracle(known)) as server:
+        labels_at("decisions", "gpt-6-luna", server.url, [*map(given, known.values())])
+        bodies = [{k: v for k, v in one.items() if k != "path"} for one in server.requests]
+        found = subprocess.run(  # noqa: S603 - the pinned package
+            [python, "-c", _OPENAI],
+            input=json.dumps([server.url, KEY, bodies]),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        again = server.requests[len(bodies) :]
+    if found.returncode:
+        print(found.stderr[-2000:], file=sys.stderr)
+    answered = [json.loads(one) for one in found.stdout.splitlines()]
+    whole = sum(len(a) == len(b["questions"]) for a, b in zip(answered, bodies, strict=False))
+    same = sum({**a, "path": ""} == {**b, "path": ""} for a, b in zip(again, bodies, strict=False))
+    text = (
+        f"openai {version('deciders', 'openai')}: {whole} of {len(bodies)} answers of the tests' "
+        f"server read into its types, strictly; {same} requests of its client equal ours"
+    )
+    yield text, whole == same == len(bodies)
+
+
+@contextmanager
+def mock(python: str, *faults: str) -> Iterator[str]:
+    """Run ``jevcompat mock`` with faults; its address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [str(Path(python).with_name("jevcompat")), "mock", "--port", str(port)]
+    command += [part for fault in faults for part in ("--fault", fault)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603
+    try:
+        for _ in range(200):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.05)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+UNSEEN = ("id-leaks", "batch-leaks", "order-leaks")
+"""Faults that no answer shows: the label is another, and nothing tells."""
+
+
+def faults(python: str) -> list[tuple[str, str, bool]]:
+    """Label two rows at a mock with each fault: name, outcome, and whether that is right."""
+    tool = str(Path(python).with_name("jevcompat"))
+    listed = subprocess.run([tool, "mock", "--list-faults"], capture_output=True, text=True)  # noqa: S603, PLW1510
+    names = [one.split()[0] for one in listed.stdout.splitlines() if one.strip()]
+    long = " ".join(f"Item {n} costs {n} euros." for n in range(70))
+    rows = [*made_up(1, 1), {**made_up(1, 2)[0], "id": "long", "documents": [long]}]
+
+    def at(*broken: str) -> list[Outcome]:
+        with mock(python, *broken) as url:
+            made = JUDGES["systemone"]("jev-latest", api_key=KEY, base_url=url, max_attempts=1)
+            return list(labeler.iter_labels(rows, judge=made, store=labeler.MemoryStore()))
+
+    clean = at()
+    assert all(isinstance(one, LabelRecord) for one in clean), clean  # noqa: S101
+    found = []
+    for name in names:
+        try:
+            outcomes = at(name)
+        except labeler.LabelerError as error:
+            found.append((name, f"the run stops: {_brief(str(error))}", True))
+            continue
+        reasons = Counter(one.reason for one in outcomes if isinstance(one, LabelFailure))
+        pairs = [(verdicts(a), verdicts(b)) for a, b in zip(outcomes, clean, strict=True)]
+        if reasons:
+            words = ", ".join(f"{reason} {count}" for reason, count in reasons.items())
+            found.append((name, f"failed: {words}", reasons.total() == len(rows)))
+        elif all(a == b for a, b in pairs):
+            found.append((name, "the right labels", True))
+        elif name == "cap-64":  # the mock answers at random to each step
+            right = all(_flags(a) == _flags(b) for a, b in pairs)
+            found.append((name, "the right verdicts; choices of 71 in two steps", right))
+        else:
+            found.append((name, "other labels; no answer shows it", name in UNSEEN))
+    return found
+
+
+def _flags(found: Any) -> object:  # noqa: ANN401 - of verdicts
+    """Return verdicts without supporting keys."""
+    relevant, utilized, support = found
+    return relevant, utilized, {key: full for key, (full, _) in support.items()}
+
+
+def _brief(text: str) -> str:
+    return text.partition(": ")[2].partition(";")[0].partition(" (")[0] or text[:60]
+
+
+_DEEPEVAL = """
+import json, sys
+from deepeval.metrics import (
+    AnswerRelevancyMetric, ContextualPrecisionMetric, ContextualRecallMetric,
+    ContextualRelevancyMetric, FaithfulnessMetric, HallucinationMetric,
+)
+from deepeval.models.system_one.typesafe_model import TypeSafeModel
+from deepeval.test_case import LLMTestCase
+url, key, rows = json.load(sys.stdin)
+for row in rows:
+    case = LLMTestCase(
+        input=row["question"], actual_output=row["response"], expected_output=row["reference"],
+        retrieval_context=row["documents"], context=row["documents"],
+    )
+    for kind in (
+        AnswerRelevancyMetric, ContextualPrecisionMetric, ContextualRecallMetric,
+        ContextualRelevancyMetric, FaithfulnessMetric, HallucinationMetric,
+    ):
+        model = TypeSafeModel(api_key=key, base_url=url)
+        metric = kind(eval_mode="system_one", system_one_model=model, async_mode=False)
+        metric.measure(case, _show_indicator=False)
+"""
+_COUNT = """
+import json, os, sys
+import litellm
+os.environ["TIKTOKEN_CACHE_DIR"] = os.path.join(
+    os.path.dirname(litellm.__file__), "litellm_core_utils", "tokenizers")
+import tiktoken
+encoding = tiktoken.get_encoding("o200k_base")
+texts = json.load(sys.stdin)
+print(json.dumps([len(encoding.encode(one, disallowed_special=())) for one in texts]))
+"""
+
+
+def tokens(python: str, texts: Sequence[str]) -> list[int]:
+    """Count the tokens of texts, of o200k_base."""
+    found = subprocess.run(  # noqa: S603 - the pinned package
+        [python, "-c", _COUNT], input=json.dumps(texts), capture_output=True, text=True, check=True
+    )
+    counts: list[int] = json.loads(found.stdout)
+    return counts
+
+
+def words(value: object) -> str:
+    """Join all texts of a request, names of fields left out, those of questions included."""
+    if isinstance(value, dict):
+        return " ".join(
+            f"{key} {words(one)}" if key not in _FIELDS else words(one)
+            for key, one in value.items()
+            if key not in {"model", "type", "path"}
+        )
+    if isinstance(value, list):
+        return " ".join(map(words, value))
+    return "" if value is None else str(value)
+
+
+_FIELDS = frozenset({"input", "state", "questions", "instructions", "criteria", "name", "choices",
+                     "value", "description"})  # fmt: skip
+
+
+class _Anything(Decider):
+    """Answers any question of the systemone form, and keeps the requests."""
+
+    def respond(self, path: str, body: Json) -> tuple[int, bytes]:
+        """Return an answer to each question."""
+        self.requests.append({**body, "path": path})
+        answers = {name: self._any(one) for name, one in body["questions"].items()}
+        usage = {"input_tokens": 1, "output_tokens": 0}
+        return 200, json.dumps({"model": "jev-1.13.0", "answers": answers, "usage": usage}).encode()
+
+    @staticmethod
+    def _any(question: Json) -> Json:
+        kind, criteria = question["type"], question.get("criteria") or {}
+        if kind == "noul":
+            return {"type": "noul", "noul": 0.9}
+        names = [str(n) for n in range(len(criteria))] if kind == "score" else [*criteria]
+        likely = dict.fromkeys(names, 1 / len(names))
+        answer = {"type": kind, "probabilities": likely, "confidence": 0.0}
+        if kind == "choice":
+            return answer | {"choice": names[0]}
+        legend = dict(zip(names, criteria, strict=True))
+        return answer | {"score": (len(names) - 1) / 2, "legend": legend}
+
+
+def next_to_deepeval(python: str, count: int = 4) -> list[str]:
+    """Count requests and tokens of one label, and of DeepEval's six metrics."""
+    rows = [
+        {**row, "reference": ". ".join(row["response"].split(". ")[:2]).rstrip(".") + "."}
+        for row in made_up(count, 1)
+    ]
+    with _Anything(lambda _: 0.9) as theirs:
+        done = subprocess.run(  # noqa: S603 - the pinned package
+            [python, "-c", _DEEPEVAL],
+            input=json.dumps([theirs.url.removesuffix("/v1"), KEY, rows]),
+            capture_output=True, text=True, check=False,
+            env={**quiet(Path("/tmp")), "TYPESAFE_API_KEY": KEY},  # noqa: S108
+        )  # fmt: skip
+    if done.returncode:
+        print(done.stderr[-3000:], file=sys.stderr)
+    with _Anything(lambda _: 0.9) as ours:
+        judge = JUDGES["systemone"]("jev-latest", api_key=KEY, base_url=ours.url)
+        store = labeler.MemoryStore()
+        made = list(labeler.iter_labels(rows, judge=judge, store=store, profile="reference"))
+    assert all(isinstance(one, LabelRecord) for one in made), made[:1]  # noqa: S101
+    lines = [
+        line(
+            ("a record", "labeler, `systemone`, `reference`", "deepeval, `system_one`, six metrics")
+        ),
+        line(["---", "--:", "--:"]),
+    ]
+    each = [
+        (one.requests, tokens(python, [words(body) for body in one.requests]))
+        for one in (ours, theirs)
+    ]
+    asked = [sum(len(body["questions"]) for body in requests) for requests, _ in each]
+    lines += [
+        line(("requests", *(f"{len(requests) / count:g}" for requests, _ in each))),
+        line(("questions", *(f"{number / count:g}" for number in asked))),
+        line(("input tokens, without JSON syntax", *(f"{sum(n) / count:,.0f}" for _, n in each))),
+        line(("verdicts on single sentences", "yes, by key", "no: a score a metric")),
+    ]
+    return lines
+
+
+def main() -> int:
+    """Print the findings, or write the tables into the pages."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("environment", help="deciders=PYTHON")
+    options.add_argument("--only", choices=("proxy", "openai", "faults", "deepeval"))
+    options.add_argument("--write", action="store_true", help="into the pages")
+    chosen = options.parse_args()
+    python, met = chosen.environment.partition("=")[2], True
+    os.environ.pop("OPENAI_BASE_URL", None)
+    checks = {"proxy": through_proxy, "openai": with_openai}
+    for name, check in checks.items():
+        if chosen.only in {None, name}:
+            for text, holds in check(python):
+                met = met and holds
+                print(f"{'yes' if holds else 'NO '} {text}", flush=True)
+    if chosen.only in {None, "faults"}:
+        found = faults(python)
+        met = met and all(right for *_, right in found)
+        lines = [line(("fault", "two rows")), line(["---"] * 2)]
+        lines += [line((f"`{name}`", words)) for name, words, _ in found]
+        print(*lines, *(f"NO {name}" for name, _, right in found if not right), sep="\n")
+        if chosen.write:
+            write_block(_PAGES / "reliability.md", "jevcompat", lines)
+    if chosen.only in {None, "deepeval"}:
+        lines = next_to_deepeval(python)
+        print(*lines, sep="\n")
+        if chosen.write:
+            write_block(_PAGES / "judges.md", "deciders", lines)
+    return int(not met)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
