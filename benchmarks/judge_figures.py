@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import labeler
 from labeler.errors import UsageError
-from labeler.labels.record import LabelFailure, LabelRecord, Outcome, shown
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome
+from labeler.labels.signature import shown
 
 
 class Kind(NamedTuple):

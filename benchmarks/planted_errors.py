@@ -26,7 +26,8 @@ from judges import line, shown, true_labels
 from labeler.audit import Finding, Subject, examine
 from labeler.judges.embedded.opinion import second_opinion
 from labeler.labels.answers import SPECIAL_SUPPORT, SentenceSupport
-from labeler.labels.record import LabelRecord, label_key
+from labeler.labels.record import LabelRecord
+from labeler.labels.signature import label_key
 from labeler.sentences.keys import position
 from ragbench_data import ragbench_files, ragbench_folder
 

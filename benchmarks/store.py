@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from labeler.labels.answers import GPTLabelingOutput, SentenceSupport
-from labeler.labels.record import AnyRecord, LabelRecord, label_key
-from labeler.labels.signature import Artifact, Signature
+from labeler.labels.record import AnyRecord, LabelRecord
+from labeler.labels.signature import Artifact, Signature, label_key
 from labeler.sentences.example import KeyedExample, Sentence
 from labeler.store.checksums import decode_record, encode
 from labeler.store.disk import DiskStore

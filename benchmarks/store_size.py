@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from labeler.labels.answers import GPTLabelingOutput, SentenceSupport
-from labeler.labels.record import LabelRecord, key_of, label_key, shown
-from labeler.labels.signature import Artifact, Signature, canonical_json
+from labeler.labels.record import LabelRecord
+from labeler.labels.signature import Artifact, Signature, canonical_json, key_of, label_key, shown
 from labeler.sentences.example import KeyedExample, Sentence
 from labeler.store import disk
 from labeler.store.checksums import MAGIC

@@ -16,9 +16,8 @@ from labeler.calculators import METRICS, Ratio, tally
 from labeler.calculators.scores import passes
 from labeler.calculators.similarity import mean_cosine
 from labeler.integrations.embeddings.embedder import Vector, cosine
-from labeler.labels.criteria import ScoreAnswer
+from labeler.labels.criteria import CRITERIA, ScoreAnswer
 from labeler.labels.record import LabelRecord
-from labeler.labels.rubrics import CRITERIA
 from labeler.labels.score_record import ScoreRecord
 from labeler.sentences.keys import document_key
 from support.labeled import claims_output, expects, record, reference_output, right, says, wrong

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from typing_extensions import TypedDict
 
-from labeler.labels.record import LabelRecord, shown
-from labeler.labels.signature import digest
+from labeler.labels.record import LabelRecord
+from labeler.labels.signature import digest, shown
 from labeler.sentences.display import Brief
 
 

@@ -15,8 +15,8 @@ from labeler.labels.profiles import (
     Profile,
     family_of,
 )
-from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome, shown
-from labeler.labels.signature import digest
+from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
+from labeler.labels.signature import digest, shown
 from labeler.sentences.example import KeyedExample
 
 PARTS = ("question", "documents", "response", "history", "tool_outputs")

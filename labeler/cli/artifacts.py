@@ -72,7 +72,8 @@ def _messages(
     """
     from labeler.judges.prompting import is_retrieval_prompt, load_prompt
     from labeler.labels.profiles import DEFAULT_PROFILE
-    from labeler.labels.record import LabelFailure, retrieval_example
+    from labeler.labels.record import LabelFailure
+    from labeler.labels.signature import retrieval_example
     from labeler.sentences.splitting import SPLITTERS, key_example
 
     splitter, prompt = SPLITTERS[given.splitter], given.prompt

@@ -25,8 +25,7 @@ from typing import Annotated
 from pydantic import Field, ValidationError
 
 from labeler.errors import UsageError, describe_faults
-from labeler.labels.criteria import NAME, Criterion
-from labeler.labels.rubrics import CRITERIA
+from labeler.labels.criteria import CRITERIA, NAME, Criterion
 
 _Text = Annotated[str, Field(min_length=1)]
 

@@ -21,9 +21,9 @@ from labeler.data.parsing import joined_id, to_example
 from labeler.errors import BadRow
 from labeler.labels.answers import VerbatimLabel, VerbatimSupport
 from labeler.labels.contract import check_label
-from labeler.labels.record import LabelFailure, LabelRecord, Outcome, ReplyFacts, label_key
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome, ReplyFacts
 from labeler.labels.schemas import load_schema
-from labeler.labels.signature import Signature
+from labeler.labels.signature import Signature, label_key
 from labeler.sentences.example import KeyedExample
 from labeler.sentences.keys import document_key, response_key
 from labeler.sentences.splitting import SPLITTERS, key_example

@@ -12,8 +12,8 @@ from labeler.errors import JudgeError
 from labeler.judges.judge import JudgeSpec
 from labeler.judges.task import LABEL_KINDS, JudgeReply, Task
 from labeler.labels.answers import GPTLabelingOutput, lowered
-from labeler.labels.record import LabelRecord, Outcome, ReplyFacts, records_of, shown
-from labeler.labels.signature import digest
+from labeler.labels.record import LabelRecord, Outcome, ReplyFacts, records_of
+from labeler.labels.signature import digest, shown
 from labeler.sentences.example import KeyedExample
 
 

@@ -28,16 +28,9 @@ from labeler.labels.profiles import (
     lacks_relevance,
     profile_of,
 )
-from labeler.labels.record import (
-    AnyRecord,
-    LabelRecord,
-    ReplyFacts,
-    RetrievalBasis,
-    SentenceScores,
-    label_key,
-)
+from labeler.labels.record import AnyRecord, LabelRecord, ReplyFacts, RetrievalBasis, SentenceScores
 from labeler.labels.schemas import ResponseSchema
-from labeler.labels.signature import Signature
+from labeler.labels.signature import Signature, label_key
 from labeler.sentences.example import Frozen, KeyedExample
 
 MODE_FACTS = frozenset({"output_mode", "schema_frame"})

@@ -21,9 +21,9 @@ from labeler.labeling.run import Pending, Run
 from labeler.labeling.tasks import LabelTasks, RetrievalTasks, TaskFactory
 from labeler.labels.answers import RetrievalLabel
 from labeler.labels.contract import check_retrieval
-from labeler.labels.record import AnyOutcome, LabelFailure, retrieval_key
+from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.labels.retrieval_record import RetrievalRecord, basis_of
-from labeler.labels.signature import Signature
+from labeler.labels.signature import Signature, retrieval_key
 from labeler.sentences.example import Example, KeyedExample
 
 NOT_JUDGED = "no_retrieval_label"

@@ -18,10 +18,15 @@ from labeler.judges.tokens import Approximation, request_tokens, request_tokens_
 from labeler.labeling.options import BLIND, RELEVANCE, BatchOptions, EstimateOptions, LabelOptions
 from labeler.labels.answers import RetrievalLabel
 from labeler.labels.profiles import AUTO, PROFILES, SUPPORT, Profile, family_of, version_of
-from labeler.labels.record import label_key, retrieval_example, retrieval_key
 from labeler.labels.retrieval_record import RetrievalRecord, without_documents
 from labeler.labels.schemas import ResponseSchema, load_schema
-from labeler.labels.signature import Artifact, Signature
+from labeler.labels.signature import (
+    Artifact,
+    Signature,
+    label_key,
+    retrieval_example,
+    retrieval_key,
+)
 from labeler.sentences.example import Example, KeyedExample
 from labeler.sentences.splitting import SPLITTERS, Splitter, key_example
 from labeler.store.protocol import LabelStore

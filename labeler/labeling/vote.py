@@ -32,13 +32,10 @@ from labeler.labels.record import (
     ReplyFacts,
     RetrievalBasis,
     SentenceScores,
-    label_key,
-    retrieval_key,
-    shown,
 )
 from labeler.labels.retrieval_record import RetrievalRecord, basis_of, resting_on
 from labeler.labels.schemas import load_schema
-from labeler.labels.signature import Artifact, Signature, digest
+from labeler.labels.signature import Artifact, Signature, digest, label_key, retrieval_key, shown
 from labeler.sentences.example import Example
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
-from hashlib import sha256
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -28,10 +27,10 @@ from labeler.errors import UnknownName, UsageError
 from labeler.labels.answers import Label, SentenceSupport, Verbatim
 from labeler.labels.contract import Violation, check_label
 from labeler.labels.profiles import BY_FAMILY, family_of, lacks_relevance
-from labeler.labels.signature import Signature, canonical_json, digest, texts_json
+from labeler.labels.signature import Signature, label_key, retrieval_key
 from labeler.sentences.display import Column, Display, Displayed, Grid
-from labeler.sentences.example import Frozen, KeyedExample, Sentence
-from labeler.sentences.keys import document_key, is_key
+from labeler.sentences.example import Frozen, KeyedExample
+from labeler.sentences.keys import is_key
 
 AnswerT = TypeVar("AnswerT", bound=Frozen)
 
@@ -423,85 +422,6 @@ def _family(signature: Signature) -> str:
 _OUTPUTS = {family: profile.output for family, profile in BY_FAMILY.items()}
 
 
-def label_key(example: KeyedExample, signature: Signature) -> str:
-    """Compute the key of a label from all that can change it and nothing else.
-
-    Included: the question, every keyed sentence, speakers of earlier turns, and the signature.
-    Excluded: the row's id and metadata, offsets, names of tools, and the reference answer unless
-    the profile shows it to the judge.
-
-    Returns:
-        64 hexadecimal digits.
-    """
-    referenced = shows_reference(signature)
-    seen = texts_json(shown(example, reference=referenced))
-    return key_of(seen, _encoded_facts(signature))
-
-
-_FACTS: dict[int, tuple[Signature, bytes]] = {}
-"""Signatures by identity with their encoded facts: the records of a run share theirs."""
-_MOST_FACTS = 64
-
-
-def _encoded_facts(signature: Signature) -> bytes:
-    """Return the canonical JSON of a signature's facts."""
-    found = _FACTS.get(id(signature))
-    if found is None:
-        if len(_FACTS) >= _MOST_FACTS:
-            _FACTS.clear()
-        found = _FACTS[id(signature)] = signature, canonical_json(signature.facts())
-    return found[1]
-
-
-def key_of(seen: bytes, facts: bytes) -> str:
-    """Return a label's key from canonical JSON: of :func:`shown`, and of the signature's facts."""
-    return sha256(b'{"shown":%b,"signature":%b}' % (seen, facts)).hexdigest()
-
-
-def retrieval_key(example: KeyedExample, signature: Signature) -> str:
-    """Compute the key of a retrieval label from question, documents, history and signature.
-
-    Documents count as a set: their order, repeats and empty ones change nothing.
-
-    Returns:
-        64 hexadecimal digits.
-    """
-    seen = shown(retrieval_example(example))
-    return digest({"retrieval": seen, "signature": signature.facts()})
-
-
-def retrieval_example(example: KeyedExample) -> KeyedExample:
-    """Return what a retrieval label is about: question, earlier turns and distinct documents."""
-    return KeyedExample(
-        id=example.id,
-        question=example.question,
-        documents=tuple(
-            tuple(
-                Sentence(document_key(place, n), s.text, s.start, s.end)
-                for n, s in enumerate(example.documents[numbers[0]])
-            )
-            for place, numbers in enumerate(distinct_documents(example))
-        ),
-        response=(),
-        splitter=example.splitter,
-        history=example.history,
-    )
-
-
-def distinct_documents(example: KeyedExample) -> list[list[int]]:
-    """Return the documents in the order of a retrieval label: by SHA-256 of their sentences.
-
-    Returns:
-        For each distinct document, the numbers of the example's documents with this text; empty
-        documents are left out.
-    """
-    found: dict[str, list[int]] = {}
-    for number, document in enumerate(example.documents):
-        if document:
-            found.setdefault(digest([s.text for s in document]), []).append(number)
-    return [numbers for _, numbers in sorted(found.items())]
-
-
 def retrieval_fault(
     basis: RetrievalBasis | None,
     signature: Signature,
@@ -518,35 +438,3 @@ def retrieval_fault(
     if tuple(relevant) != basis.all_relevant_sentence_keys:
         return "its relevant sentences are not those of its retrieval label"
     return None
-
-
-def shows_reference(signature: Signature) -> bool:
-    """Return whether the judge saw the reference answer."""
-    return signature.response_schema.name.startswith(_SHOWS_REFERENCE)
-
-
-_SHOWS_REFERENCE = tuple(f"{name}/" for name, p in BY_FAMILY.items() if p.shows_reference)
-
-
-def shown(example: KeyedExample, *, reference: bool = False) -> dict[str, Any]:
-    """Return the parts of an example that a judge sees, as a JSON value.
-
-    Absent parts are omitted, so that parts added later do not change present keys.
-
-    Args:
-        example: the keyed sentences.
-        reference: whether to include the reference answer.
-    """
-    parts: dict[str, Any] = {
-        "question": example.question,
-        "documents": [_texts(document) for document in example.documents],
-        "response": _texts(example.response),
-        "reference": _texts(example.reference or ()) if reference else [],
-        "history": [[turn.role, _texts(turn.sentences)] for turn in example.history],
-        "tool_outputs": [_texts(output.sentences) for output in example.tool_outputs],
-    }
-    return {name: part for name, part in parts.items() if part}
-
-
-def _texts(sentences: Iterable[Sentence]) -> list[list[str]]:
-    return [[s.key, s.text] for s in sentences]

@@ -7,8 +7,8 @@ from typing import ClassVar, Literal
 from pydantic import Field, FiniteFloat
 
 from labeler.labels.criteria import Criterion, ScoreAnswer, ScoreMethod, StepsAnswer
-from labeler.labels.record import LabelFailure, Record, ReplyFacts, shown
-from labeler.labels.signature import Signature, digest
+from labeler.labels.record import LabelFailure, Record, ReplyFacts
+from labeler.labels.signature import Signature, digest, shown
 from labeler.sentences.example import KeyedExample
 
 

@@ -1,4 +1,4 @@
-"""Signatures: the facts that can change a label, their digest, and their printed form."""
+"""Signatures: the facts that can change a label, their printed form, and the keys of labels."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
+
+from labeler.labels.profiles import BY_FAMILY
+from labeler.sentences.example import KeyedExample, Sentence
+from labeler.sentences.keys import document_key
 
 
 def canonical_json(value: object) -> bytes:
@@ -174,3 +178,114 @@ def selection_warnings(labels: Iterable[str | None]) -> Iterator[str]:
     """Yield each warning of printed signatures once."""
     found = dict.fromkeys(map(ReviewCounts.printed_in, labels))
     yield from (one.warning for one in found if one and one.is_biased)
+
+
+def label_key(example: KeyedExample, signature: Signature) -> str:
+    """Compute the key of a label from all that can change it and nothing else.
+
+    Included: the question, every keyed sentence, speakers of earlier turns, and the signature.
+    Excluded: the row's id and metadata, offsets, names of tools, and the reference answer unless
+    the profile shows it to the judge.
+
+    Returns:
+        64 hexadecimal digits.
+    """
+    referenced = shows_reference(signature)
+    seen = texts_json(shown(example, reference=referenced))
+    return key_of(seen, _encoded_facts(signature))
+
+
+_FACTS: dict[int, tuple[Signature, bytes]] = {}
+"""Signatures by identity with their encoded facts: the records of a run share theirs."""
+_MOST_FACTS = 64
+
+
+def _encoded_facts(signature: Signature) -> bytes:
+    """Return the canonical JSON of a signature's facts."""
+    found = _FACTS.get(id(signature))
+    if found is None:
+        if len(_FACTS) >= _MOST_FACTS:
+            _FACTS.clear()
+        found = _FACTS[id(signature)] = signature, canonical_json(signature.facts())
+    return found[1]
+
+
+def key_of(seen: bytes, facts: bytes) -> str:
+    """Return a label's key from canonical JSON: of :func:`shown`, and of the signature's facts."""
+    return hashlib.sha256(b'{"shown":%b,"signature":%b}' % (seen, facts)).hexdigest()
+
+
+def retrieval_key(example: KeyedExample, signature: Signature) -> str:
+    """Compute the key of a retrieval label from question, documents, history and signature.
+
+    Documents count as a set: their order, repeats and empty ones change nothing.
+
+    Returns:
+        64 hexadecimal digits.
+    """
+    seen = shown(retrieval_example(example))
+    return digest({"retrieval": seen, "signature": signature.facts()})
+
+
+def retrieval_example(example: KeyedExample) -> KeyedExample:
+    """Return what a retrieval label is about: question, earlier turns and distinct documents."""
+    return KeyedExample(
+        id=example.id,
+        question=example.question,
+        documents=tuple(
+            tuple(
+                Sentence(document_key(place, n), s.text, s.start, s.end)
+                for n, s in enumerate(example.documents[numbers[0]])
+            )
+            for place, numbers in enumerate(distinct_documents(example))
+        ),
+        response=(),
+        splitter=example.splitter,
+        history=example.history,
+    )
+
+
+def distinct_documents(example: KeyedExample) -> list[list[int]]:
+    """Return the documents in the order of a retrieval label: by SHA-256 of their sentences.
+
+    Returns:
+        For each distinct document, the numbers of the example's documents with this text; empty
+        documents are left out.
+    """
+    found: dict[str, list[int]] = {}
+    for number, document in enumerate(example.documents):
+        if document:
+            found.setdefault(digest([s.text for s in document]), []).append(number)
+    return [numbers for _, numbers in sorted(found.items())]
+
+
+def shows_reference(signature: Signature) -> bool:
+    """Return whether the judge saw the reference answer."""
+    return signature.response_schema.name.startswith(_SHOWS_REFERENCE)
+
+
+_SHOWS_REFERENCE = tuple(f"{name}/" for name, p in BY_FAMILY.items() if p.shows_reference)
+
+
+def shown(example: KeyedExample, *, reference: bool = False) -> dict[str, Any]:
+    """Return the parts of an example that a judge sees, as a JSON value.
+
+    Absent parts are omitted, so that parts added later do not change present keys.
+
+    Args:
+        example: the keyed sentences.
+        reference: whether to include the reference answer.
+    """
+    parts: dict[str, Any] = {
+        "question": example.question,
+        "documents": [_texts(document) for document in example.documents],
+        "response": _texts(example.response),
+        "reference": _texts(example.reference or ()) if reference else [],
+        "history": [[turn.role, _texts(turn.sentences)] for turn in example.history],
+        "tool_outputs": [_texts(output.sentences) for output in example.tool_outputs],
+    }
+    return {name: part for name, part in parts.items() if part}
+
+
+def _texts(sentences: Iterable[Sentence]) -> list[list[str]]:
+    return [[s.key, s.text] for s in sentences]

@@ -14,7 +14,8 @@ from labeler.catalog import unknown
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.answers import ClaimsLabelingOutput, SentenceSupport
 from labeler.labels.non_answers import overrule
-from labeler.labels.record import AnyOutcome, LabelRecord, label_key, retrieval_key
+from labeler.labels.record import AnyOutcome, LabelRecord
+from labeler.labels.signature import label_key, retrieval_key
 
 OutcomeT = TypeVar("OutcomeT", bound=AnyOutcome)
 

@@ -24,7 +24,7 @@ need_browser()
 UNDEFINED = "\u2013"
 """What stands in place of a value that a metric does not have."""
 LIST = "#browser .records tbody tr"
-DRAWN = "document.querySelector('.sentence') !== null"
+DRAWN = "() => document.querySelector('.sentence') !== null"
 """Waited for before an expectation about a long record: its polling can stop during drawing."""
 
 

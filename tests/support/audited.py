@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from labeler.audit import findings_of, select_checks
-from labeler.labels.record import LabelRecord, label_key
+from labeler.labels.record import LabelRecord
+from labeler.labels.signature import label_key
 from labeler.sentences.example import Sentence
 from support.labeled import output, record
 

@@ -21,8 +21,8 @@ from labeler.labels.answers import (
 )
 from labeler.labels.contract import check_label
 from labeler.labels.profiles import PROFILES, Profile
-from labeler.labels.record import LabelRecord, label_key
-from labeler.labels.signature import Signature
+from labeler.labels.record import LabelRecord
+from labeler.labels.signature import Signature, label_key
 from labeler.sentences.example import KeyedExample, key_reference, key_tool_output, key_turn
 from labeler.sentences.keys import letters, position
 from support.samples import keyed_example, pieces, signature

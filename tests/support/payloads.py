@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from labeler.judges.judge import JudgeSpec
 from labeler.labels.answers import GPTLabelingOutput, SentenceSupport
-from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, label_key
+from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
+from labeler.labels.signature import label_key
 from labeler.sentences.example import KeyedExample, key_documents, key_response
 from support.samples import SPLITTER, pieces, signature
 

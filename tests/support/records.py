@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from labeler.labels.answers import GPTLabelingOutput, SentenceSupport
-from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, Usage, label_key
-from labeler.labels.signature import Artifact, Signature
+from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, Usage
+from labeler.labels.signature import Artifact, Signature, label_key
 from labeler.sentences.example import KeyedExample, Sentence
 
 

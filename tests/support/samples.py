@@ -8,9 +8,8 @@ from typing import Any
 from labeler.judges.judge import JudgeSpec
 from labeler.judges.prompting import DEFAULT_PROMPT, load_prompt
 from labeler.judges.task import Task, label_task
-from labeler.labels.record import label_key
 from labeler.labels.schemas import DEFAULT_SCHEMA, load_schema
-from labeler.labels.signature import Signature
+from labeler.labels.signature import Signature, label_key
 from labeler.sentences.example import KeyedExample, Piece, key_documents, key_response
 
 SPLITTER = "given/1"

@@ -12,7 +12,8 @@ import pytest
 
 from labeler.api import write_labels
 from labeler.cli import run
-from labeler.labels.record import LabelFailure, LabelRecord, Outcome, label_key
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome
+from labeler.labels.signature import label_key
 from support import scored
 from support.labeled import record
 

@@ -35,7 +35,8 @@ from labeler.comparing.human_labels import read_human_labels
 from labeler.data.corrections.file import CorrectionsFile
 from labeler.data.label_files import to_line
 from labeler.errors import UnknownName, UsageError
-from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, label_key
+from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts
+from labeler.labels.signature import label_key
 from labeler.sentences.characters import escape_formula
 from support.audited import judged
 from support.judged import correction

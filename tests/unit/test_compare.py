@@ -19,7 +19,8 @@ from labeler.comparing.compare import compare, compare_runs
 from labeler.comparing.comparison import Comparison, MetricComparison
 from labeler.comparing.measured import Flip
 from labeler.errors import UsageError
-from labeler.labels.record import LabelFailure, LabelRecord, Outcome, label_key
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome
+from labeler.labels.signature import label_key
 from labeler.sentences.display import WIDTH
 from support.labeled import record, reference_output, right
 from support.scored import record as score_record

@@ -15,8 +15,8 @@ from labeler.calculators import measure, select_metrics
 from labeler.data.corrections.applying import apply_corrections
 from labeler.data.corrections.correction import Correction, Queue
 from labeler.data.corrections.file import CorrectionsFile
-from labeler.labels.record import LabelFailure, LabelRecord, label_key
-from labeler.labels.signature import ReviewCounts, selection_warnings
+from labeler.labels.record import LabelFailure, LabelRecord
+from labeler.labels.signature import ReviewCounts, label_key, selection_warnings
 from labeler.labels_object import Labels
 from support.command import Command
 from support.judged import correction, judgement

@@ -20,7 +20,8 @@ from labeler.comparing.diff import LabelDiff, RecordDiff, diff_labels, open_diff
 from labeler.comparing.flips import DecisionFlip, MetricChange
 from labeler.errors import UsageError
 from labeler.labels.answers import ComparedClaim, ReferenceLabelingOutput
-from labeler.labels.record import LabelFailure, LabelRecord, label_key
+from labeler.labels.record import LabelFailure, LabelRecord
+from labeler.labels.signature import label_key
 from labeler.report.diff_page import write_page
 from support.command import Command
 from support.labeled import compared, expects, record, reference_output, right, says, wrong

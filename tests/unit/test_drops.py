@@ -16,7 +16,8 @@ from labeler.comparing.gates import DEFAULT_ALLOWED, Allowed, Gate, On
 from labeler.comparing.verdicts import Verdict
 from labeler.data.label_files import to_line
 from labeler.errors import UsageError
-from labeler.labels.record import LabelFailure, LabelRecord, Outcome, label_key
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome
+from labeler.labels.signature import label_key
 from labeler.testing import assert_metric
 from support.labeled import record, with_question
 

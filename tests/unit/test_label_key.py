@@ -19,10 +19,16 @@ from labeler.labeling.estimate import Unasked
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
 from labeler.labels.criteria import Criterion
-from labeler.labels.record import label_key, retrieval_key, shown
 from labeler.labels.schemas import ResponseSchema, load_schema
 from labeler.labels.score_record import score_key, steps_key
-from labeler.labels.signature import Artifact, Signature, canonical_json
+from labeler.labels.signature import (
+    Artifact,
+    Signature,
+    canonical_json,
+    label_key,
+    retrieval_key,
+    shown,
+)
 from labeler.sentences.example import KeyedExample, key_turn
 from support.samples import keyed_example, pieces, signature
 

@@ -17,7 +17,8 @@ from labeler.calculators import Intervals, measure, select_metrics, summarize
 from labeler.calculators.summary_table import FLOOR
 from labeler.data.label_files import read_outcomes, write_outcomes
 from labeler.errors import UnknownName, UsageError
-from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, label_key
+from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
+from labeler.labels.signature import label_key
 from labeler.report import write_report, writing
 from labeler.report.page import data_block, pack
 from labeler.report.report_data import ReportData

@@ -11,7 +11,7 @@ import labeler
 from labeler.calculators import Intervals, select_metrics
 from labeler.comparing.corrected_labels import human_labels
 from labeler.comparing.human_agreement import compare_with_people
-from labeler.labels.record import label_key
+from labeler.labels.signature import label_key
 from labeler.review.session import ReviewSession
 from labeler.review.statistics import MetricMeansView, ReviewStatistics, StatisticsView
 from support.labeled import record, with_question

@@ -13,7 +13,8 @@ from labeler.audit import examine, findings_of, suspicion_score
 from labeler.data.label_files import to_line
 from labeler.judges.embedded.opinion import second_opinion
 from labeler.labels.opinion import GENERAL, SecondOpinion
-from labeler.labels.record import LabelRecord, label_key
+from labeler.labels.record import LabelRecord
+from labeler.labels.signature import label_key
 from support.audited import judged
 
 if TYPE_CHECKING:

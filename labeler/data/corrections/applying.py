@@ -22,15 +22,9 @@ from labeler.errors import UsageError
 from labeler.labels.answers import GPTLabelingOutput, in_order, judged_sentences, lowered
 from labeler.labels.contract import check_label
 from labeler.labels.profiles import BY_FAMILY, DEFAULT_PROFILE, PROFILES, family_of, lacks_relevance
-from labeler.labels.record import (
-    AnyOutcome,
-    LabelFailure,
-    LabelRecord,
-    Outcome,
-    label_key,
-)
+from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
 from labeler.labels.schemas import load_schema
-from labeler.labels.signature import JUDGED, Artifact, ReviewCounts, Signature, digest
+from labeler.labels.signature import JUDGED, Artifact, ReviewCounts, Signature, digest, label_key
 
 FACT = "corrections"
 """The sampling fact that marks a corrected label in its signature."""

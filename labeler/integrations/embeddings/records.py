@@ -9,8 +9,8 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, FiniteFloat, model_validator
 
-from labeler.labels.record import LabelFailure, Record, ReplyFacts, shown
-from labeler.labels.signature import Signature, digest
+from labeler.labels.record import LabelFailure, Record, ReplyFacts
+from labeler.labels.signature import Signature, digest, shown
 from labeler.sentences.example import Frozen, KeyedExample
 
 COUNT = 3

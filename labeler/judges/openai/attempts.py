@@ -63,6 +63,9 @@ class AttemptLog:
     violations: tuple[Violation, ...] = ()
     """Violations of the latest answer."""
     broken: Counter[str] = field(default_factory=Counter)
+    rejected: ValidationError | None = None
+    """Why the first answer was rejected, until instructor takes it up."""
+    latest: Completion | None = None
     content: str = ""
     """The latest answer: its JSON object, else all of it."""
     thought: str = ""
@@ -91,6 +94,7 @@ class AttemptLog:
         """Record the facts of a completion; return why it holds no answer to the whole prompt."""
         texts = [message["content"] for message in self.task.messages]
         error = completion.error or cut_prompt(completion.input_tokens, texts)
+        self.latest = completion
         self.served_model, self.fingerprint = completion.model, completion.fingerprint
         if completion.usage is not None:
             self.usage = self.usage + completion.usage if self.usage else completion.usage
@@ -123,6 +127,9 @@ class AttemptLog:
         Raises:
             ValidationError: it breaks the schema or a rule of its task.
         """
+        if self.rejected is not None:
+            rejected, self.rejected = self.rejected, None
+            raise rejected
         answer, self.has_duplicates = parse_object(text)
         plain = text if answer is None else flat(answer)
         return _reader_of(self.task.answer_type).validate_json(plain, strict=strict)

@@ -201,11 +201,22 @@ class HostedJudge:
             return Preflight(warning=f"model {model!r} is asked at {self.host}")
         return await preflight(sender, self.form.url(self._server.base_url, path, model), model)
 
-    def _ask(self, log: AttemptLog) -> Awaitable[Any]:
-        """Ask, and let instructor ask again if the answer cannot be used."""
-        return self._instructor.create(
+    async def _ask(self, log: AttemptLog) -> Any:  # noqa: ANN401 - read by _reply
+        """Ask, and let instructor ask again only if the answer cannot be used.
+
+        Its loop takes more of a processor than the request itself.
+        """
+        messages = [*log.task.messages]
+        completion = await self.complete(messages=messages)
+        try:
+            return _Read(log.read(completion.content))
+        except ValidationError as error:
+            if not self.spec.reasks:
+                raise
+            log.rejected = error
+        return await self._instructor.create(
             response_model=_Answer,
-            messages=cast("list[ChatCompletionMessageParam]", [*log.task.messages]),
+            messages=cast("list[ChatCompletionMessageParam]", messages),
             max_retries=self.spec.reasks,
         )
 
@@ -223,6 +234,8 @@ class HostedJudge:
             AttemptFailed: the last attempt's error.
         """
         log, opened = ATTEMPT_LOG.get(), self._opened()
+        if log.rejected is not None and log.latest is not None:
+            return log.latest
         if log.answers:
             # instructor's own re-ask names its classes and pydantic's version.
             messages = [*messages[:-1], {"role": "user", "content": log.reask_message()}]
