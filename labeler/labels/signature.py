@@ -7,10 +7,12 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import to_json
 
 from labeler.labels.profiles import BY_FAMILY
 from labeler.sentences.example import KeyedExample, Sentence
@@ -192,22 +194,17 @@ def label_key(example: KeyedExample, signature: Signature) -> str:
     """
     referenced = shows_reference(signature)
     seen = texts_json(shown(example, reference=referenced))
-    return key_of(seen, _encoded_facts(signature))
+    return key_of(seen, _encoded_facts(to_json(signature, inf_nan_mode="constants")))
 
 
-_FACTS: dict[int, tuple[Signature, bytes]] = {}
-"""Signatures by identity with their encoded facts: the records of a run share theirs."""
-_MOST_FACTS = 64
+@lru_cache(maxsize=64)
+def _encoded_facts(signature: bytes) -> bytes:
+    """Return the canonical JSON of a signature's facts: the records of a run share theirs.
 
-
-def _encoded_facts(signature: Signature) -> bytes:
-    """Return the canonical JSON of a signature's facts."""
-    found = _FACTS.get(id(signature))
-    if found is None:
-        if len(_FACTS) >= _MOST_FACTS:
-            _FACTS.clear()
-        found = _FACTS[id(signature)] = signature, canonical_json(signature.facts())
-    return found[1]
+    Args:
+        signature: its JSON, because equal numbers such as 0 and 0.0 have different keys.
+    """
+    return canonical_json(Signature.model_validate_json(signature).facts())
 
 
 def key_of(seen: bytes, facts: bytes) -> str:
