@@ -7,7 +7,6 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -194,17 +193,24 @@ def label_key(example: KeyedExample, signature: Signature) -> str:
     """
     referenced = shows_reference(signature)
     seen = texts_json(shown(example, reference=referenced))
-    return key_of(seen, _encoded_facts(to_json(signature, inf_nan_mode="constants")))
+    return key_of(seen, _encoded_facts(signature))
 
 
-@lru_cache(maxsize=64)
-def _encoded_facts(signature: bytes) -> bytes:
-    """Return the canonical JSON of a signature's facts: the records of a run share theirs.
+_FACTS: dict[bytes, bytes] = {}
+"""Encoded facts of signatures, which the records of a run share, by their JSON: equal numbers such
+as 0 and 0.0 have different keys."""
+_MOST_FACTS = 64
 
-    Args:
-        signature: its JSON, because equal numbers such as 0 and 0.0 have different keys.
-    """
-    return canonical_json(Signature.model_validate_json(signature).facts())
+
+def _encoded_facts(signature: Signature) -> bytes:
+    """Return the canonical JSON of a signature's facts."""
+    text = to_json(signature, inf_nan_mode="constants")
+    found = _FACTS.get(text)
+    if found is None:
+        if len(_FACTS) >= _MOST_FACTS:
+            _FACTS.clear()
+        found = _FACTS[text] = canonical_json(signature.facts())
+    return found
 
 
 def key_of(seen: bytes, facts: bytes) -> str:
