@@ -153,18 +153,21 @@ class Columns:
         self.name = ", ".join(table.path for table in self._tables)
         self.names = list(dict.fromkeys(chain.from_iterable(one.names for one in self._tables)))
 
-    def column(self, name: str, read: Callable[[Any], Any] = lambda value: value) -> Encoded:
+    def column(self, name: str, read: Callable[[Any], Any] | None = None) -> Encoded:
         """Return a column; its values are ``None`` where the files have none.
 
         Args:
             name: name of the column.
-            read: makes a value of a cell that is not empty; called for distinct ones.
+            read: makes a value of a cell that is not empty; called for distinct ones. By default
+                cells are values.
 
         Raises:
             UsageError: it makes no value of a cell.
         """
         if name not in self._read:
             self._read[name] = joined([table.column(name) for table in self._tables])
+        if read is None:
+            return self._read[name]
         try:
             return self._read[name].mapped(lambda value: None if value is None else read(value))
         except (ArithmeticError, TypeError, ValueError) as error:

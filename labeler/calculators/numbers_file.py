@@ -305,6 +305,8 @@ class NumbersFile:
             column: a metadata column that the caller groups by; see :meth:`fill`.
             with_facts: True for rows with their facts.
         """
+        if not len(places):
+            return
         names = [metric.id for metric in self.metrics]
         completed = [self._complete(one) for one in self.metrics]
         columns = [
@@ -414,11 +416,7 @@ class NumbersFile:
         """
         failed = np.flatnonzero(self._is_failed & self._is_chosen)
         labeled = np.flatnonzero(~self._is_failed & self._is_chosen)
-        ids, label, key = (
-            self._column("id", str),
-            self._column("label"),
-            self._column("key"),
-        )
+        ids, label, key = map(self._column, ("id", "label", "key"))
         metadata = self._metadata(column or "") if by or column else None
         if metadata:
             groups.columns.update(chain.from_iterable(metadata.values))

@@ -184,13 +184,9 @@ class Columns:
             for choice in choices if field in self.named else ():
                 yield from ((path, field) for path in choice.paths)
 
-    def required(self, row: Mapping[str, Any]) -> set[str]:
-        """Return the required fields that a row has columns for."""
-        return self.used(row).keys() & REQUIRED
-
     def fits(self, row: Mapping[str, Any]) -> bool:
         """Return True if a row has a column for each required field."""
-        return len(self.required(row)) == len(REQUIRED)
+        return self.used(row).keys() >= set(REQUIRED)
 
     def used(self, row: Mapping[str, Any]) -> dict[str, str]:
         """Return the column that each field of a row is read from; a field that lacks is absent."""
@@ -260,12 +256,8 @@ def _first_found(
 def _is_object(value: object) -> bool:
     """Return True for a value with fields, such as a message, or a list of such values."""
     if isinstance(value, list | tuple):
-        return _are_objects(value)
+        return bool(value) and all(isinstance(one, Mapping) for one in value)
     return not isinstance(value, str | int | float)
-
-
-def _are_objects(values: Sequence[object]) -> bool:
-    return bool(values) and all(isinstance(value, Mapping) for value in values)
 
 
 def _read(

@@ -418,11 +418,11 @@ def test_a_preset_of_a_third_party_is_named_by_its_module() -> None:
             open_rows([], preset=name)
 
 
-@pytest.mark.parametrize("name", PRESETS)
-def test_every_preset_can_be_read(name: str) -> None:
+def test_every_preset_can_be_read() -> None:
     """Its columns are names or paths, and no field that rows need is left out."""
-    columns = columns_of({}, PRESETS[name].columns)
-    assert {"question", "documents", "response"} <= columns.choices.keys()
+    for name in PRESETS:
+        columns = columns_of({}, PRESETS[name].columns)
+        assert {"question", "documents", "response"} <= columns.choices.keys(), name
 
 
 def test_the_page_lists_every_preset() -> None:

@@ -57,8 +57,8 @@ class TraceChoice:
                 raise UsageError(f"--where {pair!r:.80} is not KEY=VALUE: write --where user.id=7")
 
     def order(self, trace_id: str) -> bytes | None:
-        """Return the rank of a trace, or ``None`` if it is not in the sample."""
-        rank = order_of(trace_id, self.seed)
+        """Return the rank of a trace by a hash, or ``None`` if it is not in the sample."""
+        rank = sha256(f"{self.seed}:{trace_id}".encode()).digest()
         return rank if int.from_bytes(rank[:8]) < self.sample * 2**64 else None
 
     def fits(self, spans: Iterable[Span], rows: Iterable[dict[str, Any]]) -> bool:
@@ -297,8 +297,3 @@ class SpanTable:
         """Remove the table."""
         with contextlib.suppress(sqlite3.Error):
             self._table.close()
-
-
-def order_of(trace_id: str, seed: int) -> bytes:
-    """Return the hash of a trace: by its rank traces are sampled, whatever the order of files."""
-    return sha256(f"{seed}:{trace_id}".encode()).digest()
