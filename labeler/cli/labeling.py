@@ -16,7 +16,6 @@ from labeler.cli.running import (
     SOME_FAILED,
     EngineName,
     OtelEvents,
-    RunReport,
     Workers,
     announce_grace,
     check_label_target,
@@ -36,7 +35,7 @@ from labeler.version import __version__
 
 if TYPE_CHECKING:
     from labeler.calculators import SummaryRow
-    from labeler.cli.running import RunReport
+    from labeler.cli.run_report import RunReport
     from labeler.judges.judge import Judge
 
 
@@ -109,7 +108,7 @@ def _label_here(
     """Label in this process, print the counts and cost, and return the exit code."""
     from labeler import Intervals, api
     from labeler.calculators.rater_agreement import Votes
-    from labeler.cli.running import RunReport
+    from labeler.cli.run_report import RunReport
     from labeler.cli.tracing import events_file
 
     announce_grace("; press Ctrl-C again to drop them")
@@ -163,7 +162,7 @@ def import_ragbench(
 ) -> int:
     """Import published RAGBench rows as label records."""
     from labeler import api
-    from labeler.cli.running import RunReport
+    from labeler.cli.run_report import RunReport
     from labeler.data.ragbench import read_ragbench
 
     check_label_target(files, output)

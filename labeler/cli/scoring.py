@@ -29,7 +29,7 @@ from labeler.sentences.display import NONE, Column, Grid, number
 from labeler.version import __version__
 
 if TYPE_CHECKING:
-    from labeler.cli.running import RunReport
+    from labeler.cli.run_report import RunReport
     from labeler.judges.judge import Judge
     from labeler.labels.score_record import ScoreOutcome
 
@@ -38,7 +38,7 @@ def score(rows: options.Rows, *, given: ScoreOptions, output: options.Output = "
     """Score rows by rubrics or by criteria of your own."""
     from labeler import api
     from labeler.calculators.score_agreement import RaterScores
-    from labeler.cli.running import RunReport
+    from labeler.cli.run_report import RunReport
     from labeler.cli.scoring import print_panels
     from labeler.judges.opening import open_judge, open_judges, price_of_run
 

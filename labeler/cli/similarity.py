@@ -23,7 +23,7 @@ from labeler.judges.options import JudgeOptions, ServerOptions
 from labeler.labeling.options import SimilarityOptions
 
 if TYPE_CHECKING:
-    from labeler.cli.running import RunReport
+    from labeler.cli.run_report import RunReport
     from labeler.integrations.embeddings.embedder import Embedder
     from labeler.integrations.embeddings.similarity import EmbeddingWork
     from labeler.judges.judge import Judge
@@ -47,7 +47,7 @@ def similarity(
 ) -> int:
     """Measure answer relevancy: questions against generated ones."""
     from labeler import api
-    from labeler.cli.running import RunReport
+    from labeler.cli.run_report import RunReport
     from labeler.integrations.embeddings.similarity import EmbeddingWork
     from labeler.judges.opening import open_judge, price_of_run
 

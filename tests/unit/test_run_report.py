@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from labeler.cli import run
-from labeler.cli.running import RunReport
+from labeler.cli.run_report import RunReport
 from support.records import sample_record
 from wire.provider import Provider, Script, changes
 from wire.runs import row_file, rows
