@@ -21,7 +21,7 @@ from openai.types.chat import ChatCompletionMessageParam
 from pydantic import ValidationError
 
 from labeler.errors import FatalJudgeError, UsageError
-from labeler.judges.judge import ModeRejected, UnusableAnswer
+from labeler.judges.judge import ModeRejected
 from labeler.judges.limits import Size
 from labeler.judges.openai.access import Access, KeySource
 from labeler.judges.openai.address import environment_key
@@ -345,15 +345,7 @@ class HostedJudge:
         )
         if cause.stops:
             return FatalJudgeError(message, reason=rule.reason, attempts=sent)
-        return UnusableAnswer(
-            message,
-            reason=rule.reason,
-            attempts=log.attempts,
-            violations=log.violations,
-            usage=log.usage,
-            reasks=log.reasks,
-            lasting=rule.lasting,
-        )
+        return log.unusable(message, rule)
 
     def _rejected_mode(self, log: AttemptLog, failed: AttemptFailed) -> ModeRejected | None:
         """Return the task in another output mode if the server rejects that of its own."""
