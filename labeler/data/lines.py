@@ -80,7 +80,7 @@ def read_lines(path: str | Path) -> Iterator[Line]:
 
 def bounded_lines(file: IO[bytes]) -> Iterator[bytes]:
     """Read the lines of a file; of one over the limit, as much as shows that it is over."""
-    for start in iter(lambda: file.readline(_BUFFER), b""):
+    while start := file.readline(_BUFFER):
         yield start if start.endswith(b"\n") else _long_line(start, file)
 
 

@@ -213,7 +213,7 @@ class LabelRecord(Displayed, Record[Label]):
     def content(self) -> str:
         """Return the label as JSON, and the answer as given if that differs."""
         given = "" if self.verbatim is None else self.verbatim.model_dump_json(warnings=False)
-        return super().content() + given
+        return self.label.model_dump_json(warnings=False) + given
 
     def _display(self) -> Display:
         label, example = self.label, self.example

@@ -117,8 +117,10 @@ class Signature(BaseModel):
             f"schema:{self.response_schema}",
             f"splitter:{escaped(self.splitter)}",
         ]
-        parts += [f"{name}:{escaped(str(value))}" for name, value in sorted(self.sampling.items())]
-        parts += [f"threshold:{name}={value}" for name, value in sorted(self.thresholds.items())]
+        for name, value in sorted(self.sampling.items()):
+            parts.append(f"{name}:{escaped(str(value))}")
+        for name, value in sorted(self.thresholds.items()):
+            parts.append(f"threshold:{name}={value}")
         if self.trial:
             parts.append(f"trial:{self.trial}")
         return sys.intern("|".join(parts))
