@@ -38,7 +38,7 @@ def main() -> None:
     parser.add_argument("records", type=int, nargs="*", default=list(SIZES))
     parser.add_argument("--write", type=Path, help="write the outcome here, below its mark")
     wanted = parser.parse_args()
-    sizes = [HEAD, f"|--:{'|--:' * 5}|"]
+    sizes = [HEAD, f"|--:|:--{'|--:' * 6}|"]
     times = [f"| records | figures | first list | {' | '.join(STEPS)} |"]
     times.append(f"|--:|--:|--:|{'--:|' * len(STEPS)}")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:

@@ -392,7 +392,7 @@ class Labels(Displayed, Sequence[Outcome]):
         settings = GateSettings(on=on, by=by, intervals=intervals, allowed=allowed)
         return check_gates(self, demands, settings=settings).results
 
-    def report(self, path: str | Path, **options: Any) -> Path:  # noqa: ANN401 - checked by write_report
+    def report(self, path: str | Path, **options: Any) -> list[Path]:  # noqa: ANN401 - checked by write_report
         """Write the labels as an offline page: figures, findings, and every record.
 
         Args:
@@ -400,14 +400,14 @@ class Labels(Displayed, Sequence[Outcome]):
             options: those of :func:`labeler.write_report`, such as ``by`` and ``title``.
 
         Returns:
-            The page.
+            The files.
 
         Raises:
             UsageError: as for :func:`labeler.write_report`.
 
         Example:
-            >>> labels.report(folder / "report.html").name
-            'report.html'
+            >>> [file.name for file in labels.report(folder / "report.html")]
+            ['report.html']
         """
         from labeler.report.writing import write_report
 

@@ -223,7 +223,7 @@ _add_group(
     {
         "merge": _Command(None, "stores", "merge"),
         "verify": _Command(None, "stores", "verify"),
-        "delete": _Command(None, "deleting", "delete"),
+        "delete": _Command(None, "stores", "delete"),
     },
     "Merge, verify and delete from label stores.",
 )

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from labeler.cli.comparing import check_sides
 from labeler.cli.options import Json, expand_options
-from labeler.cli.sides import check_sides
 from labeler.cli.terminal import notify, notify_repeated, print_json
 from labeler.comparing.options import ChoiceOptions, HumanOptions, SideOptions
 from labeler.data.lines import STDIO

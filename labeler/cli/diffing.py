@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from labeler.cli.comparing import A, B, Html, check_page, check_sides
 from labeler.cli.options import Json, expand_options
 from labeler.cli.reading import MetricIds
-from labeler.cli.sides import A, B, Html, check_page, check_sides
 from labeler.cli.terminal import (
     LineWriter,
     notify,

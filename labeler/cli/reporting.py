@@ -10,8 +10,9 @@ import typer
 from labeler.cli.agreeing import calibrated
 from labeler.cli.reading import Group, Labels, Level
 from labeler.cli.running import Threshold, outcomes_at, reject_overwrite, watching
-from labeler.cli.terminal import notify
+from labeler.cli.terminal import notify, plural
 from labeler.comparing.options import HumanOptions
+from labeler.errors import UsageError
 
 
 def report(
@@ -22,7 +23,7 @@ def report(
         typer.Option(
             "--output",
             "-o",
-            help="Page to write (report.html), for at most 10,000 records.",
+            help="Page to write (report.html), or a folder (report/) for over 10,000 records.",
         ),
     ],
     by: Annotated[str | None, typer.Option(help="Group by this metadata column.")] = None,
@@ -51,10 +52,12 @@ def report(
     from labeler.data.lines import STDIO
     from labeler.report import write_report
 
+    if output == STDIO:
+        raise UsageError("a report is a page or a folder: name it, such as -o report.html")
     reject_overwrite([labels, *([human] if human else [])], output)
     calibration = human and calibrated(labels, HumanOptions(human=human))
     with watching("reporting") as watched:
-        page = write_report(
+        written = write_report(
             outcomes_at(labels, threshold).through(watched),
             output,
             name="standard input" if labels == STDIO else Path(labels).name,
@@ -65,4 +68,6 @@ def report(
             order=sort,
             calibration=calibration or None,
         )
-    notify(f"{page}: {page.stat().st_size / 1e6:.1f} MB")
+    page, *files = ((path, path.stat().st_size / 1e6) for path in written)
+    more = f", and {plural(len(files), 'file')} of records, {sum(mb for _, mb in files):.1f} MB"
+    notify(f"{page[0]}: {page[1]:.1f} MB{more if files else ''}")

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
+from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from labeler.cli.running import SOME_FAILED
 from labeler.cli.terminal import notify, plural
 from labeler.data.options import DEFAULT_STORE
+from labeler.errors import UsageError
+
+if TYPE_CHECKING:
+    from labeler.store.database import Database
+    from labeler.store.maintenance import Found, Selection
 
 
 def merge(
@@ -74,3 +82,107 @@ def _corrections_of(sources: list[str]) -> list[Path]:
     found = dict.fromkeys(store for source in sources for store in stores_in(source))
     files = [corrections_path(store) for store in found]
     return [file for file in files if file.is_file()]
+
+
+Stores = list[tuple[Path, "Database", "Found"]]
+
+
+def delete(
+    store: Annotated[str, typer.Argument(help="Folder of the label store.")],
+    *,
+    ids: Annotated[list[str] | None, typer.Option("--id", help="Row id; repeatable.")] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(help="FIELD=VALUE of the metadata; repeatable, all must match."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Report counts without deleting.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+) -> int:
+    """Delete rows from a store, with every trace of their text."""
+    from labeler.store.maintenance import Selection, exclusive_file, find_rows
+
+    selection = Selection(frozenset(ids or ()), dict(map(_condition, where or ())))
+    if not selection.ids and not selection.where:
+        raise UsageError("name rows to delete: --id ID or --where FIELD=VALUE")
+    with ExitStack() as opened:
+        stores: Stores = []
+        for folder in _stores(Path(store)):
+            file = opened.enter_context(closing(exclusive_file(folder)))
+            stores.append((folder, file, find_rows(file, selection)))
+        counts = _delete_traces(stores, selection, dry_run=True)
+        notify(f"{store}: {', '.join(f'{n} {kind}' for kind, n in counts.items()) or 'no match'}")
+        unreadable = sum(found.unreadable for _, _, found in stores)
+        if unreadable:
+            notify(f"  damaged rows, which may be of these ids: {unreadable}; see store verify")
+        if not dry_run:
+            if counts and not yes and not _confirmed():
+                notify("nothing was deleted")
+                return 0
+            _delete_traces(stores, selection, dry_run=False)
+            for _, file, found in stores:
+                file.delete(found.rowids)
+                file.wipe()
+            if counts:
+                notify("deleted")
+    return SOME_FAILED if unreadable else 0
+
+
+def _confirmed() -> bool:
+    if not sys.stdin.isatty():
+        raise UsageError("nobody can confirm the deletion here: add --yes; nothing was deleted")
+    try:
+        return typer.confirm("Delete them for good?", err=True)
+    except typer.Abort:
+        return False
+
+
+def _condition(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise UsageError(f"--where {text!r}: write FIELD=VALUE, such as --where user=42")
+    return name, value
+
+
+def _stores(store: Path) -> list[Path]:
+    """Return the store and the stores of its shards."""
+    from labeler.data.label_files import is_store
+    from labeler.store.disk import SHARDS
+
+    found = [store] if is_store(store) else []
+    if (store / SHARDS).is_dir():
+        found += filter(is_store, sorted((store / SHARDS).iterdir()))
+    if not found:
+        raise UsageError(f"there is no label store in {store}; name the folder of one")
+    return found
+
+
+def _delete_traces(stores: Stores, selection: Selection, *, dry_run: bool) -> Counter[str]:
+    """Delete everything of the selected rows but the rows, which name the rest; return counts.
+
+    An interrupted deletion can thus be repeated.
+    """
+    from labeler.data.corrections.file import CorrectionsFile, corrections_path
+    from labeler.integrations.batch.status import delete_requests
+    from labeler.store.maintenance import rewrite_without
+
+    counts = Counter[str]()
+    for folder, _, found in stores:
+        counts.update(found.kinds)
+        counts["batch request"] += delete_requests(folder, selection, found.keys, dry_run=dry_run)
+        corrections = CorrectionsFile(corrections_path(folder))
+        said = [
+            event
+            for event in corrections.read().events
+            if event.key in found.keys or selection.selects(event.id, {})
+        ]
+        counts["correction"] += len(said)
+        if said and not dry_run:
+            keys = {event.key.encode() for event in said}
+            corrections.rewrite(
+                lambda path, keys=keys: rewrite_without(  # type: ignore[misc]
+                    path, lambda line: any(key in line for key in keys)
+                )
+            )
+    return +counts

@@ -72,6 +72,7 @@ def render_page(
     styles: Sequence[str],
     scripts: Sequence[str],
     connect: str = "'none'",
+    loads: bool = False,
     assets: Path = ASSETS,
 ) -> Page:
     """Render a template that extends ``page.html.j2``.
@@ -82,13 +83,15 @@ def render_page(
         styles: file names of the style sheets to inline, in order.
         scripts: file names of the scripts to inline, in order; they share one scope.
         connect: ``connect-src`` of the policy: addresses that the scripts may send requests to.
+        loads: True if the inlined scripts load others; markup never can.
         assets: folder with further files of the page, searched after :data:`ASSETS`.
     """
     folders = (ASSETS, assets)
     style, script = _join(styles, folders), _join(scripts, folders)
+    more = " 'strict-dynamic'" if loads else ""
     policy = (
         "default-src 'none'; "
-        f"style-src {_digest(style)}; script-src {_digest(script)}; connect-src {connect}; "
+        f"style-src {_digest(style)}; script-src {_digest(script)}{more}; connect-src {connect}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
     text = (

@@ -1,10 +1,12 @@
-"""Write a report: one HTML page with figures and every record."""
+"""Write a report: one HTML page, or a folder if there are very many records."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable
+from contextlib import ExitStack
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -12,6 +14,7 @@ from labeler.calculators import Intervals, select_metrics
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome
+from labeler.report.folder import PAGE, is_folder, replacing_report, write_blocks
 from labeler.report.page import (
     RECORD_SCRIPTS,
     RECORD_STYLES,
@@ -35,6 +38,7 @@ TEMPLATE = "report.html.j2"
 STYLES = (*RECORD_STYLES, "charts.css", "report.css")
 SCRIPTS = (
     *RECORD_SCRIPTS,
+    "report_blocks.js",
     "report_state.js",
     "report_index.js",
     "report_search.js",
@@ -50,7 +54,6 @@ SCRIPTS = (
 )
 
 _INTERVALS = Intervals()
-_PAGE_SUFFIXES = (".html", ".htm")
 
 
 def write_report(
@@ -64,15 +67,16 @@ def write_report(
     title: str | None = None,
     order: Order = "doubt",
     calibration: Calibration | None = None,
-) -> Path:
-    """Write labels as an offline page: figures, and every record.
+) -> list[Path]:
+    """Write labels as an offline page or folder: figures, and every record.
 
-    The same labels give the same bytes: the time of writing is not in them. The page appears when
-    it is complete. Outcomes are read once, and their texts are not kept in memory.
+    The same labels give the same bytes: the time of writing is not in them. Files appear only when
+    all of them are complete. Outcomes are read once, and their texts are not kept in memory.
 
     Args:
         outcomes: outcomes of any kind; only labels and their failures count.
-        path: the page, ``.html``; it holds at most 10,000 records.
+        path: a page if it ends in ``.html``, for at most 10,000 records; a folder if it exists as
+            one, ends in ``/`` or has no suffix. Only a report is ever replaced in a folder.
         name: name of the labels, for readers.
         by: name of the grouping column.
         metrics: metric ids; by default the metrics that the labels have the fields for, in their
@@ -84,25 +88,29 @@ def write_report(
             :func:`labeler.comparing.calibration.calibrate`.
 
     Returns:
-        The page.
+        The files: the page, and the files of its folder.
 
     Raises:
         UsageError: there is no label and no failure, there are too many for a page, no row has a
-            column, a number is out of range, or the page cannot be written.
+            column, a number is out of range, a file cannot be written, or a folder has other files.
         UnknownName: there is no such metric.
 
     Example:
-        >>> labeler.write_report(labels, folder / "r.html", name="mine").name
-        'r.html'
+        >>> [path.name for path in labeler.write_report(labels, folder / "r.html", name="mine")]
+        ['r.html']
     """
+    in_folder = is_folder(path)
     path = Path(path)
-    if path.suffix.lower() not in _PAGE_SUFFIXES:
-        raise UsageError(f"{path}: a report is a page: name it, such as -o report.html")
     chosen = None if metrics is None else select_metrics(metrics)
-    with _temporary_file(path.parent) as file:
-        check_size = partial(_check_size, path=path)
+    with ExitStack() as stack:
+        folder = stack.enter_context(replacing_report(path)) if in_folder else None
         data = ReportData(
-            outcomes, file, by=by, metrics=chosen, intervals=intervals, check_size=check_size
+            outcomes,
+            stack.enter_context(_temporary_file(folder or path.parent)),
+            by=by,
+            metrics=chosen,
+            intervals=intervals,
+            check_size=(lambda _: None) if folder else partial(_check_size, path=path),
         )
         if not data.entries:
             raise UsageError(
@@ -113,18 +121,22 @@ def write_report(
             "title": title or f"Labels of {name}",
             "name": name,
             "version": __version__,
+            "in_folder": in_folder,
             "summary": Summary(data, calibration),
             "records": RECORDS_PLACEHOLDER,
         }
-        text = render_page(TEMPLATE, values, styles=STYLES, scripts=SCRIPTS).text
+        text = render_page(TEMPLATE, values, styles=STYLES, scripts=SCRIPTS, loads=in_folder).text
         head, _, tail = text.partition(RECORDS_PLACEHOLDER)
         index = {"name": visible(name), "order": order, **data.index()}
+        blocks = chain([("index", index)], chunks_of(data.views()))
+        if folder:
+            (folder / PAGE).write_text(head + tail, encoding="utf-8")
+            return [path / PAGE, *(path / file for file in write_blocks(folder, blocks))]
         with replaced(path) as output:
             output.write(head)
-            output.write(data_block("index", index))
-            output.writelines(data_block(*block) for block in chunks_of(data.views()))
+            output.writelines(data_block(*block) for block in blocks)
             output.write(tail)
-    return path
+        return [path]
 
 
 def _temporary_file(folder: Path) -> IO[bytes]:
@@ -137,6 +149,6 @@ def _temporary_file(folder: Path) -> IO[bytes]:
 def _check_size(records: int, path: Path) -> None:
     if records > PAGE_RECORDS:
         raise UsageError(
-            f"{path}: a report holds {PAGE_RECORDS:,} records at most, which a browser reads as a "
-            "whole: report a part of the labels, such as one file for each value of a column"
+            f"{path}: a page holds {PAGE_RECORDS:,} records at most: write a folder instead, such "
+            f"as -o {path.with_suffix('')}/"
         )

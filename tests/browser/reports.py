@@ -22,7 +22,8 @@ TOTAL = SIZE + len(REMARKABLE) + FAILED
 
 def small_report(path: Path) -> Path:
     """Three pages of records in two subsets; a few of them are remarkable."""
-    return write_report(_outcomes(), path, name="towers.jsonl", by="domain", metrics=METRICS)
+    [written] = write_report(_outcomes(), path, name="towers.jsonl", by="domain", metrics=METRICS)
+    return written
 
 
 def large_report(path: Path, size: int) -> Path:
@@ -31,9 +32,10 @@ def large_report(path: Path, size: int) -> Path:
     rows = (
         _numbered(kinds[n % len(kinds)], n) if n % 50 == 49 else _refused(n) for n in range(size)
     )
-    return write_report(
+    [written] = write_report(
         rows, path, name="many.jsonl", metrics=METRICS, intervals=None, order="file"
     )
+    return written
 
 
 def long_report(path: Path) -> Path:
@@ -41,7 +43,8 @@ def long_report(path: Path) -> Path:
     support = {letters(n): ["0a", f"0{letters(1000 + n)}"] for n in range(750)}
     label = output(relevant=["0a"], utilized=["0a"], support=support)
     row = record(id="long", documents=[2000], answer=label)
-    return write_report([row], path, name="long.jsonl", metrics=METRICS)
+    [written] = write_report([row], path, name="long.jsonl", metrics=METRICS)
+    return written
 
 
 def _outcomes() -> Iterator[Outcome]:

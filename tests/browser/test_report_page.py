@@ -37,7 +37,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Address of the folder of a report whose every text tries to be markup."""
-    path = write_report(
+    [path] = write_report(
         hostile_records(),
         tmp_path_factory.mktemp("hostile") / "index.html",
         name=PAYLOADS[0],
@@ -456,6 +456,26 @@ def test_a_record_of_more_sentences_than_anybody_reads_is_drawn(
     expect(row).to_be_in_viewport()
     assert lit(page) == ["0a", "0bnp"]
     expect(page.locator(".sentence[data-part=document]")).to_have_count(2000)
+
+
+def test_a_folder_loads_records_when_they_are_opened(visits: Visits, tmp_path: Path) -> None:
+    """And for a search of all texts; a missing file is named, and the list stays."""
+    rows = [reports.plain(n) for n in range(250)]
+    target = tmp_path / "a #b"
+    index, *files = write_report(rows, target, name="x", metrics=reports.METRICS, order="file")
+    page = visits.open(index.as_uri(), own=f"{target.as_uri()}/records/")
+    says(page, "250 of 250 records")
+    assert faults(page) == []
+    page.get_by_label("All texts").check()
+    page.get_by_role("searchbox").fill("tower 249")
+    says(page, "1 of 250 records")
+    page.get_by_role("link", name="row-00249").click()
+    expect(page.locator(".question")).to_have_text("How high is tower 249?")
+    files[2].unlink()  # a lost chunk
+    page.goto("about:blank")
+    page.goto(f"{index.as_uri()}#record=row-00120")
+    expect(page.get_by_role("alert")).to_contain_text("records/chunk-1.js is missing")
+    visits.troubles = [each for each in visits.troubles if "ERR_FILE_NOT_FOUND" not in each]
 
 
 # By keyboard alone.

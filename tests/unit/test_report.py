@@ -42,9 +42,9 @@ FEW = Intervals()
 
 
 def _report(outcomes: Sequence[AnyOutcome], path: Path, **options: Any) -> Page:
-    """The page of a report."""
+    """The first page of a report."""
     written = write_report(iter(outcomes), path, name="labels.jsonl", intervals=FEW, **options)
-    return read_page(written)
+    return read_page(written[0])
 
 
 @pytest.fixture
@@ -142,16 +142,76 @@ def test_the_index_has_a_column_for_each_fact(path: Path) -> None:
 
 
 def test_a_page_of_too_many_records_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rest is not read."""
+    """With the option that takes any number; the rest is not read."""
     monkeypatch.setattr(writing, "PAGE_RECORDS", 2)
 
     def outcomes() -> Iterator[AnyOutcome]:
         yield from _some(3)
         pytest.fail("the rest was read")
 
-    with pytest.raises(UsageError, match="2 records at most"):
+    with pytest.raises(UsageError, match=r"2 records at most: write a folder .* -o \S+/report/"):
         write_report(outcomes(), path, name="l")
     assert list(path.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["report", "report.v2/", "made.html"])
+def test_a_folder_has_a_page_and_files_of_records(tmp_path: Path, name: str) -> None:
+    """The same blocks as one page has; the page is inert, but for scripts that its own loads."""
+    (tmp_path / "made.html").mkdir()
+    outcomes = [*_some(150), _failure()]
+    files = write_report(outcomes, f"{tmp_path}/{name}", name="l", intervals=FEW)
+    folder = tmp_path / name
+    names = ["index.html", "records/index.js", "records/chunk-0.js", "records/chunk-1.js"]
+    assert files == [folder / each for each in names]
+    page, whole = read_page(files[0]), _report(outcomes, tmp_path / "whole.html")
+    assert_inert(page)
+    assert page.policy.count("'strict-dynamic'") == 1
+    told, shown = (" ".join(each.texts.split()) for each in (whole, page))
+    told = told.replace("This file loads nothing", "This page loads files of its folder only")
+    assert shown == told.replace("labels.jsonl", "l")
+    assert {file.stem: _block(file) for file in files[1:]} == whole.blocks | {
+        "index": whole.blocks["index"] | {"name": "l"}
+    }
+
+
+def _block(file: Path) -> Any:
+    """What a file of a folder passes to the page: letters that can be nothing else."""
+    call = re.fullmatch(r'receiveBlock\(("[A-Za-z0-9+/]+=*")\);\n', file.read_text())
+    assert call
+    return unpacked(call[1])
+
+
+def test_a_report_takes_the_place_of_an_earlier_one_alone(tmp_path: Path) -> None:
+    """In a folder; anything else in it is somebody's work, and no report is left half-written."""
+    folder = tmp_path / "report"
+    write_report(_some(150), folder, name="l", intervals=FEW)
+    write_report(_some(1), folder, name="l", intervals=FEW)
+    written = {path.name: path.read_bytes() for path in folder.rglob("*.*")}
+    assert sorted(written) == ["chunk-0.js", "index.html", "index.js"]
+
+    def broken() -> Iterator[AnyOutcome]:
+        yield from _some(1)
+        raise UsageError("the file is damaged")
+
+    for target in (folder, tmp_path / "new"):
+        with pytest.raises(UsageError, match="damaged"):
+            write_report(broken(), target, name="l")
+    assert [each.name for each in tmp_path.iterdir()] == ["report"]
+    for other in ("notes.txt", "records/notes.txt"):
+        (folder / other).write_text("mine")
+        with pytest.raises(UsageError, match=r"which is not part of a report: name a new"):
+            write_report(_some(1), folder, name="l")
+        (folder / other).unlink()
+    assert {path.name: path.read_bytes() for path in folder.rglob("*.*")} == written
+
+
+@pytest.mark.parametrize("name", ["index.html", "records"])
+def test_a_page_of_somebody_else_is_no_report(tmp_path: Path, name: str) -> None:
+    """Though it has the name of ours."""
+    (tmp_path / name).write_text("<!doctype html><h1>My site</h1>")
+    with pytest.raises(UsageError, match=f"has {name}, which is not part of a report"):
+        write_report(_some(1), tmp_path, name="l")
+    assert [each.name for each in tmp_path.iterdir()] == [name]
 
 
 def test_nothing_to_report_is_an_error(path: Path) -> None:

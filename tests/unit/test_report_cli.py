@@ -25,14 +25,16 @@ def labels(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_page_that_was_written_is_named(
+def test_the_files_that_were_written_are_named(
     labeler_command: Command, labels: Path, tmp_path: Path
 ) -> None:
-    """With its size, on standard error; standard output stays empty."""
-    page = tmp_path / "report.html"
-    code, out, err = labeler_command("report", labels, "-o", page)
-    assert (code, out) == (0, "")
-    assert re.fullmatch(rf"{re.escape(str(page))}: 0\.\d MB\n", err)
+    """With their sizes, on standard error; standard output stays empty."""
+    page, folder = tmp_path / "report.html", tmp_path / "report"
+    for output, files in ((page, ""), (folder, r", and 3 files of records, 0\.\d MB")):
+        code, out, err = labeler_command("report", labels, "-o", output)
+        assert (code, out) == (0, "")
+        written = re.escape(str(output / "index.html" if files else output))
+        assert re.fullmatch(rf"{written}: 0\.\d MB{files}\n", err)
 
 
 def test_options_reach_the_page(labeler_command: Command, labels: Path, tmp_path: Path) -> None:
@@ -62,11 +64,11 @@ def test_the_labels_are_never_overwritten(labeler_command: Command, labels: Path
 
 
 def test_standard_output_is_refused(labeler_command: Command, labels: Path) -> None:
-    """So is a name of another format."""
+    """So is a name that is neither that of a page nor that of a folder."""
     for output in ("-", "report.pdf"):
         code, _, err = labeler_command("report", labels, "-o", output)
         assert code == WRONG_USE
-        assert "a report is a page" in err
+        assert "a report is a page or a folder" in err
 
 
 def test_labels_that_are_not_there_are_named(labeler_command: Command, tmp_path: Path) -> None:

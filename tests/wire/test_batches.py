@@ -28,7 +28,7 @@ from labeler.integrations.batch.client import OpenAIBatches
 from labeler.integrations.batch.collect import Collection, Waiting
 from labeler.integrations.batch.folder import BatchFolder, BatchPart, RemoteBatch, pending_keys
 from labeler.integrations.batch.folder import batches as folders
-from labeler.integrations.batch.request_files import FileLimits, History
+from labeler.integrations.batch.request_files import FileLimits
 from labeler.integrations.batch.submit import Submission, submit_batch
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.openai.judge import OpenAIJudge
@@ -306,7 +306,7 @@ def test_an_answer_that_breaks_the_contract_fails_as_online(
         answer = good.label.model_copy(update={"all_relevant_sentence_keys": ["zz"]})
         facts = ReplyFacts(attempts=2, reasks=1, usage=Usage(prompt_tokens=7))
 
-        unchecked = AnswerResult(JudgeReply(answer, facts), History(attempts=2, reasks=1))
+        unchecked = AnswerResult(JudgeReply(answer, facts))
         monkeypatch.setattr(
             collecting,
             "read_answer",
@@ -337,11 +337,12 @@ def test_a_reask_is_worded_as_online(tmp_path: Path, behavior: str) -> None:
 
 
 def test_a_cut_off_answer_is_asked_again_with_twice_the_cap(tmp_path: Path) -> None:
-    """The cap is doubled once, as online."""
+    """The cap is doubled once, as online, under the name that the server has for it."""
     with Provider(["truncated"]) as provider:
-        submit(provider, tmp_path, rows(1), judge={"max_output_tokens": 100})
+        capped = {"max_output_tokens": 100, "cap_field": "max_tokens"}
+        submit(provider, tmp_path, rows(1), judge=capped)
         assert collect(provider, tmp_path).results.labelled == 1
-        caps = [line.body["max_completion_tokens"] for line in provider.batch_lines]
+        caps = [line.body["max_tokens"] for line in provider.batch_lines]
     assert caps == [100, 200]
 
 

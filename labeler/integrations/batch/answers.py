@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,8 +13,8 @@ from pydantic import ValidationError
 from labeler.integrations.batch.request_files import BatchRequest, History
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.address import host_of
-from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog
-from labeler.judges.openai.completion import Completion, read_completion, stated_error, text_of
+from labeler.judges.openai.attempts import ATTEMPT_LOG
+from labeler.judges.openai.completion import read_completion, stated_error, text_of
 from labeler.judges.openai.error_rules import (
     RETRIED,
     ObservedError,
@@ -53,10 +53,10 @@ class AnswerResult:
     """The outcome of one line of an answer file."""
 
     outcome: JudgeReply[Frozen] | UnusableAnswer | SendAgain
-    history: History
-    """The record's history, including this answer."""
     usage: Usage | None = None
     """The charge for this answer alone; ``None`` if the server does not report it."""
+    broken: Mapping[str, int] = field(default_factory=dict)
+    """Contract violations of this answer alone, by kind."""
 
 
 def answer_lines(files: list[Path]) -> Iterator[AnswerLine | None]:
@@ -87,102 +87,60 @@ class _Reader:
 
     def __init__(self, request: BatchRequest, base_url: str, timeout: float) -> None:
         self._request, self._host, self._timeout = request, host_of(base_url), timeout
-        before = request.history
-        self._log = AttemptLog(
-            request.task,
-            cap=before.cap,
-            attempts=before.attempts + 1,
-            answers=before.answers,
-            readable=before.readable,
-            broken=Counter(before.broken),
-            usage=before.usage,
-            cap_raised=before.lengthened,
-        )
+        self._log = request.history.log(request.task)
+        self._log.attempts += 1
 
     def read(self, status: int, body: Mapping[str, Any] | None) -> AnswerResult:
+        outcome: JudgeReply[Frozen] | UnusableAnswer | SendAgain
+        before, usage = self._log.broken_contracts(), None
         if status != OK:
-            return self._without_answer(stated_error(body, status), None)
-        completion = read_completion(body)
-        if completion is None:
-            return self._without_answer(ObservedError("not_json"), None)
-        flaw = self._log.record_completion(completion)
-        if flaw is not None:
-            return self._without_answer(flaw, completion.usage)
-        return self._answer(completion)
+            outcome = self._without_answer(stated_error(body, status))
+        elif (completion := read_completion(body)) is None:
+            outcome = self._without_answer(ObservedError("not_json"))
+        else:
+            usage = completion.usage
+            flaw = self._log.record_completion(completion)
+            outcome = self._without_answer(flaw) if flaw else self._answer(completion.content)
+        broken = Counter(self._log.broken_contracts())
+        return AnswerResult(outcome, usage, broken - Counter(before))
 
-    def _without_answer(self, observed: ObservedError, usage: Usage | None) -> AnswerResult:
+    def _without_answer(self, observed: ObservedError) -> UnusableAnswer | SendAgain:
         longer = observed.kind == "truncated" and self._log.raise_cap()
         rule = find_rule(observed)
         if longer or rule.policy in RETRIED:
-            return self._result(SendAgain(rule.reason, self._history()), usage)
-        return self._result(self._no_label(observed, ""), usage)
+            # The re-ask of an earlier round is repeated.
+            before = self._request.history
+            history = History.of(self._log, answer=before.answer, complaint=before.complaint)
+            return SendAgain(rule.reason, history)
+        return self._no_label(observed, "")
 
-    def _answer(self, completion: Completion) -> AnswerResult:
+    def _answer(self, text: str) -> JudgeReply[Frozen] | UnusableAnswer | SendAgain:
         """Return the label, or one re-ask for an answer that breaks the schema or contract."""
-        text, usage = completion.content, completion.usage
-        token = ATTEMPT_LOG.set(self._log)
+        log = self._log
+        token = ATTEMPT_LOG.set(log)
         try:
-            answer = self._log.read(text, strict=True)
+            answer = log.read(text, strict=True)
         except ValidationError as error:
-            observed, detail = self._log.rejection(error)
+            observed, detail = log.rejection(error)
         else:
-            return self._result(self._reply(answer), usage)
+            # The time that the answer took inside the batch is not known.
+            facts = log.facts(self._host).model_copy(update={"seconds": None})
+            return JudgeReply(answer, facts, tokens=log.tokens, repairs=log.repairs)
         finally:
             ATTEMPT_LOG.reset(token)
-        history = self._history()
-        if history.reasks >= self._request.reasks:
-            return self._result(self._no_label(observed, detail), usage)
-        reask = {
-            "reasks": history.reasks + 1,
-            "answer": text,
-            "complaint": self._log.reask_message(),
-        }
-        again = SendAgain(find_rule(observed).reason, history.model_copy(update=reask))
-        return self._result(again, usage)
-
-    def _result(
-        self, outcome: JudgeReply[Frozen] | UnusableAnswer | SendAgain, usage: Usage | None
-    ) -> AnswerResult:
-        return AnswerResult(outcome, self._history(), usage)
-
-    def _reply(self, answer: Frozen) -> JudgeReply[Frozen]:
-        # The time that the answer took inside the batch is not known.
-        known = {"seconds": None, "reasks": self._request.history.reasks}
-        facts = self._log.facts(self._host).model_copy(update=known)
-        return JudgeReply(answer, facts, tokens=self._log.tokens, repairs=self._log.repairs)
+        if log.reasks >= self._request.reasks:
+            return self._no_label(observed, detail)
+        history = History.of(log, answer=text, complaint=log.reask_message())
+        return SendAgain(find_rule(observed).reason, history)
 
     def _no_label(self, observed: ObservedError, detail: str) -> UnusableAnswer:
-        rule, attempts = find_rule(observed), self._log.attempts
+        attempts = self._log.attempts
         message = (
             f"batch, model {self._request.task.signature.model!r} at {self._host}, after "
             f"{attempts} request{'s' * (attempts != 1)}: "
             f"{explain(observed, timeout=self._timeout, detail=detail)}"
         )
-        return UnusableAnswer(
-            message,
-            reason=rule.reason,
-            attempts=attempts,
-            violations=self._log.violations,
-            usage=self._log.usage,
-            reasks=self._request.history.reasks,
-            lasting=rule.lasting,
-        )
-
-    def _history(self) -> History:
-        """Return the history for a later round; the re-ask of an earlier one is repeated."""
-        log, before = self._log, self._request.history
-        return History(
-            attempts=log.attempts,
-            answers=log.answers,
-            readable=log.readable,
-            reasks=before.reasks,
-            broken=dict(log.broken),
-            usage=log.usage,
-            cap=log.cap,
-            lengthened=log.cap_raised,
-            answer=before.answer,
-            complaint=before.complaint,
-        )
+        return self._log.unusable(message, find_rule(observed))
 
 
 def _parse_line(content: bytes) -> AnswerLine | None:

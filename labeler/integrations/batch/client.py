@@ -9,15 +9,15 @@ import asyncio
 import contextlib
 import json
 import os
-import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args
 
 from openai import AsyncOpenAI
-from openai.types import Batch, FileObject
+from openai.resources.batches import AsyncBatchesWithRawResponse
+from openai.types import FileObject
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 
 from labeler.errors import FatalJudgeError, JudgeError, StoreError
@@ -171,13 +171,13 @@ class OpenAIBatches:
                 return found
             unsure = True
             async with asyncio.timeout(self.timeout):
-                made = await self._client().batches.create(
+                made = await self._batches().create(
                     completion_window="24h",
                     endpoint=ENDPOINT,
                     input_file_id=file_id,
                     metadata={MARKER: marker},
                 )
-            return _remote(made)
+            return _remote(made.http_response.json())
 
         return await self._step("start the batch", send, _SEARCH_SECONDS)
 
@@ -210,7 +210,8 @@ class OpenAIBatches:
         """Return the current state of a batch."""
 
         async def send() -> RemoteBatch:
-            return _remote(await self._client().batches.retrieve(batch_id))
+            answer = await self._batches().retrieve(batch_id)
+            return _remote(answer.http_response.json())
 
         return await self._step(_RETRIEVE, send)
 
@@ -218,7 +219,8 @@ class OpenAIBatches:
         """Cancel a batch; answers that exist by then stay available."""
 
         async def send() -> RemoteBatch:
-            return _remote(await self._client().batches.cancel(batch_id))
+            answer = await self._batches().cancel(batch_id)
+            return _remote(answer.http_response.json())
 
         return await self._step(_CANCEL, send)
 
@@ -261,7 +263,7 @@ class OpenAIBatches:
                 metadata = batch.get("metadata")
                 marked = isinstance(metadata, Mapping) and metadata.get(MARKER) == marker
                 if marked or batch.get("input_file_id") == file_id:
-                    return _remote(Batch.construct(None, **_public(batch)))
+                    return _remote(batch)
             if page.is_last or page.reaches_before(since - _CLOCKS_APART):
                 return None
             after = page.batches[-1]["id"]
@@ -274,10 +276,9 @@ class OpenAIBatches:
 
     async def _page(self, after: str | None) -> _Page:
         """Return one page of the provider's batches, validated: the library would not check it."""
-        batches = self._client().batches.with_raw_response
         at: dict[str, Any] = {} if after is None else {"after": after}
         async with asyncio.timeout(self.timeout):
-            answer = await batches.list(limit=_PAGE, **at)
+            answer = await self._batches().list(limit=_PAGE, **at)
         listed: object = answer.http_response.json()
         page = _page(listed)
         if page is not None:
@@ -330,6 +331,10 @@ class OpenAIBatches:
             return JudgeError(message, reason=rule.reason)
         return FatalJudgeError(message, reason=rule.reason)
 
+    def _batches(self) -> AsyncBatchesWithRawResponse:
+        """Return the calls about batches; their responses are validated here, not by openai."""
+        return self._client().batches.with_raw_response
+
     def _client(self) -> AsyncOpenAI:
         if self._opened is None:
             self._opened = open_client(self._server, self.timeout)
@@ -343,7 +348,6 @@ def run(work: Coroutine[Any, Any, T], client: OpenAIBatches | None, store: str |
     signal, which Python raises on the main thread, cannot be swallowed inside a callback of the
     loop; it cancels the work, and the caller waits for the work's end.
     """
-    result: Future[T] = Future()
     cancel: Future[Callable[[], object]] = Future()
 
     async def main() -> T:
@@ -362,23 +366,15 @@ def run(work: Coroutine[Any, Any, T], client: OpenAIBatches | None, store: str |
             if client is not None:
                 await client.aclose()
 
-    def target() -> None:
+    with ThreadPoolExecutor(1, "labeler-batches") as thread:
+        result = thread.submit(lambda: asyncio.run(main()))
         try:
-            result.set_result(asyncio.run(main()))
-        except BaseException as error:  # noqa: BLE001 - the caller raises it again
-            result.set_exception(error)
-
-    thread = threading.Thread(target=target, name="labeler-batches")
-    thread.start()
-    try:
-        return result.result()
-    except BaseException:
-        # The work's own error, or a signal; after the former nothing is left to cancel.
-        with contextlib.suppress(RuntimeError):
-            cancel.result()()
-        raise
-    finally:
-        thread.join()
+            return result.result()
+        except BaseException:
+            # The work's own error, or a signal; after the former nothing is left to cancel.
+            with contextlib.suppress(RuntimeError):
+                cancel.result()()
+            raise
 
 
 @dataclass(frozen=True)
@@ -432,46 +428,34 @@ def _asked_wait(error: BaseException | None) -> float:
     return (error.observed.retry_after or 0.0) if isinstance(error, AttemptFailed) else 0.0
 
 
-def _public(batch: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a batch without those that the library takes for its own parameters."""
-
-    def without_private(fields: dict[str, Any]) -> dict[str, Any]:
-        return {name: value for name, value in fields.items() if not name.startswith("_")}
-
-    public: dict[str, Any] = json.loads(json.dumps(batch), object_hook=without_private)
-    return public
-
-
 def _remote(batch: object) -> RemoteBatch:
     """Validate a batch; the library does not."""
-    name = text_of(batch.id) if isinstance(batch, Batch) else ""
-    if not isinstance(batch, Batch) or not name:
+    fields: Mapping[str, Any] = batch if isinstance(batch, Mapping) else {}
+    name, status = text_of(fields.get("id")), text_of(fields.get("status"))
+    if not name:
         raise AttemptFailed(ObservedError("not_json"))
-    status = text_of(batch.status)
-    counts: object = batch.request_counts
+    found = fields.get("request_counts")
+    counts = found if isinstance(found, Mapping) else {}
     return RemoteBatch(
         id=name,
         status=cast("RemoteStatus", status) if status in get_args(RemoteStatus) else "unknown",
-        total=_count(counts, "total"),
-        completed=_count(counts, "completed"),
-        failed=_count(counts, "failed"),
-        output_file=text_of(batch.output_file_id) or None,
-        error_file=text_of(batch.error_file_id) or None,
-        problems=tuple(_problems(batch.errors)),
+        **{kind: _count(counts.get(kind)) for kind in ("total", "completed", "failed")},
+        output_file=text_of(fields.get("output_file_id")) or None,
+        error_file=text_of(fields.get("error_file_id")) or None,
+        problems=tuple(_problems(fields.get("errors"))),
     )
 
 
 def _problems(errors: object) -> list[str]:
-    listed = getattr(errors, "data", None)
+    listed = errors.get("data") if isinstance(errors, Mapping) else None
     found = []
     for problem in listed if isinstance(listed, list) else []:
-        code = plain_code(text_of(getattr(problem, "code", None))) or "no code"
-        line = getattr(problem, "line", None)
+        fields = problem if isinstance(problem, Mapping) else {}
+        code, line = plain_code(text_of(fields.get("code"))) or "no code", fields.get("line")
         found.append(f"{code} in line {line}" if type(line) is int else code)
     more = [f"and {len(found) - _MOST_PROBLEMS} more"] if len(found) > _MOST_PROBLEMS else []
     return found[:_MOST_PROBLEMS] + more
 
 
-def _count(counts: object, name: str) -> int:
-    value = getattr(counts, name, None)
+def _count(value: object) -> int:
     return value if type(value) is int and 0 < value <= _MOST_COUNTED else 0

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -390,16 +389,16 @@ class _PartCollector:
         """Store the outcome of one answer."""
         client = self.collector.client
         result = read_answer(request, line, client.base_url, client.timeout)
-        self._meter(request, line, result)
+        self._meter(line, result)
         outcome = result.outcome
         if isinstance(outcome, JudgeReply):
             self._label(request, outcome)
         elif isinstance(outcome, UnusableAnswer):
             self._fail(unusable(request.task, outcome))
-        elif writer is None or not self._send_again(request, outcome, writer):
-            self._release(request, outcome.reason)
+        else:
+            self._send_again(request, outcome, writer)
 
-    def _meter(self, request: BatchRequest, line: AnswerLine, result: AnswerResult) -> None:
+    def _meter(self, line: AnswerLine, result: AnswerResult) -> None:
         self.results.answered += 1
         self._completed += line.status == OK
         if result.usage is not None:
@@ -408,11 +407,7 @@ class _PartCollector:
                 self.results.cost += self.price.cost(result.usage)
         elif line.status == OK:
             self.results.unmetered += 1
-        before, after = request.history, result.history
-        broken = Counter(after.broken)
-        broken.subtract(before.broken)
-        malformed = (after.answers - after.readable) - (before.answers - before.readable)
-        self.results.broken.update({**+broken, **({"malformed": 1} if malformed else {})})
+        self.results.broken.update(result.broken)
 
     def _await_saved(self, requests: RequestFile) -> None:
         """Wait until everything is durable; an unstorable label is a failure of its row alone."""
@@ -456,18 +451,14 @@ class _PartCollector:
         """Handle a request that expired or was not answered for another reason."""
         status = self.part.remote.status if self.part.remote else "unknown"
         reason = "not_answered" if status == "completed" else status
-        again = SendAgain(reason, request.history)
-        if writer is None or not self._send_again(request, again, writer):
-            self._release(request, reason)
+        self._send_again(request, SendAgain(reason, request.history), writer)
 
-    def _send_again(self, request: BatchRequest, again: SendAgain, writer: PartWriter) -> bool:
-        """Send a request again in a further part, unless its label came from elsewhere."""
+    def _send_again(
+        self, request: BatchRequest, again: SendAgain, writer: PartWriter | None
+    ) -> None:
+        """Send a request again, or release it; neither if its label came from elsewhere."""
         if self.collector.store.get(request.task.key) is not None:
-            return True
-        added = writer.add(BatchRequest(request.task, again.history, request.reasks))
-        self.results.again[again.reason] += added
-        return added
-
-    def _release(self, request: BatchRequest, reason: str) -> None:
-        if self.collector.store.get(request.task.key) is None:
-            self.results.released[reason] += 1
+            return
+        is_sent = writer is not None and writer.add(replace(request, history=again.history))
+        counts = self.results.again if is_sent else self.results.released
+        counts[again.reason] += 1

@@ -118,25 +118,15 @@ class Results(Frozen, frozen=False):
     cost: Decimal | None = None
     """US dollars for the metered answers; ``None`` if no price is known."""
 
-    def add(self, other: Results) -> None:
-        """Add the counts of another part; the cost is unknown if either is."""
-        for name in ("failed", "released", "again", "odd", "broken"):
-            getattr(self, name).update(getattr(other, name))
-        self.labelled += other.labelled
-        self.answered += other.answered
-        self.unmetered += other.unmetered
-        self.usage += other.usage
-        if self.cost is None or other.cost is None:
-            self.cost = None
-        elif other.cost:
-            self.cost += other.cost
-
 
 def total(results: list[Results]) -> Results:
-    """Return the sum of the results of several parts."""
+    """Return the sum of the results of several parts; the cost is unknown if any is."""
     found = Results(cost=Decimal(0))
     for one in results:
-        found.add(one)
+        for name, count in one:
+            mine = getattr(found, name)
+            is_unknown = mine is None or count is None
+            setattr(found, name, None if is_unknown else mine + count)
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from pydantic import Field, ValidationError
 from labeler.data.lines import BOM
 from labeler.errors import LabelerError, StoreError, validation_faults
 from labeler.integrations.batch.folder import BatchFolder, BatchPart, write_durably
+from labeler.judges.openai.attempts import AttemptLog
 from labeler.judges.options import CapField
 from labeler.judges.prompting import load_prompt
 from labeler.judges.task import Task, judged_task
@@ -37,25 +39,33 @@ class FileLimits:
 
 
 class History(Frozen):
-    """The earlier rounds of one record, and the settings of the next one."""
+    """The attempt log of a record's earlier rounds, and the re-ask of the next one."""
 
     attempts: int = 0
-    """Requests that got any answer."""
     answers: int = 0
-    """Completions among them that held an answer."""
     readable: int = 0
-    """Answers that fitted the schema."""
-    reasks: int = 0
     broken: dict[str, int] = Field(default_factory=dict)
-    """Violations by kind."""
     usage: Usage | None = None
     cap: int | None = None
-    """Most tokens of the next answer."""
-    lengthened: bool = False
+    cap_raised: bool = False
     answer: str | None = None
     """The answer that is sent back for correction."""
     complaint: str | None = None
     """The message that names its violations."""
+
+    @classmethod
+    def of(cls, log: AttemptLog, *, answer: str | None, complaint: str | None) -> Self:
+        """Return the history that a log leaves to the next round."""
+        kept = {name: getattr(log, name) for name in _LOGGED}
+        return cls(**kept, answer=answer, complaint=complaint)
+
+    def log(self, task: Task[Any]) -> AttemptLog:
+        """Return the log that goes on from here."""
+        kept = {name: getattr(self, name) for name in _LOGGED}
+        return AttemptLog(task, **kept | {"broken": Counter(self.broken)})
+
+
+_LOGGED = frozenset(History.model_fields) - {"answer", "complaint"}
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,9 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from labeler.errors import validation_faults
+from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.completion import TOOL_CALL, Completion
-from labeler.judges.openai.error_rules import ObservedError
+from labeler.judges.openai.error_rules import ObservedError, Rule
 from labeler.judges.openai.reading import flat, parse_object
 from labeler.judges.openai.reask import NO_ANSWER, NOT_A_LABEL, brief, complaint, rules_again
 from labeler.judges.openai.request import mode_of
@@ -23,8 +24,8 @@ from labeler.judges.pace import Pace, current
 from labeler.judges.task import Task
 from labeler.judges.tokens import request_tokens_at_least
 from labeler.labels.contract import LONGEST_TEXT, Violation, has_long_text
-from labeler.labels.logprobs import Token
 from labeler.labels.record import ReplyFacts, Usage
+from labeler.labels.scores import Token
 from labeler.sentences.example import Frozen
 from labeler.version import __version__
 
@@ -169,6 +170,18 @@ class AttemptLog:
             return ObservedError("empty", facts=facts), ""
         return ObservedError("malformed"), str(validation_faults(error)[0]["type"])
 
+    def unusable(self, message: str, rule: Rule) -> UnusableAnswer:
+        """Return the error of a record that got no usable answer."""
+        return UnusableAnswer(
+            message,
+            reason=rule.reason,
+            attempts=self.attempts,
+            violations=self.violations,
+            usage=self.usage,
+            reasks=self.reasks,
+            lasting=rule.lasting,
+        )
+
     def facts(self, host: str) -> ReplyFacts:
         """Return the facts of the reply."""
         return ReplyFacts(
@@ -178,13 +191,14 @@ class AttemptLog:
             usage=self.usage,
             attempts=self.attempts,
             reasks=self.reasks,
-            broken_contracts=self._broken_contracts(),
+            broken_contracts=self.broken_contracts(),
             seconds=round(time.monotonic() - self.started, 3),
             created_at=datetime.now(UTC).isoformat(timespec="seconds"),
             labeler_version=__version__,
         )
 
-    def _broken_contracts(self) -> dict[str, int]:
+    def broken_contracts(self) -> dict[str, int]:
+        """Return the violations by kind, with answers that did not match the schema."""
         malformed = self.answers - self.readable
         return {**self.broken, **({"malformed": malformed} if malformed else {})}
 

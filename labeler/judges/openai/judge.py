@@ -21,11 +21,12 @@ from openai.types.chat import ChatCompletionMessageParam
 from pydantic import ValidationError
 
 from labeler.errors import FatalJudgeError, UsageError
-from labeler.judges.judge import ModeRejected, UnusableAnswer
+from labeler.judges.judge import ModeRejected
 from labeler.judges.limits import Size
 from labeler.judges.openai.access import Access, KeySource
 from labeler.judges.openai.address import environment_key
 from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog
+from labeler.judges.openai.client import Preflight, preflight
 from labeler.judges.openai.completion import Completion
 from labeler.judges.openai.error_rules import (
     FORMAT_NAMES,
@@ -34,7 +35,6 @@ from labeler.judges.openai.error_rules import (
     explain,
 )
 from labeler.judges.openai.form import CHAT, Form, Request
-from labeler.judges.openai.preflight import Preflight, preflight
 from labeler.judges.openai.request import mode_facts, mode_of, rejects_caching, request_parts
 from labeler.judges.openai.retries import (
     accepted,
@@ -345,15 +345,7 @@ class HostedJudge:
         )
         if cause.stops:
             return FatalJudgeError(message, reason=rule.reason, attempts=sent)
-        return UnusableAnswer(
-            message,
-            reason=rule.reason,
-            attempts=log.attempts,
-            violations=log.violations,
-            usage=log.usage,
-            reasks=log.reasks,
-            lasting=rule.lasting,
-        )
+        return log.unusable(message, rule)
 
     def _rejected_mode(self, log: AttemptLog, failed: AttemptFailed) -> ModeRejected | None:
         """Return the task in another output mode if the server rejects that of its own."""

@@ -20,7 +20,7 @@ async function startReport() {
     el("p", { class: "muted" }, "Loading the list of records…"),
   );
   try {
-    new RecordBrowser(place, new RecordIndex(await unpackBlock("index")));
+    new RecordBrowser(place, new RecordIndex(await readBlock("index")));
   } catch (error) {
     show(unreadableWords(error));
   }

@@ -30,7 +30,7 @@ class Chunks {
 
   /** Return the views of a chunk; the chunks used last stay unpacked. */
   chunk(number) {
-    const views = this.atHand.get(number) ?? unpackBlock(`chunk-${number}`);
+    const views = this.atHand.get(number) ?? readBlock(`chunk-${number}`);
     this.atHand.delete(number);
     this.atHand.set(number, views);
     if (this.atHand.size > CHUNKS_AT_HAND) this.atHand.delete(this.atHand.keys().next().value);
@@ -70,7 +70,7 @@ class TextSearch {
     const run = this.run;
     let rest = performance.now() + SLICE;
     for (let from = 0; from < this.count; from += this.size) {
-      const views = await unpackBlock(`chunk-${from / this.size}`);
+      const views = await readBlock(`chunk-${from / this.size}`);
       for (const [at, view] of views.entries()) {
         if (performance.now() > rest) {
           await breath();
