@@ -27,8 +27,7 @@ from sklearn.metrics import roc_auc_score  # type: ignore[import-not-found]
 import labeler
 from labeler.judges.embedded.features import RANK, SUPPORT, describe
 from labeler.judges.embedded.judge import MODEL
-from labeler.judges.embedded.probabilities import record_features
-from labeler.judges.embedded.weights import FILE
+from labeler.judges.embedded.weights import FILE, record_features
 from labeler.labels.record import LabelRecord
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))

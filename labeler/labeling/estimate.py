@@ -31,7 +31,7 @@ from labeler.labeling.selection import ALIKE, FAILED_BEFORE, STORED, Selection
 from labeler.labeling.tasks import LabelTasks
 from labeler.labels.record import LabelRecord, Usage
 from labeler.labels.signature import Signature
-from labeler.store.protocol import LabelStore
+from labeler.store.memory import LabelStore
 
 ENOUGH_LABELS = 20
 """Stored labels of the same configuration needed to estimate from their own lengths."""

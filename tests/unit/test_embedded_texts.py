@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 import labeler
-from labeler.judges.embedded import limits
+from labeler.judges.embedded import index
 from labeler.labels.answers import ClaimsLabelingOutput, ReferenceLabelingOutput
 from labeler.labels.record import LabelRecord
 
@@ -109,7 +109,7 @@ def test_a_list_of_sources_changes_no_verdict() -> None:
 
 def test_a_large_record_is_compared_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sentences that share most words are, and the explanation says how many are not."""
-    monkeypatch.setattr(limits, "MOST_PAIRS", 4)
+    monkeypatch.setattr(index, "MOST_PAIRS", 4)
     documents = ["It rains. It pours. The quay is 90 m long.", "The quay is of oak. It snows."]
     record = judged(
         "The quay is 90 m long.", *documents, profile="reference", reference="The quay is of oak."

@@ -11,7 +11,7 @@ import pytest
 
 from labeler.errors import FatalJudgeError
 from labeler.judges.openai import judge as openai_judge
-from labeler.judges.openai.preflight import preflight
+from labeler.judges.openai.client import preflight
 from labeler.store.memory import MemoryStore
 from support.command import Command
 from support.watching import Watch

@@ -39,7 +39,7 @@ from labeler.labeling.selection import Selection
 from labeler.labeling.tasks import LabelTasks
 from labeler.labels.record import LabelFailure
 from labeler.store.disk import DiskStore
-from labeler.store.protocol import Lease
+from labeler.store.memory import Lease
 
 if TYPE_CHECKING:
     from labeler.integrations.batch.client import OpenAIBatches

@@ -18,10 +18,9 @@ from typing import Annotated
 
 from labeler.judges.embedded.claims import with_claims, with_conversation
 from labeler.judges.embedded.explain import explain_overall, explain_relevance, explain_support
-from labeler.judges.embedded.limits import limited
-from labeler.judges.embedded.probabilities import Scores, probabilities
+from labeler.judges.embedded.index import limited
 from labeler.judges.embedded.support import Evidence
-from labeler.judges.embedded.weights import load_weights
+from labeler.judges.embedded.weights import Scores, load_weights, probabilities
 from labeler.judges.judge import JudgeSpec
 from labeler.judges.options import InKey
 from labeler.judges.task import LABEL_KINDS, JudgeReply, LabelKind, Task

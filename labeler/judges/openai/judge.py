@@ -26,6 +26,7 @@ from labeler.judges.limits import Size
 from labeler.judges.openai.access import Access, KeySource
 from labeler.judges.openai.address import environment_key
 from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog
+from labeler.judges.openai.client import Preflight, preflight
 from labeler.judges.openai.completion import Completion
 from labeler.judges.openai.error_rules import (
     FORMAT_NAMES,
@@ -34,7 +35,6 @@ from labeler.judges.openai.error_rules import (
     explain,
 )
 from labeler.judges.openai.form import CHAT, Form, Request
-from labeler.judges.openai.preflight import Preflight, preflight
 from labeler.judges.openai.request import mode_facts, mode_of, rejects_caching, request_parts
 from labeler.judges.openai.retries import (
     accepted,
