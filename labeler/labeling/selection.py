@@ -13,7 +13,7 @@ from labeler.labeling.failures import bad_row
 from labeler.labeling.tasks import LabelTasks, PromptTasks, resting
 from labeler.labels.record import LabelFailure
 from labeler.sentences.example import Example
-from labeler.store.protocol import LabelStore
+from labeler.store.memory import LabelStore
 
 ALIKE, STORED, FAILED_BEFORE = "alike", "stored", "failed before"
 
