@@ -19,11 +19,11 @@ from labeler.labels.answers import (
 )
 from labeler.labels.non_answers import OVERRULED
 from labeler.labels.record import LabelRecord, SentenceScores
+from labeler.sentences.abstention import abstains, is_polite
 from labeler.sentences.characters import may_cite
 from labeler.sentences.citations import read_citations, source_sentences
 from labeler.sentences.example import KeyedExample
 from labeler.sentences.keys import DOCUMENT, position
-from labeler.sentences.statements import abstains, is_polite
 
 GENERAL = "general"
 COMPLETENESS = "completeness"

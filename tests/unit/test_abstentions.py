@@ -11,7 +11,7 @@ import pytest
 
 import labeler
 from labeler.labels.record import LabelRecord
-from labeler.sentences.statements import abstains
+from labeler.sentences.abstention import abstains
 from labeler.testing import assert_metric
 from support.labeled import record
 
