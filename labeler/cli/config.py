@@ -109,7 +109,7 @@ def idle_defaults(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> fro
 
 def _model(judge: str | None, values: Mapping[str, Any]) -> tuple[str, str]:
     """Return the provider and the model of a judge; "" if it names none."""
-    from labeler.judges.options import split_name
+    from labeler.judges.providers import split_name
 
     kind, model = split_name(judge or "openai")
     return kind, model or values.get("model") or ""
@@ -254,7 +254,7 @@ def _imports(key: str, text: str) -> bool:
     if not colon or key in _FREE or not _MODULE.fullmatch(module):
         return False
     from labeler.calculators import METRICS
-    from labeler.judges.options import PROVIDERS
+    from labeler.judges.providers import PROVIDERS
     from labeler.labels.criteria import CRITERIA
 
     if key in _JUDGES:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 from labeler.data.options import given
 from labeler.errors import UnknownName, UsageError
 from labeler.judges.openai.address import environment_key
-from labeler.judges.options import PACE, PROVIDERS, JudgeOptions, ServerOptions, split_name
+from labeler.judges.options import PACE, JudgeOptions, ServerOptions
+from labeler.judges.providers import PROVIDERS, split_name
 
 if TYPE_CHECKING:
     from labeler.judges.judge import Judge, JudgeSpec

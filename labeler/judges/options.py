@@ -6,12 +6,9 @@ marked ``InKey``, and is sent; the command line and the Python functions derive 
 Annotations are evaluated, as in :mod:`labeler.data.options`.
 """
 
-from __future__ import annotations
-
 import os
-import re
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, field, fields, replace
+from dataclasses import Field, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
@@ -20,139 +17,7 @@ from annotated_types import Ge, Gt, Le, MinLen
 from labeler.data.options import JUDGE, LIMITS, Option, given
 from labeler.errors import UsageError
 from labeler.judges.pricing import Price, find_price
-
-
-@dataclass(frozen=True, kw_only=True)
-class Provider:
-    """A provider, as far as options concern it: nothing of its API."""
-
-    base_url: str
-    """Address of the API; ``{region}`` stands for a region."""
-    key_variables: tuple[str, ...]
-    """Variables of the environment that may hold the key, in order; empty if it needs none."""
-    address_variable: str | None = None
-    """Variable by which the provider's own library is sent to another address."""
-    region_variables: tuple[str, ...] = ()
-    """Variables that may hold the region, in order, if the address has one."""
-    modes: tuple[str, ...] = ("strict", "schema", "tools", "json", "prompt")
-    """Output modes in the order in which ``auto`` tries them."""
-    preset: Mapping[str, Any] = field(default_factory=dict)
-    """Settings whose default differs from that of :class:`~labeler.judges.options.ModelOptions`."""
-    requires_cap: bool = False
-    """True if each request must have a cap on the answer."""
-    lacks: frozenset[str] = frozenset()
-    """Options that it does not know."""
-    decides: bool = False
-    """True if its models answer questions with probabilities and write no text."""
-
-    @property
-    def address(self) -> str:
-        """The address of the API, in the region that the environment names if it has one.
-
-        Raises:
-            UsageError: no region is named, or the name is none; so the host stays the provider's.
-        """
-        if not self.region_variables:
-            return self.base_url
-        region = next(filter(None, map(os.environ.get, self.region_variables)), "")
-        if not _REGION.fullmatch(region):
-            fault = f"{region!r:.40} is no region" if region else "no region is named"
-            raise UsageError(
-                f"{fault}: give --base-url (base_url) {self.base_url.format(region='REGION')}, or "
-                f"set {self.region_variables[0]}, such as to eu-central-1"
-            )
-        return self.base_url.format(region=region)
-
-
-_REGION = re.compile(r"[a-z]{2,4}(-[a-z]{2,12}){1,3}-\d{1,2}", re.ASCII)
-
-
-_NATIVE = ("tools", "prompt")
-_OPENAI_ONLY = frozenset({"cap_field", "logprobs", "organization", "project", "reasoning_effort"})
-_DECIDING: Mapping[str, Any] = {
-    "modes": ("strict",),
-    "preset": {"prompt_cache": "off", "reask": None, "reasks": 0},
-    "lacks": frozenset(
-        {
-            *("cap_field", "logprobs", "max_output_tokens", "output_mode", "prompt_cache"),
-            *("reasoning_effort", "seed", "temperature", "top_p"),
-        }
-    ),
-    "decides": True,
-}
-_CLASSIC: Mapping[str, Any] = {"cap_field": "max_tokens", "prompt_cache": "off"}
-
-PROVIDERS: Mapping[str, Provider] = {
-    "openai": Provider(
-        base_url="https://api.openai.com/v1",
-        key_variables=("OPENAI_API_KEY",),
-        address_variable="OPENAI_BASE_URL",
-    ),
-    "mistral": Provider(
-        base_url="https://api.mistral.ai/v1",
-        key_variables=("MISTRAL_API_KEY",),
-        modes=("tools", "schema", "json", "prompt"),
-        preset=_CLASSIC,
-        lacks=frozenset({"seed"}),  # it has another name there, for --extra-body
-    ),
-    "anthropic": Provider(
-        base_url="https://api.anthropic.com",
-        key_variables=("ANTHROPIC_API_KEY",),
-        address_variable="ANTHROPIC_BASE_URL",
-        modes=_NATIVE,
-        requires_cap=True,
-        lacks=_OPENAI_ONLY | {"seed"},
-    ),
-    "gemini": Provider(
-        base_url="https://generativelanguage.googleapis.com",
-        key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-        address_variable="GOOGLE_GEMINI_BASE_URL",
-        modes=_NATIVE,
-        preset={"prompt_cache": "off"},  # it caches unasked
-        lacks=_OPENAI_ONLY | {"prompt_cache"},
-    ),
-    "bedrock": Provider(
-        base_url="https://bedrock-runtime.{region}.amazonaws.com",
-        key_variables=("AWS_BEARER_TOKEN_BEDROCK",),
-        address_variable="AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
-        region_variables=("AWS_REGION", "AWS_DEFAULT_REGION"),
-        modes=_NATIVE,
-        lacks=_OPENAI_ONLY | {"seed"},
-    ),
-    "decisions": Provider(
-        base_url="https://api.openai.com/v1",
-        key_variables=("OPENAI_API_KEY",),
-        address_variable="OPENAI_BASE_URL",
-        **_DECIDING,
-    ),
-    "systemone": Provider(
-        base_url="https://api.typesafe.ai",
-        key_variables=("TYPESAFE_API_KEY",),
-        address_variable="TYPESAFE_BASE_URL",
-        **_DECIDING,
-    ),
-    "ollama": Provider(
-        base_url="http://localhost:11434/v1",
-        key_variables=(),
-        preset=_CLASSIC,
-    ),
-}
-"""Providers by name, which is the kind of judge in label keys."""
-
-
-def split_name(judge: str) -> tuple[str, str]:
-    """Return the kind of judge and the model of ``PROVIDER:MODEL``; "" if it names no model.
-
-    Raises:
-        UsageError: a provider's name and a colon, and no model.
-    """
-    kind, colon, model = judge.partition(":")
-    if not colon or kind not in PROVIDERS:  # package.module:Name is a class
-        return judge, ""
-    if not model:
-        raise UsageError(f"judge {judge!r} names no model: write {kind}:MODEL")
-    return kind, model
-
+from labeler.judges.providers import PROVIDERS, split_name
 
 if TYPE_CHECKING:
     from labeler.judges.judge import Judge
@@ -177,7 +42,7 @@ class NotInKey:
     """Marks a field that changes how a judge is reached, never what it is asked."""
 
 
-def is_in_key(option: Field[Any]) -> bool:
+def is_in_key(option: "Field[Any]") -> bool:
     """Return True if an option of a hosted model enters the label's key."""
     return InKey in option.type.__metadata__  # type: ignore[union-attr] # annotations are evaluated
 
@@ -229,7 +94,7 @@ class ServerOptions:
     ] = None
 
     @property
-    def server(self) -> ServerOptions:
+    def server(self) -> "ServerOptions":
         """The options of the server alone."""
         return ServerOptions(**{one.name: getattr(self, one.name) for one in fields(ServerOptions)})
 

@@ -10,7 +10,7 @@ from labeler.data.row_stream import RowStream
 from labeler.data.rows import Row, Rows
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.judge import Judge, require_answers
-from labeler.judges.options import PROVIDERS
+from labeler.judges.providers import PROVIDERS
 from labeler.judges.task import Task
 from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.pipeline import submit_rows

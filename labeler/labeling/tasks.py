@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, Protocol
 from labeler.catalog import unknown
 from labeler.errors import BadRow, UnknownName, UsageError
 from labeler.judges.judge import Judge, JudgeSpec, require_answers
-from labeler.judges.options import PROVIDERS
 from labeler.judges.pricing import Price, price_of
 from labeler.judges.prompting import DECISIONS, Prompt, is_retrieval_prompt, load_prompt
+from labeler.judges.providers import PROVIDERS
 from labeler.judges.task import TASK_KINDS, Task, label_task
 from labeler.judges.tokens import Approximation, request_tokens, request_tokens_at_most
 from labeler.labeling.options import BLIND, RELEVANCE, BatchOptions, EstimateOptions, LabelOptions

@@ -12,7 +12,8 @@ from labeler.judges.judge import JUDGES
 from labeler.judges.openai.address import environment_key
 from labeler.judges.openai.spec import OpenAISpec
 from labeler.judges.opening import hosted_spec, open_judge, open_judges
-from labeler.judges.options import PROVIDERS, JudgeOptions
+from labeler.judges.options import JudgeOptions
+from labeler.judges.providers import PROVIDERS
 from labeler.store.memory import MemoryStore
 
 ROW = {"question": "What?", "documents": ["A harbor."], "response": "A harbor."}

@@ -20,7 +20,7 @@ from labeler.judges.judge import JUDGES
 from labeler.judges.native import limits_of
 from labeler.judges.openai.headers import quota_of
 from labeler.judges.openai.request import FRAME
-from labeler.judges.options import PROVIDERS
+from labeler.judges.providers import PROVIDERS
 from labeler.labels.record import LabelRecord, Outcome
 from labeler.labels.schemas import load_schema
 from labeler.store.memory import MemoryStore

@@ -21,7 +21,7 @@ from urllib.request import getproxies_environment, proxy_bypass
 from aiohttp import ClientResponse, TCPConnector
 
 from labeler.errors import UsageError
-from labeler.judges.options import PROVIDERS
+from labeler.judges.providers import PROVIDERS
 
 if TYPE_CHECKING:
     from aiohttp.client_proto import ResponseHandler

@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from labeler.judges.openai.address import OFFICIAL_URL, host_of
-from labeler.judges.options import PROVIDERS
+from labeler.judges.providers import PROVIDERS
 from labeler.judges.task import Task
 from labeler.labels.schemas import ResponseSchema
 from labeler.labels.signature import Signature, digest

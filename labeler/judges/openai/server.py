@@ -26,7 +26,8 @@ from labeler.judges.openai.address import (
 )
 from labeler.judges.openai.error_rules import ObservedError, find_rule
 from labeler.judges.openai.masking import remember_key, remember_value
-from labeler.judges.options import PROVIDERS, ServerOptions
+from labeler.judges.options import ServerOptions
+from labeler.judges.providers import PROVIDERS
 
 _PROXY_ACCESS = 407
 

@@ -15,7 +15,8 @@ from labeler.judges.judge import JudgeSpec
 from labeler.judges.openai.address import OFFICIAL_URL, safe_url
 from labeler.judges.openai.reask import REASK_VERSION, ReaskVersion
 from labeler.judges.openai.request import FrameVersion, mode_facts
-from labeler.judges.options import PROVIDERS, InKey, ModelOptions, NotInKey, Provider, is_in_key
+from labeler.judges.options import InKey, ModelOptions, NotInKey, is_in_key
+from labeler.judges.providers import PROVIDERS, Provider
 from labeler.judges.task import MODE_FACTS
 from labeler.labels.schemas import ResponseSchema
 from labeler.labels.signature import canonical_json
