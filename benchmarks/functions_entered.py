@@ -27,7 +27,8 @@ import labeler
 from wire.provider import Provider
 
 PACKAGE = Path(labeler.__file__).parent
-ROWS = 40
+ROWS = 200
+"""More than the calls of a function that is entered once a command."""
 LONGEST = 60
 BEFORE = {"a row to a stored label": 421, "a label to a summary": 167}
 """Functions before the rebuilding, counted in the same way."""

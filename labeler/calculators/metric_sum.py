@@ -44,7 +44,9 @@ class MetricSum:
         """
         if row > len(self._rows):
             self._rows.extend(repeat(0, row - len(self._rows)))
-        place = self._place(ratio)
+        place = self._places.get(ratio)
+        if place is None:
+            place = self._place(ratio)
         self._counts[place] += 1
         self._rows.append(place)
 

@@ -56,25 +56,20 @@ class Identity(NamedTuple):
     @classmethod
     def of(cls, id_: str, label: str | None, key: str | None) -> Identity:
         """Return the identity of a record, or of a failure, which has no key."""
-        return cls(row_digest(id_, label), 0 if key is None else _digest(key))
+        return cls(row_digest(id_, label), 0 if key is None else text_digest(key))
 
 
 def row_digest(id_: str, label: str | None) -> int:
     """Return the digest of a row's id and the printed signature of its label."""
-    return _digest(f"{len(id_)}:{id_}{label or ''}")
-
-
-def content_digest(content: str) -> int:
-    """Return the digest of a record's content."""
-    return _digest(content)
+    return text_digest(f"{len(id_)}:{id_}{label or ''}")
 
 
 def question_digest(question: str | None) -> int:
     """Return the digest of a question; 0 for none and for a blank one."""
-    return _digest(question) if question and not question.isspace() else 0
+    return text_digest(question) if question and not question.isspace() else 0
 
 
-def _digest(text: str) -> int:
+def text_digest(text: str) -> int:
     """Return 64 bits that stand for a text; never 0."""
     found = blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
     return int.from_bytes(found, "little") or 1
@@ -201,10 +196,17 @@ class Measurer:
         metrics: by default every metric, aliases included, in its default definition, if labels of
             the row's profile have its fields.
         facts: True for rows with :class:`~labeler.calculators.row_facts.RowFacts`.
+        aliases: False to leave out default metrics that equal another.
     """
 
-    def __init__(self, metrics: Sequence[Metric] | None = None, *, facts: bool = False) -> None:
-        self._facts = facts
+    def __init__(
+        self,
+        metrics: Sequence[Metric] | None = None,
+        *,
+        facts: bool = False,
+        aliases: bool = True,
+    ) -> None:
+        self._facts, self._aliases = facts, aliases
         self._asked = None if metrics is None else _Chosen.of(metrics)
         self._by_profile: dict[str, _Chosen] = {}
 
@@ -218,15 +220,16 @@ class Measurer:
         if isinstance(outcome, LabelFailure):
             signature = str(outcome.signature) if outcome.signature else None
             return failed_row(outcome, chosen.metrics, signature)
-        counted, label = tally(outcome), str(outcome.signature)
+        counted, label, example = tally(outcome), str(outcome.signature), outcome.example
+        id_ = example.id
         return MetricsRow(
-            outcome.id,
-            {name: metric.ratio(counted, outcome.id) for name, metric in chosen.named},
+            id_,
+            {name: metric.ratio(counted, id_) for name, metric in chosen.named},
             label,
             chosen.versions,
-            metadata=outcome.example.metadata,
-            identity=Identity.of(outcome.id, label, outcome.key),
-            question=question_digest(outcome.example.question),
+            metadata=example.metadata,
+            identity=Identity.of(id_, label, outcome.key),
+            question=question_digest(example.question),
             answered=AnsweringModel.of(outcome.signature, outcome.reply),
             facts=RowFacts.of(position, outcome, "label", counted) if self._facts else None,
         )
@@ -238,6 +241,7 @@ class Measurer:
                 metric
                 for metric in METRICS.values()
                 if metric.default and issubclass(profile.output, metric.profile.output)
+                if self._aliases or metric.same_as is None
             ]
             self._by_profile[profile.name] = _Chosen.of(fitting)
         return self._by_profile[profile.name]
@@ -420,7 +424,7 @@ def resampling_unit(row: MetricsRow, column: str | None) -> int | None:
     if column is None:
         return row.question or None
     key = group_key(row.metadata, column)
-    return _digest(key) if key else None
+    return text_digest(key) if key else None
 
 
 NO_GROUP = "(none)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -17,13 +18,12 @@ from labeler.calculators.metrics_row import (
     Measurer,
     MetricsRow,
     MetricsTable,
-    content_digest,
     row_digest,
+    text_digest,
 )
 from labeler.calculators.registry import Metric, select_metrics
 from labeler.calculators.row_facts import RowFacts
 from labeler.calculators.similarity import (
-    flag_questions,
     label_metric_ids,
     measure_questions,
     question_metrics,
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from labeler.calculators.statistics.intervals import Intervals
     from labeler.calculators.summary_table import SummaryTable
     from labeler.integrations.embeddings.records import QuestionsOutcome
-    from labeler.labels.score_record import ScoreOutcome
+    from labeler.labels.scores import ScoreOutcome
 
 
 class Located(NamedTuple):
@@ -62,7 +62,7 @@ class Located(NamedTuple):
     outcome: AnyOutcome
 
 
-class CheckedOutcomes:
+class CheckedOutcomes(Iterator[AnyOutcome]):
     """Outcomes in which no two records of an id and a key have different answers.
 
     Equal ones are copies, of which every caller counts one.
@@ -74,27 +74,34 @@ class CheckedOutcomes:
 
     def __init__(self, located: Iterable[Located], through: tuple[Through, ...] = ()) -> None:
         self._located, self._through = located, through
+        self._started: Iterator[AnyOutcome] | None = None
 
     def through(self, *generators: Through) -> CheckedOutcomes:
         """Return the outcomes as they come out of generators; they are not checked again."""
         return CheckedOutcomes(self._located, (*self._through, *generators))
 
-    def __iter__(self) -> Iterator[AnyOutcome]:
+    def __iter__(self) -> Iterator[AnyOutcome]:  # noqa: PYI034 - a generator is faster
         """Yield the outcomes.
 
         Raises:
             UsageError: a record's answer differs from that of an earlier one with its id and key.
         """
-        outcomes: Iterable[AnyOutcome] = self._checked()
-        for generator in self._through:
-            outcomes = generator(outcomes)
-        return iter(outcomes)
+        if self._started is None:
+            outcomes: Iterable[AnyOutcome] = self._checked()
+            for generator in self._through:
+                outcomes = generator(outcomes)
+            self._started = iter(outcomes)
+        return self._started
+
+    def __next__(self) -> AnyOutcome:
+        """Return the next outcome."""
+        return next(iter(self))
 
     def _checked(self) -> Iterator[AnyOutcome]:
         known = DigestMap()
         for where, outcome in self._located:
             if not isinstance(outcome, LabelFailure):
-                content = content_digest(outcome.content())
+                content = text_digest(outcome.content())
                 if known.add(row_digest(outcome.id, outcome.key), content) not in {0, content}:
                     raise UsageError(
                         f"{where}: record {outcome.id!r:.80} has another answer than an earlier "
@@ -193,7 +200,8 @@ def _located(outcomes: str | Path) -> Iterator[Located]:
             yield from (Located(name, outcome) for outcome in store)
         return
     for part in parts or [name]:
-        yield from (Located(line.where, outcome_of(line)) for line in lines_of(part))
+        for line in lines_of(part):
+            yield Located(line.where, outcome_of(line))
 
 
 def source_state(name: str) -> Hashable:
@@ -244,7 +252,8 @@ def read_labels(labels: str | Path) -> Iterator[Outcome]:
         >>> sum(1 for _ in labeler.read_labels(folder / "labels.jsonl"))
         14
     """
-    return records_of(checked_outcomes(labels), "label")
+    found = checked_outcomes(labels).through(partial(records_of, kind="label"))
+    return cast("Iterator[Outcome]", found)
 
 
 def read_scores(scores: str | Path) -> Iterator[ScoreOutcome]:
@@ -264,7 +273,8 @@ def read_scores(scores: str | Path) -> Iterator[ScoreOutcome]:
         >>> list(labeler.read_scores(".labeler"))
         []
     """
-    return records_of(checked_outcomes(scores), "score")
+    found = checked_outcomes(scores).through(partial(records_of, kind="score"))
+    return cast("Iterator[ScoreOutcome]", found)
 
 
 def read_records(labels: str | Path) -> Iterator[LabelRecord]:
@@ -289,10 +299,11 @@ def split_scores(
         if isinstance(outcome, LabelFailure) and outcome.signature is None:
             unread.append(outcome)
             continue
-        found = list(records_of([outcome], "score"))
-        scored = bool(found) if scored is None else scored
-        scores += found
-        if not found:
+        found = requested_kind(outcome) == "score"
+        scored = found if scored is None else scored
+        if found:
+            scores.append(cast("ScoreOutcome", outcome))
+        else:
             yield outcome
     if scored:
         scores += unread
@@ -307,6 +318,7 @@ def measure_outcomes(
     questions: Sequence[Metric] | None = None,
     column: str = "",
     facts: bool = False,
+    aliases: bool = True,
 ) -> Iterator[MetricsRow]:
     """Measure outcomes one by one.
 
@@ -318,23 +330,42 @@ def measure_outcomes(
         column: a metadata column that the caller will group by. If it is ``question``, each row's
             question is added to its metadata, unless a column of that name exists.
         facts: True for rows with :class:`~labeler.calculators.row_facts.RowFacts`.
+        aliases: False to leave out default metrics that equal another.
     """
-    measurer = Measurer(metrics, facts=facts)
-    for position, (outcome, of_questions) in enumerate(flag_questions(outcomes)):
-        if (questions if of_questions else metrics) == ():
-            continue
-        if of_questions:
+    measurer = Measurer(metrics, facts=facts, aliases=aliases)
+    for position, (outcome, kind) in enumerate(_with_kinds(outcomes)):
+        if kind == "questions" and questions != ():
             row = measure_questions(cast("QuestionsOutcome", outcome), questions)
-        elif requested_kind(outcome) in {"label", None}:
+        elif kind == "label" and metrics != ():
             row = measurer.row(cast("Outcome", outcome), position)
         else:
             continue
         if facts and row.facts is None:
-            kind = "questions" if of_questions else "label"
             row = replace(row, facts=RowFacts.of(position, outcome, kind))
         if column == QUESTION and outcome.kind in {"label", "questions"}:
             row = replace(row, metadata={QUESTION: outcome.example.question} | row.metadata)
         yield row
+
+
+def _with_kinds(outcomes: Iterable[AnyOutcome]) -> Iterator[tuple[AnyOutcome, str]]:
+    """Yield each outcome with the kind that was asked for.
+
+    An unreadable row counts as generated questions if the first readable one does, else as a label;
+    unreadable rows before it are yielded after it is known.
+    """
+    waiting: list[AnyOutcome] = []
+    of_unread = ""
+    for outcome in outcomes:
+        kind = requested_kind(outcome)
+        if not of_unread:
+            if kind is None:
+                waiting.append(outcome)
+                continue
+            of_unread = "questions" if kind == "questions" else "label"
+            yield from ((earlier, of_unread) for earlier in waiting)
+            waiting.clear()
+        yield outcome, kind or of_unread
+    yield from ((outcome, "label") for outcome in waiting)
 
 
 def metrics(
@@ -406,5 +437,7 @@ def summary(
     column = (intervals.group if intervals else None) or ""
     asked = None if ids is None else chosen
     every = (*chosen, *questions)
-    rows = measure_outcomes(as_outcomes(outcomes), asked, questions=questions, column=column)
+    rows = measure_outcomes(
+        as_outcomes(outcomes), asked, questions=questions, column=column, aliases=False
+    )
     return SummaryTable(summarize(rows, every, by, intervals=intervals), intervals)

@@ -112,13 +112,17 @@ class Ratio:
         Raises:
             TypeError: the numerator is no number, or the denominator no whole number.
         """
-        if self.numerator is None or self.denominator is None:
+        numerator, denominator = self.numerator, self.denominator
+        if numerator is None or denominator is None:
             return self
+        are_whole = isinstance(numerator, int) and isinstance(denominator, int)
+        if are_whole and 0 <= numerator <= denominator > 0:
+            return self  # a share is finite
         found = self
         try:
-            if not (isinstance(self.numerator, _EXACT) and isinstance(self.denominator, int)):
-                whole = operator.index(_exact(self.denominator))
-                found = replace(self, numerator=_exact(self.numerator), denominator=whole)
+            if not (isinstance(numerator, _EXACT) and isinstance(denominator, int)):
+                whole = operator.index(_exact(denominator))
+                found = replace(self, numerator=_exact(numerator), denominator=whole)
             value = found.value
             finite = value is None or math.isfinite(value)
         except (OverflowError, ValueError):

@@ -7,7 +7,7 @@ metrics read generated questions, not labels, and are not in the registry of lab
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ from labeler.calculators.ratio import Ratio
 from labeler.calculators.registry import ALL, Metric, split_ids
 from labeler.calculators.tally import Tally
 from labeler.labels.answering import AnsweringModel
-from labeler.labels.record import AnyOutcome, LabelFailure, requested_kind
+from labeler.labels.record import LabelFailure
 from labeler.labels.signature import escaped
 
 if TYPE_CHECKING:
@@ -146,32 +146,6 @@ def label_metric_ids(ids: str | Iterable[str] | None) -> list[str] | None:
     if ids is None:
         return None
     return [name for name in split_ids(ids) if name == ALL or not question_metrics([name])]
-
-
-def flag_questions(outcomes: Iterable[AnyOutcome]) -> Iterator[tuple[AnyOutcome, bool]]:
-    """Yield each outcome with True if it belongs to generated questions.
-
-    An unreadable row counts as the same kind as the first readable one; unreadable rows before it
-    are yielded after it is known.
-    """
-    waiting: list[AnyOutcome] = []
-    first: bool | None = None
-    for outcome in outcomes:
-        own = _is_of_questions(outcome)
-        if first is None and own is None:
-            waiting.append(outcome)
-            continue
-        if first is None:
-            first = own
-            yield from ((earlier, bool(first)) for earlier in waiting)
-            waiting.clear()
-        yield outcome, bool(first if own is None else own)
-    yield from ((outcome, False) for outcome in waiting)
-
-
-def _is_of_questions(outcome: AnyOutcome) -> bool | None:
-    kind = requested_kind(outcome)
-    return None if kind is None else kind == "questions"
 
 
 def measure_questions(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -19,10 +19,9 @@ from labeler.labels.answers import (
 )
 from labeler.labels.non_answers import OVERRULED
 from labeler.labels.record import LabelRecord, SentenceScores
-from labeler.sentences.abstention import abstains, is_polite
+from labeler.sentences.abstention import abstains, is_polite, may_abstain
 from labeler.sentences.characters import may_cite
 from labeler.sentences.citations import read_citations, source_sentences
-from labeler.sentences.example import KeyedExample
 from labeler.sentences.keys import DOCUMENT, position
 
 GENERAL = "general"
@@ -133,7 +132,7 @@ class Tally:
     reference_claims: tuple[ClaimTally, ...] | None = None
     """Claims of the reference answer; ``None`` unless the profile is ``reference``."""
 
-    @cached_property
+    @property
     def sentences(self) -> int:
         """N: number of document sentences."""
         return sum(self.documents)
@@ -144,6 +143,8 @@ class Tally:
 
         Others may claim nothing, or apologize and name who may know, without a document.
         """
+        if not may_abstain("\n".join(self.texts.values())):
+            return False
         said = {key for key, text in self.texts.items() if abstains(text)}
         return bool(said) and all(
             key in said or key in self.general or (key not in self.citing and is_polite(text))
@@ -226,24 +227,29 @@ def count(claims: Iterable[ClaimTally] | None, holds: Holds) -> int:
 def tally(record: LabelRecord) -> Tally:
     """Return the tally of a record; a pure function."""
     example, label = record.example, record.label
-    response = example.response_keys()
-    sources = source_sentences([sentence.text for sentence in example.response])
-    left_out = {response[place] for place in sources}
-    judged = [
-        one
-        for one in label.sentence_support_information
-        if one.response_sentence_key not in left_out
-    ]
-    unsupported = frozenset(s.response_sentence_key for s in judged if not s.fully_supported)
-    supported = frozenset(s.response_sentence_key for s in judged) - unsupported
-    named = [(s.response_sentence_key, frozenset(s.supporting_sentence_keys)) for s in judged]
-    general = frozenset(key for key, support in named if support == {GENERAL})
+    response, texts = example.response_keys(), [sentence.text for sentence in example.response]
+    left_out = {response[place] for place in source_sentences(texts)}
     lengths = {s.key: len(s.text) for document in example.documents for s in document}
-    conversation = {sentence.key for sentence in example.conversation_sentences()}
-    by_conversation = frozenset(
-        key for key, support in named if not support.isdisjoint(conversation)
-    )
-    cited = _citations(example, named)
+    has_conversation = bool(example.history or example.tool_outputs)
+    conversation = {s.key for s in example.conversation_sentences()} if has_conversation else ()
+    named = list[tuple[str, frozenset[str]]]()
+    unsupported, general = set[str](), set[str]()
+    citing, by_conversation = set[str](), set[str]()
+    for entry in label.sentence_support_information:
+        key, support = entry.response_sentence_key, frozenset(entry.supporting_sentence_keys)
+        if key in left_out:
+            continue
+        named.append((key, support))
+        if not entry.fully_supported:
+            unsupported.add(key)
+        if support == _ONLY_GENERAL:
+            general.add(key)
+        if not support.isdisjoint(lengths):
+            citing.add(key)
+        if not support.isdisjoint(conversation):
+            by_conversation.add(key)
+    supported = frozenset(dict(named)) - unsupported
+    cited = _citations(response, texts, named, len(example.documents))
     return Tally(
         documents=tuple(map(len, example.documents)),
         lengths=lengths,
@@ -251,12 +257,12 @@ def tally(record: LabelRecord) -> Tally:
         utilized=frozenset(label.all_utilized_sentence_keys),
         response=tuple(key for key in response if key not in left_out),
         supported=supported,
-        unsupported=unsupported,
-        general=general & supported,
-        citing=frozenset(key for key, support in named if not support.isdisjoint(lengths)),
-        texts=dict(zip(example.response_keys(), (s.text for s in example.response), strict=True)),
-        by_conversation=by_conversation & supported,
-        has_conversation=bool(example.history or example.tool_outputs),
+        unsupported=frozenset(unsupported),
+        general=supported & general,
+        citing=frozenset(citing),
+        texts=dict(zip(response, texts, strict=True)),
+        by_conversation=supported & by_conversation,
+        has_conversation=has_conversation,
         # An overruled verdict stays overruled in every definition.
         stored=label if OVERRULED & record.normalised.keys() else record.verbatim or label,
         citations=cited.pairs,
@@ -269,14 +275,20 @@ def tally(record: LabelRecord) -> Tally:
     )
 
 
-def _citations(example: KeyedExample, named: Iterable[tuple[str, Collection[str]]]) -> Citations:
+def _citations(
+    response: Sequence[str],
+    texts: Sequence[str],
+    named: Iterable[tuple[str, Collection[str]]],
+    documents: int,
+) -> Citations:
     """Count the citations of a response.
 
     Args:
-        example: the record's sentences.
-        named: keys of response sentences, and the keys of a support; read if a text may cite.
+        response: keys of its sentences.
+        texts: their texts.
+        named: keys of response sentences, and the keys of a support.
+        documents: number of the documents.
     """
-    texts = [sentence.text for sentence in example.response]
     if not may_cite("\n".join(texts)):
         return _NO_CITATIONS
     supporting: dict[str, set[int]] = {}
@@ -284,9 +296,7 @@ def _citations(example: KeyedExample, named: Iterable[tuple[str, Collection[str]
         supporting.setdefault(key, set()).update(_documents(support))
     pairs = correct = 0
     complete = set()
-    for key, cited in zip(
-        example.response_keys(), read_citations(texts, len(example.documents)), strict=True
-    ):
+    for key, cited in zip(response, read_citations(texts, documents), strict=True):
         held = supporting.get(key, set())
         pairs += len(cited.documents) + len(cited.missing)
         correct += len(cited.documents & held)
@@ -296,6 +306,7 @@ def _citations(example: KeyedExample, named: Iterable[tuple[str, Collection[str]
 
 
 _NO_CITATIONS = Citations()
+_ONLY_GENERAL = frozenset({GENERAL})
 
 
 def _probabilities(
@@ -361,8 +372,8 @@ def _reference_claims(label: GPTLabelingOutput) -> tuple[ClaimTally, ...] | None
 
 def _documents(keys: Iterable[str]) -> frozenset[int]:
     """Return the documents that hold one of the sentences; other texts and strings name none."""
-    places = (position(key) for key in keys if key not in SPECIAL_SUPPORT)
-    return frozenset(place.document for place in places if place.part == DOCUMENT)
+    places = [position(key) for key in keys if key not in SPECIAL_SUPPORT]
+    return frozenset([place.document for place in places if place.part == DOCUMENT])
 
 
 def unsupported_as_published(stored: GPTLabelingOutput | VerbatimLabel) -> list[str]:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from labeler.calculators import Intervals, Metric, MetricsRow, SummaryRow
     from labeler.labels.answering import AnsweringModel
     from labeler.labels.record import AnyOutcome
-    from labeler.labels.score_record import ScoreOutcome
+    from labeler.labels.scores import ScoreOutcome
 
 Labels = Annotated[str, typer.Argument(help="Label file, store folder, or - for standard input.")]
 Level = Annotated[float, typer.Option(help="Level of the intervals, between 0 and 1.")]
@@ -219,7 +219,7 @@ class _Request:
             metrics = self._numbers.metrics
             return summarize(self._numbers, metrics, self.by, intervals=intervals), []
         labeled = (*self.chosen, *self._questions)
-        rows = self._measured((intervals.group if intervals else None) or "")
+        rows = self._measured((intervals.group if intervals else None) or "", aliases=False)
         first = list(islice(rows, 1))
         summary = summarize(chain(first, rows), labeled, self.by, intervals=intervals)
         of_scores = _of_scores(self.scores, self.ids)
@@ -235,7 +235,9 @@ class _Request:
         every = summarize_scores(kept, self.by, intervals=intervals)
         return [row for row in every if row.metric in metrics]
 
-    def _measured(self, column: str, *, facts: bool = False) -> Iterator[MetricsRow]:
+    def _measured(
+        self, column: str, *, facts: bool = False, aliases: bool = True
+    ) -> Iterator[MetricsRow]:
         from labeler.calculators.outcomes import measure_outcomes
 
         if self._unknown:  # criteria with scores are known once all outcomes are read
@@ -243,7 +245,12 @@ class _Request:
             _check_criteria(self._unknown, self.scores, ", ".join(self.sources))
         asked = None if self.ids is None else self.chosen
         return measure_outcomes(
-            self._outcomes, asked, questions=self._questions, column=column, facts=facts
+            self._outcomes,
+            asked,
+            questions=self._questions,
+            column=column,
+            facts=facts,
+            aliases=aliases,
         )
 
 

@@ -16,7 +16,7 @@ from json.encoder import encode_basestring
 from typing import Any, ClassVar, Literal, TypedDict
 
 from labeler.errors import UsageError
-from labeler.labels import resources
+from labeler.labels.schemas import read_resource
 from labeler.labels.signature import Artifact, digest, texts_digest
 from labeler.sentences.characters import inert_json
 from labeler.sentences.example import KeyedExample, KeyedTurn, Sentence
@@ -162,7 +162,7 @@ def prompt_parts(name: str, text: str) -> tuple[str, str]:
 @lru_cache
 def load_prompt(name: str = DEFAULT_PROMPT) -> Prompt:
     """Load a prompt of the package, such as ``trace/v1``."""
-    return parse_prompt(name, resources.read("prompts", name, ".md"))
+    return parse_prompt(name, read_resource("prompts", name, ".md"))
 
 
 def _markers(example: KeyedExample) -> Iterator[str]:

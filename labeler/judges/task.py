@@ -19,7 +19,6 @@ from labeler.judges.prompting import Message, Prompt
 from labeler.judges.tokens import RELEVANCE_TOKENS, answer_tokens
 from labeler.labels.answers import GPTLabelingOutput, as_given, without_relevance
 from labeler.labels.contract import Violation, check_label
-from labeler.labels.logprobs import Token
 from labeler.labels.non_answers import overrule
 from labeler.labels.profiles import (
     PROFILES,
@@ -30,6 +29,7 @@ from labeler.labels.profiles import (
 )
 from labeler.labels.record import AnyRecord, LabelRecord, ReplyFacts, RetrievalBasis, SentenceScores
 from labeler.labels.schemas import ResponseSchema
+from labeler.labels.scores import Token
 from labeler.labels.signature import Signature, label_key
 from labeler.sentences.example import Frozen, KeyedExample
 

@@ -24,7 +24,7 @@ from labeler.labeling.failures import (
 )
 from labeler.labeling.progress import JudgeCall, Origin, RunEvents
 from labeler.labels.record import AnyOutcome, LabelFailure
-from labeler.store.protocol import LabelStore, Lease
+from labeler.store.memory import LabelStore, Lease
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0

@@ -31,7 +31,7 @@ from labeler.labeling.options import EstimateOptions
 from labeler.labeling.tasks import LabelTasks, PromptTasks, RetrievalTasks
 from labeler.labels.record import LabelFailure, LabelRecord, Usage
 from labeler.labels.signature import Signature
-from labeler.store.protocol import LabelStore
+from labeler.store.memory import LabelStore
 
 ENOUGH_LABELS = 20
 """Stored labels of the same configuration needed to estimate from their own lengths."""

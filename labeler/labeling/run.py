@@ -21,7 +21,7 @@ from labeler.labeling.failures import repeated
 from labeler.labeling.progress import Origin, RunEvents
 from labeler.labeling.tasks import TaskFactory, needs_of
 from labeler.labels.record import AnyOutcome, LabelFailure
-from labeler.store.protocol import LabelStore
+from labeler.store.memory import LabelStore
 
 DEFAULT_CONCURRENCY = 16
 GRACE_SECONDS = 60.0

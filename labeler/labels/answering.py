@@ -68,8 +68,9 @@ class AnsweringModel(NamedTuple):
     @classmethod
     def of(cls, signature: Signature, reply: ReplyFacts) -> AnsweringModel:
         """Return the model that answered for a record with this signature and reply."""
-        parts = (signature.judge, signature.model, reply.served_model or "", reply.host or "")
-        return _shared(*(part[:LONGEST_NAME] for part in parts))
+        asked = signature.judge[:LONGEST_NAME], signature.model[:LONGEST_NAME]
+        name, host = reply.served_model or "", reply.host or ""
+        return _shared(*asked, name[:LONGEST_NAME], host[:LONGEST_NAME])
 
     @classmethod
     def of_several(cls, records: Sequence[AnyRecord]) -> AnsweringModel:

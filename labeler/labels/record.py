@@ -213,7 +213,7 @@ class LabelRecord(Displayed, Record[Label]):
     def content(self) -> str:
         """Return the label as JSON, and the answer as given if that differs."""
         given = "" if self.verbatim is None else self.verbatim.model_dump_json(warnings=False)
-        return super().content() + given
+        return self.label.model_dump_json(warnings=False) + given
 
     def _display(self) -> Display:
         label, example = self.label, self.example
@@ -291,8 +291,8 @@ class LabelFailure(Frozen):
 RECORDS: Catalog[type[Record[Any]]] = Catalog("kind of record")
 """Record classes by kind, imported on first use."""
 RECORDS.add("label", LabelRecord)
-RECORDS.add("score", "labeler.labels.score_record:ScoreRecord")
-RECORDS.add("steps", "labeler.labels.score_record:StepsRecord")
+RECORDS.add("score", "labeler.labels.scores:ScoreRecord")
+RECORDS.add("steps", "labeler.labels.scores:StepsRecord")
 RECORDS.add("retrieval", "labeler.labels.retrieval_record:RetrievalRecord")
 RECORDS.add("questions", "labeler.integrations.embeddings.records:QuestionsRecord")
 RECORDS.add("similarity", "labeler.integrations.embeddings.records:SimilarityRecord")
@@ -300,7 +300,7 @@ RECORDS.add("similarity", "labeler.integrations.embeddings.records:SimilarityRec
 if TYPE_CHECKING:
     from labeler.integrations.embeddings.records import QuestionsRecord, SimilarityRecord
     from labeler.labels.retrieval_record import RetrievalRecord
-    from labeler.labels.score_record import ScoreRecord, StepsRecord
+    from labeler.labels.scores import ScoreRecord, StepsRecord
 
     AnyRecord: TypeAlias = (
         LabelRecord

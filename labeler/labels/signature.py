@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import to_json
 
 from labeler.labels.profiles import BY_FAMILY
 from labeler.sentences.example import KeyedExample, Sentence
@@ -116,8 +117,10 @@ class Signature(BaseModel):
             f"schema:{self.response_schema}",
             f"splitter:{escaped(self.splitter)}",
         ]
-        parts += [f"{name}:{escaped(str(value))}" for name, value in sorted(self.sampling.items())]
-        parts += [f"threshold:{name}={value}" for name, value in sorted(self.thresholds.items())]
+        for name, value in sorted(self.sampling.items()):
+            parts.append(f"{name}:{escaped(str(value))}")
+        for name, value in sorted(self.thresholds.items()):
+            parts.append(f"threshold:{name}={value}")
         if self.trial:
             parts.append(f"trial:{self.trial}")
         return sys.intern("|".join(parts))
@@ -195,19 +198,21 @@ def label_key(example: KeyedExample, signature: Signature) -> str:
     return key_of(seen, _encoded_facts(signature))
 
 
-_FACTS: dict[int, tuple[Signature, bytes]] = {}
-"""Signatures by identity with their encoded facts: the records of a run share theirs."""
+_FACTS: dict[bytes, bytes] = {}
+"""Encoded facts of signatures, which the records of a run share, by their JSON: equal numbers such
+as 0 and 0.0 have different keys."""
 _MOST_FACTS = 64
 
 
 def _encoded_facts(signature: Signature) -> bytes:
     """Return the canonical JSON of a signature's facts."""
-    found = _FACTS.get(id(signature))
+    text = to_json(signature, inf_nan_mode="constants")
+    found = _FACTS.get(text)
     if found is None:
         if len(_FACTS) >= _MOST_FACTS:
             _FACTS.clear()
-        found = _FACTS[id(signature)] = signature, canonical_json(signature.facts())
-    return found[1]
+        found = _FACTS[text] = canonical_json(signature.facts())
+    return found
 
 
 def key_of(seen: bytes, facts: bytes) -> str:

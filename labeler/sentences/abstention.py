@@ -25,6 +25,7 @@ class _Wording(NamedTuple):
     contrast: re.Pattern[str]
     polite: re.Pattern[str]
     topics: tuple[str, ...]
+    ascii_topics: tuple[str, ...]
     english_denials: tuple[str, ...]
     denials: frozenset[str]
     syllables: tuple[str, ...]
@@ -46,30 +47,39 @@ class _Wording(NamedTuple):
             others=compiled("others"),
             contrast=compiled("contrast"),
             polite=compiled("polite"),
-            topics=tuple(read["topics"]),
+            topics=tuple(dict.fromkeys(read["topics"])),
+            ascii_topics=tuple(filter(str.isascii, dict.fromkeys(read["topics"]))),
             english_denials=tuple(read["english_denials"]),
             denials=frozenset(read["denials"]),
             syllables=tuple(read["syllables"]),
         )
 
+    def has_topic(self, lowered: str) -> bool:
+        """Return False for most texts, which are not about texts or speakers."""
+        topics = self.ascii_topics if lowered.isascii() else self.topics
+        return any(map(lowered.__contains__, topics))
+
     def found_in(self, text: str) -> re.Match[str] | None:
         """Return the words that say that there is no answer."""
         lowered = text.lower()
-        # Most sentences deny nothing about texts or speakers: a look for parts of words is faster.
-        if not any(part in lowered for part in self.topics):
+        if not self.has_topic(lowered):
             return None
         found = None
-        if any(part in lowered for part in self.english_denials):
+        if any(map(lowered.__contains__, self.english_denials)):
             found = self.english.search(text)
         if found:
             return found
-        words = re.findall(r"\w+", lowered)
-        foreign = not self.denials.isdisjoint(words)
-        foreign = foreign or any(part in lowered for part in self.syllables)
+        foreign = not self.denials.isdisjoint(re.findall(r"\w+", lowered))
+        foreign = foreign or any(map(lowered.__contains__, self.syllables))
         return self.others.search(text) if foreign else None
 
 
 _wording = cache(_Wording.load)
+
+
+def may_abstain(text: str) -> bool:
+    """Return False for most texts in which no sentence abstains, and for none in which one does."""
+    return _wording().has_topic(text.lower().replace("\u2019", "'"))
 
 
 def abstains(text: str) -> bool:

@@ -41,7 +41,7 @@ _ESCAPED = bytes(n for n in range(128) if _UNSAFE.match(chr(n)) or _CANDIDATE.ma
 
 
 SMALL_DIGITS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
-_BRACKETS = ("[", "【", "［", "〔", "<sup>")
+_MARKS = frozenset(f"【［〔{SMALL_DIGITS}")
 _NAMES = ("doc", "Doc", "assage", "ource", "ontext", "hunk", "xcerpt")
 _NUMBERED = re.compile(r"(?:ments?|[Dd]ocs?|ges?|rces?|exts?|ks?|pts?)\.?:?\s{0,2}[#^]?[0-9]")
 _IN_PARENTHESES = re.compile(
@@ -52,10 +52,11 @@ _IN_PARENTHESES = re.compile(
 def may_cite(text: str) -> bool:
     """Return False for most texts without a citation marker, and for none with one."""
     return (
-        any(sign in text for sign in _BRACKETS)
-        or (not text.isascii() and not frozenset(SMALL_DIGITS).isdisjoint(text))
-        or (any(name in text for name in _NAMES) and _NUMBERED.search(text) is not None)
-        or _IN_PARENTHESES.search(text) is not None
+        "[" in text
+        or "<sup>" in text
+        or (not text.isascii() and not _MARKS.isdisjoint(text))
+        or (any(map(text.__contains__, _NAMES)) and _NUMBERED.search(text) is not None)
+        or (("(" in text or "（" in text) and _IN_PARENTHESES.search(text) is not None)
     )
 
 

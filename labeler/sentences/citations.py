@@ -353,8 +353,11 @@ def source_sentences(texts: Sequence[str]) -> frozenset[int]:
     These are a list of sources (``Sources: [1], [2]``), footnotes (``[^1]: …``), and sentences of
     markers alone.
     """
-    alone = {n for n, text in enumerate(texts) if n and _is_attribution(text)}
-    return _source_list(texts) | alone
+    cites = may_cite("\n".join(texts))
+    listed = _source_list(texts, cites=cites)
+    if not cites:
+        return listed
+    return listed | {n for n, text in enumerate(texts) if n and _is_attribution(text)}
 
 
 def _is_attribution(text: str) -> bool:
@@ -377,10 +380,12 @@ def _alone() -> re.Pattern[str]:
     )
 
 
-def _source_list(texts: Sequence[str]) -> frozenset[int]:
+def _source_list(texts: Sequence[str], *, cites: bool = True) -> frozenset[int]:
     """Return the positions of lists of sources and of footnotes."""
-    found = {n for n, text in enumerate(texts) if FOOTNOTE.match(text)}
     titled = {n: match for n, text in enumerate(texts) if n and (match := HEADING.match(text))}
+    if not (titled or cites):
+        return frozenset()
+    found = {n for n, text in enumerate(texts) if FOOTNOTE.match(text)}
     attributions = {n for n, match in titled.items() if match["rest"] and _is_attribution(texts[n])}
     for place, title in titled.items():
         # "Source: [1]" behind more than one sentence cites for each.

@@ -21,8 +21,8 @@ from labeler.judges.limits import Limits
 from labeler.judges.openai.error_rules import RULES
 from labeler.judges.openai.spec import OpenAISpec
 from labeler.labeling.run import GRACE_SECONDS
-from labeler.labels.criteria import CRITERIA
 from labeler.labels.profiles import PROFILES
+from labeler.labels.scores import CRITERIA
 from labeler.sentences.splitting import SPLITTERS
 from support.command import Command
 from support.doc_blocks import PAGES

@@ -189,7 +189,7 @@ def test_each_answer_is_compared_with_its_copies_once(
     """By whichever part of a command reads the labels first."""
     compared: list[str] = []
     monkeypatch.setattr(
-        "labeler.calculators.outcomes.content_digest",
+        "labeler.calculators.outcomes.text_digest",
         lambda content: compared.append(content) or len(compared),  # type: ignore[func-returns-value]
     )
     name, *options = command

@@ -14,10 +14,9 @@ from labeler.judges.task import JudgeReply
 from labeler.labeling.score_tasks import steps_task
 from labeler.labeling.tasks import MissingField
 from labeler.labels.contract import Violation
-from labeler.labels.criteria import CRITERIA, Criterion, ScoreAnswer, StepsAnswer
 from labeler.labels.record import outcome_adapter
 from labeler.labels.schemas import load_schema
-from labeler.labels.score_record import ScoreRecord
+from labeler.labels.scores import CRITERIA, Criterion, ScoreAnswer, ScoreRecord, StepsAnswer
 from labeler.labels.signature import label_key
 from support.fakes import CountingJudge, scoring
 from support.scored import criterion, record, request

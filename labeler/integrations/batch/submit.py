@@ -41,7 +41,7 @@ from labeler.labels.record import LabelFailure
 from labeler.labels.retrieval_record import RetrievalRecord
 from labeler.sentences.example import Example
 from labeler.store.disk import DiskStore
-from labeler.store.protocol import Lease
+from labeler.store.memory import Lease
 
 if TYPE_CHECKING:
     from labeler.integrations.batch.client import OpenAIBatches
