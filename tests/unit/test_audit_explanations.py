@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from labeler.audit import Subject
-from labeler.audit.explanations import named_keys, unknown_keys
+from labeler.audit.explanations import affirms, calls_wrong, denies, named_keys, unknown_keys
 from labeler.audit.registry import CHECKS
-from labeler.audit.stances import affirms, calls_wrong, denies
 from labeler.labels.record import LabelRecord
 from support.audited import found, judged
 
