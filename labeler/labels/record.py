@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
@@ -74,7 +75,7 @@ class ReplyFacts(Frozen):
     created_at: str | None = None
     """When the answer came, ISO 8601 in UTC."""
     labeler_version: str | None = None
-    thresholds: dict[str, float] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    thresholds: dict[str, float] = Field(default_factory=dict, exclude_if=operator.not_)
     """Lowest probabilities of positive verdicts, by kind of verdict; see
     :mod:`labeler.labels.thresholds`. Absent if the judge gave no probabilities."""
 
@@ -100,7 +101,7 @@ class RetrievalBasis(Frozen):
     """As the judge wrote it, in the numbering of :func:`distinct_documents`."""
     all_relevant_sentence_keys: tuple[str, ...]
     """In the numbering of the label's own documents."""
-    scores: dict[str, FiniteFloat] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    scores: dict[str, FiniteFloat] = Field(default_factory=dict, exclude_if=operator.not_)
     """A scoring judge's numbers behind the relevance, by sentence key in that numbering."""
 
     def __str__(self) -> str:
@@ -174,9 +175,9 @@ class LabelRecord(Displayed, Record[Label]):
     signature: Signature
     reply: ReplyFacts = ReplyFacts()
     scores: SentenceScores | None = None
-    not_measured: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
+    not_measured: tuple[str, ...] = Field(default=(), exclude_if=operator.not_)
     """Metrics that the judge's answers say nothing about; calculators leave them undefined."""
-    retrieval: RetrievalBasis | None = Field(default=None, exclude_if=lambda value: value is None)
+    retrieval: RetrievalBasis | None = Field(default=None, exclude_if=operator.not_)
     """Source of the relevance, if it was judged without the response; absent otherwise."""
 
     @property
