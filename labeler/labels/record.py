@@ -6,6 +6,7 @@ import operator
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
+from itertools import chain, filterfalse
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -247,11 +248,11 @@ class LabelRecord(Displayed, Record[Label]):
         return label_key(self.example, self.signature)
 
     def _content_fault(self) -> str | None:
-        family = _family(self.signature)
+        family = family_of(self.signature.response_schema.name)
         if type(self.label) is not _OUTPUTS.get(family, type(self.label)):
             return "its label is not of the profile that the schema of its signature belongs to"
-        shown = (*self.example.evidence_sentences(), *self.example.response)
-        odd = next((each.key for each in shown if not is_key(each.key)), None)
+        shown = chain(self.example.evidence_sentences(), self.example.response)
+        odd = next(filterfalse(is_key, map(operator.attrgetter("key"), shown)), None)
         if odd is not None:
             return f"its sentences have other keys than can be, such as {odd!r:.80}"
         if check_label(self.label, self.example).label != self.label:
@@ -411,13 +412,8 @@ def requested_kind(outcome: AnyOutcome) -> str | None:
         return outcome.kind
     if outcome.signature is None:
         return None
-    family = _family(outcome.signature)
+    family = family_of(outcome.signature.response_schema.name)
     return "label" if family in _OUTPUTS else family
-
-
-def _family(signature: Signature) -> str:
-    """Return a schema's name without its version."""
-    return family_of(signature.response_schema.name)
 
 
 _OUTPUTS = {family: profile.output for family, profile in BY_FAMILY.items()}
