@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from labeler.errors import FatalJudgeError, JudgeError, RunPaused, UnstorableRecord, UsageError
-from labeler.judges.health import Health
+from labeler.judges.concurrency import Health
 from labeler.judges.judge import Judge, ModeRejected, UnusableAnswer
 from labeler.judges.pace import Stopped, current
 from labeler.judges.task import JudgeReply, Task

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
@@ -18,7 +18,7 @@ from labeler.judges.tokens import Approximation, request_tokens, request_tokens_
 from labeler.labeling.options import BLIND, RELEVANCE, BatchOptions, EstimateOptions, LabelOptions
 from labeler.labels.answers import RetrievalLabel
 from labeler.labels.profiles import AUTO, PROFILES, SUPPORT, Profile, family_of, version_of
-from labeler.labels.retrieval_record import RetrievalRecord, without_documents
+from labeler.labels.retrieval_record import RetrievalRecord, basis_of, without_documents
 from labeler.labels.schemas import ResponseSchema, load_schema
 from labeler.labels.signature import (
     Artifact,
@@ -217,6 +217,12 @@ class RetrievalTasks(PromptTasks):
         if task.example.documents:
             return None
         return without_documents(task.key, task.example, task.signature)
+
+
+def resting(task: Task[Any], found: RetrievalRecord) -> Task[Any]:
+    """Return a label's task that rests on a retrieval label."""
+    basis = basis_of(found, task.example)
+    return replace(task, kind=replace(task.kind, basis=basis))  # type: ignore[type-var]
 
 
 @dataclass(frozen=True, kw_only=True)

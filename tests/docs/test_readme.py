@@ -15,7 +15,7 @@ from labeler.calculators.ratio import UNDEFINED_REASONS
 from labeler.cli import TRY_LATER, WRONG_USE
 from labeler.cli.running import BUDGET_REACHED, SOME_FAILED
 from labeler.data.criteria_files import choose_criteria
-from labeler.judges.health import FIRST_ROWS, ROWS_BETWEEN_LABELS, ROWS_OF_THEIR_OWN
+from labeler.judges.concurrency import FIRST_ROWS, ROWS_BETWEEN_LABELS, ROWS_OF_THEIR_OWN
 from labeler.judges.judge import JUDGES
 from labeler.judges.limits import Limits
 from labeler.judges.openai.error_rules import RULES
