@@ -333,7 +333,7 @@ def general_makes_a_claim(subject: Subject) -> Iterator[Found]:
             yield Found("Called general, but has content that documents could support.", (key,))
 
 
-FEWEST_WORDS = 2
+FEWEST_CLAIM_WORDS = 2
 """Words below which a claim is not compared with the response."""
 
 
@@ -394,7 +394,7 @@ def reference_claim_not_in_response(subject: Subject) -> Iterator[Found]:
         text = claim.claim
         words = read_claim(Sentence(key="", text=text, start=0, end=len(text))).words
         found = claim.response_verdict == "entailment"
-        if found and len(words) >= FEWEST_WORDS and words.isdisjoint(said):
+        if found and len(words) >= FEWEST_CLAIM_WORDS and words.isdisjoint(said):
             yield Found(
                 "The response is said to make a claim that it shares no content word with.",
                 (claim.reference_sentence_key,),
