@@ -18,7 +18,10 @@ PRIVATE = re.compile(
 def constants(module: ast.Module) -> Iterator[str]:
     """Yield the names that a module assigns at its top."""
     for node in module.body:
-        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if isinstance(node, ast.Assign):
+            targets: list[ast.expr] = node.targets
+        else:
+            targets = [node.target] if isinstance(node, ast.AnnAssign) else []
         yield from (one.id for one in targets if isinstance(one, ast.Name))
 
 
