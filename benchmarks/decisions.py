@@ -4,7 +4,8 @@
 
 The oracle (`tests/wire/decider.py`, on this machine) answers from the published labels: the labels
 that come back must have the published values. The noisy one states calibrated probabilities whose
-order has an area of .9 under the ROC curve. Exits with 1 where a value differs.
+order has an area of .9 under the ROC curve. Exits with 1 where a value differs, or an expected
+metric has the larger root mean square error.
 """
 
 from __future__ import annotations
@@ -25,7 +26,13 @@ from wire.decider import KEY, Answer, Asked, Decider, truth
 from wire.test_decision_judge import given
 
 AREA = 0.9
-METRICS = ("relevance", "utilization")
+METRICS = {
+    "relevance": "relevance:expected",
+    "utilization": "utilization:expected",
+    "adherence": "adherence_score",
+}
+"""Metrics of thresholded verdicts, and those of probabilities."""
+_ERRORS = ("mean absolute error a row", "root mean square", "error of the mean")
 _SHIFT = math.sqrt(2) * NormalDist().inv_cdf(AREA)
 """Distance of two normal distributions with that area."""
 
@@ -135,24 +142,20 @@ def noisy_lines(known: Mapping[str, LabelRecord]) -> Iterator[tuple[str, bool]]:
     """Yield the errors of thresholded and of expected metrics."""
     published = list(known.values())
     made, _ = labeled("decisions", Noisy(known), published)
-    ids = [each for one in METRICS for each in (one, f"{one}:expected")]
-    rows = list(labeler.metrics(made, ids))
-    for one in METRICS:
-        right = [rec.example.metadata["published"][f"{one}_score"] for rec in published]
-        errors = {}
-        for each in (one, f"{one}:expected"):
+    rows = list(labeler.metrics(made, [each for pair in METRICS.items() for each in pair]))
+    for hard, soft in METRICS.items():
+        right = [one.example.metadata["published"][f"{hard}_score"] for one in published]
+        ends = []
+        for each in (hard, soft):
             values = [float(row.metrics[each].value or 0) for row in rows]
-            errors[each] = (
-                fmean(abs(a - b) for a, b in zip(values, right, strict=True)),
-                fmean(values) - fmean(right),
-            )
-        (hard, hard_bias), (soft, soft_bias) = errors.values()
-        text = (
-            f"{one}, probabilities with an area of {AREA}: mean absolute error a row {hard:.4f} "
-            f"thresholded, {soft:.4f} expected; error of the mean {hard_bias:+.4f} and "
-            f"{soft_bias:+.4f}"
+            off = [a - b for a, b in zip(values, right, strict=True)]
+            ends.append((fmean(map(abs, off)), math.sqrt(fmean(e * e for e in off)), fmean(off)))
+        errors = "; ".join(
+            f"{name} {before:.4f} → {after:.4f}"
+            for name, before, after in zip(_ERRORS, *ends, strict=True)
         )
-        yield text, soft < hard and abs(soft_bias) < abs(hard_bias)
+        # An expectation is best in squares, not in absolute errors.
+        yield f"{hard} → {soft}, area {AREA}: {errors}", ends[1][1] < ends[0][1]
 
 
 def main() -> int:

@@ -1,19 +1,16 @@
-"""Tokens and cost of the prompts of every label profile.
+"""Tokens and cost of the prompts of every label profile, and of questions to a model that decides.
 
-    npm install --prefix FOLDER js-tiktoken
-    python benchmarks/prompt_costs.py FOLDER [--every 10] [--write docs/judges.md]
+    scripts/check_elsewhere prompt-costs [--every 10] [--write docs/judges.md]
 
-Tokens are those of o200k_base, whose vocabulary js-tiktoken carries; nothing of it is in this
-package. The rows are every tenth published RAGBench row with its published sentences; they have no
-reference answer, so the profile `reference` shows the response in its place as well.
+Tokens are those of o200k_base. The rows are every tenth published RAGBench row with its published
+sentences; they have no reference answer, so the profile `reference` shows the response in its
+place as well. Questions are counted in the requests that a server on this machine gets.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import re
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,12 +18,12 @@ from decimal import Decimal
 from itertools import groupby
 from os.path import commonprefix
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from statistics import fmean
 
 import labeler
 from fault_figures import line
 from judge_dialects import write_block
+from labeler.judges.judge import JUDGES
 from labeler.judges.openai.spec import spec_of
 from labeler.judges.pricing import Price, find_price
 from labeler.judges.prompting import Prompt, load_prompt
@@ -36,39 +33,20 @@ from labeler.labels.profiles import PROFILES, family_of
 from labeler.labels.record import LabelRecord, Usage
 from labeler.labels.schemas import load_schema
 from labeler.sentences.example import KeyedExample, Piece, key_reference
+from o200k import tokens, words
 from ragbench_data import ragbench_files
+from wire.decider import KEY, Asked, Decider, Json
+from wire.test_decision_judge import given
 
 MODELS = ("gpt-5-mini", "gpt-5.6-luna")
 """One with the cache rules before GPT-5.6, one with those since."""
+DECIDES = "gpt-6-luna"
+LITELLM = 128
+"""Questions that LiteLLM takes in a request."""
 PAIRED = 600
 """Rows among which those of the same question and documents are paired."""
 MILLION = 1_000_000
-_COUNT = """
-import { Tiktoken } from "js-tiktoken/lite";
-import ranks from "js-tiktoken/ranks/o200k_base";
-import fs from "fs";
-const encoding = new Tiktoken(ranks);
-const texts = JSON.parse(fs.readFileSync(0, "utf8"));
-console.log(JSON.stringify(texts.map((text) => encoding.encode(text, [], []).length)));
-"""
 _FENCE = re.compile(r"(?m)^(The marker is|BEGIN [A-Z]+|END [A-Z]+) ?[0-9a-f]{8,16}\n?")
-
-
-def counts(folder: Path, texts: Sequence[str]) -> list[int]:
-    """The tokens of each text.
-
-    Args:
-        folder: where js-tiktoken is installed.
-        texts: any texts.
-    """
-    program = folder / "count.mjs"  # modules are looked up next to the program
-    program.write_text(_COUNT, encoding="utf-8")
-    done = subprocess.run(  # noqa: S603 - the program above
-        ["node", str(program)],  # noqa: S607 - whichever is installed
-        input=json.dumps(texts), capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    found: list[int] = json.loads(done.stdout)
-    return found
 
 
 def published(every: int) -> list[LabelRecord]:
@@ -108,13 +86,13 @@ class Measured:
         return cached / self.mean, dollars * MILLION / len(self.records)
 
 
-def measured(folder: Path, name: str, examples: Sequence[KeyedExample]) -> Measured:
+def measured(python: str, name: str, examples: Sequence[KeyedExample]) -> Measured:
     """Count one prompt."""
     prompt = load_prompt(name)
     schema = load_schema(PROFILES[family_of(name)].schema_of(name))
     users = [prompt.render(example)[1]["content"] for example in examples]
     bare = [_FENCE.sub("", user) for user in users]
-    system, sent, *rest = counts(folder, [prompt.system, schema.compact, *users, *bare])
+    system, sent, *rest = tokens(python, [prompt.system, schema.compact, *users, *bare])
     own, unfenced = rest[: len(users)], rest[len(users) :]
     return Measured(
         prompt,
@@ -124,7 +102,7 @@ def measured(folder: Path, name: str, examples: Sequence[KeyedExample]) -> Measu
     )
 
 
-def shared_starts(folder: Path, name: str, examples: Sequence[KeyedExample]) -> float:
+def shared_starts(python: str, name: str, examples: Sequence[KeyedExample]) -> float:
     """Mean tokens that the data of two responses to one question and its documents share."""
     prompt = load_prompt(name)
 
@@ -141,7 +119,7 @@ def shared_starts(folder: Path, name: str, examples: Sequence[KeyedExample]) -> 
         commonprefix([prompt.render(example)[1]["content"] for example in pair])  # noqa: RUF071 - of texts
         for pair in pairs
     ]
-    return sum(counts(folder, starts)) / len(starts) if starts else 0.0
+    return sum(tokens(python, starts)) / len(starts) if starts else 0.0
 
 
 def repr_of(example: KeyedExample) -> str:
@@ -149,11 +127,10 @@ def repr_of(example: KeyedExample) -> str:
     return repr((example.question, [[s.text for s in d] for d in example.documents]))
 
 
-def table(folder: Path, every: int) -> Iterator[str]:
+def table(python: str, records: Sequence[LabelRecord]) -> Iterator[str]:
     """One line for each profile."""
     examples, pairs = (
-        [record.example for record in records]
-        for records in (published(every), published(1)[:PAIRED])
+        [record.example for record in some] for some in (records, published(1)[:PAIRED])
     )
     yield line(
         ("prompt", "static", "a record", "of it fences", "shared by two responses",
@@ -162,31 +139,100 @@ def table(folder: Path, every: int) -> Iterator[str]:
     yield line(["---", *["--:"] * 6])
     for profile in PROFILES:
         name = f"{profile}/v1"
-        one = measured(folder, name, examples)
+        one = measured(python, name, examples)
         costs = []
         for model in MODELS:
-            price = find_price(model)
-            assert price is not None, model  # noqa: S101 - the pinned table has both
-            share, dollars = one.cost(model, price)
+            share, dollars = one.cost(model, priced(model))
             costs.append(f"{share:.0%}, {dollars:,.0f}")
-        shared = shared_starts(folder, name, pairs)
+        shared = shared_starts(python, name, pairs)
         yield line(
             (f"`{name}`", f"{one.static:,}", f"{one.mean - one.static:,.0f}",
              f"{one.fences:.0f}", f"{shared:,.0f}", *costs)
         )  # fmt: skip
 
 
+def priced(model: str) -> Price:
+    """The price of a model that the pinned table has."""
+    price = find_price(model)
+    assert price is not None, model  # noqa: S101 - see above
+    return price
+
+
+def questions(records: Sequence[LabelRecord]) -> list[Json]:
+    """Label records by a server that knows nothing, and return the requests that it got."""
+
+    def any_answer(asked: Asked) -> object:
+        return dict.fromkeys(asked.options, 1 / len(asked.options)) if asked.options else 0.9
+
+    rows = [given(one) | {"id": str(n)} for n, one in enumerate(records)]
+    with Decider(any_answer) as server:
+        judge = JUDGES["decisions"](DECIDES, api_key=KEY, base_url=server.url)
+        store = labeler.MemoryStore()
+        made = list(labeler.iter_labels(rows, judge=judge, store=store, splitter="given"))
+    assert all(isinstance(one, LabelRecord) for one in made)  # noqa: S101 - else nothing is counted
+    return server.requests
+
+
+def next_to_chat(python: str, records: Sequence[LabelRecord]) -> Iterator[str]:
+    """One column for a model that decides, and one for a model that writes."""
+    prompt = load_prompt("trace/v1")
+    different = {prompt.render(one.example)[1]["content"]: one for one in records}
+    records, count = list(different.values()), len(different)
+    sent = questions(records)
+    asked = [body["questions"] for body in sent]
+    parts = {
+        "the record": [body["input"] for body in sent],
+        "questions": [" ".join(one["instructions"] for one in each) for each in asked],
+        "their names": [" ".join(one["name"] for one in each) for each in asked],
+        "options": [words([one.get("choices", []) for one in each]) for each in asked],
+    }
+    whole = tokens(python, [words(body) for body in sent])
+    chat = measured(python, "trace/v1", [one.example for one in records])
+    written = tokens(python, [one.label.model_dump_json() for one in records])
+    decides, writes = priced(DECIDES), priced(MODELS[0])
+    usages = [
+        Usage(prompt_tokens=chat.static + own, completion_tokens=out)
+        for own, out in zip(chat.records, written, strict=True)
+    ]
+    cached = cache_rules(spec_of(MODELS[0], {})).cacheable(chat.static)
+    served = [one.model_copy(update={"cached_tokens": cached}) for one in usages]
+
+    def dollars(price: Price, each: Sequence[Usage]) -> str:
+        return f"{sum(map(price.cost, each), Decimal(0)) * 1000 / count:.2f}"
+
+    yield line(("a record", f"`decisions`, {DECIDES}", f"`trace/v1`, {MODELS[0]}"))
+    yield line(["---", "--:", "--:"])
+    yield line(("requests", f"{len(sent) / count:.4g}", "1"))
+    yield line(("questions", f"{sum(map(len, asked)) / count:.0f}", ""))
+    more = sum(len(one) > LITELLM for one in asked) / count
+    yield line((f"records with more than {LITELLM} questions", f"{more:.1%}", ""))
+    yield line(("input tokens, without JSON syntax", f"{sum(whole) / count:,.0f}",
+                f"{chat.mean:,.0f}"))  # fmt: skip
+    for name, texts in parts.items():
+        right = f"{fmean(chat.records):,.0f}" if name == "the record" else ""
+        yield line((f"… {name}", f"{sum(tokens(python, texts)) / count:,.0f}", right))
+    yield line(("… instructions and schema", "", f"{chat.static:,}"))
+    yield line(("output tokens, of the published answers", "0", f"{fmean(written):,.0f}"))
+    each = [Usage(prompt_tokens=own) for own in whole]
+    yield line(("dollars for 1,000 records", dollars(decides, each), dollars(writes, usages)))
+    yield line(("… with a cached start", "", dollars(writes, served)))
+
+
 def main() -> None:
-    """Print the table, or write it into a page."""
+    """Print the tables, or write them into a page."""
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("folder", type=Path, help="where js-tiktoken is installed")
+    options.add_argument("environment", help="deciders=PYTHON, which counts")
     options.add_argument("--every", type=int, default=10)
-    options.add_argument("--write", type=Path, help="page whose table is replaced")
-    given = options.parse_args()
-    lines = list(table(given.folder, given.every))
-    sys.stdout.write("\n".join(lines) + "\n")
-    if given.write:
-        write_block(given.write, "prompt costs", lines)
+    options.add_argument("--write", type=Path, help="page whose tables are replaced")
+    chosen = options.parse_args()
+    python, records = chosen.environment.partition("=")[2], published(chosen.every)
+    for name, lines in (
+        ("prompt costs", list(table(python, records))),
+        ("decision costs", list(next_to_chat(python, records))),
+    ):
+        sys.stdout.write("\n".join(lines) + "\n\n")
+        if chosen.write:
+            write_block(chosen.write, name, lines)
 
 
 if __name__ == "__main__":

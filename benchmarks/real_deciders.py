@@ -16,23 +16,25 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import labeler
+from decisions import known_labels
 from fault_figures import line
 from judge_dialects import write_block
-from labeler.judges.decisions.questions import decision_prompt
 from labeler.judges.judge import JUDGES
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
+from o200k import tokens, words
 from peers.environments import quiet, version
 from peers.records import made_up
 from real_litellm import PROXY_KEY, proxy
-from support.real_data import published_labels
 from wire.decider import KEY, Decider, Json, oracle
 from wire.test_decision_judge import given
 
@@ -45,15 +47,9 @@ _MODELS: dict[str, tuple[str, dict[str, Any]]] = {
 """Models of the proxy, which translates between both APIs."""
 
 
-def known_labels(count: int) -> dict[str, LabelRecord]:
-    """Published labels that keep the contract, by the text of their request."""
-    prompt, known = decision_prompt("trace/v1"), dict[str, LabelRecord]()
-    for record in published_labels():
-        if not record.violations and "duplicate_key" not in record.normalised:
-            known.setdefault(prompt.render(record.example)[0]["content"], record)
-        if len(known) == count:
-            break
-    return known
+def some_labels(count: int) -> dict[str, LabelRecord]:
+    """The first published labels that keep the contract, by the text of their request."""
+    return dict(islice(known_labels(1).items(), count))
 
 
 def verdicts(record: Outcome) -> object:
@@ -73,7 +69,7 @@ def verdicts(record: Outcome) -> object:
 
 def through_proxy(python: str) -> Iterator[tuple[str, bool]]:
     """Label with each judge in front of each kind of model."""
-    known = known_labels(ROWS)
+    known = some_labels(ROWS)
     with Decider(oracle(known)) as server:
         servers = {"oracle": server.url, "jev": server.url.removesuffix("/v1")}
         with proxy(python, servers, _MODELS) as url:
@@ -131,7 +127,7 @@ for body in bodies:
 
 def with_openai(python: str) -> Iterator[tuple[str, bool]]:
     """Send our bodies by openai's own client, and read the answers into its types, strictly."""
-    known = known_labels(50)
+    known = some_labels(50)
     with Decider(oracle(known)) as server:
         labels_at("decisions", "gpt-6-luna", server.url, [*map(given, known.values())])
         bodies = [{k: v for k, v in one.items() if k != "path"} for one in server.requests]
@@ -211,7 +207,7 @@ def faults(python: str) -> list[tuple[str, str, bool]]:
             found.append((name, "the right labels", True))
         elif name == "cap-64":  # the mock answers at random to each step
             right = all(_flags(a) == _flags(b) for a, b in pairs)
-            found.append((name, "the right verdicts; choices of 71 in two steps", right))
+            found.append((name, "verdicts only: right; choices of 71 in two steps", right))
         else:
             found.append((name, "other labels; no answer shows it", name in UNSEEN))
     return found
@@ -229,62 +225,38 @@ def _brief(text: str) -> str:
 
 _DEEPEVAL = """
 import json, sys
+from deepeval import evaluate
+from deepeval.evaluate.configs import AsyncConfig, DisplayConfig
 from deepeval.metrics import (
     AnswerRelevancyMetric, ContextualPrecisionMetric, ContextualRecallMetric,
     ContextualRelevancyMetric, FaithfulnessMetric, HallucinationMetric,
 )
 from deepeval.models.system_one.typesafe_model import TypeSafeModel
 from deepeval.test_case import LLMTestCase
-url, key, rows = json.load(sys.stdin)
-for row in rows:
-    case = LLMTestCase(
-        input=row["question"], actual_output=row["response"], expected_output=row["reference"],
-        retrieval_context=row["documents"], context=row["documents"],
-    )
+url, key, rows, merged = json.load(sys.stdin)
+model = TypeSafeModel(api_key=key, base_url=url)
+metrics = [
+    kind(eval_mode="system_one", system_one_model=model, async_mode=False)
     for kind in (
         AnswerRelevancyMetric, ContextualPrecisionMetric, ContextualRecallMetric,
         ContextualRelevancyMetric, FaithfulnessMetric, HallucinationMetric,
-    ):
-        model = TypeSafeModel(api_key=key, base_url=url)
-        metric = kind(eval_mode="system_one", system_one_model=model, async_mode=False)
-        metric.measure(case, _show_indicator=False)
-"""
-_COUNT = """
-import json, os, sys
-import litellm
-os.environ["TIKTOKEN_CACHE_DIR"] = os.path.join(
-    os.path.dirname(litellm.__file__), "litellm_core_utils", "tokenizers")
-import tiktoken
-encoding = tiktoken.get_encoding("o200k_base")
-texts = json.load(sys.stdin)
-print(json.dumps([len(encoding.encode(one, disallowed_special=())) for one in texts]))
-"""
-
-
-def tokens(python: str, texts: Sequence[str]) -> list[int]:
-    """Count the tokens of texts, of o200k_base."""
-    found = subprocess.run(  # noqa: S603 - the pinned package
-        [python, "-c", _COUNT], input=json.dumps(texts), capture_output=True, text=True, check=True
     )
-    counts: list[int] = json.loads(found.stdout)
-    return counts
-
-
-def words(value: object) -> str:
-    """Join all texts of a request, names of fields left out, those of questions included."""
-    if isinstance(value, dict):
-        return " ".join(
-            f"{key} {words(one)}" if key not in _FIELDS else words(one)
-            for key, one in value.items()
-            if key not in {"model", "type", "path"}
-        )
-    if isinstance(value, list):
-        return " ".join(map(words, value))
-    return "" if value is None else str(value)
-
-
-_FIELDS = frozenset({"input", "state", "questions", "instructions", "criteria", "name", "choices",
-                     "value", "description"})  # fmt: skip
+]
+cases = [
+    LLMTestCase(
+        input=row["question"], actual_output=row["response"], expected_output=row["reference"],
+        retrieval_context=row["documents"], context=row["documents"],
+    )
+    for row in rows
+]
+if merged:
+    quiet = DisplayConfig(print_results=False, show_indicator=False)
+    evaluate(cases, metrics, async_config=AsyncConfig(run_async=False), display_config=quiet)
+else:
+    for case in cases:
+        for metric in metrics:
+            metric.measure(case, _show_indicator=False)
+"""
 
 
 class _Anything(Decider):
@@ -311,44 +283,52 @@ class _Anything(Decider):
         return answer | {"score": (len(names) - 1) / 2, "legend": legend}
 
 
+def deepeval_requests(python: str, rows: Sequence[Json], *, merged: bool) -> list[Json]:
+    """Measure six metrics of DeepEval, each alone or by ``evaluate``; the requests it sends."""
+    with tempfile.TemporaryDirectory() as home, _Anything(lambda _: 0.9) as server:
+        done = subprocess.run(  # noqa: S603 - the pinned package
+            [python, "-c", _DEEPEVAL],
+            input=json.dumps([server.url.removesuffix("/v1"), KEY, rows, merged]),
+            capture_output=True, text=True, check=False, cwd=home,
+            env={**quiet(Path(home)), "TYPESAFE_API_KEY": KEY},
+        )  # fmt: skip
+    if done.returncode:
+        print(done.stderr[-3000:], file=sys.stderr)
+    return server.requests
+
+
 def next_to_deepeval(python: str, count: int = 4) -> list[str]:
     """Count requests and tokens of one label, and of DeepEval's six metrics."""
     rows = [
         {**row, "reference": ". ".join(row["response"].split(". ")[:2]).rstrip(".") + "."}
         for row in made_up(count, 1)
     ]
-    with _Anything(lambda _: 0.9) as theirs:
-        done = subprocess.run(  # noqa: S603 - the pinned package
-            [python, "-c", _DEEPEVAL],
-            input=json.dumps([theirs.url.removesuffix("/v1"), KEY, rows]),
-            capture_output=True, text=True, check=False,
-            env={**quiet(Path("/tmp")), "TYPESAFE_API_KEY": KEY},  # noqa: S108
-        )  # fmt: skip
-    if done.returncode:
-        print(done.stderr[-3000:], file=sys.stderr)
     with _Anything(lambda _: 0.9) as ours:
         judge = JUDGES["systemone"]("jev-latest", api_key=KEY, base_url=ours.url)
         store = labeler.MemoryStore()
         made = list(labeler.iter_labels(rows, judge=judge, store=store, profile="reference"))
     assert all(isinstance(one, LabelRecord) for one in made), made[:1]  # noqa: S101
-    lines = [
+    sent = [ours.requests, *(deepeval_requests(python, rows, merged=one) for one in (True, False))]
+    asked = [sum(len(body["questions"]) for body in each) for each in sent]
+    spent = [sum(tokens(python, [words(body) for body in each])) for each in sent]
+    six = "deepeval, `system_one`, six metrics"
+    return [
         line(
-            ("a record", "labeler, `systemone`, `reference`", "deepeval, `system_one`, six metrics")
+            (
+                "a record",
+                "labeler, `systemone`, `reference`",
+                f"{six}, `evaluate()`",
+                f"{six}, each alone",
+            )
         ),
-        line(["---", "--:", "--:"]),
-    ]
-    each = [
-        (one.requests, tokens(python, [words(body) for body in one.requests]))
-        for one in (ours, theirs)
-    ]
-    asked = [sum(len(body["questions"]) for body in requests) for requests, _ in each]
-    lines += [
-        line(("requests", *(f"{len(requests) / count:g}" for requests, _ in each))),
+        line(["---", "--:", "--:", "--:"]),
+        line(("requests", *(f"{len(each) / count:g}" for each in sent))),
         line(("questions", *(f"{number / count:g}" for number in asked))),
-        line(("input tokens, without JSON syntax", *(f"{sum(n) / count:,.0f}" for _, n in each))),
-        line(("verdicts on single sentences", "yes, by key", "no: a score a metric")),
+        line(
+            ("input tokens, without JSON syntax", *(f"{number / count:,.0f}" for number in spent))
+        ),
+        line(("verdicts on single sentences", "yes, by key", *["no: a score a metric"] * 2)),
     ]
-    return lines
 
 
 def main() -> int:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from labeler.labels.checksum import with_checksum
+from labeler.data.lines import with_checksum
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import ReplyFacts, Usage
 from labeler.labels.signature import Artifact, Signature, digest

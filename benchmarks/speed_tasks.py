@@ -63,7 +63,7 @@ def decode_msgspec(path: str) -> int:
 
 def decode_models(path: str) -> int:
     """Decode every line by pydantic into a label, and check types and checksum."""
-    from labeler.labels.checksum import without_checksum  # noqa: PLC0415 - as above
+    from labeler.data.lines import without_checksum  # noqa: PLC0415 - as above
     from labeler.labels.record import outcome_adapter  # noqa: PLC0415 - as above
 
     validate = outcome_adapter("label").validate_json

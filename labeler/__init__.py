@@ -52,9 +52,8 @@ if TYPE_CHECKING:
         GPTLabelingOutput,
         ReferenceLabelingOutput,
     )
-    from labeler.labels.criteria import Criterion
     from labeler.labels.record import LabelFailure, LabelRecord
-    from labeler.labels.score_record import ScoreRecord
+    from labeler.labels.scores import Criterion, ScoreRecord
     from labeler.labels_object import Labels
     from labeler.loading import load
     from labeler.report import write_report
@@ -103,11 +102,10 @@ _HOMES = {
     ),
     "labeler.calculators.export": ("to_arrow", "to_frame"),
     "labeler.labels.record": ("LabelFailure", "LabelRecord"),
-    "labeler.labels.score_record": ("ScoreRecord",),
+    "labeler.labels.scores": ("Criterion", "ScoreRecord"),
     "labeler.report": ("write_report",),
     "labeler.labels_object": ("Labels",),
     "labeler.loading": ("load",),
-    "labeler.labels.criteria": ("Criterion",),
     "labeler.store.disk": ("DiskStore",),
     "labeler.store.memory": ("MemoryStore",),
     "labeler.store.maintenance": ("import_labels",),

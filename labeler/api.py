@@ -47,9 +47,9 @@ if TYPE_CHECKING:
     from labeler.labeling.estimate import Estimate
     from labeler.labeling.progress import RunEvents
     from labeler.labeling.run import Run
-    from labeler.labels.score_record import ScoreOutcome
+    from labeler.labels.scores import ScoreOutcome
     from labeler.labels_object import Labels
-    from labeler.store.protocol import LabelStore
+    from labeler.store.memory import LabelStore
 
 
 @keywords(RowsOptions)

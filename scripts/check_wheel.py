@@ -18,12 +18,12 @@ ROOT = Path(__file__).parent.parent
 
 READ_EVERYTHING = """
 from labeler.judges.prompting import load_prompt, prompt_parts
-from labeler.labels import resources
+from labeler.labels.schemas import read_resource, resource_names
 from labeler.labels.schemas import load_schema
-prompts, schemas = resources.names("prompts", ".md"), resources.names("schemas", ".json")
+prompts, schemas = resource_names("prompts", ".md"), resource_names("schemas", ".json")
 assert prompts and schemas, (prompts, schemas)
-for name in prompts: assert all(prompt_parts(name, resources.read("prompts", name, ".md")))
-for name in schemas: assert resources.read("schemas", name, ".json")
+for name in prompts: assert all(prompt_parts(name, read_resource("prompts", name, ".md")))
+for name in schemas: assert read_resource("schemas", name, ".json")
 load_prompt().artifact, load_schema().artifact
 print("read from the wheel:", *prompts, *schemas)
 """

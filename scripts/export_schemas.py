@@ -14,11 +14,10 @@ from labeler.calculators.summary import SummaryRowJSON
 from labeler.data.corrections.correction import Correction
 from labeler.integrations.embeddings.records import QuestionsAnswer
 from labeler.labels.answers import SPECIAL_SUPPORT, Verdict
-from labeler.labels.criteria import ScoreAnswer, StepsAnswer
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.labels.retrieval_record import RetrievalRecord
-from labeler.labels.score_record import ScoreRecord, StepsRecord
+from labeler.labels.scores import ScoreAnswer, ScoreRecord, StepsAnswer, StepsRecord
 
 Json = dict[str, Any]
 

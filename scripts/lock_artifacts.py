@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from labeler.labels import resources
+from labeler.labels.schemas import read_resource, resource_names
 
 LOCK = Path(__file__).parent.parent / "tests" / "golden" / "digests.json"
 
@@ -19,10 +19,10 @@ def digests() -> dict[str, str]:
     """SHA-256 of every prompt and schema that ships, by file."""
     return {
         f"{kind}/{name}{suffix}": hashlib.sha256(
-            resources.read(kind, name, suffix).encode()
+            read_resource(kind, name, suffix).encode()
         ).hexdigest()
         for kind, suffix in (("prompts", ".md"), ("schemas", ".json"))
-        for name in resources.names(kind, suffix)
+        for name in resource_names(kind, suffix)
     }
 
 

@@ -16,9 +16,8 @@ from labeler.calculators import METRICS, Ratio, tally
 from labeler.calculators.scores import passes
 from labeler.calculators.similarity import mean_cosine
 from labeler.integrations.embeddings.embedder import Vector, cosine
-from labeler.labels.criteria import CRITERIA, ScoreAnswer
 from labeler.labels.record import LabelRecord
-from labeler.labels.score_record import ScoreRecord
+from labeler.labels.scores import CRITERIA, ScoreAnswer, ScoreRecord
 from labeler.sentences.keys import document_key
 from support.labeled import claims_output, expects, record, reference_output, right, says, wrong
 from support.samples import keyed_example, signature

@@ -38,9 +38,10 @@ NOTES = """
   structured output. It matters where thousands of records a minute are labeled on one core.
 - **Eight records go first**, to find out whether key and model work: a short run waits for one
   more answer.
-- **Questions to a decision model** are 54 in one request of 2,433 tokens; deepeval's mode
-  `system_one` asks 18 in six requests of 3,280 for six metrics
-  ([table](judges.md#models-that-decide)).
+- **Questions to a decision model** are 54 in one request of 2,433 tokens. deepeval's mode
+  `system_one` asks 18 for six metrics: `evaluate()` merges them into one request of 1,613 tokens;
+  metrics measured alone send six of 3,280 in all ([table](judges.md#models-that-decide)). So
+  deepeval sends less for scores; labeler's questions buy a verdict on each sentence.
 - **The installation is not small**: a sentence splitter and numpy; deepeval is smaller.
 
 The metrics of ragas have no threshold. Its disk cache was switched on; where the table says that

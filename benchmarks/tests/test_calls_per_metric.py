@@ -7,7 +7,7 @@ import pytest
 from calls_per_metric import WANTED, Asked, Measured, main, measured, report
 from labeler.calculators import METRICS
 from labeler.calculators.similarity import QUESTION_METRICS
-from labeler.labels.criteria import CRITERIA
+from labeler.labels.scores import CRITERIA
 from metric_terms import ASKED_APART, SYSTEMS, system_table
 
 

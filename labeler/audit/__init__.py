@@ -6,8 +6,6 @@ from __future__ import annotations
 from labeler.audit import consistency  # noqa: F401 - registers its checks # isort: skip
 from labeler.audit import evidence  # noqa: F401 - registers its checks # isort: skip
 from labeler.audit import explanations  # noqa: F401 - registers its checks # isort: skip
-from labeler.audit import claims  # noqa: F401 - registers its checks # isort: skip
-from labeler.audit import provenance  # noqa: F401 - registers its checks # isort: skip
 from labeler.audit.auditing import (
     Audit,
     AuditedRecord,

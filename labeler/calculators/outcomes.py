@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from labeler.calculators.statistics.intervals import Intervals
     from labeler.calculators.summary_table import SummaryTable
     from labeler.integrations.embeddings.records import QuestionsOutcome
-    from labeler.labels.score_record import ScoreOutcome
+    from labeler.labels.scores import ScoreOutcome
 
 
 class Located(NamedTuple):

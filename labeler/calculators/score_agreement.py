@@ -25,9 +25,8 @@ from labeler.calculators.statistics.agreement import (
 )
 from labeler.calculators.statistics.intervals import Interval
 from labeler.calculators.summary import count_clusters
-from labeler.labels.criteria import Criterion
 from labeler.labels.record import LabelFailure
-from labeler.labels.score_record import ScoreOutcome, ScoreRecord
+from labeler.labels.scores import Criterion, ScoreOutcome, ScoreRecord
 from labeler.labels.signature import canonical_json
 
 Among = Literal["repeats", "judges"]

@@ -25,9 +25,8 @@ from labeler.calculators.statistics.intervals import Intervals
 from labeler.calculators.summary import SummaryRow, count_clusters, summarize
 from labeler.calculators.tally import Tally
 from labeler.labels.answering import AnsweringModel
-from labeler.labels.logprobs import expected_score, has_prefixes
 from labeler.labels.record import LabelFailure
-from labeler.labels.score_record import ScoreOutcome, ScoreRecord
+from labeler.labels.scores import ScoreOutcome, ScoreRecord, expected_score, has_prefixes
 from labeler.labels.signature import Signature
 
 PASS = "pass"  # noqa: S105 - the definition of a yes-or-no value

@@ -89,9 +89,9 @@ def _messages(
 
 
 def _print(kind: str, name: str | None, suffix: str) -> None:
-    from labeler.labels import resources
+    from labeler.labels.schemas import read_resource, resource_names
 
     if name is None:
-        sys.stdout.write("".join(f"{each}\n" for each in resources.names(kind, suffix)))
+        sys.stdout.write("".join(f"{each}\n" for each in resource_names(kind, suffix)))
     else:
-        sys.stdout.write(resources.read(kind, name, suffix))
+        sys.stdout.write(read_resource(kind, name, suffix))

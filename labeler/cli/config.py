@@ -255,7 +255,7 @@ def _imports(key: str, text: str) -> bool:
         return False
     from labeler.calculators import METRICS
     from labeler.judges.providers import PROVIDERS
-    from labeler.labels.criteria import CRITERIA
+    from labeler.labels.scores import CRITERIA
 
     if key in _JUDGES:
         return module not in PROVIDERS and (module != "embedded" or ":" in rest)

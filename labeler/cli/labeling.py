@@ -201,6 +201,7 @@ def label_on_machines(
     """Label Parquet files with Ray, print the counts and cost, and return the exit code."""
     if output in {None, "-"} or "://" in output or output.endswith((".parquet", ".jsonl", ".gz")):
         raise UsageError(f"--engine ray writes a folder: give one as -o FOLDER, got {output!r}")
+    from labeler.cli.run_report import RunReport
     from labeler.integrations.ray.cluster import label_on_ray
     from labeler.integrations.ray.shards import Work, plan
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from labeler.calculators import Intervals, Metric, MetricsRow, SummaryRow
     from labeler.labels.answering import AnsweringModel
     from labeler.labels.record import AnyOutcome
-    from labeler.labels.score_record import ScoreOutcome
+    from labeler.labels.scores import ScoreOutcome
 
 Labels = Annotated[str, typer.Argument(help="Label file, store folder, or - for standard input.")]
 Level = Annotated[float, typer.Option(help="Level of the intervals, between 0 and 1.")]

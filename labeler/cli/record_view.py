@@ -18,7 +18,7 @@ from labeler.labels.answers import (
     Verdict,
 )
 from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, LabelRecord
-from labeler.labels.score_record import ScoreRecord
+from labeler.labels.scores import ScoreRecord
 from labeler.sentences.characters import visible
 from labeler.sentences.display import console
 from labeler.sentences.example import Sentence

@@ -31,7 +31,7 @@ from labeler.version import __version__
 if TYPE_CHECKING:
     from labeler.cli.run_report import RunReport
     from labeler.judges.judge import Judge
-    from labeler.labels.score_record import ScoreOutcome
+    from labeler.labels.scores import ScoreOutcome
 
 
 def score(rows: options.Rows, *, given: ScoreOptions, output: options.Output = "-") -> int:

@@ -121,7 +121,7 @@ def _require_rows(counts: TraceCounts) -> None:
 
 def _summary(counts: TraceCounts) -> Iterator[str]:
     """Yield lines about traces that give no row, and what was odd about the others."""
-    from labeler.data.traces.span import REASONS
+    from labeler.data.traces.conventions import REASONS
 
     for reason, count in counts.unjoined.most_common():
         first = counts.examples[reason]

@@ -23,9 +23,8 @@ from labeler.calculators.scores import (
 from labeler.calculators.similarity import QUESTION_METRICS
 from labeler.calculators.summary import CountedRows
 from labeler.errors import UnknownName, UsageError
-from labeler.labels.criteria import CRITERIA
 from labeler.labels.record import AnyOutcome
-from labeler.labels.score_record import ScoreOutcome
+from labeler.labels.scores import CRITERIA, ScoreOutcome
 
 On = Literal["point", "interval"]
 """The value that a gate checks: the mean, or the worse end of its interval."""

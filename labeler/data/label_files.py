@@ -26,9 +26,10 @@ from labeler.data.lines import (
     read_lines,
     remote_parts,
     replacing,
+    with_checksum,
+    without_checksum,
 )
 from labeler.errors import BadRow, StoreError, UnknownName, UsageError, describe_faults
-from labeler.labels.checksum import with_checksum, without_checksum
 from labeler.labels.record import AnyOutcome, LabelFailure, parse_outcome
 from labeler.sentences.characters import plain_json, visible
 

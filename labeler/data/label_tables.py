@@ -18,9 +18,8 @@ import pyarrow.parquet as pq
 
 from labeler.data.formats.arrow_files import arrow_errors
 from labeler.data.formats.parquet_files import ParquetRows
-from labeler.data.lines import Line, open_bytes, replacing
+from labeler.data.lines import Line, checksum, open_bytes, replacing
 from labeler.errors import UsageError
-from labeler.labels.checksum import checksum
 from labeler.labels.record import AnyOutcome, LabelFailure
 
 T = TypeVar("T", bound=AnyOutcome)

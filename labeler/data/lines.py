@@ -1,4 +1,4 @@
-"""Files as lines and JSON objects: gzip, remote files, and replacing a file when it is complete.
+"""Files as lines and JSON objects: gzip, remote files, checksums, replacing complete files.
 
 Every error names file, line and remedy.
 """
@@ -15,6 +15,7 @@ import shutil
 import sys
 import zlib
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, AnyStr, NamedTuple
 
@@ -367,3 +368,55 @@ _DECODER = json.JSONDecoder(parse_constant=lambda _: None, object_pairs_hook=_di
 _STRICT_DECODER = json.JSONDecoder(
     parse_constant=_reject_constant, object_pairs_hook=_distinct_names
 )
+
+
+# A checksum finds lines that were damaged, or changed by hand or by another program, after they
+# were written: a line whose checksum matches was checked then, and is not checked again. It is no
+# protection against forgery, because anybody can write a matching one.
+_CHECKSUM_DIGITS = 32
+"""Hexadecimal digits: half of a SHA-256."""
+_CHECKSUM_FIELD = b',"checksum":"%b"}'
+_CHECKSUM_LENGTH = len(_CHECKSUM_FIELD % (b"0" * _CHECKSUM_DIGITS))
+_CHECKSUM_AT_END = re.compile(rb',\s*"checksum"\s*:\s*"[^"\\]*"\s*\}\s*\Z')
+
+
+def checksum(text: bytes) -> bytes:
+    """Return the checksum of a JSON object without its own: 32 hexadecimal digits."""
+    return sha256(text).hexdigest()[:_CHECKSUM_DIGITS].encode()
+
+
+def with_checksum(text: bytes) -> bytes:
+    """Append the checksum to a JSON object as its last field."""
+    return text[:-1] + _CHECKSUM_FIELD % checksum(text)
+
+
+def without_checksum(line: bytes) -> tuple[bytes, bool | None]:
+    """Remove the checksum from a JSON object.
+
+    Args:
+        line: the object, with or without one, and a line break.
+
+    Returns:
+        The object without its checksum, and whether the checksum matches; ``None`` if it has none.
+    """
+    line = line.rstrip(b"\r\n")
+    text, end = line[:-_CHECKSUM_LENGTH] + b"}", line[-_CHECKSUM_LENGTH:]
+    if end == _CHECKSUM_FIELD % checksum(text):
+        return text, True
+    if b'"checksum"' not in line:
+        return line, None
+    if found := _CHECKSUM_AT_END.search(line):
+        return line[: found.start()] + b"}", False
+    return _without_moved_checksum(line)
+
+
+def _without_moved_checksum(line: bytes) -> tuple[bytes, bool | None]:
+    """Remove a checksum that another program moved to another place."""
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError):
+        return line, None  # its reader describes what is wrong
+    if not isinstance(fields, dict) or "checksum" not in fields:
+        return line, None
+    del fields["checksum"]
+    return json.dumps(fields, ensure_ascii=False).encode("utf-8", "surrogatepass"), False

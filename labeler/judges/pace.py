@@ -24,8 +24,7 @@ from decimal import Decimal
 from typing import Literal, TypeVar
 
 from labeler.errors import RunPaused, UsageError
-from labeler.judges.concurrency import Slots
-from labeler.judges.health import Health, Outage
+from labeler.judges.concurrency import Health, Outage, Slots
 from labeler.judges.limits import (
     LONGEST_WAIT,
     MINUTE,

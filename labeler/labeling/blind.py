@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from labeler.data.rows import Row
@@ -18,11 +18,11 @@ from labeler.judges.task import CheckedAnswer, JudgeReply, SupportKind, Task, Ta
 from labeler.judges.tokens import RELEVANCE_TOKENS
 from labeler.labeling.failures import repeated
 from labeler.labeling.run import Pending, Run
-from labeler.labeling.tasks import LabelTasks, RetrievalTasks, TaskFactory
+from labeler.labeling.tasks import LabelTasks, RetrievalTasks, TaskFactory, resting
 from labeler.labels.answers import RetrievalLabel
 from labeler.labels.contract import check_retrieval
 from labeler.labels.record import AnyOutcome, LabelFailure
-from labeler.labels.retrieval_record import RetrievalRecord, basis_of
+from labeler.labels.retrieval_record import RetrievalRecord
 from labeler.labels.signature import Signature, retrieval_key
 from labeler.sentences.example import Example, KeyedExample
 
@@ -155,12 +155,6 @@ class BlindRelevance:
         self._seen.add(key)
         relevance.require_fit(task, self.run.cache.is_known)
         yield self.run.submit(relevance.judge, task)
-
-
-def resting(task: Task[Any], found: RetrievalRecord) -> Task[Any]:
-    """Return a label's task that rests on a retrieval label."""
-    basis = basis_of(found, task.example)
-    return replace(task, kind=replace(task.kind, basis=basis))  # type: ignore[type-var]
 
 
 def _failure(task: Task[Any], found: AnyOutcome | None) -> LabelFailure:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from decimal import Decimal
@@ -11,8 +10,8 @@ from itertools import islice
 from typing import Any
 
 from labeler.data.row_stream import RowStream
-from labeler.data.rows import Row, Rows
-from labeler.errors import BadRow, StoreError, UsageError
+from labeler.data.rows import Rows
+from labeler.errors import StoreError, UsageError
 from labeler.judges.judge import JudgeSpec
 from labeler.judges.openai.request import charges_writes, marks_prefix, request_parts
 from labeler.judges.openai.spec import OpenAISpec
@@ -28,10 +27,11 @@ from labeler.judges.tokens import (
 )
 from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.options import EstimateOptions
-from labeler.labeling.tasks import LabelTasks, PromptTasks, RetrievalTasks
-from labeler.labels.record import LabelFailure, LabelRecord, Usage
+from labeler.labeling.selection import ALIKE, FAILED_BEFORE, STORED, Selection
+from labeler.labeling.tasks import LabelTasks
+from labeler.labels.record import LabelRecord, Usage
 from labeler.labels.signature import Signature
-from labeler.store.protocol import LabelStore
+from labeler.store.memory import LabelStore
 
 ENOUGH_LABELS = 20
 """Stored labels of the same configuration needed to estimate from their own lengths."""
@@ -172,61 +172,13 @@ def estimate(
     model = how.judge.spec.model
     stream = RowStream(rows)
     first = first_tasks(how, stream.first)
-    choose_mode(how.judge, first, store, lambda key: store.get(key) is not None)
+    selection = Selection(how, store, retry_failed=options.retry_failed)
+    choose_mode(how.judge, first, store, selection.is_known)
     past = _past(store, how)
     tally = _Tally(how, counter or counter_for(model), price, options.max_output_tokens, past)
-    for row in stream:
-        tally.rows += 1
-        _sort_in(row, how, store, tally, retry_failed=options.retry_failed)
-    return tally.result(options)
-
-
-def _sort_in(
-    row: Row, how: LabelTasks, store: LabelStore, tally: _Tally, *, retry_failed: bool
-) -> None:
-    """Count a row as a run would treat it."""
-    if isinstance(row.content, LabelFailure):
-        tally.unusable[row.content.reason] += 1
-        return
-    try:
-        request = how.task(row.content)
-        if how.relevance is not None and not _sort_retrieval(
-            how.relevance, request, store, tally, retry_failed=retry_failed
-        ):
-            tally.failed += 1  # its response would not be asked about
-            return
-        _sort_task(how, request, store, tally, retry_failed=retry_failed)
-    except BadRow as error:
-        tally.unusable[error.reason] += 1
-
-
-def _sort_retrieval(
-    how: RetrievalTasks, row: Task, store: LabelStore, tally: _Tally, *, retry_failed: bool
-) -> bool:
-    """Count a row's retrieval label, once; return False if it failed before."""
-    retrieval, found = how.task(row), tally.retrievals
-    if how.stored(retrieval, store):
-        return True
-    if retrieval.key not in found:
-        _sort_task(how, retrieval, store, tally, retry_failed=retry_failed)
-        is_failed = store.get(retrieval.key) is None and store.failure(retrieval.key)
-        found[retrieval.key] = retry_failed or not is_failed
-    return found[retrieval.key]
-
-
-def _sort_task(
-    how: PromptTasks, request: Task[Any], store: LabelStore, tally: _Tally, *, retry_failed: bool
-) -> None:
-    """Count a task as a run would treat it."""
-    how.require_fit(request, lambda key: store.get(key) is not None)
-    if not tally.is_new(request.key):
-        tally.shared += 1
-    elif store.get(request.key) is not None:
-        tally.stored += 1
-    elif not retry_failed and store.failure(request.key) is not None:
-        tally.failed += 1
-    else:
-        tally.ask(request)
+    for task in selection.tasks(stream):
+        tally.ask(task)
+    return tally.result(options, selection)
 
 
 @dataclass(frozen=True)
@@ -294,7 +246,7 @@ class _Kind:
 
 
 class _Tally:
-    """Sums over the rows; each row keeps 32 bytes for its key."""
+    """Sums over the requests."""
 
     def __init__(
         self,
@@ -304,24 +256,14 @@ class _Tally:
         cap: int | None,
         past: _Past,
     ) -> None:
-        self.rows = self.shared = self.stored = self.failed = 0
-        self.unusable: Counter[str] = Counter()
         self._how, self._counter, self._price = how, counter, price
         self._cap, self._past = cap, past
         self.asked = self._prompts = self._largest = 0
         self._document_sentences = self._response_sentences = 0
         self._answers = 0.0
-        self._keys: set[bytes] = set()
         self._bills = [Bill(price), Bill(price.batched())] if price else []
         self._kinds: dict[str, _Kind] = {}
         self._rules = cache_rules(how.judge.spec)
-        self.retrievals: dict[str, bool] = {}
-
-    def is_new(self, key: str) -> bool:
-        """Return whether no earlier row has the same key."""
-        before = len(self._keys)
-        self._keys.add(bytes.fromhex(key))
-        return len(self._keys) > before
 
     def ask(self, request: Task[Any]) -> None:
         """Add one request."""
@@ -362,18 +304,7 @@ class _Tally:
             )
         return self._kinds[name]
 
-    def counts(self) -> RowCounts:
-        """Return the counts of rows and judgments."""
-        return RowCounts(
-            read=self.rows,
-            unusable=dict(self.unusable),
-            shared=self.shared,
-            stored=self.stored,
-            failed=self.failed,
-            asked=self.asked,
-        )
-
-    def result(self, options: EstimateOptions) -> Estimate:
+    def result(self, options: EstimateOptions, selection: Selection) -> Estimate:
         """Return the estimate."""
         costs = [bill.cost() for bill in self._bills]
         latency = self._past.seconds if options.latency is None else options.latency
@@ -381,7 +312,14 @@ class _Tally:
         return Estimate(
             model=self._how.judge.spec.model,
             profiles={name: kind.asked for name, kind in self._kinds.items()},
-            rows=self.counts(),
+            rows=RowCounts(
+                read=selection.rows,
+                unusable=dict(selection.unusable),
+                shared=selection.left_out[ALIKE],
+                stored=selection.left_out[STORED],
+                failed=selection.left_out[FAILED_BEFORE],
+                asked=self.asked,
+            ),
             document_sentences=self._document_sentences,
             response_sentences=self._response_sentences,
             prompt=PromptTokens(

@@ -21,7 +21,7 @@ from labeler.judges.judge import Judge
 from labeler.judges.openai.request import MODES, mode_facts, mode_of
 from labeler.judges.task import Task
 from labeler.sentences.example import Example
-from labeler.store.protocol import LabelStore
+from labeler.store.memory import LabelStore
 
 if TYPE_CHECKING:
     from labeler.labeling.tasks import TaskFactory

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from labeler.integrations.embeddings.similarity import EmbeddingWork
     from labeler.judges.limits import Limits
     from labeler.labeling.progress import OnEvent
-    from labeler.labels.criteria import Criterion
-    from labeler.store.protocol import LabelStore
+    from labeler.labels.scores import Criterion
+    from labeler.store.memory import LabelStore
 
     StoreLike: TypeAlias = str | Path | LabelStore
     Dollars: TypeAlias = str | float | Decimal

@@ -17,9 +17,8 @@ from labeler.labeling.pipeline import submit_rows
 from labeler.labeling.run import Run
 from labeler.labeling.score_tasks import ScoreKind, ScoreTasks, steps_task
 from labeler.labeling.vote import require_bounds
-from labeler.labels.criteria import Criterion
 from labeler.labels.record import LabelFailure
-from labeler.labels.score_record import ScoreOutcome, ScoreRecord, StepsRecord
+from labeler.labels.scores import Criterion, ScoreOutcome, ScoreRecord, StepsRecord
 from labeler.sentences.splitting import Splitter
 
 

@@ -24,13 +24,20 @@ from labeler.judges.prompting import (
 )
 from labeler.judges.task import AnswerT, CheckedAnswer, JudgeReply, Task, TaskKind
 from labeler.labeling.tasks import MissingField
-from labeler.labels import resources
 from labeler.labels.contract import Violation
-from labeler.labels.criteria import Criterion, Part, ScoreAnswer, StepsAnswer
-from labeler.labels.logprobs import distribution_of
 from labeler.labels.record import AnyRecord
-from labeler.labels.schemas import ResponseSchema, load_schema
-from labeler.labels.score_record import ScoreRecord, StepsRecord, score_key, steps_key
+from labeler.labels.schemas import ResponseSchema, load_schema, read_resource
+from labeler.labels.scores import (
+    Criterion,
+    Part,
+    ScoreAnswer,
+    ScoreRecord,
+    StepsAnswer,
+    StepsRecord,
+    distribution_of,
+    score_key,
+    steps_key,
+)
 from labeler.labels.signature import Signature, digest
 from labeler.sentences.example import Example, KeyedExample
 from labeler.sentences.splitting import Splitter, key_example
@@ -289,7 +296,7 @@ _NO_SPLITTER = "none"
 
 @lru_cache(maxsize=64)
 def _template(name: str) -> tuple[str, str]:
-    return prompt_parts(name, resources.read("prompts", name, ".md"))
+    return prompt_parts(name, read_resource("prompts", name, ".md"))
 
 
 def _prompt(name: str, criterion: Criterion, suffix: str = "") -> Prompt:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
@@ -13,12 +13,12 @@ from labeler.judges.judge import Judge, JudgeSpec, require_answers
 from labeler.judges.pricing import Price, price_of
 from labeler.judges.prompting import DECISIONS, Prompt, is_retrieval_prompt, load_prompt
 from labeler.judges.providers import PROVIDERS
-from labeler.judges.task import TASK_KINDS, Task, label_task
+from labeler.judges.task import TASK_KINDS, Task, label_kind
 from labeler.judges.tokens import Approximation, request_tokens, request_tokens_at_most
 from labeler.labeling.options import BLIND, RELEVANCE, BatchOptions, EstimateOptions, LabelOptions
 from labeler.labels.answers import RetrievalLabel
 from labeler.labels.profiles import AUTO, PROFILES, SUPPORT, Profile, family_of, version_of
-from labeler.labels.retrieval_record import RetrievalRecord, without_documents
+from labeler.labels.retrieval_record import RetrievalRecord, basis_of, without_documents
 from labeler.labels.schemas import ResponseSchema, load_schema
 from labeler.labels.signature import (
     Artifact,
@@ -29,7 +29,7 @@ from labeler.labels.signature import (
 )
 from labeler.sentences.example import Example, KeyedExample
 from labeler.sentences.splitting import SPLITTERS, Splitter, key_example
-from labeler.store.protocol import LabelStore
+from labeler.store.memory import LabelStore
 
 TOO_LONG = "context_length"
 """Reason of a failure; a server that reports the same gives it too."""
@@ -219,6 +219,12 @@ class RetrievalTasks(PromptTasks):
         return without_documents(task.key, task.example, task.signature)
 
 
+def resting(task: Task[Any], found: RetrievalRecord) -> Task[Any]:
+    """Return a label's task that rests on a retrieval label."""
+    basis = basis_of(found, task.example)
+    return replace(task, kind=replace(task.kind, basis=basis))  # type: ignore[type-var]
+
+
 @dataclass(frozen=True, kw_only=True)
 class LabelTasks(PromptTasks):
     """Builds label tasks; see :func:`label_tasks`."""
@@ -258,7 +264,7 @@ class LabelTasks(PromptTasks):
             prompt, schema = self.where_referenced
         signature = self.signature(keyed.splitter, prompt, schema)
         key = label_key(keyed, signature)
-        return label_task(key, keyed, signature, prompt, schema)
+        return Task(key, keyed, signature, prompt, schema, label_kind(schema.name))
 
 
 def _require_reference(example: KeyedExample) -> None:

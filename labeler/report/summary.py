@@ -17,8 +17,15 @@ from labeler.calculators.summary_table import floor_note, measured_rows
 from labeler.labels.signature import selection_warnings
 from labeler.report import charts
 from labeler.report.charts import filter_text
-from labeler.report.patterns import COMPLETENESS, PATTERNS, RELEVANCE, UTILIZATION, Pattern
-from labeler.report.report_data import MAX_GROUPS, ReportData
+from labeler.report.report_data import (
+    COMPLETENESS,
+    MAX_GROUPS,
+    PATTERNS,
+    RELEVANCE,
+    UTILIZATION,
+    Pattern,
+    ReportData,
+)
 from labeler.sentences.characters import visible
 
 if TYPE_CHECKING:

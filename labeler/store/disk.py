@@ -34,7 +34,7 @@ from labeler.store.checksums import (
 )
 from labeler.store.database import FAILURE, FILE, Database, require_private, translated_errors
 from labeler.store.leases import FileLeases
-from labeler.store.protocol import Closing, Lease
+from labeler.store.memory import Closing, Lease
 from labeler.store.writer import Writer, create_cache
 
 _Value = TypeVar("_Value")

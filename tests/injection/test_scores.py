@@ -15,7 +15,7 @@ from injection.gullible import heard, read
 from injection.trials import CLEAN, PARTS, Part, plant
 from labeler.judges.prompting import Message
 from labeler.labeling.score_tasks import ScoreTasks
-from labeler.labels.criteria import CRITERIA
+from labeler.labels.scores import CRITERIA
 from labeler.sentences.example import KeyedExample
 from labeler.sentences.splitting import SPLITTERS
 from support.fakes import CountingJudge, scoring

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labeler.audit import CHECKS, Finding, audit_labels, findings_of, suspicion_score
-from labeler.audit.explanations import named_keys
-from labeler.audit.stances import affirms, denies
+from labeler.audit.explanations import affirms, denies, named_keys
 from labeler.labels.record import LabelRecord
 from labeler.sentences.characters import escape_formula
 from labeler.sentences.numbers import claimed_figures, is_known, known_figures

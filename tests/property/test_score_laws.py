@@ -8,7 +8,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeler.labels.logprobs import Token, distribution_of, expected_score
+from labeler.labels.scores import Token, distribution_of, expected_score
 
 TEN = range(1, 11)
 

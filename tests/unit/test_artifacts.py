@@ -12,9 +12,8 @@ import pytest
 from export_schemas import LABELS, SCHEMAS, rendered
 from labeler.errors import UnknownName
 from labeler.judges.openai.request import response_format
-from labeler.labels import resources
 from labeler.labels.profiles import PROFILES
-from labeler.labels.schemas import load_schema
+from labeler.labels.schemas import load_schema, read_resource
 from lock_artifacts import LOCK, digests
 from support.labeled import output, record
 from wire.calls import decided
@@ -36,13 +35,13 @@ def test_published_versions_are_never_edited() -> None:
 @pytest.mark.parametrize("name", [*SCHEMAS, *LABELS])
 def test_schemas_are_the_classes(name: str) -> None:
     """scripts/export_schemas.py writes what is in schemas/."""
-    assert resources.read("schemas", name, ".json") == rendered(name)
+    assert read_resource("schemas", name, ".json") == rendered(name)
 
 
 def test_a_label_and_a_record_validate() -> None:
     """What we write is what the schemas say."""
     label, stored = (
-        json.loads(resources.read("schemas", name, ".json"))
+        json.loads(read_resource("schemas", name, ".json"))
         for name in ("label-trace/v1", "record/v1")
     )
     jsonschema.validate(decided(output().model_dump(mode="json")), label)
@@ -68,9 +67,9 @@ def test_the_label_schemas_are_what_strict_mode_accepts(name: str) -> None:
 @each_label_schema
 def test_the_label_schemas_say_what_binds_and_nothing_else(name: str) -> None:
     """They go with every record; what fields mean stands in the prompt, and in record/v1."""
-    schema = json.loads(resources.read("schemas", name, ".json"))
+    schema = json.loads(read_resource("schemas", name, ".json"))
     assert {word for part in parts(schema) for word in part} == WORDS
-    record = json.loads(resources.read("schemas", "record/v1", ".json"))
+    record = json.loads(read_resource("schemas", "record/v1", ".json"))
     for field in record["$defs"]["ReferenceLabelingOutput"]["properties"].values():
         assert field["description"]
 
@@ -179,6 +178,6 @@ def test_keys_stand_where_they_belong(profile: str) -> None:
 def test_an_unknown_name_lists_what_there_is() -> None:
     """And a name cannot walk out of its folder."""
     with pytest.raises(UnknownName, match=r"no prompt 'trace/v9' in .*; have: .*trace/v1"):
-        resources.read("prompts", "trace/v9", ".md")
+        read_resource("prompts", "trace/v9", ".md")
     with pytest.raises(UnknownName):
-        resources.read("prompts", "../README", ".md")
+        read_resource("prompts", "../README", ".md")

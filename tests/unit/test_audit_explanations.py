@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from labeler.audit.explanations import named_keys, unknown_keys
-from labeler.audit.stances import affirms, calls_wrong, denies
+from labeler.audit.explanations import affirms, calls_wrong, denies, named_keys, unknown_keys
 from labeler.labels.record import LabelRecord
 from support.audited import found, judged
 

@@ -11,34 +11,27 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from labeler.cli import run
+from support.command import Command
 from wire.provider import Provider, completes, expires, never
+from wire.runs import KEY, rows
 
-KEY = "sk-SENTINEL-0123456789"
 
+class Batch:
+    """Runs ``labeler batch`` in this process."""
 
-class Command:
-    """Runs the command line in this process."""
+    def __init__(self, command: Command, url: str) -> None:
+        self._command, self.url = command, url
 
-    def __init__(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], url: str
-    ) -> None:
-        self._monkeypatch, self._capsys, self.url = monkeypatch, capsys, url
-
-    def __call__(self, name: str, *arguments: object) -> tuple[int, str, str]:
+    def __call__(self, *arguments: object) -> tuple[int, str, str]:
         """Exit code, standard output, standard error."""
-        return self.anywhere(name, *arguments, "--base-url", self.url)
+        return self.anywhere(*arguments, "--base-url", self.url)
 
     def anywhere(self, *arguments: object) -> tuple[int, str, str]:
-        """The same where no address is added."""
-        self._monkeypatch.setattr(sys, "argv", ["labeler", "batch", *map(str, arguments)])
-        code = run()
-        out, err = self._capsys.readouterr()
-        return code, out, err
+        """The same without an address."""
+        return self._command("batch", *arguments)
 
 
 @pytest.fixture
@@ -49,33 +42,20 @@ def provider() -> Iterator[Provider]:
 
 
 @pytest.fixture
-def command(
-    provider: Provider,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-) -> Command:
+def command(labeler_command: Command, provider: Provider, monkeypatch: pytest.MonkeyPatch) -> Batch:
     """The command, in a folder of its own with two rows in ``rows.jsonl``."""
-    monkeypatch.chdir(tmp_path)
-    for name in ("LABELER_MODEL", "LABELER_STORE", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    lines = [json.dumps(row(number)) for number in range(2)]
-    Path("rows.jsonl").write_text("\n".join(lines), "utf-8")
-    return Command(monkeypatch, capsys, provider.url)
+    write_rows(*rows(2))
+    return Batch(labeler_command, provider.url)
 
 
-def row(number: int) -> dict[str, Any]:
-    """A row with content of its own."""
-    return {
-        "id": f"r{number}",
-        "question": f"What is item {number}?",
-        "documents": [f"Item {number} is a lamp. It is red."],
-        "response": f"Item {number} is a lamp.",
-    }
+def write_rows(*given: object) -> None:
+    """Write ``rows.jsonl``."""
+    Path("rows.jsonl").write_text("\n".join(map(json.dumps, given)), "utf-8")
 
 
-def test_a_batch_is_handed_in_looked_at_and_collected(command: Command) -> None:
+def test_a_batch_is_handed_in_looked_at_and_collected(command: Batch) -> None:
     """The way from rows to labels, with what is said on it."""
     code, name, err = command("submit", "rows.jsonl", "--judge", "openai:m")
     assert (code, len(name.split())) == (0, 1)
@@ -96,7 +76,7 @@ def test_a_batch_is_handed_in_looked_at_and_collected(command: Command) -> None:
     assert (code, err.strip()) == (0, "nothing to hand in (stored 2)")
 
 
-def test_json_is_one_object_for_programs(command: Command) -> None:
+def test_json_is_one_object_for_programs(command: Batch) -> None:
     """Submit, status and collect can be read by a program."""
     _, out, _ = command("submit", "rows.jsonl", "--model", "m", "--json")
     submitted = json.loads(out)
@@ -108,10 +88,9 @@ def test_json_is_one_object_for_programs(command: Command) -> None:
     assert collected["results"]["usage"]["prompt_tokens"] == 10_000
 
 
-def test_bad_rows_are_told_and_end_in_1(command: Command, tmp_path: Path) -> None:
+def test_bad_rows_are_told_and_end_in_1(command: Batch) -> None:
     """The others are handed in."""
-    bad = {**row(2), "response": ""}
-    (tmp_path / "rows.jsonl").write_text(f"{json.dumps(row(0))}\n{json.dumps(bad)}\nno\n", "utf-8")
+    write_rows(*rows(1), {**rows(1, 2)[0], "response": ""}, 7)
     code, _, err = command("submit", "rows.jsonl", "--model", "m")
     assert code == 1
     assert "1 requests handed in" in err
@@ -119,7 +98,7 @@ def test_bad_rows_are_told_and_end_in_1(command: Command, tmp_path: Path) -> Non
     assert "empty response" in err
 
 
-def test_a_cancelled_batch_can_be_collected(command: Command, provider: Provider) -> None:
+def test_a_cancelled_batch_can_be_collected(command: Batch, provider: Provider) -> None:
     """What it has is stored, and rows without an answer end in 1."""
     provider.batches.take(never(0.5))
     name = command("submit", "rows.jsonl", "--model", "m")[1].strip()
@@ -131,7 +110,7 @@ def test_a_cancelled_batch_can_be_collected(command: Command, provider: Provider
     assert "without an answer (cancelled" in err
 
 
-def test_nothing_is_told_of_a_store_without_batches(command: Command) -> None:
+def test_nothing_is_told_of_a_store_without_batches(command: Batch) -> None:
     """And no store is made by looking."""
     assert command("status")[2] == ".labeler has no batches\n"
     code, _, err = command("collect")
@@ -148,22 +127,14 @@ def test_nothing_is_told_of_a_store_without_batches(command: Command) -> None:
         (["submit", "rows.jsonl", "--model", "m", "--prompt", "none"], "none"),
     ],
 )
-def test_wrong_use_is_told(command: Command, arguments: list[str], said: str) -> None:
+def test_wrong_use_is_told(command: Batch, arguments: list[str], said: str) -> None:
     """With exit code 2, and nothing is sent."""
     code, _, err = command(arguments[0], *arguments[1:])
     assert (code, said in err) == (2, True)
 
 
-def test_a_key_that_does_not_fit_ends_in_2(command: Command, provider: Provider) -> None:
-    """The key is not shown."""
-    command("submit", "rows.jsonl", "--model", "m")
-    provider._scripts["GET /v1/batches/{id}"] = lambda _: "401"
-    code, _, err = command("collect")
-    assert (code, "the API key was not accepted" in err, KEY in err) == (2, True, False)
-
-
 def test_without_a_key_or_an_address_nothing_is_sent(
-    command: Command, monkeypatch: pytest.MonkeyPatch, provider: Provider
+    command: Batch, monkeypatch: pytest.MonkeyPatch, provider: Provider
 ) -> None:
     """The environment does not redirect documents, and no advice is given that does not fit."""
     asked = ["submit", "rows.jsonl", "--model", "m"]
@@ -179,7 +150,7 @@ def test_without_a_key_or_an_address_nothing_is_sent(
 
 @pytest.mark.parametrize("key", [KEY, None])
 def test_a_status_that_asks_nobody_says_so(
-    command: Command, monkeypatch: pytest.MonkeyPatch, provider: Provider, key: str | None
+    command: Batch, monkeypatch: pytest.MonkeyPatch, provider: Provider, key: str | None
 ) -> None:
     """With a key for elsewhere or none: how old the states are, and what to give."""
     command("submit", "rows.jsonl", "--model", "m")
@@ -196,7 +167,7 @@ def test_a_status_that_asks_nobody_says_so(
     assert provider.routes["GET /v1/batches/{id}"] == looks
 
 
-def test_a_status_of_what_is_all_collected_asks_for_no_address(command: Command) -> None:
+def test_a_status_of_what_is_all_collected_asks_for_no_address(command: Batch) -> None:
     """There is nothing to look up."""
     command("submit", "rows.jsonl", "--model", "m")
     while command("collect")[0] == 75:
@@ -204,13 +175,12 @@ def test_a_status_of_what_is_all_collected_asks_for_no_address(command: Command)
     assert command.anywhere("status")[2] == ""
 
 
-def test_a_status_of_several_addresses_names_them(command: Command) -> None:
+def test_a_status_of_several_addresses_names_them(command: Batch) -> None:
     """Each batch has its own in the table, and only the others are told of."""
     name = command("submit", "rows.jsonl", "--model", "m")[1].strip()
     with Provider() as other:
-        rest = json.dumps(row(2))
-        Path("more.jsonl").write_text(rest, "utf-8")
-        command.anywhere("submit", "more.jsonl", "--model", "m", "--base-url", other.url)
+        write_rows(*rows(1, 2))
+        command.anywhere("submit", "rows.jsonl", "--model", "m", "--base-url", other.url)
         _, out, err = command("status")
         looked_up = [view["looked_up"] for view in json.loads(command("status", "--json")[1])]
     assert (name in out, "address" in out) == (True, True)
@@ -221,7 +191,7 @@ def test_a_status_of_several_addresses_names_them(command: Command) -> None:
 @pytest.mark.parametrize("key", [KEY, None])
 @pytest.mark.parametrize("name", [[], ["NAME"]])
 def test_a_forgotten_address_is_named_and_gets_no_key(
-    command: Command,
+    command: Batch,
     monkeypatch: pytest.MonkeyPatch,
     provider: Provider,
     key: str | None,
@@ -242,7 +212,7 @@ def test_a_forgotten_address_is_named_and_gets_no_key(
 
 
 def test_the_command_for_a_forgotten_address_collects(
-    command: Command, provider: Provider, monkeypatch: pytest.MonkeyPatch
+    command: Batch, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It can be copied as it stands: the server is reached as before, and no program is named."""
     monkeypatch.setenv("GATEWAY", "open")
@@ -261,7 +231,7 @@ def test_the_command_for_a_forgotten_address_collects(
 
 
 def test_a_batch_of_a_forgotten_address_is_not_cancelled_elsewhere(
-    command: Command, provider: Provider
+    command: Batch, provider: Provider
 ) -> None:
     """Its address is named; letting go of its rows needs none."""
     name = command("submit", "rows.jsonl", "--model", "m")[1].strip()
@@ -273,7 +243,7 @@ def test_a_batch_of_a_forgotten_address_is_not_cancelled_elsewhere(
     assert len(provider.requests) == sent
 
 
-def test_a_submission_tells_complete_commands(command: Command) -> None:
+def test_a_submission_tells_complete_commands(command: Batch) -> None:
     """With the store and the address, quoted for a shell."""
     given = ["--store", "a store", "--project", "p 1"]
     _, _, err = command("submit", "rows.jsonl", "--model", "m", *given)
@@ -283,23 +253,20 @@ def test_a_submission_tells_complete_commands(command: Command) -> None:
 
 
 def test_rows_that_are_not_handed_in_have_the_words_of_an_estimate(
-    command: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: Batch, labeler_command: Command
 ) -> None:
     """Alike, under another id or not; the numbers are the same too."""
-    twins = [{**row(0), "id": f"twin {number}"} for number in range(3)]
-    rows = [row(0), row(1), row(1), *twins]
-    Path("rows.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
-    estimate = ["labeler", "estimate", "rows.jsonl", "--model", "m", "--json"]
-    monkeypatch.setattr(sys, "argv", estimate)
-    assert run() == 0
-    counts = json.loads(capsys.readouterr().out)["rows"]
+    first, second = rows(2)
+    write_rows(first, second, second, *({**first, "id": f"twin {n}"} for n in range(3)))
+    _, out, _ = labeler_command("estimate", "rows.jsonl", "--model", "m", "--json")
+    counts = json.loads(out)["rows"]
     assert (counts["shared"], counts["asked"]) == (4, 2)
     _, _, err = command("submit", "rows.jsonl", "--model", "m")
     assert "2 requests handed in" in err
     assert "(alike 4)" in err
 
 
-def test_a_collection_with_failed_rows_ends_in_1(command: Command, provider: Provider) -> None:
+def test_a_collection_with_failed_rows_ends_in_1(command: Batch, provider: Provider) -> None:
     """Also when it waits, and the others have their labels."""
     provider.batches.take(completes(1))
     provider._scripts["POST /v1/chat/completions"] = lambda _: "refusal"
@@ -308,19 +275,20 @@ def test_a_collection_with_failed_rows_ends_in_1(command: Command, provider: Pro
     assert (code, "2 failed (refusal 2)" in err) == (1, True)
 
 
-def test_a_batch_that_its_server_does_not_know_ends_in_2(
-    command: Command, provider: Provider
+@pytest.mark.parametrize(
+    ("status", "said"), [("401", "the API key was not accepted"), ("404", "does not know it")]
+)
+def test_what_waiting_does_not_help_ends_in_2(
+    command: Batch, provider: Provider, status: str, said: str
 ) -> None:
-    """To come back later would not help; it is told what does."""
+    """The remedy is named, and the key is not shown."""
     command("submit", "rows.jsonl", "--model", "m")
-    del provider.batches.all["batch_0001"]
+    provider._scripts["GET /v1/batches/{id}"] = lambda _: status
     code, _, err = command("collect")
-    assert (code, "does not know it" in err) == (2, True)
-    code, out, _ = command("collect", "--json")
-    assert (code, json.loads(out)["stuck"]) == (2, 1)
+    assert (code, said in err, KEY in err) == (2, True, False)
 
 
-def test_waiting_ends_cleanly_on_a_signal(command: Command, provider: Provider) -> None:
+def test_waiting_ends_cleanly_on_a_signal(command: Batch, provider: Provider) -> None:
     """SIGTERM while it waits: one line, exit code 143, and everything is where it was."""
     provider.batches.take(never(1.0))
     command("submit", "rows.jsonl", "--model", "m")

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labeler.api import read_labels, write_labels
+from labeler.data.lines import with_checksum, without_checksum
 from labeler.errors import UsageError
-from labeler.labels.checksum import with_checksum, without_checksum
 from labeler.labels.record import LabelRecord
 from support.labeled import record
 

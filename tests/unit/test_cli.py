@@ -22,8 +22,8 @@ from labeler.judges.judge import JUDGES
 from labeler.judges.limits import Limits
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.run import DEFAULT_CONCURRENCY
-from labeler.labels import resources
 from labeler.labels.profiles import DEFAULT_PROFILE
+from labeler.labels.schemas import read_resource
 from labeler.sentences.characters import visible
 from labeler.sentences.splitting import SPLITTERS
 from support.command import Command
@@ -116,7 +116,7 @@ def test_rows_of_metrics_are_a_contract(labeler_command: Command, labels: Path) 
     code, out, err = labeler_command("metrics", labels, "--rows", "--metrics", ids)
     assert (code, err) == (0, "")
     rows = json_lines(out)
-    schema = json.loads(resources.read("schemas", "metrics-row/v1", ".json"))
+    schema = json.loads(read_resource("schemas", "metrics-row/v1", ".json"))
     for row in rows:
         jsonschema.validate(row, schema)
     assert [row["id"] for row in rows] == [row["id"] for row in json_lines(EXAMPLES.read_text())]
@@ -148,7 +148,7 @@ def test_the_summary_is_a_table_or_json(labeler_command: Command, labels: Path) 
     _, table, _ = labeler_command("metrics", labels, "--metrics", "adherence")
     _, out, _ = labeler_command("metrics", labels, "--metrics", "adherence", "--json")
     (row,) = json.loads(out)
-    jsonschema.validate(row, json.loads(resources.read("schemas", "summary-row/v1", ".json")))
+    jsonschema.validate(row, json.loads(read_resource("schemas", "summary-row/v1", ".json")))
     assert row["metric"] == "adherence"
     assert row["defined"] == 14
     assert f"{row['mean']:.4f}" in table

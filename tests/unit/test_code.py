@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from labeler.sentences.code import code_spans, is_indented_code
+from labeler.sentences.citations import code_spans, is_indented_code
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from labeler.data.criteria_files import choose_criteria, read_criteria
 from labeler.errors import UnknownName, UsageError
-from labeler.labels.criteria import CRITERIA
+from labeler.labels.scores import CRITERIA
 from support.scored import criterion
 
 TONE = """

@@ -42,8 +42,7 @@ from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, Usage
 from labeler.store.disk import DiskStore
-from labeler.store.memory import MemoryStore
-from labeler.store.protocol import LabelStore
+from labeler.store.memory import LabelStore, MemoryStore
 from support.real_data import needs_ragbench, ragbench_files
 from support.samples import request as any_request
 

@@ -24,9 +24,8 @@ from labeler.integrations.embeddings.records import (
     Similarity,
     questions_key,
 )
-from labeler.labels.criteria import StepsAnswer
 from labeler.labels.record import AnyOutcome, LabelFailure, outcome_adapter
-from labeler.labels.score_record import StepsRecord, steps_key
+from labeler.labels.scores import StepsAnswer, StepsRecord, steps_key
 from support import scored
 from support.command import Command
 from support.labeled import claims_output, expects, record, reference_output, right, says, wrong

@@ -29,9 +29,8 @@ from labeler.integrations.embeddings.records import (
     Similarity,
     questions_key,
 )
-from labeler.labels.criteria import CRITERIA
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome, ReplyFacts
-from labeler.labels.score_record import ScoreRecord, score_key
+from labeler.labels.scores import CRITERIA, ScoreRecord, score_key
 from labeler.labels.signature import Artifact, Signature
 from labeler.testing import assert_metric
 from support.labeled import expects, record, reference_output, right

@@ -18,9 +18,8 @@ from labeler.judges.prompting import Prompt, load_prompt, parse_prompt
 from labeler.labeling.estimate import Unasked
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
-from labeler.labels.criteria import Criterion
 from labeler.labels.schemas import ResponseSchema, load_schema
-from labeler.labels.score_record import score_key, steps_key
+from labeler.labels.scores import Criterion, score_key, steps_key
 from labeler.labels.signature import (
     Artifact,
     Signature,

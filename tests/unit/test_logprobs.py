@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from labeler.labels.logprobs import Token, distribution_of, expected_score
+from labeler.labels.scores import Token, distribution_of, expected_score
 
 FIVE, TEN = range(1, 6), range(1, 11)
 HEAD = '{"reasoning": "so", "score": '

@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 import pytest
 
 from labeler.errors import RunPaused, UsageError
-from labeler.judges.concurrency import Slots
-from labeler.judges.health import Health
+from labeler.judges.concurrency import Health, Slots
 from labeler.judges.limits import Bucket, Budget, Limits, Quota, Size
 from labeler.judges.openai.headers import retry_after
 from labeler.judges.pace import BudgetSpent, Pace, Stopped

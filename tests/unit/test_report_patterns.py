@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from labeler.calculators import measure, select_metrics
-from labeler.report.patterns import METRICS, PATTERNS, match_patterns
+from labeler.report.report_data import METRICS, PATTERNS, match_patterns
 from support.labeled import record
 
 

@@ -23,8 +23,7 @@ from labeler.labels.retrieval_record import RetrievalRecord
 from labeler.report.views import record_view
 from labeler.sentences.example import Frozen
 from labeler.store.disk import DiskStore
-from labeler.store.memory import MemoryStore
-from labeler.store.protocol import LabelStore
+from labeler.store.memory import LabelStore, MemoryStore
 from support.command import Command
 from support.fakes import CountingJudge, peeking
 

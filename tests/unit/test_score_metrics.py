@@ -23,7 +23,7 @@ from labeler.calculators.scores import (
 from labeler.calculators.statistics.agreement_intervals import score_coefficients, score_sums
 from labeler.data.label_files import write_outcomes
 from labeler.labels.record import AnyOutcome, LabelFailure
-from labeler.labels.score_record import ScoreOutcome, ScoreRecord
+from labeler.labels.scores import ScoreOutcome, ScoreRecord
 from support.command import Command
 from support.fakes import CountingJudge, scoring
 from support.labeled import record as label_record

@@ -14,10 +14,9 @@ from labeler.judges.task import JudgeReply
 from labeler.labeling.score_tasks import steps_task
 from labeler.labeling.tasks import MissingField
 from labeler.labels.contract import Violation
-from labeler.labels.criteria import CRITERIA, Criterion, ScoreAnswer, StepsAnswer
 from labeler.labels.record import outcome_adapter
 from labeler.labels.schemas import load_schema
-from labeler.labels.score_record import ScoreRecord
+from labeler.labels.scores import CRITERIA, Criterion, ScoreAnswer, ScoreRecord, StepsAnswer
 from labeler.labels.signature import label_key
 from support.fakes import CountingJudge, scoring
 from support.scored import criterion, record, request
@@ -291,7 +290,7 @@ def test_a_record_reads_back_as_it_was() -> None:
 def test_a_record_of_an_older_threshold_takes_the_new_one() -> None:
     """What is stored is the judgement; what passes is the reader's to say."""
     strict = request(criterion(threshold=5), {"id": "other"}, samples=2)
-    renamed = strict.renamed(record())
+    renamed = strict.kind.renamed(strict, record())
     assert isinstance(renamed, ScoreRecord)
     assert (renamed.id, renamed.criterion.threshold, renamed.samples) == ("other", 5, 2)
     assert renamed.fault() is None

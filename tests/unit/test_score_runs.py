@@ -16,9 +16,8 @@ from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.replay import ReplayJudge
 from labeler.judges.task import JudgeReply, Task
-from labeler.labels.criteria import Criterion
 from labeler.labels.record import LabelFailure
-from labeler.labels.score_record import ScoreOutcome, ScoreRecord, StepsRecord
+from labeler.labels.scores import Criterion, ScoreOutcome, ScoreRecord, StepsRecord
 from labeler.sentences.example import Frozen
 from labeler.store.disk import DiskStore
 from labeler.store.memory import MemoryStore

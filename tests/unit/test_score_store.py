@@ -12,10 +12,9 @@ import pytest
 
 from labeler.data.label_files import read_outcomes
 from labeler.errors import StoreError, UnstorableRecord, UsageError
-from labeler.labels import resources
-from labeler.labels.criteria import ScoreAnswer, StepsAnswer
 from labeler.labels.record import AnyRecord
-from labeler.labels.score_record import StepsRecord, steps_key
+from labeler.labels.schemas import read_resource
+from labeler.labels.scores import ScoreAnswer, StepsAnswer, StepsRecord, steps_key
 from labeler.store.checksums import DamagedRecord, decode_record, encode
 from labeler.store.disk import DiskStore
 from labeler.store.maintenance import merge_stores
@@ -117,5 +116,5 @@ def test_an_edited_line_is_refused(tmp_path: Path) -> None:
 )
 def test_records_are_as_their_schemas_say(name: str, stored: AnyRecord) -> None:
     """What we write is what is published."""
-    schema = json.loads(resources.read("schemas", name, ".json"))
+    schema = json.loads(read_resource("schemas", name, ".json"))
     jsonschema.validate(stored.model_dump(mode="json"), schema)

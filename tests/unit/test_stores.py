@@ -22,8 +22,7 @@ from labeler.errors import StoreError, UsageError
 from labeler.labels.record import LabelRecord
 from labeler.store.checksums import DamagedRecord, decode_failure, decode_record, encode
 from labeler.store.disk import DiskStore
-from labeler.store.memory import MemoryStore
-from labeler.store.protocol import LabelStore
+from labeler.store.memory import LabelStore, MemoryStore
 from support.command import Command
 from support.records import keyed_example, sample_failure, sample_record
 

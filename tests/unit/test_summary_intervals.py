@@ -29,8 +29,8 @@ from labeler.calculators.statistics.intervals import mean_interval
 from labeler.cli import checking, reading
 from labeler.data.label_files import to_line
 from labeler.errors import UsageError
-from labeler.labels import resources
 from labeler.labels.record import LabelFailure, Outcome
+from labeler.labels.schemas import read_resource
 from support.labeled import record
 
 BAD: dict[str, Sequence[str]] = {"a": []}
@@ -207,7 +207,7 @@ def test_the_json_summary_has_interval_and_bounds(tmp_path: Path) -> None:
         tmp_path, "metrics", labels, "--metrics", "adherence", "--json", "--level", 0.9
     )
     (row,) = json.loads(out)
-    jsonschema.validate(row, json.loads(resources.read("schemas", "summary-row/v1", ".json")))
+    jsonschema.validate(row, json.loads(read_resource("schemas", "summary-row/v1", ".json")))
     assert code == 0
     assert row["interval"]["method"] == "gaffke"
     assert row["interval"]["level"] == 0.9

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
@@ -43,26 +43,13 @@ from labeler.store.disk import DiskStore
 from wire.behaviors import Behavior, named
 from wire.behaviors import body as sends
 from wire.provider import Call, Provider, Script, completes, done_but, expires, fails, never
+from wire.runs import KEY, rows
 
-KEY = "sk-SENTINEL-0123456789"
 T = TypeVar("T")
 
 
 async def no_sleep(_: float) -> None:
     """Take no time."""
-
-
-def rows(count: int, start: int = 0) -> list[dict[str, Any]]:
-    """Rows with content of their own."""
-    return [
-        {
-            "id": f"r{n}",
-            "question": f"What is item {n}?",
-            "documents": [f"Item {n} is a lamp. It is red.", "Chairs are made of wood."],
-            "response": f"Item {n} is a lamp. It is blue.",
-        }
-        for n in range(start, start + count)
-    ]
 
 
 def service(provider: Provider, kind: type[OpenAIBatches] = OpenAIBatches) -> OpenAIBatches:
@@ -158,28 +145,20 @@ def test_a_batch_asks_what_the_online_judge_asks(tmp_path: Path) -> None:
 
 
 def test_what_costs_nothing_is_left_out(tmp_path: Path) -> None:
-    """Stored labels, failures for good, pending rows, rows alike and bad rows are not bought."""
+    """Stored labels, pending rows, rows alike and bad rows; lasting failures only on request."""
     with Provider(["ok", "refusal"]) as provider:
         online = OpenAIJudge("model-1", api_key=KEY, base_url=provider.url)
         labeler.label(rows(2), judge=online, store=tmp_path, concurrency=1)
         assert submit(provider, tmp_path, rows(1, 2)).lines == 1
         twin = {**rows(1, 3)[0], "id": "twin"}
         bad = {**rows(1, 4)[0], "response": ""}
-        done = submit(provider, tmp_path, [*rows(4), twin, bad])
-    assert done.lines == 1
-    assert done.left_out == {"stored": 1, "failed before": 1, "in a batch": 1, "alike": 1}
-    assert [failure.reason for failure in done.bad] == ["empty_response"]
-
-
-def test_what_failed_for_good_is_asked_again_on_request(tmp_path: Path) -> None:
-    """A stored failure is bought again with retry_failed, and its label counts."""
-    with Provider(lambda call: "refusal" if "item 0?" in call.raw.decode() else None) as provider:
-        online = OpenAIJudge("model-1", api_key=KEY, base_url=provider.url)
-        labeler.label(rows(2), judge=online, store=tmp_path)
-    with Provider() as provider:
-        assert submit(provider, tmp_path, rows(1)).left_out == {"failed before": 1}
-        assert submit(provider, tmp_path, rows(1), retry_failed=True).lines == 1
-        assert collect(provider, tmp_path).results.labelled == 1
+        conflict = {**rows(1)[0], "question": "Other?"}
+        done = submit(provider, tmp_path, [*rows(4), twin, bad, conflict])
+        assert done.lines == 1
+        assert done.left_out == {"stored": 1, "failed before": 1, "in a batch": 1, "alike": 1}
+        assert [failure.reason for failure in done.bad] == ["empty_response", "id_conflict"]
+        assert submit(provider, tmp_path, rows(2), retry_failed=True).lines == 1
+        assert collect(provider, tmp_path).results.labelled == 3
 
 
 def test_a_row_that_another_run_is_asking_about_is_left_to_it(tmp_path: Path) -> None:
@@ -217,32 +196,15 @@ def test_a_row_that_no_file_can_hold_is_reported(tmp_path: Path) -> None:
     assert (only.batch, only.lines, len(folders(tmp_path))) == (None, 0, 1)
 
 
-def test_a_row_that_shares_an_id_and_differs_is_not_sent(tmp_path: Path) -> None:
-    """The same failure as online; the others are handed in."""
-    with Provider() as provider:
-        done = submit(provider, tmp_path, [*rows(1), {**rows(1)[0], "question": "Other?"}])
-        assert [failure.reason for failure in done.bad] == ["id_conflict"]
-        assert done.lines == 1
-
-
-def test_a_judge_of_another_address_is_refused(tmp_path: Path) -> None:
+def test_a_judge_without_batches_or_of_another_address_is_refused(tmp_path: Path) -> None:
     """Rows do not go to a server that the judge does not name."""
+    embedded = label_tasks(EmbeddedJudge(), LabelOptions())
     with Provider() as provider:
+        with pytest.raises(UsageError, match="cannot be asked in batches"):
+            submit_batch(open_rows(rows(1)), embedded, service(provider), tmp_path)
         elsewhere = OpenAIBatches(api_key=KEY, base_url="http://127.0.0.1:9/v1")
         with pytest.raises(UsageError, match="same base_url"):
             submit_batch(open_rows(rows(1)), how(provider), elsewhere, tmp_path)
-
-
-def test_a_judge_that_no_server_answers_for_is_refused(tmp_path: Path) -> None:
-    """It is told that such a judge cannot be asked in batches; nothing is sent."""
-    with Provider() as provider:
-        with pytest.raises(UsageError, match="cannot be asked in batches"):
-            submit_batch(
-                open_rows(rows(1)),
-                label_tasks(EmbeddedJudge(), LabelOptions()),
-                service(provider),
-                tmp_path,
-            )
         assert not provider.requests
 
 
@@ -346,74 +308,157 @@ def test_a_cut_off_answer_is_asked_again_with_twice_the_cap(tmp_path: Path) -> N
     assert caps == [100, 200]
 
 
-@pytest.mark.parametrize("behavior", ["401", "402", "404", "400-parameter", "403"])
-def test_a_line_that_is_everyones_fault_is_no_lasting_failure(
-    tmp_path: Path, behavior: str
-) -> None:
-    """It is told, and the next run may buy it."""
-    with Provider([behavior]) as provider:
-        submit(provider, tmp_path, rows(1))
-        done = collect(provider, tmp_path)
-    assert sum(done.results.failed.values()) == 1
-    assert stored(tmp_path) == ([], [])
-    assert pending_keys(tmp_path) == {}
+def _ended(provider: Provider, store: Path, count: int = 0, **settings: Any) -> str | None:
+    """Submit rows, if any, and let every batch end; return the name of the new one."""
+    name = submit(provider, store, rows(count), **settings).batch if count else None
+    for _ in range(4):
+        labeler.batch_status(store, service(provider))
+    return name
 
 
-def test_a_forbidden_record_among_labeled_ones_lasts(tmp_path: Path) -> None:
-    """A server that has answered others most likely means the record."""
-    with Provider(["ok", "403"]) as provider:
-        submit(provider, tmp_path, rows(2))
-        assert collect(provider, tmp_path).results.failed == {"permission": 1}
-    assert [failure.lasting for failure in stored(tmp_path)[1]] == [True]
+Change = Callable[[list[bytes]], list[bytes]]
 
 
-@pytest.mark.parametrize("behavior", ["500", "429", "no-choices", "json-null", "hang-up"])
-def test_what_failed_on_the_way_is_handed_in_again(tmp_path: Path, behavior: str) -> None:
-    """A line that the server could not answer is asked again in a further part."""
-    name = "close" if behavior == "hang-up" else behavior
-    with Provider([name]) as provider:
-        submit(provider, tmp_path, rows(2))
-        done = collect(provider, tmp_path)
-        assert len(provider.batches.all) == 2
-    assert (done.results.labelled, sum(done.results.again.values())) == (2, 1)
+def _rewritten(provider: Provider, change: Change) -> None:
+    """Change the output files of a provider."""
+    for name, file in list(provider.files.all.items()):
+        if file.purpose == "batch_output":
+            lines = change(file.content.splitlines(keepends=True))
+            object.__setattr__(provider.files.all[name], "content", b"".join(lines))
 
 
-def test_rounds_are_bounded(tmp_path: Path) -> None:
-    """What is never answered is given back after three rounds, for another run to buy."""
-    with Provider(lambda _: "500") as provider:
-        submit(provider, tmp_path, rows(1))
-        done = collect(provider, tmp_path)
-        assert len(provider.batches.all) == 3
-    assert (done.results.released, done.still_open) == ({"transport": 1}, 0)
-    assert pending_keys(tmp_path) == {}
+def _also(*more: bytes) -> Change:
+    """Add lines to an output file."""
+    return lambda lines: [*lines, *more]
 
 
-def test_what_an_expired_batch_has_done_is_kept(tmp_path: Path) -> None:
-    """Its answers are stored; the rest is handed in again, and nothing is paid for twice."""
-    with Provider(batches=[expires(0.6)]) as provider:
-        submit(provider, tmp_path, rows(10))
-        done = collect(provider, tmp_path)
-        assert set(provider.paid.values()) == {1}
-    assert (done.results.labelled, done.results.again) == (10, {"expired": 4})
+def _with_body(body: object) -> Change:
+    """Put a body into the first line of an output file, and leave the others out."""
+
+    def change(lines: list[bytes]) -> list[bytes]:
+        line = json.loads(lines[0])
+        line["response"]["body"] = body
+        return [json.dumps(line).encode() + b"\n"]
+
+    return change
 
 
-def test_a_batch_that_is_refused_lets_go_of_its_rows(tmp_path: Path) -> None:
-    """The reason is told by its code, and the rows can be bought."""
+@dataclass(frozen=True)
+class Case:
+    """A server's behavior and its outcome."""
+
+    server: dict[str, Any]
+    results: dict[str, int]
+    """Totals that are not 0."""
+    batches: int = 1
+    """Batches that the server was asked to start."""
+    count: int = 2
+    """Rows that are submitted."""
+    lasting: int = 0
+    """Stored failures."""
+    change: Change | None = None
+    """Changes the files of answers."""
+    sees: Callable[[RemoteBatch], RemoteBatch] = lambda remote: remote
+    """Changes the state of the batch that the client sees."""
+    notice: str = ""
+    """Part of the only notice."""
+    paid: int = 1
+    """Most answers that are paid for one request."""
+
+
+def _unnamed(times: int) -> Callable[[RemoteBatch], RemoteBatch]:
+    """Leave out the name of the file of answers, some times after the batch has ended."""
+    left = times
+
+    def change(remote: RemoteBatch) -> RemoteBatch:
+        nonlocal left
+        if remote.status != "completed" or left == 0:
+            return remote
+        left -= 1
+        return remote.model_copy(update={"output_file": None})
+
+    return change
+
+
+def _all_completed(remote: RemoteBatch) -> RemoteBatch:
+    """Count failed requests as completed too."""
+    return remote.model_copy(update={"completed": remote.completed + remote.failed})
+
+
+_ANSWERS, _FILES = "GET /v1/files/{id}/content", "POST /v1/files"
+_STARTS, _LOOKS = "POST /v1/batches", "GET /v1/batches/{id}"
+_LABELED, _AGAIN = {"labelled": 2}, {"labelled": 2, "again": 1}
+_UNREAD, _ODD = "a line that cannot be read", {"labelled": 2, "odd": 1}
+_NO_ANSWERS: list[object] = [
+    None, [], "text", 7, {}, {"choices": "x"}, {"choices": [{"message": []}]},
+    {"_fields_set": 1, "__cls": 2}, {"choices": [{"message": {"content": "\ud800"}}]},
+    {"choices": [{"message": {"content": 7}, "finish_reason": []}], "usage": []},
+]  # fmt: skip
+
+_CASES = [
+    # A line that is the fault of everyone is no lasting failure, unless others were labeled.
+    *[Case({"script": [name]}, {"failed": 1}, count=1)
+      for name in ("401", "402", "404", "400-parameter", "403")],
+    Case({"script": ["ok", "403"]}, {"labelled": 1, "failed": 1}, lasting=1),
+    # Requests that failed on the way are sent again, three times at most.
+    *[Case({"script": [name]}, _AGAIN, 2) for name in ("500", "429", "json-null", "close")],
+    Case({"script": ["no-choices"]}, _AGAIN, 2, paid=2),
+    *[Case({}, {"labelled": 1, "again": 1}, 2, count=1, change=_with_body(body), paid=2)
+      for body in _NO_ANSWERS],
+    Case({"script": lambda _: "500"}, {"again": 2, "released": 1}, 3, count=1),
+    Case({"batches": [expires(0.6)]}, {"labelled": 10, "again": 4}, 2, count=10),
+    # A rejected batch releases its rows; one that finds the queue full waits.
+    Case({"batches": [fails("invalid_model")]}, {"released": 2}, notice="invalid_model"),
+    Case({"batches": [fails("token_limit_exceeded")] * 2}, _LABELED, 3, notice="queue is full"),
+    # Lines that make no sense are counted and left out.
+    Case({}, _ODD, change=lambda lines: [*lines, lines[0]], notice="a second line of one request"),
+    Case({}, _ODD, change=_also(b'{"custom_id": "x", "response": {"status_code": 200}}\n'),
+         notice="a line that was not asked for"),
+    *[Case({}, _ODD, change=_also(line), notice=_UNREAD)
+      for line in (b"{broken\n", b"[" * 100_000 + b"\n", b"\xff\xfe\n", b'{"custom_id": 7}\n')],
+    # A server may count failed requests as completed, and name the file of answers late.
+    Case({"script": ["400"]}, {"labelled": 1, "failed": 1}, lasting=1, sees=_all_completed),
+    Case({}, _LABELED, sees=_unnamed(2), notice="does not name their file yet"),
+    # Passing failures of each step change nothing.
+    Case({"at": {_FILES: ["500", "429", "close", "html", "json-null"]}}, _LABELED),
+    Case({"at": {_STARTS: ["500", "429", "close", "html", "json-null"]}}, _LABELED),
+    Case({"at": {_LOOKS: ["500", "429", "short", "html", "json-null"]}}, _LABELED),
+    Case({"at": {_LOOKS: ["500"] * 100}}, _LABELED, notice="the server failed"),
+    Case({"at": {_ANSWERS: ["500", "429", "close", "short"]}}, _LABELED),
+    *[Case({"at": {_ANSWERS: [page] * 8}}, _LABELED, notice="check base_url")
+      for page in ("html", "json-list", "json-null")],
+    # A batch that was started unheard is found by its own name and not started again.
+    *[Case({"at": {_STARTS: [done_but(name)]}}, _LABELED)
+      for name in ("500", "close", "short", "503", "bad-json")],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", _CASES)
+def test_every_behavior_of_a_server_has_its_outcome(tmp_path: Path, case: Case) -> None:
+    """Results, stored labels and failures, batches started; no row stays reserved."""
     said: list[str] = []
-    with Provider(batches=[fails("invalid_model")]) as provider:
-        submit(provider, tmp_path, rows(3))
-        done = collect(provider, tmp_path, notice=said.append)
-        assert done.results.released == {"failed": 3}
-        assert "invalid_model" in said[0]
-        assert submit(provider, tmp_path, rows(3)).lines == 3
 
+    class Seeing(OpenAIBatches):
+        async def retrieve(self, batch_id: str) -> RemoteBatch:
+            return case.sees(await super().retrieve(batch_id))
 
-def test_a_batch_that_finds_the_queue_full_waits_without_siblings_too(tmp_path: Path) -> None:
-    """Batches of other programs may fill it."""
-    with Provider(batches=[fails("token_limit_exceeded")] * 2) as provider:
-        submit(provider, tmp_path, rows(3))
-        done = collect(provider, tmp_path)
-        assert (done.results.labelled, done.results.released) == (3, {})
+    with Provider(**case.server) as provider:
+        submit(provider, tmp_path, rows(case.count))
+        if case.change is not None:
+            _ended(provider, tmp_path)
+            _rewritten(provider, case.change)
+        done = collect(provider, tmp_path, Seeing, notice=said.append)
+        assert len(provider.batches.all) == case.batches
+        assert max(provider.paid.values(), default=1) == case.paid
+    counted = done.results.model_dump(include={"labelled", "failed", "released", "again", "odd"})
+    totals = {name: n if name == "labelled" else sum(n.values()) for name, n in counted.items()}
+    assert {name: n for name, n in totals.items() if n} == case.results
+    labels, failures = stored(tmp_path)
+    assert (len(labels), len(failures)) == (totals["labelled"], case.lasting)
+    assert (done.still_open, pending_keys(tmp_path)) == (0, {})
+    assert done.results.cost is None  # no price is known
+    assert len(said) == bool(case.notice)
+    assert case.notice in "\n".join(said)
 
 
 def test_a_batch_that_the_server_forgot_ends_the_wait(tmp_path: Path) -> None:
@@ -454,88 +499,6 @@ def test_the_sentences_need_no_rows(tmp_path: Path) -> None:
     assert (record.id, record.example.metadata) == ("r0", {"domain": "lamps"})
 
 
-def _rewritten(provider: Provider, change: Callable[[list[bytes]], list[bytes]]) -> None:
-    """Change the output files of a provider."""
-    for name, file in list(provider.files.all.items()):
-        if file.purpose == "batch_output":
-            lines = change(file.content.splitlines(keepends=True))
-            object.__setattr__(provider.files.all[name], "content", b"".join(lines))
-
-
-def _ended(provider: Provider, store: Path) -> None:
-    """Let every batch end."""
-    for _ in range(4):
-        labeler.batch_status(store, service(provider))
-
-
-@pytest.mark.parametrize(
-    ("change", "odd"),
-    [
-        (lambda lines: [*lines, lines[0]], "a second line of one request"),
-        (lambda lines: [*lines, b'{"custom_id": "x", "response": {"status_code": 200}}\n'],
-         "a line that was not asked for"),
-        (lambda lines: [*lines, b"{broken\n"], "a line that cannot be read"),
-        (lambda lines: [*lines, b"[" * 100_000 + b"\n"], "a line that cannot be read"),
-        (lambda lines: [*lines, b"\xff\xfe\n"], "a line that cannot be read"),
-        (lambda lines: [*lines, b'{"custom_id": 7}\n', b"null\n"], "a line that cannot be read"),
-    ],
-)  # fmt: skip
-def test_lines_that_make_no_sense_are_told_and_left_out(
-    tmp_path: Path, change: Callable[[list[bytes]], list[bytes]], odd: str
-) -> None:
-    """Whatever an output file holds, the sound lines count and nothing breaks."""
-    said: list[str] = []
-    with Provider() as provider:
-        submit(provider, tmp_path, rows(3))
-        _ended(provider, tmp_path)
-        _rewritten(provider, change)
-        done = collect(provider, tmp_path, notice=said.append)
-    assert done.results.labelled == 3
-    assert list(done.results.odd) == [odd]
-    assert odd in said[0]
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        None, [], "text", 7, {}, {"choices": "x"}, {"choices": [{"message": []}]},
-        {"_fields_set": 1, "__cls": 2}, {"choices": [{"message": {"content": "\ud800"}}]},
-        {"choices": [{"message": {"content": 7}, "finish_reason": []}], "usage": []},
-    ],
-)  # fmt: skip
-def test_no_body_breaks_the_collection(tmp_path: Path, body: object) -> None:
-    """A 200 whose body is anything is told as a flaw and asked again."""
-
-    def change(lines: list[bytes]) -> list[bytes]:
-        line = json.loads(lines[0])
-        line["response"]["body"] = body
-        return [json.dumps(line).encode() + b"\n"]
-
-    with Provider() as provider:
-        submit(provider, tmp_path, rows(1))
-        _ended(provider, tmp_path)
-        _rewritten(provider, change)
-        done = collect(provider, tmp_path)
-    assert done.results.labelled == 1
-    assert sum(done.results.again.values()) == 1
-
-
-def test_answers_that_are_missing_are_fetched_again_and_not_bought_again(tmp_path: Path) -> None:
-    """A file with fewer answers than the provider counts is not believed; what it has is stored."""
-    said: list[str] = []
-    with Provider() as provider:
-        submit(provider, tmp_path, rows(2))
-        _ended(provider, tmp_path)
-        whole = provider.files.all["file-0002"].content
-        _rewritten(provider, lambda lines: lines[:1])
-        done = labeler.collect_batches(service(provider), tmp_path, notice=said.append)
-        assert (done.still_open, len(stored(tmp_path)[0]), len(said)) == (1, 1, 1)
-        assert "hold 1 answers, and the provider counts 2" in said[0]
-        _rewritten(provider, lambda _: whole.splitlines(keepends=True))
-        assert collect(provider, tmp_path).results.labelled == 2
-        assert sorted(provider.paid.values()) == [1, 1]
-
-
 def _first_fail(count: int) -> Callable[[Call], str | None]:
     """A script in which the first so many rows are answered with 500."""
 
@@ -546,77 +509,44 @@ def _first_fail(count: int) -> Callable[[Call], str | None]:
     return pick
 
 
-def test_lines_of_errors_do_not_stand_for_missing_answers(tmp_path: Path) -> None:
-    """What the provider counts as completed is held against good answers alone."""
+def _cut_answers(provider: Provider, keep: int) -> bytes:
+    """Cut the file of good answers after some lines; return all of it."""
+    output = next(f for f in provider.files.all.values() if b'"status_code": 200' in f.content)
+    whole = output.content
+    object.__setattr__(output, "content", b"".join(whole.splitlines(keepends=True)[:keep]))
+    return whole
+
+
+@pytest.mark.parametrize("failing", [0, 4])
+@pytest.mark.parametrize("is_renamed", [True, False])
+def test_answers_that_are_missing_are_fetched_again_and_not_bought_again(
+    tmp_path: Path, failing: int, is_renamed: bool
+) -> None:
+    """A file with fewer good answers than the provider counts is not believed, but stored.
+
+    Lines of errors do not stand for answers; the next look may name another file.
+    """
     said: list[str] = []
-    with Provider(_first_fail(4)) as provider:
-        submit(provider, tmp_path, rows(10))
-        _ended(provider, tmp_path)
-        output = next(
-            f for n, f in provider.files.all.items() if b'"status_code": 200' in f.content
-        )
-        whole = output.content.splitlines(keepends=True)
-        object.__setattr__(output, "content", b"".join(whole[:-3]))
+    good = 10 - failing
+    with Provider(_first_fail(failing)) as provider:
+        _ended(provider, tmp_path, 10)
+        whole = _cut_answers(provider, 3)
         done = labeler.collect_batches(service(provider), tmp_path, notice=said.append)
-        assert (done.parts, done.still_open, len(stored(tmp_path)[0])) == (0, 1, 3)
-        assert "hold 3 answers, and the provider counts 6" in said[0]
-        object.__setattr__(output, "content", b"".join(whole))
-        assert collect(provider, tmp_path).results.labelled == 6
-        assert sorted(provider.paid.values()) == [1] * 6
-
-
-def test_files_that_speak_of_every_request_lack_nothing(tmp_path: Path) -> None:
-    """A server that counts what failed as completed too is not waited for in vain."""
-
-    class Counting(OpenAIBatches):
-        """Every line counts."""
-
-        async def retrieve(self, batch_id: str) -> RemoteBatch:
-            """Look."""
-            remote = await super().retrieve(batch_id)
-            return remote.model_copy(update={"completed": remote.completed + remote.failed})
-
-    with Provider(["400", "ok"]) as provider:
-        submit(provider, tmp_path, rows(2))
-        done = collect(provider, tmp_path, Counting)
-    assert (done.results.labelled, done.results.failed) == (1, {"bad_request": 1})
-
-
-def _unnamed(times: int) -> type[OpenAIBatches]:
-    """Batches of which the first looks that find them over do not name the file of answers."""
-    left = times
-
-    class Early(OpenAIBatches):
-        """Looks too early."""
-
-        async def retrieve(self, batch_id: str) -> RemoteBatch:
-            """Look."""
-            nonlocal left
-            remote = await super().retrieve(batch_id)
-            if remote.status != "completed" or left == 0:
-                return remote
-            left -= 1
-            return remote.model_copy(update={"output_file": None})
-
-    return Early
-
-
-def test_a_file_of_answers_that_has_no_name_yet_is_waited_for(tmp_path: Path) -> None:
-    """A batch that is over before its file is named is looked at until it is."""
-    said: list[str] = []
-    with Provider() as provider:
-        submit(provider, tmp_path, rows(3))
-        done = collect(provider, tmp_path, _unnamed(2), notice=said.append)
-        assert (done.results.labelled, done.still_open) == (3, 0)
-        assert sorted(provider.paid.values()) == [1, 1, 1]
-    assert ["does not name their file yet" in message for message in said] == [True]
+        assert (done.parts, done.still_open, len(stored(tmp_path)[0]), len(said)) == (0, 1, 3, 1)
+        assert f"hold 3 answers, and the provider counts {good}" in said[0]
+        batch = provider.batches.all["batch_0001"]
+        if is_renamed:
+            batch.output_file_id = provider.files.add("x.jsonl", "batch_output", whole, None).id
+        else:
+            object.__setattr__(provider.files.all[str(batch.output_file_id)], "content", whole)
+        assert collect(provider, tmp_path).results.labelled == good
+        assert sorted(provider.paid.values()) == [1] * good
 
 
 def test_a_part_that_was_written_down_without_its_file_is_looked_at_again(tmp_path: Path) -> None:
     """Nothing that an earlier look has missed stays missed."""
     with Provider() as provider:
-        submit(provider, tmp_path, rows(2))
-        _ended(provider, tmp_path)
+        _ended(provider, tmp_path, 2)
         folder = folders(tmp_path)[0]
         part = folder.parts()[0]
         assert part.batch_id is not None
@@ -625,42 +555,18 @@ def test_a_part_that_was_written_down_without_its_file_is_looked_at_again(tmp_pa
         assert collect(provider, tmp_path).results.labelled == 2
 
 
-def test_answers_that_are_fetched_again_may_have_another_name(tmp_path: Path) -> None:
-    """After a file that lacks answers the batch is looked at, and its present file is fetched."""
-    with Provider() as provider:
-        submit(provider, tmp_path, rows(2))
-        _ended(provider, tmp_path)
-        batch = provider.batches.all["batch_0001"]
-        whole = provider.files.all[str(batch.output_file_id)].content
-        _rewritten(provider, lambda lines: lines[:1])
-        labeler.collect_batches(service(provider), tmp_path)
-        batch.output_file_id = provider.files.add("again.jsonl", "batch_output", whole, None).id
-        assert collect(provider, tmp_path).results.labelled == 2
-
-
 def test_what_is_dropped_is_not_handed_in_again(tmp_path: Path) -> None:
     """A part whose answers are missing prepares further ones, and letting go of it is final."""
     with Provider(_first_fail(1)) as provider:
-        name = submit(provider, tmp_path, rows(4)).batch
+        name = _ended(provider, tmp_path, 4)
         assert name is not None
-        _ended(provider, tmp_path)
-        output = next(f for f in provider.files.all.values() if b'"status_code": 200' in f.content)
-        object.__setattr__(output, "content", output.content.splitlines(keepends=True)[0])
+        _cut_answers(provider, 1)
         labeler.collect_batches(service(provider), tmp_path)
         labeler.cancel_batch(service(provider), tmp_path, name, drop=True)
         assert collect(provider, tmp_path).still_open == 0
         assert pending_keys(tmp_path) == {}
         assert len(provider.batches.all) == 1
         assert submit(provider, tmp_path, rows(4)).lines == 3
-
-
-@pytest.mark.parametrize("page", ["html", "json-list", "json-null"])
-def test_a_page_is_not_taken_for_a_file_of_answers(tmp_path: Path, page: str) -> None:
-    """A proxy that answers for the server costs a look, not the answers."""
-    with Provider(at={"GET /v1/files/{id}/content": [page] * 8}) as provider:
-        submit(provider, tmp_path, rows(2))
-        assert collect(provider, tmp_path).results.labelled == 2
-        assert sorted(provider.paid.values()) == [1, 1]
 
 
 # What it costs
@@ -677,13 +583,6 @@ def test_money_is_told_at_the_price_of_a_batch(tmp_path: Path) -> None:
     assert (results.usage.prompt_tokens, results.usage.cached_tokens) == (20_000, 80)
     # Twice 9,960 uncached at $1, 40 cached at $0.5, 10 written at $5, per million.
     assert str(results.cost) == "0.02006"
-
-
-def test_without_a_price_the_cost_is_unknown(tmp_path: Path) -> None:
-    """Unknown is not 0."""
-    with Provider() as provider:
-        submit(provider, tmp_path, rows(1))
-        assert collect(provider, tmp_path).results.cost is None
 
 
 def _with_usage(usage: str) -> Callable[[list[bytes]], list[bytes]]:
@@ -706,8 +605,7 @@ def test_a_count_that_makes_no_sense_is_not_believed(tmp_path: Path, count: str)
     """The label is stored, and what the answer cost is told as unknown."""
     usage = f'{{"prompt_tokens": {count}, "completion_tokens": {count}, "total_tokens": {count}}}'
     with Provider() as provider:
-        submit(provider, tmp_path, rows(2))
-        _ended(provider, tmp_path)
+        _ended(provider, tmp_path, 2)
         _rewritten(provider, _with_usage(usage))
         price = given_price("2,10,1").batched()
         done = collect(provider, tmp_path, price=lambda _: price)
@@ -858,17 +756,6 @@ t.submit(At, Path(sys.argv[2]), t.rows(3), Doomed)
         assert collect(provider, tmp_path).results.labelled == 3
 
 
-@pytest.mark.parametrize("told", ["500", "close", "short", "503", "bad-json"])
-def test_a_batch_that_was_started_unheard_is_not_started_again(tmp_path: Path, told: str) -> None:
-    """Before a further attempt the batch is looked for by its own name."""
-    with Provider(at={"POST /v1/batches": [done_but(told)]}) as provider:
-        submit(provider, tmp_path, rows(2))
-        assert len(provider.batches.all) == 1
-        assert provider.routes["POST /v1/batches"] == 1
-        metadata = next(iter(provider.batches.all.values())).metadata
-    assert metadata == {"labeler_part": f"{folders(tmp_path)[0].name}/0001"}
-
-
 _NAMED = {"id": "other", "object": "batch", "created_at": 2_000_000_000}
 
 
@@ -898,22 +785,6 @@ def test_a_batch_that_is_listed_late_is_not_started_again(tmp_path: Path, late: 
     assert [seconds for seconds in pauses if seconds >= 10] == [10.0, 20.0][:late]
 
 
-def test_a_cancellation_looks_more_than_once_for_what_may_have_been_started(
-    tmp_path: Path,
-) -> None:
-    """A batch that is listed late is ended, not forgotten."""
-    unheard: dict[str, Script] = {
-        "POST /v1/batches": [done_but("401")],
-        "GET /v1/batches": [_listed([])] * 2,
-    }
-    with Provider(batches=never(), at=unheard) as provider:
-        with pytest.raises(FatalJudgeError):
-            submit(provider, tmp_path, rows(1))
-        name = folders(tmp_path)[0].name
-        labeler.cancel_batch(service(provider), tmp_path, name)
-        assert provider.batches.all["batch_0001"].status == "cancelling"
-
-
 @pytest.mark.parametrize(
     "listed",
     [
@@ -938,27 +809,23 @@ def test_a_list_that_leaves_it_open_starts_nothing(tmp_path: Path, listed: Behav
         assert sorted(provider.paid.values()) == [1, 1]
 
 
-def test_a_list_that_begins_with_the_oldest_is_read_to_its_end(tmp_path: Path) -> None:
-    """Old batches at the beginning do not tell that ours is not there."""
-    old = [{**_NAMED, "id": f"old_{number}", "created_at": number} for number in range(100)]
-    first = _listed(old, more=True)
-    unheard: dict[str, Script] = {"POST /v1/batches": [done_but("401")], "GET /v1/batches": [first]}
+def _submitted_unheard(provider: Provider, store: Path) -> str:
+    """Submit a row to a server that starts the batch and rejects the key; return its name."""
+    with pytest.raises(FatalJudgeError):
+        submit(provider, store, rows(1))
+    return folders(store)[0].name
+
+
+@pytest.mark.parametrize("oldest_first", [True, False])
+def test_a_batch_that_was_started_unheard_is_found_behind_many_others(
+    tmp_path: Path, oldest_first: bool
+) -> None:
+    """The list is read page by page, to its end if the oldest come first."""
+    old = [{**_NAMED, "id": f"other_{number}", "created_at": number} for number in range(100)]
+    listed = [_listed(old, more=True)] * oldest_first
+    unheard: dict[str, Script] = {_STARTS: [done_but("401")], "GET /v1/batches": listed}
     with Provider(at=unheard) as provider:
-        with pytest.raises(FatalJudgeError):
-            submit(provider, tmp_path, rows(1))
-        ours = provider.batches.all["batch_0001"]
-        provider.batches.all = {"old_99": replace(ours, id="old_99", metadata=None), ours.id: ours}
-        provider.batches.all["old_99"].input_file_id = "file-other"
-        provider.batches.all = dict(reversed(provider.batches.all.items()))
-        assert collect(provider, tmp_path).results.labelled == 1
-        assert len(provider.batches.all) == 2
-
-
-def test_a_batch_that_was_started_unheard_is_found_behind_many_others(tmp_path: Path) -> None:
-    """The list is read page by page."""
-    with Provider(at={"POST /v1/batches": [done_but("401")]}) as provider:
-        with pytest.raises(FatalJudgeError):
-            submit(provider, tmp_path, rows(1))
+        _submitted_unheard(provider, tmp_path)
         ours = provider.batches.all["batch_0001"]
         for number in range(130):
             other = replace(ours, id=f"other_{number}", input_file_id="file-other", metadata=None)
@@ -989,42 +856,6 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert len(provider.batches.all) == 1
 
 
-@pytest.mark.parametrize(
-    ("route", "behaviors"),
-    [
-        ("POST /v1/files", ["500", "429", "close", "html", "json-null"]),
-        ("POST /v1/batches", ["500", "429", "close", "html", "json-null"]),
-        ("GET /v1/batches/{id}", ["500", "429", "short", "html", "json-null"]),
-        ("GET /v1/files/{id}/content", ["500", "429", "close", "short"]),
-    ],
-)
-def test_every_step_is_tried_again(tmp_path: Path, route: str, behaviors: list[str]) -> None:
-    """A passing failure of any request, and then another, changes nothing."""
-    with Provider(at={route: behaviors}) as provider:
-        submit(provider, tmp_path, rows(2))
-        assert collect(provider, tmp_path).results.labelled == 2
-        assert len(provider.batches.all) == 1
-
-
-def test_a_file_of_answers_that_is_cut_short_is_fetched_again(tmp_path: Path) -> None:
-    """Half a file is none."""
-    with Provider(at={"GET /v1/files/{id}/content": ["short"]}) as provider:
-        submit(provider, tmp_path, rows(2))
-        done = collect(provider, tmp_path)
-        assert (done.results.labelled, done.results.odd) == (2, {})
-        assert provider.routes["GET /v1/files/{id}/content"] == 2
-
-
-def test_a_server_that_is_away_for_long_loses_nothing(tmp_path: Path) -> None:
-    """Look after look fails, and the one that does not brings everything in."""
-    said: list[str] = []
-    with Provider(at={"GET /v1/batches/{id}": ["500"] * 100}) as provider:
-        submit(provider, tmp_path, rows(2))
-        assert collect(provider, tmp_path, notice=said.append).results.labelled == 2
-    assert len(said) == 1
-    assert "the server failed" in said[0]
-
-
 @pytest.mark.parametrize("behavior", ["401", "403", "429-quota"])
 def test_a_locked_door_stops_and_loses_nothing(tmp_path: Path, behavior: str) -> None:
     """What was prepared or answered waits for a key that fits."""
@@ -1042,8 +873,7 @@ def test_a_part_that_is_refused_does_not_keep_others_from_being_collected(
     """What is paid for is stored; then it is told which part was refused, and the way out."""
     refused = False
     with Provider(at={"POST /v1/files": lambda _: "403" if refused else None}) as provider:
-        submit(provider, tmp_path, rows(1))
-        _ended(provider, tmp_path)
+        _ended(provider, tmp_path, 1)
         refused = True
         with pytest.raises(FatalJudgeError):
             submit(provider, tmp_path, rows(2))
@@ -1149,9 +979,8 @@ def test_a_cancelled_batch_gives_what_it_has_and_lets_the_rest_go(tmp_path: Path
 def test_a_cancelled_batch_is_not_asked_again(tmp_path: Path) -> None:
     """An answer that would be sent back to be mended is let go too."""
     with Provider(["unknown-key", "500"], batches=never(1.0)) as provider:
-        name = submit(provider, tmp_path, rows(2)).batch
+        name = _ended(provider, tmp_path, 2)
         assert name is not None
-        _ended(provider, tmp_path)
         labeler.cancel_batch(service(provider), tmp_path, name)
         assert collect(provider, tmp_path).results.released == {"contract": 1, "transport": 1}
         assert len(provider.batches.all) == 1
@@ -1160,22 +989,23 @@ def test_a_cancelled_batch_is_not_asked_again(tmp_path: Path) -> None:
 def test_a_batch_that_is_over_needs_no_cancelling(tmp_path: Path) -> None:
     """Its answers can be collected."""
     with Provider() as provider:
-        name = submit(provider, tmp_path, rows(1)).batch
+        name = _ended(provider, tmp_path, 1)
         assert name is not None
-        _ended(provider, tmp_path)
         told = labeler.cancel_batch(service(provider), tmp_path, name)
         assert told == ["part 0001: completed; collect what was answered"]
         assert collect(provider, tmp_path).results.labelled == 1
         assert labeler.cancel_batch(service(provider), tmp_path, name) == []
 
 
-def test_a_cancellation_finds_a_batch_that_was_started_unheard(tmp_path: Path) -> None:
-    """What may have been started is looked for before it is let go."""
-    unheard = {"POST /v1/batches": [done_but("401")]}
+@pytest.mark.parametrize("late", [0, 2])
+def test_a_cancellation_finds_a_batch_that_was_started_unheard(tmp_path: Path, late: int) -> None:
+    """It is searched for before its rows are released, also if it is listed late."""
+    unheard: dict[str, Script] = {
+        _STARTS: [done_but("401")],
+        "GET /v1/batches": [_listed([])] * late,
+    }
     with Provider(batches=never(), at=unheard) as provider:
-        with pytest.raises(FatalJudgeError):
-            submit(provider, tmp_path, rows(1))
-        name = folders(tmp_path)[0].name
+        name = _submitted_unheard(provider, tmp_path)
         labeler.cancel_batch(service(provider), tmp_path, name)
         assert provider.batches.all["batch_0001"].status == "cancelling"
 

@@ -14,7 +14,7 @@ from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.pace import CURRENT, Pace
 from labeler.judges.task import Task
 from labeler.labeling.score_tasks import ScoreTasks, steps_task
-from labeler.labels.criteria import CRITERIA
+from labeler.labels.scores import CRITERIA
 from labeler.sentences.example import Example, key_reference
 from labeler.sentences.splitting import SPLITTERS
 from support import samples

@@ -26,7 +26,7 @@ from labeler.errors import FatalJudgeError, StoreError
 from labeler.integrations.batch.client import OpenAIBatches
 from labeler.integrations.batch.collect import Waiting
 from labeler.integrations.batch.folder import pending_keys
-from labeler.judges import health
+from labeler.judges import concurrency
 from labeler.judges.pace import Pace
 from labeler.labeling.progress import RunEvent
 from labeler.labels.record import LabelFailure
@@ -161,8 +161,8 @@ def test_a_rate_limit_without_end_gives_records_up_and_keeps_none_of_it() -> Non
 @pytest.fixture
 def quick_breaker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Probes that follow one another at once."""
-    monkeypatch.setattr(health, "_FIRST_PAUSE", 0.02)
-    monkeypatch.setattr(health, "_LONGEST_PAUSE", 0.05)
+    monkeypatch.setattr(concurrency, "_FIRST_PAUSE", 0.02)
+    monkeypatch.setattr(concurrency, "_LONGEST_PAUSE", 0.05)
 
 
 @pytest.mark.usefixtures("quick_breaker")

@@ -14,9 +14,8 @@ from labeler.calculators.scores import score_value, summarize_scores
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.pricing import given_price
-from labeler.labels.criteria import Criterion
 from labeler.labels.record import LabelFailure
-from labeler.labels.score_record import ScoreOutcome, ScoreRecord
+from labeler.labels.scores import Criterion, ScoreOutcome, ScoreRecord
 from support.command import Command
 from support.scored import criterion
 from wire.probable import scored

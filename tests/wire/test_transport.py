@@ -21,9 +21,8 @@ from labeler.errors import FatalJudgeError, JudgeError
 from labeler.integrations.batch.client import OpenAIBatches
 from labeler.judges.openai import sender
 from labeler.judges.openai.judge import OpenAIJudge
-from labeler.judges.openai.sender import Sender
+from labeler.judges.openai.sender import OversizedBody, Sender
 from labeler.judges.openai.server import server_of
-from labeler.judges.openai.wire_errors import OversizedBody
 from labeler.judges.options import ServerOptions
 from labeler.store.memory import MemoryStore
 from support import samples

@@ -7,8 +7,16 @@ from typing import Any, NamedTuple
 
 from labeler.catalog import snake_case
 from labeler.data.inputs_outputs import parsed
-from labeler.data.traces.conventions import lookup, span_of
-from labeler.data.traces.span import Fields, Span, SpanFault, hex_id, nanoseconds, text
+from labeler.data.traces.conventions import (
+    Fields,
+    Span,
+    SpanFault,
+    hex_id,
+    lookup,
+    nanoseconds,
+    span_of,
+    text,
+)
 
 Spans = Iterator[Span | SpanFault]
 

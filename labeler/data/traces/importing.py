@@ -18,9 +18,9 @@ import msgspec
 
 from labeler.data.formats import read_source
 from labeler.data.parsing import to_example
+from labeler.data.traces.conventions import Fields, Span, SpanFault, Unjoinable
 from labeler.data.traces.formats import FORMATS
 from labeler.data.traces.joining import has_root, rows_of
-from labeler.data.traces.span import Fields, Span, SpanFault, Unjoinable
 from labeler.errors import BadRow, UsageError
 
 _UNKNOWN = SpanFault(

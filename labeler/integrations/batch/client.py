@@ -37,9 +37,9 @@ from labeler.judges.openai.error_rules import (
 from labeler.judges.openai.masking import MaskedBytes
 from labeler.judges.openai.request import request_body
 from labeler.judges.openai.retries import BACK_OFF, error_of, is_retried
+from labeler.judges.openai.sender import WIRE_ERRORS, observed_error
 from labeler.judges.openai.server import read_server, server_of
 from labeler.judges.openai.spec import spec_of
-from labeler.judges.openai.wire_errors import WIRE_ERRORS, observed_error
 from labeler.sentences.characters import plain_json
 
 ENDPOINT: Literal["/v1/chat/completions"] = "/v1/chat/completions"

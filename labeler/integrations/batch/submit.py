@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labeler.data.row_stream import RowStream
-from labeler.data.rows import Row, Rows
+from labeler.data.rows import Rows
 from labeler.errors import BadRow, StoreError, UsageError
 from labeler.integrations.batch.client import run
 from labeler.integrations.batch.folder import (
@@ -33,15 +32,14 @@ from labeler.integrations.batch.request_files import BatchRequest, FileLimits, H
 from labeler.judges.openai.request import mode_of
 from labeler.judges.openai.spec import OpenAISpec
 from labeler.judges.task import Task
-from labeler.labeling.blind import resting
 from labeler.labeling.cache import ServedLabels
+from labeler.labeling.failures import bad_row
 from labeler.labeling.modes import choose_mode, first_tasks
-from labeler.labeling.tasks import LabelTasks, RetrievalTasks
+from labeler.labeling.selection import Selection
+from labeler.labeling.tasks import LabelTasks
 from labeler.labels.record import LabelFailure
-from labeler.labels.retrieval_record import RetrievalRecord
-from labeler.sentences.example import Example
 from labeler.store.disk import DiskStore
-from labeler.store.protocol import Lease
+from labeler.store.memory import Lease
 
 if TYPE_CHECKING:
     from labeler.integrations.batch.client import OpenAIBatches
@@ -117,8 +115,7 @@ def submit_batch(
     with DiskStore(store) as opened:
         served = ServedLabels(notice, same_host=same_host)
         limits = limits or FileLimits()
-        selection = _Selection(how, opened, limits, served, retry_failed=retry_failed)
-        selection.pending = pending_keys(opened.directory)
+        selection = _Unsent(how, opened, limits, served, retry_failed=retry_failed)
         stream = RowStream(rows, how.needs, notice)
         choose_mode(how.judge, first_tasks(how, stream.first), opened, selection.is_known)
         work = _submit(stream, selection, spec, client, opened.directory, notice=notice)
@@ -129,7 +126,7 @@ def submit_batch(
 
 async def _submit(
     rows: RowStream,
-    selection: _Selection,
+    selection: _Unsent,
     spec: OpenAISpec,
     client: OpenAIBatches,
     store: Path,
@@ -153,7 +150,7 @@ async def _submit(
             network=replace(spec.server, base_url=None, api_key_command=None),
         )
         try:
-            folder = _prepare(selection.requests(rows), info, client, store, selection)
+            folder = _prepare(selection.tasks(rows), info, client, store, selection)
         finally:
             selection.release()
         parts: list[BatchPart] = []
@@ -174,8 +171,8 @@ async def _submit(
     )
 
 
-class _Selection:
-    """Selects the requests that have to be bought."""
+class _Unsent(Selection):
+    """Selects the requests that have to be bought, and leases their keys."""
 
     def __init__(
         self,
@@ -186,81 +183,37 @@ class _Selection:
         *,
         retry_failed: bool,
     ) -> None:
-        self.limits = limits
-        self.left_out: Counter[str] = Counter()
+        super().__init__(how, store, retry_failed=retry_failed)
+        self.limits, self._disk, self._served = limits, store, served
         self.waiting = 0
         self.bad: list[LabelFailure] = []
-        self.pending: dict[str, str] = {}
-        self.how, self._store, self._retry_failed = how, store, retry_failed
-        self._served = served
+        self.pending: dict[str, str] = pending_keys(store.directory)
         self.modes = set[str]()
         """Output modes of the requests."""
-        self._seen: set[str] = set()
         self._leases: list[Lease] = []
 
-    def requests(self, rows: RowStream) -> Iterator[Task[Any]]:
-        """Yield each request that has to be bought, once.
-
-        A response is asked about once the retrieval label that it rests on is stored.
-        """
-        for row in rows:
-            for request in self._requests(row):
-                why = self._why_not(request.key)
-                self._seen.add(request.key)
-                if why:
-                    self.left_out[why] += 1
-                else:
-                    self.modes.add(mode_of(request.signature))
-                    yield request
-
-    def _requests(self, row: Row) -> Sequence[Task[Any]]:
-        """Return the request of a row or of its retrieval, or none."""
-        if not isinstance(row.content, Example):
-            self.bad.append(row.content)
-            return ()
-        try:
-            task = self.how.task(row.content)
-            if self.how.relevance is None:
-                self.how.require_fit(task, self.is_known)
-                return (task,)
-            found = self._retrieval(self.how.relevance, task)
-            if isinstance(found, RetrievalRecord):
-                self.how.require_fit(task, self.is_known)
-                return (resting(task, found),)
-        except BadRow as error:
-            self._reject(row.content.id, error.reason, f"{row.where}: {error}")
-            return ()
-        if not found:
-            self.left_out["failed before"] += 1
-            return ()
-        self.waiting += 1
-        return () if found[0].key in self._seen else found
-
-    def _retrieval(
-        self, how: RetrievalTasks, row: Task[Any]
-    ) -> RetrievalRecord | Sequence[Task[Any]]:
-        """Return the retrieval label of a row, or the requests for it; none if it failed before."""
-        task = how.task(row)
-        known = how.stored(task, self._store)
-        if known is not None:
-            return known
-        how.require_fit(task, self.is_known)
-        return () if self._known(task.key) == "failed before" else (task,)
+    def reject(self, failure: LabelFailure) -> None:
+        """Keep the failure of a row that cannot be judged."""
+        self.bad.append(failure)
 
     def is_known(self, key: str) -> bool:
         """Return whether a key has a record or is in a batch."""
-        return key in self.pending or self._store.get(key) is not None
+        return key in self.pending or super().is_known(key)
 
-    def _why_not(self, key: str) -> str:
-        if key in self._seen:
-            return "alike"
+    def defers(self) -> bool:
+        """Count a row whose response is asked about in a later batch."""
+        self.waiting += 1
+        return True
+
+    def why_not(self, key: str) -> str:
+        """Return why a new task is not bought; "" if it is, under a lease."""
         if key in self.pending:
             return "in a batch"
-        lease = self._store.lease(key)
+        lease = self._disk.lease(key)
         if lease is None:
             return "being labeled by another run"
-        why = self._known(key)
-        record = self._store.get(key)
+        why = super().why_not(key)
+        record = self.store.get(key)
         if record is not None:
             self._served.check(self.how.judge, record)
         if why:
@@ -269,30 +222,19 @@ class _Selection:
             self._leases.append(lease)
         return why
 
-    def _known(self, key: str) -> str:
-        if self._store.get(key) is not None:
-            return "stored"
-        if not self._retry_failed and self._store.failure(key) is not None:
-            return "failed before"
-        return ""
-
     def release(self) -> None:
         """Release the leases: the batch is saved, and others can see it."""
         while self._leases:
             self._leases.pop().release()
 
-    def too_large(self, request: Task[Any]) -> None:
-        """Record a request that exceeds the size of a file."""
-        name = request.example.id
-        self._reject(
-            name,
-            "oversize",
-            f"{name!r}: its request alone is more than the {self.limits.size} bytes that a file "
-            "may have; shorten its documents",
+    def too_large(self, task: Task[Any]) -> None:
+        """Reject a request that exceeds the size of a file."""
+        error = BadRow(
+            f"{task.example.id!r}: its request alone is more than the {self.limits.size} bytes "
+            "that a file may have; shorten its documents",
+            reason="oversize",
         )
-
-    def _reject(self, name: str, reason: str, message: str) -> None:
-        self.bad.append(LabelFailure(id=name, reason=reason, message=message))
+        self.reject(bad_row(error, str(error), task.example))
 
 
 def _prepare(
@@ -300,7 +242,7 @@ def _prepare(
     info: BatchInfo,
     client: OpenAIBatches,
     store: Path,
-    selection: _Selection,
+    selection: _Unsent,
 ) -> BatchFolder | None:
     """Write a new batch's folder; ``None`` if there is nothing to ask."""
     moment = datetime.fromtimestamp(info.created, UTC)
@@ -309,6 +251,7 @@ def _prepare(
         writer = PartWriter(directory, client.line, limits=selection.limits, now=info.created)
         with writer:
             for request in requests:
+                selection.modes.add(mode_of(request.signature))
                 history = History(cap=info.cap)
                 if not writer.add(BatchRequest(request, history, info.reasks, info.cap_field)):
                     selection.too_large(request)

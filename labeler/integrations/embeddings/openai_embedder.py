@@ -44,13 +44,13 @@ from labeler.judges.openai.retries import (
     retrying,
     settle_end,
 )
-from labeler.judges.openai.server import read_server, server_of
-from labeler.judges.openai.wire_errors import (
+from labeler.judges.openai.sender import (
     WIRE_ERRORS,
     headers_of,
     may_be_charged,
     observed_error,
 )
+from labeler.judges.openai.server import read_server, server_of
 from labeler.judges.pace import Pace, SentRequest, current
 from labeler.judges.pricing import Price
 from labeler.judges.tokens import Approximation

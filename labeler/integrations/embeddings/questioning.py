@@ -20,8 +20,7 @@ from labeler.judges.prompting import (
     sentence_lines,
 )
 from labeler.judges.task import CheckedAnswer, JudgeReply, Task, TaskKind
-from labeler.labels import resources
-from labeler.labels.schemas import load_schema
+from labeler.labels.schemas import load_schema, read_resource
 from labeler.labels.signature import Signature, digest
 from labeler.sentences.example import Example, KeyedExample
 from labeler.sentences.splitting import Splitter, key_example
@@ -79,7 +78,7 @@ class QuestionsKind(TaskKind[QuestionsAnswer]):
 @lru_cache
 def load_questions_prompt() -> Prompt:
     """Load the prompt for questions."""
-    return Prompt(PROMPT, *prompt_parts(PROMPT, resources.read("prompts", PROMPT, ".md")))
+    return Prompt(PROMPT, *prompt_parts(PROMPT, read_resource("prompts", PROMPT, ".md")))
 
 
 @dataclass(frozen=True)

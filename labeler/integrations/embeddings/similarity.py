@@ -35,7 +35,7 @@ from labeler.judges.pace import Stopped, current
 from labeler.labeling.pipeline import run_tasks
 from labeler.labeling.run import Run
 from labeler.labels.record import LabelFailure, ReplyFacts, outcome_adapter, records_of
-from labeler.store.protocol import LabelStore, Lease
+from labeler.store.memory import LabelStore, Lease
 
 _ROWS_PER_BATCH = 32
 """Rows embedded together: their texts fill about one request."""

@@ -22,8 +22,8 @@ from labeler.judges.prompting import (
     fill,
     prompt_parts,
 )
-from labeler.labels import resources
 from labeler.labels.profiles import PROFILES, SUPPORT, family_of, version_of
+from labeler.labels.schemas import read_resource
 from labeler.sentences.example import KeyedExample
 from labeler.sentences.keys import position
 
@@ -215,5 +215,5 @@ def decision_prompt(name: str) -> DecisionPrompt:
             "probabilities alone: use --profile trace, or reference"
         )
     own = f"{DECISIONS}/{version_of(name)}"
-    system, user = prompt_parts(own, resources.read("prompts", own, ".md"))
+    system, user = prompt_parts(own, read_resource("prompts", own, ".md"))
     return DecisionPrompt(own, system, user, family)

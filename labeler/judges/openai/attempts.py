@@ -24,8 +24,8 @@ from labeler.judges.pace import Pace, current
 from labeler.judges.task import Task
 from labeler.judges.tokens import request_tokens_at_least
 from labeler.labels.contract import LONGEST_TEXT, Violation, has_long_text
-from labeler.labels.logprobs import Token
 from labeler.labels.record import ReplyFacts, Usage
+from labeler.labels.scores import Token
 from labeler.sentences.example import Frozen
 from labeler.version import __version__
 

@@ -75,7 +75,7 @@ class HostedJudge:
     """
 
     provider: ClassVar[str]
-    """Name in :data:`~labeler.judges.providers.PROVIDERS`, and the judge in label keys."""
+    """Name in :data:`~labeler.judges.options.PROVIDERS`, and the judge in label keys."""
     form: Form = CHAT
     """The provider's API."""
 

@@ -111,7 +111,7 @@ _QUOTES = re.compile(
     r"""“[^“”]{1,200}”|„[^„“”"]{1,200}[“”"]|«[^«»]{1,200}»|»[^«»]{1,200}«|「[^「」]{1,200}」|『[^『』]{1,200}』"""
     r"""|"(?<![^\s(\[]")(?=\S)[^"]{0,199}(?<=\S)"(?!\w)|\((?:[^()]|\([^()]{0,60}\)){1,300}\)|（[^（）]{1,200}）|\[[^\[\]]{1,200}\]|(?<!`)(`{1,3})(?=[^\s`])[^`]{1,200}(?<=\S)\1(?!`)"""
 )
-_QUOTING = frozenset('"([`')
+_QUOTING = '"([`'
 _SAYS_BEHIND = re.compile(
     r"\s?(?:[^。！？，,“”「」\n]{0,10}?(?:说(?!明|法|服)|問|问(?!题)|答|喊|叫|道|説)[道着了，,。！]"
     r"|と|って|라고|이라고|하고)"
@@ -204,7 +204,8 @@ def _stop_cuts(flat: str, unit: Block) -> Iterator[int]:
     seen = unit.body
     for found in _ANY_STOP.finditer(flat, unit.body, unit.end):
         at, behind = found.span()
-        if behind - at > 1 and _is_word(flat[flat.rfind(" ", 0, at) + 1 : at]):
+        word = flat[flat.rfind(" ", 0, at) + 1 : at] if behind - at > 1 else ""
+        if word.isalpha() and word.lower() not in _ABBREVIATIONS:
             yield behind
         elif at >= seen and (stop := _STOP.match(flat, at, unit.end)):
             seen = stop.end()
@@ -214,7 +215,7 @@ def _stop_cuts(flat: str, unit: Block) -> Iterator[int]:
 
 def _quotes(flat: str, start: int, end: int) -> list[Span]:
     """Return the spans of quotations and parentheses."""
-    if flat.isascii() and _QUOTING.isdisjoint(flat[start:end]):
+    if flat.isascii() and all(flat.find(sign, start, end) < 0 for sign in _QUOTING):
         return []
     return [quote.span() for quote in _QUOTES.finditer(flat, start, end)]
 

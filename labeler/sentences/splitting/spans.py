@@ -49,10 +49,10 @@ def flatten(text: str) -> str:
 
 def trimmed(text: str, start: int, end: int, *, is_indented: bool = False) -> Piece:
     """Return the piece of a span that is not blank, with its indentation if that shows code."""
-    visible = text[start:end].lstrip(_LINE_ENDS if is_indented else None)
-    start = end - len(visible)
-    visible = visible.rstrip()
-    return Piece(visible, start, start + len(visible))
+    visible = text[start:end].rstrip()
+    end = start + len(visible)
+    visible = visible.lstrip(_LINE_ENDS if is_indented else None)
+    return Piece(visible, end - len(visible), end)
 
 
 def joined(text: str, spans: Iterable[Span], longest: int, words: str = "") -> Iterator[Span]:
@@ -64,10 +64,13 @@ def joined(text: str, spans: Iterable[Span], longest: int, words: str = "") -> I
         longest: the longest span, in characters.
         words: the source with other characters for the letters that do not count, if any.
     """
+    words = words or text
     held: Span | None = None
     held_is_joined = False
     for start, end in spans:
-        is_joined = _WORD.search(words or text, start, end) is not None
+        is_joined = start < end and (
+            words[start].isalnum() or _WORD.search(words, start, end) is not None
+        )
         if not is_joined and not text[start:end].strip():
             continue
         if held and not (is_joined and held_is_joined) and end - held[0] <= longest:

@@ -16,8 +16,7 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
-from labeler.sentences.citations import ENTRY, FOOTNOTE, HEADING
-from labeler.sentences.code import fence_kinds, is_indented_code
+from labeler.sentences.citations import ENTRY, FOOTNOTE, HEADING, fence_kinds, is_indented_code
 from labeler.sentences.splitting.abbreviations import BEGINNERS, JOINING, NEVER_FINAL, OPEN_WORDS
 from labeler.sentences.splitting.spans import WIDE_STOPS
 
