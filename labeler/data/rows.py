@@ -229,7 +229,10 @@ class _RowConverter:
         for raw in raws:
             if raw.notice:
                 self._notices.setdefault(raw.notice, raw.notice)
-            row = self._row_of(raw)
+            if isinstance(raw.fields, BadRow):
+                row = Row(raw.where, _failure(raw.where, raw.fields))
+            else:
+                row = self._row(raw, raw.fields)
             read += 1
             if read == FIRST_ROWS:
                 self._require_columns()
@@ -245,11 +248,6 @@ class _RowConverter:
                 f"no row has {path.text!r}, which {field!r} is to be read from; at {where} "
                 f"{path.fault(row)}"
             )
-
-    def _row_of(self, raw: Raw) -> Row:
-        if isinstance(raw.fields, BadRow):
-            return Row(raw.where, _failure(raw.where, raw.fields))
-        return self._row(raw, raw.fields)
 
     def _row(self, raw: Raw, given: Mapping[str, Any]) -> Row:
         """Return an example, or a failure with the row's id and metadata if they are readable."""

@@ -8,12 +8,13 @@ keys begin lines, and cannot close a block, because no text can contain its own 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import count
+from itertools import chain
 from json.encoder import encode_basestring
-from typing import Any, ClassVar, Literal, TypedDict
+from operator import attrgetter
+from typing import ClassVar, Literal, TypedDict
 
 from labeler.errors import UsageError
 from labeler.labels.schemas import read_resource
@@ -81,34 +82,44 @@ class Prompt:
         """Render the messages for one record: static text first, data last."""
         data = data_lines(example)
         fence = self.fence(example, data)
-        values = {f"{name}_block": _block(name, text, fence) for name, text in data.items()}
-        values["fence"] = fence
-        paragraphs = (fill(part, values) for part in self.user.split("\n\n"))
+        values = {"fence": fence}
+        for name, text in data.items():
+            is_absent = name in _OPTIONAL and not text
+            values[f"{name}_block"] = "" if is_absent else fenced(name, text, fence)
+        paragraphs = [fill(part, values) for part in self.user.split("\n\n")]
         return chat(self.system, "\n\n".join(filter(None, paragraphs)))
 
     def fence(self, example: KeyedExample, data: Mapping[str, str]) -> str:
         """Return the marker that fences a record's blocks, which no shown text contains.
 
+        It has 8 hexadecimal digits, which depend on the question and the documents.
+
         Args:
             example: the record.
             data: the lines of each block, as :func:`data_lines` renders them.
         """
-        shown = "\n".join(
-            text for name, text in data.items() if f"{name}_block" in self.variables
-        ).lower()
-        return next(found for found in _markers(example) if found not in shown)
+        names = [name for name in data if f"{name}_block" in self.variables]
+        shown = "\n".join(map(data.__getitem__, names)).lower()
+        content = [example.question, [[s.text for s in part] for part in example.documents]]
+        tries = 0
+        while (marker := texts_digest({"fence": content, "tries": tries})[:8]) in shown:
+            tries += 1
+        return marker
 
 
 def data_lines(example: KeyedExample) -> dict[str, str]:
     """Return the lines of each block of a record by the block's name."""
     return {
         "documents": sentence_lines(example.document_sentences()),
-        "tool_outputs": sentence_lines(s for part in example.tool_outputs for s in part.sentences),
+        "tool_outputs": sentence_lines(chain.from_iterable(map(_SENTENCES, example.tool_outputs))),
         "history": turn_lines(example.history),
         "question": data_text(example.question),
         "reference": sentence_lines(example.reference or ()),
         "response": sentence_lines(example.response),
     }
+
+
+_SENTENCES = attrgetter("sentences")
 
 
 def chat(system: str, user: str) -> tuple[Message, ...]:
@@ -165,21 +176,6 @@ def load_prompt(name: str = DEFAULT_PROMPT) -> Prompt:
     return parse_prompt(name, read_resource("prompts", name, ".md"))
 
 
-def _markers(example: KeyedExample) -> Iterator[str]:
-    """Yield markers of 8 hexadecimal digits that depend on question and documents."""
-    texts: list[Any] = [[s.text for s in document] for document in example.documents]
-    for tries in count():
-        content = {"fence": [example.question, texts], "tries": tries}
-        yield texts_digest(content)[:8]
-
-
-def _block(name: str, lines: str, fence: str) -> str:
-    """Return a fenced block; nothing for an optional one without lines."""
-    if name in _OPTIONAL and not lines:
-        return ""
-    return fenced(name, lines, fence)
-
-
 def fenced(name: str, lines: str, fence: str) -> str:
     """Return a block of lines between its fences."""
     return f"BEGIN {name.upper()} {fence}\n{lines}\nEND {name.upper()} {fence}"
@@ -187,13 +183,10 @@ def fenced(name: str, lines: str, fence: str) -> str:
 
 def turn_lines(turns: Iterable[KeyedTurn]) -> str:
     """Render earlier turns: each line names the speaker after the key."""
-    return inert_json(
-        "\n".join(
-            f"{s.key} {turn.role} {encode_basestring(s.text)}"
-            for turn in turns
-            for s in turn.sentences
-        )
-    )
+    lines = [
+        f"{s.key} {turn.role} {encode_basestring(s.text)}" for turn in turns for s in turn.sentences
+    ]
+    return inert_json("\n".join(lines))
 
 
 def sentence_lines(sentences: Iterable[Sentence]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, ClassVar, Generic, NamedTuple
 
 from typing_extensions import TypeVar
@@ -106,7 +106,7 @@ class TaskKind(ABC, Generic[AnswerT]):
         return self.typical_tokens
 
     def check(self, answer: AnswerT, example: KeyedExample) -> CheckedAnswer[AnswerT]:
-        """CheckedAnswer an answer against the rules that its schema does not contain."""
+        """Check an answer against the rules that its schema cannot express."""
         del example
         return CheckedAnswer(answer)
 
@@ -207,12 +207,8 @@ class Task(Generic[AnswerT]):
         check = self._check(reply.answer)
         return check.violations or self.kind.record(self, check, reply)
 
-    def renamed(self, record: AnyRecord) -> AnyRecord:
-        """Return a stored record of this task's key with this row's id and metadata."""
-        return self.kind.renamed(self, record)
-
     def _check(self, answer: Frozen) -> CheckedAnswer[AnswerT]:
-        """CheckedAnswer an answer once, although both the judge and the run ask for it."""
+        """Check an answer once, although both the judge and the run ask for it."""
         for given, check in self._checked:
             if given is answer:
                 return check
@@ -255,7 +251,7 @@ class LabelKind(TaskKind[GPTLabelingOutput]):
         return answer_tokens(len(example.response), self.name, referenced)
 
     def check(self, answer: GPTLabelingOutput, example: KeyedExample) -> CheckedAnswer:
-        """CheckedAnswer a label against the contract."""
+        """Check a label against the contract."""
         checked = check_label(self.completed(answer, example), example)
         return CheckedAnswer(checked.label, checked.violations, checked.normalised)
 
@@ -331,13 +327,6 @@ LABEL_KINDS = frozenset(PROFILES)
 """Kinds that a judge answers that gives nothing but labels."""
 
 
-def label_task(
-    key: str, example: KeyedExample, signature: Signature, prompt: Prompt, schema: ResponseSchema
-) -> Task:
-    """Build the task for a label of the profile that a schema belongs to."""
-    return Task(key, example, signature, prompt, schema, label_kind(schema.name))
-
-
 def judged_task(
     example: KeyedExample,
     signature: Signature,
@@ -361,6 +350,7 @@ def judged_task(
     return Task(kind.key(example, signature), example, signature, prompt, schema, kind)
 
 
+@cache
 def label_kind(schema: str) -> LabelKind:
     """Return the kind of the tasks with a published schema, such as ``label-claims/v1``."""
     profile = profile_of(schema)

@@ -195,15 +195,19 @@ class LabelCache:
     async def _save(
         self, task: Task[Any], outcome: AnyOutcome, saving: list[Future[bool]]
     ) -> Settled:
-        """Save a record; return the outcome that the store holds. A failure is saved later."""
+        """Save a record; return the outcome that the store holds. A failure is saved later.
+
+        Raises:
+            Stopped: the run is being stopped; the store finishes saving on its own.
+        """
         if isinstance(outcome, LabelFailure):
             if outcome.lasting:
                 health = current().health
                 self._undecided[task.key] = (health, health.labels)
             return Settled(outcome, "judge")
-        saved = self.store.put(outcome)
+        saving.append(self.store.put(outcome))
         try:
-            new = await self._durable(saved, saving)
+            new = await current().result_of(saving[-1])
         except UnstorableRecord as error:
             return await self._save(task, unstorable(task, outcome, error), saving)
         if new:
@@ -237,15 +241,6 @@ class LabelCache:
                 return outcome if new else self.store.get(outcome.key) or outcome
         lasts = outcome.key in self._failed
         return outcome if lasts else outcome.model_copy(update={"lasting": False})
-
-    async def _durable(self, future: Future[bool], saving: list[Future[bool]]) -> bool:
-        """Wait until a value is saved.
-
-        Raises:
-            Stopped: the run is being stopped; the store finishes saving on its own.
-        """
-        saving.append(future)
-        return await current().result_of(future)
 
     @asynccontextmanager
     async def _leased(self, key: str) -> AsyncIterator[list[Future[bool]]]:

@@ -135,7 +135,8 @@ class RunCounts:
         if outcome.reply.served_model:
             self.models[outcome.reply.served_model] += 1
         self.repairs.update(getattr(outcome, "normalised", {}))
-        self.repairs.update(one.kind for one in getattr(outcome, "violations", ()))
+        for violation in getattr(outcome, "violations", ()):
+            self.repairs[violation.kind] += 1
 
     def judged(self, outcome: AnyOutcome) -> None:
         """Count the requests and tokens of a new outcome."""

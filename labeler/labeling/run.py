@@ -6,6 +6,7 @@ import contextlib
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Generator, Iterable, Sequence
 from concurrent.futures import Future
+from functools import partial
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
@@ -206,7 +207,7 @@ class Run:
         known = self.cache.find(task)
         if known is not None:
             return self.serve(judge, _named(known, "store", task))
-        future = self._engine.submit(lambda: self._judge(judge, task), traffic)
+        future = self._engine.submit(partial(self._judge, judge, task), traffic)
         self._asked[task.key] = future
         return Asked(self, future, task, is_first=True)
 
@@ -320,5 +321,5 @@ def _are_ready(pending: Sequence[Pending]) -> bool:
 def _named(outcome: AnyOutcome, origin: Origin, task: Task[Any]) -> AnyOutcome:
     """Return an outcome with this row's id: another row may have asked for it."""
     if not isinstance(outcome, LabelFailure):
-        return task.renamed(outcome)
+        return task.kind.renamed(task, outcome)
     return repeated(outcome, task.example) if origin == "store" else outcome

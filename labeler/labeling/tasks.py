@@ -13,7 +13,7 @@ from labeler.judges.judge import Judge, JudgeSpec, require_answers
 from labeler.judges.pricing import Price, price_of
 from labeler.judges.prompting import DECISIONS, Prompt, is_retrieval_prompt, load_prompt
 from labeler.judges.providers import PROVIDERS
-from labeler.judges.task import TASK_KINDS, Task, label_task
+from labeler.judges.task import TASK_KINDS, Task, label_kind
 from labeler.judges.tokens import Approximation, request_tokens, request_tokens_at_most
 from labeler.labeling.options import BLIND, RELEVANCE, BatchOptions, EstimateOptions, LabelOptions
 from labeler.labels.answers import RetrievalLabel
@@ -264,7 +264,7 @@ class LabelTasks(PromptTasks):
             prompt, schema = self.where_referenced
         signature = self.signature(keyed.splitter, prompt, schema)
         key = label_key(keyed, signature)
-        return label_task(key, keyed, signature, prompt, schema)
+        return Task(key, keyed, signature, prompt, schema, label_kind(schema.name))
 
 
 def _require_reference(example: KeyedExample) -> None:

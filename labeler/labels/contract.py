@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from operator import attrgetter
 from typing import Literal, NamedTuple, TypeVar
 
 from labeler.labels.answers import (
@@ -98,8 +99,9 @@ class CheckedRetrieval(NamedTuple):
 def check_retrieval(answer: RetrievalLabel, example: KeyedExample) -> CheckedRetrieval:
     """Check the relevant sentences of an answer, as :func:`check_label` does."""
     check = _Check(example)
-    keys = check.document_keys(answer.all_relevant_sentence_keys, "all_relevant_sentence_keys")
-    label = answer.model_copy(update={"all_relevant_sentence_keys": keys})
+    name = "all_relevant_sentence_keys"
+    keys = check.keys(answer.all_relevant_sentence_keys, name, check.documents)
+    label = answer.model_copy(update={name: keys})
     return CheckedRetrieval(label, dict(check.repairs), tuple(check.violations))
 
 
@@ -121,16 +123,18 @@ _Claim = TypeVar("_Claim", bound=ResponseClaim)
 _PartT = TypeVar("_PartT", bound=Frozen)
 
 
+_KEY = attrgetter("key")
+
+
 class _Check:
     """One pass over one answer, which collects repairs and violations."""
 
     def __init__(self, example: KeyedExample) -> None:
         self.documents = frozenset(example.document_keys())
-        conversation = (sentence.key for sentence in example.conversation_sentences())
-        self.evidence = self.documents.union(conversation)
+        self.evidence = frozenset(map(_KEY, example.evidence_sentences()))
         """Sentences that may support or contradict; the rest is about documents alone."""
         self.response = example.response_keys()
-        self.reference = [sentence.key for sentence in example.reference or ()]
+        self.reference = [*map(_KEY, example.reference or ())]
         self.repairs: Counter[str] = Counter()
         self.violations: list[Violation] = []
 
@@ -165,7 +169,7 @@ class _Check:
         support = tuple(self._sentences(answer.sentence_support_information))
         self._coverage([entry.response_sentence_key for entry in support])
         keys = {
-            name: self.document_keys(getattr(answer, name), name)
+            name: self.keys(getattr(answer, name), name, self.documents)
             for name in ("all_relevant_sentence_keys", "all_utilized_sentence_keys")
         }
         if type(answer) is GPTLabelingOutput:
@@ -208,7 +212,7 @@ class _Check:
         if supported is None:
             self.repairs["fully_supported_null"] += 1
             supported = bool(entry.supporting_sentence_keys)
-        keys = self.evidence_keys(entry.supporting_sentence_keys, field, special_allowed=True)
+        keys = self.keys(entry.supporting_sentence_keys, field, self.evidence, special_allowed=True)
         if supported and not keys:
             self._violate("supported_without_support", field, [key])
         if isinstance(entry, SentenceSupport) and (key, keys) == (
@@ -247,13 +251,16 @@ class _Check:
             if key is None:
                 self._violate("unknown_response_sentence", field, [claim.response_sentence_key])
                 continue
-            supporting = self.evidence_keys(
+            supporting = self.keys(
                 claim.supporting_sentence_keys,
                 f"{field}.supporting_sentence_keys",
+                self.evidence,
                 special_allowed=True,
             )
-            contradicting = self.evidence_keys(
-                claim.contradicting_sentence_keys, f"{field}.contradicting_sentence_keys"
+            contradicting = self.keys(
+                claim.contradicting_sentence_keys,
+                f"{field}.contradicting_sentence_keys",
+                self.evidence,
             )
             if not claim.claim.strip():
                 self._violate("blank_claim", field, [key])
@@ -311,30 +318,20 @@ class _Check:
                 continue
             if not claim.claim.strip():
                 self._violate("blank_claim", field, [key])
-            keys = self.document_keys(
-                claim.supporting_sentence_keys, f"{field}.supporting_sentence_keys"
+            keys = self.keys(
+                claim.supporting_sentence_keys, f"{field}.supporting_sentence_keys", self.documents
             )
             yield _with(claim, reference_sentence_key=key, supporting_sentence_keys=keys)
 
-    def document_keys(self, given: Iterable[str], field: str) -> tuple[str, ...]:
-        """Return the canonical keys of document sentences, each once."""
-        return self._keys(given, field, self.documents)
-
-    def evidence_keys(
-        self, given: Iterable[str], field: str, *, special_allowed: bool = False
-    ) -> tuple[str, ...]:
-        """Return the canonical keys of sentences of documents and conversation, each once."""
-        return self._keys(given, field, self.evidence, special_allowed=special_allowed)
-
-    def _keys(
+    def keys(
         self,
-        given: Iterable[str],
+        given: tuple[str, ...],
         field: str,
         allowed: frozenset[str],
         *,
         special_allowed: bool = False,
     ) -> tuple[str, ...]:
-        given = tuple(given)
+        """Return the canonical keys of the allowed sentences that are given, each once."""
         if allowed.issuperset(given) and len(set(given)) == len(given):
             return given
         known: dict[str, None] = {}
@@ -373,10 +370,8 @@ class _Check:
 
 def _with(part: _PartT, **values: str | tuple[object, ...]) -> _PartT:
     """Return a label or claim with canonical keys; usually itself, without a copy."""
-    given = vars(part)
-    if all(given[field] == value for field, value in values.items()):
-        return part
-    return part.model_copy(update=values)
+    same = values.items() <= vars(part).items()
+    return part if same else part.model_copy(update=values)
 
 
 _SEPARATOR = re.compile(r"[,;\s]+")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
+from itertools import chain, filterfalse
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -74,7 +76,7 @@ class ReplyFacts(Frozen):
     created_at: str | None = None
     """When the answer came, ISO 8601 in UTC."""
     labeler_version: str | None = None
-    thresholds: dict[str, float] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    thresholds: dict[str, float] = Field(default_factory=dict, exclude_if=operator.not_)
     """Lowest probabilities of positive verdicts, by kind of verdict; see
     :mod:`labeler.labels.thresholds`. Absent if the judge gave no probabilities."""
 
@@ -100,7 +102,7 @@ class RetrievalBasis(Frozen):
     """As the judge wrote it, in the numbering of :func:`distinct_documents`."""
     all_relevant_sentence_keys: tuple[str, ...]
     """In the numbering of the label's own documents."""
-    scores: dict[str, FiniteFloat] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    scores: dict[str, FiniteFloat] = Field(default_factory=dict, exclude_if=operator.not_)
     """A scoring judge's numbers behind the relevance, by sentence key in that numbering."""
 
     def __str__(self) -> str:
@@ -174,9 +176,9 @@ class LabelRecord(Displayed, Record[Label]):
     signature: Signature
     reply: ReplyFacts = ReplyFacts()
     scores: SentenceScores | None = None
-    not_measured: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
+    not_measured: tuple[str, ...] = Field(default=(), exclude_if=operator.not_)
     """Metrics that the judge's answers say nothing about; calculators leave them undefined."""
-    retrieval: RetrievalBasis | None = Field(default=None, exclude_if=lambda value: value is None)
+    retrieval: RetrievalBasis | None = Field(default=None, exclude_if=operator.not_)
     """Source of the relevance, if it was judged without the response; absent otherwise."""
 
     @property
@@ -246,11 +248,11 @@ class LabelRecord(Displayed, Record[Label]):
         return label_key(self.example, self.signature)
 
     def _content_fault(self) -> str | None:
-        family = _family(self.signature)
+        family = family_of(self.signature.response_schema.name)
         if type(self.label) is not _OUTPUTS.get(family, type(self.label)):
             return "its label is not of the profile that the schema of its signature belongs to"
-        shown = (*self.example.evidence_sentences(), *self.example.response)
-        odd = next((each.key for each in shown if not is_key(each.key)), None)
+        shown = chain(self.example.evidence_sentences(), self.example.response)
+        odd = next(filterfalse(is_key, map(operator.attrgetter("key"), shown)), None)
         if odd is not None:
             return f"its sentences have other keys than can be, such as {odd!r:.80}"
         if check_label(self.label, self.example).label != self.label:
@@ -410,13 +412,8 @@ def requested_kind(outcome: AnyOutcome) -> str | None:
         return outcome.kind
     if outcome.signature is None:
         return None
-    family = _family(outcome.signature)
+    family = family_of(outcome.signature.response_schema.name)
     return "label" if family in _OUTPUTS else family
-
-
-def _family(signature: Signature) -> str:
-    """Return a schema's name without its version."""
-    return family_of(signature.response_schema.name)
 
 
 _OUTPUTS = {family: profile.output for family, profile in BY_FAMILY.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from typing import Any, ClassVar, Literal
 
@@ -32,7 +33,7 @@ class RetrievalRecord(Record[RetrievalLabel]):
     signature: Signature
     reply: ReplyFacts = ReplyFacts()
     scores: SentenceScores | None = None
-    not_measured: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
+    not_measured: tuple[str, ...] = Field(default=(), exclude_if=operator.not_)
     """Metrics that the judge's answers say nothing about."""
 
     @property

@@ -8,6 +8,7 @@ are the probabilities of the other scores.
 from __future__ import annotations
 
 import math
+import operator
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
@@ -195,7 +196,7 @@ class ScoreRecord(Record[ScoreAnswer]):
     """Source of the score: the answer alone, or the distribution."""
     samples: int = Field(default=1, ge=1)
     """Trials that the run combined into one score."""
-    normalised: dict[str, int] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    normalised: dict[str, int] = Field(default_factory=dict, exclude_if=operator.not_)
     """Repairs by kind that were needed to read the answer; absent without any."""
     signature: Signature
     reply: ReplyFacts = ReplyFacts()

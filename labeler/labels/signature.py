@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import operator
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -95,7 +96,7 @@ class Signature(BaseModel):
     """
     trial: int = 0
     """0 for the first judgment of a record; repeats count up and have keys of their own."""
-    thresholds: dict[str, float] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    thresholds: dict[str, float] = Field(default_factory=dict, exclude_if=operator.not_)
     """Thresholds that were moved after the judgment, by kind of verdict; the verdicts follow from
     stored probabilities (:mod:`labeler.labels.thresholds`)."""
 
@@ -206,7 +207,7 @@ _MOST_FACTS = 64
 
 def _encoded_facts(signature: Signature) -> bytes:
     """Return the canonical JSON of a signature's facts."""
-    text = to_json(signature, inf_nan_mode="constants")
+    text = to_json(signature)
     found = _FACTS.get(text)
     if found is None:
         if len(_FACTS) >= _MOST_FACTS:
@@ -283,14 +284,17 @@ def shown(example: KeyedExample, *, reference: bool = False) -> dict[str, Any]:
     """
     parts: dict[str, Any] = {
         "question": example.question,
-        "documents": [_texts(document) for document in example.documents],
+        "documents": [*map(_texts, example.documents)],
         "response": _texts(example.response),
         "reference": _texts(example.reference or ()) if reference else [],
         "history": [[turn.role, _texts(turn.sentences)] for turn in example.history],
         "tool_outputs": [_texts(output.sentences) for output in example.tool_outputs],
     }
-    return {name: part for name, part in parts.items() if part}
+    return dict(filter(operator.itemgetter(1), parts.items()))
 
 
-def _texts(sentences: Iterable[Sentence]) -> list[list[str]]:
-    return [[s.key, s.text] for s in sentences]
+def _texts(sentences: Iterable[Sentence]) -> list[tuple[str, str]]:
+    return [*map(_KEY_AND_TEXT, sentences)]
+
+
+_KEY_AND_TEXT = operator.attrgetter("key", "text")

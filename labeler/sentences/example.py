@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -137,37 +139,36 @@ class KeyedExample(Frozen):
     splitter: str
     """Name and version of the splitter, such as ``general/1``."""
     metadata: dict[str, Any] = Field(default_factory=dict)
-    history: tuple[KeyedTurn, ...] = Field(default=(), exclude_if=lambda value: not value)
+    history: tuple[KeyedTurn, ...] = Field(default=(), exclude_if=operator.not_)
     """Earlier turns that the judge is shown; absent without any."""
-    tool_outputs: tuple[KeyedToolOutput, ...] = Field(
-        default=(), exclude_if=lambda value: not value
-    )
+    tool_outputs: tuple[KeyedToolOutput, ...] = Field(default=(), exclude_if=operator.not_)
     """Tool outputs that the judge is shown; likewise absent."""
 
     def document_sentences(self) -> Iterator[Sentence]:
-        """Yield every document sentence in reading order."""
-        for document in self.documents:
-            yield from document
+        """Return an iterator over every document sentence in reading order."""
+        return chain.from_iterable(self.documents)
 
     def document_keys(self) -> list[str]:
         """Return the keys of all document sentences, in reading order."""
-        return [sentence.key for document in self.documents for sentence in document]
+        return [*map(_KEY, self.document_sentences())]
 
     def conversation_sentences(self) -> Iterator[Sentence]:
-        """Yield every sentence of tool outputs and earlier turns; they may support a response."""
-        for output in self.tool_outputs:
-            yield from output.sentences
-        for turn in self.history:
-            yield from turn.sentences
+        """Return an iterator over the sentences of tool outputs and earlier turns."""
+        return chain.from_iterable(map(_SENTENCES, (*self.tool_outputs, *self.history)))
 
     def evidence_sentences(self) -> Iterator[Sentence]:
-        """Yield every sentence that may support a response: of documents and conversation."""
-        yield from self.document_sentences()
-        yield from self.conversation_sentences()
+        """Return an iterator over every sentence that may support a response.
+
+        These are the sentences of documents, tool outputs and earlier turns.
+        """
+        return chain(self.document_sentences(), self.conversation_sentences())
 
     def response_keys(self) -> list[str]:
         """Return the keys of all response sentences, in reading order."""
-        return [sentence.key for sentence in self.response]
+        return [*map(_KEY, self.response)]
+
+
+_KEY, _SENTENCES = map(operator.attrgetter, ("key", "sentences"))
 
 
 class Piece(NamedTuple):
@@ -204,4 +205,4 @@ def key_turn(number: int, role: Speaker, pieces: list[Piece]) -> KeyedTurn:
 
 
 def _keyed(pieces: list[Piece], key: Callable[[int], str]) -> tuple[Sentence, ...]:
-    return tuple(Sentence(key(s), *piece) for s, piece in enumerate(pieces))
+    return tuple([Sentence(key(s), *piece) for s, piece in enumerate(pieces)])

@@ -21,6 +21,7 @@ import struct
 import sys
 import threading
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from weakref import WeakValueDictionary
 
@@ -36,15 +37,16 @@ _Place = tuple[str, int]
 """The file and byte of a key."""
 
 
+@dataclass(frozen=True, eq=False)
 class FileLease:
     """A lease that only its first release frees; a later one cannot free someone else's."""
 
-    def __init__(self, folder: _LeaseFolder, place: _Place) -> None:
-        self._folder, self._place = folder, place
+    folder: _LeaseFolder
+    place: _Place
 
     def release(self) -> None:
         """Free the key; calling it again has no effect."""
-        self._folder.unlock(self._place, self)
+        self.folder.unlock(self.place, self)
 
 
 class FileLeases:

@@ -7,9 +7,9 @@ from typing import Any
 
 from labeler.judges.judge import JudgeSpec
 from labeler.judges.prompting import DEFAULT_PROMPT, load_prompt
-from labeler.judges.task import Task, label_task
+from labeler.judges.task import Task, judged_task
 from labeler.labels.schemas import DEFAULT_SCHEMA, load_schema
-from labeler.labels.signature import Signature, label_key
+from labeler.labels.signature import Signature
 from labeler.sentences.example import KeyedExample, Piece, key_documents, key_response
 
 SPLITTER = "given/1"
@@ -77,5 +77,4 @@ def request(
     """The request that the pipeline makes of an example."""
     example = example or keyed_example()
     made_by = signature(spec, prompt=prompt, schema=schema, trial=trial)
-    key = label_key(example, made_by)
-    return label_task(key, example, made_by, load_prompt(prompt), load_schema(schema))
+    return judged_task(example, made_by, load_prompt(prompt), load_schema(schema))

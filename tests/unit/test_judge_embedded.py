@@ -12,7 +12,7 @@ from labeler.judges.embedded.explain import QUOTED_LETTERS, QUOTED_WORDS
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.judge import JUDGES, Judge
 from labeler.judges.prompting import load_prompt
-from labeler.judges.task import JudgeReply, label_task
+from labeler.judges.task import JudgeReply, judged_task
 from labeler.labels.answers import SentenceSupport
 from labeler.labels.contract import check_label
 from labeler.labels.schemas import load_schema
@@ -61,7 +61,7 @@ def judged(example: KeyedExample) -> JudgeReply:
         response_schema=load_schema().artifact,
         splitter=example.splitter,
     )
-    request = label_task("0" * 64, example, signature, load_prompt(), load_schema())
+    request = judged_task(example, signature, load_prompt(), load_schema())
     return asyncio.run(judge.label(request))
 
 

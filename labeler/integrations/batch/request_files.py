@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -86,7 +87,7 @@ class SavedRequest(Frozen):
     example: KeyedExample
     signature: Signature
     history: History
-    retrieval: RetrievalBasis | None = Field(default=None, exclude_if=lambda value: value is None)
+    retrieval: RetrievalBasis | None = Field(default=None, exclude_if=operator.not_)
     """The retrieval label that a label rests on."""
 
     def task(self) -> Task[Any]:
