@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -220,6 +221,7 @@ def _flags(found: Any) -> object:  # noqa: ANN401 - of verdicts
 
 
 def _brief(text: str) -> str:
+    text = re.sub(r" at 127\.0\.0\.1:\d+", "", text)  # another port in each run
     return text.partition(": ")[2].partition(";")[0].partition(" (")[0] or text[:60]
 
 

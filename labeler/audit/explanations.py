@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Literal
 
 from labeler.audit.registry import Found, check, name_some
@@ -184,8 +184,9 @@ FEWEST_COPIES = 3
 """Sentences with equal explanations from which they count as copied."""
 
 
-def _has_verdicts(subject: Subject) -> bool:
-    return bool(subject.judged)
+def _explained(entries: Iterable[SentenceSupport]) -> list[SentenceSupport]:
+    """Return verdicts with an explanation; judges that answer in probabilities write none."""
+    return [entry for entry in entries if entry.explanation.strip()]
 
 
 def _denies_itself(subject: Subject, entry: SentenceSupport) -> bool:
@@ -202,7 +203,7 @@ def _denies_itself(subject: Subject, entry: SentenceSupport) -> bool:
         "The flag is true where every claim is supported, and the explanation ends by saying that "
         "something is not, or only in part; the explanation is mostly the better witness."
     ),
-    applies=lambda subject: bool(subject.supported),
+    applies=lambda subject: bool(_explained(subject.supported)),
 )
 def explanation_denies(subject: Subject) -> Iterator[Found]:
     """Find explanations of supported sentences that deny support."""
@@ -228,7 +229,7 @@ def explanation_denies(subject: Subject) -> Iterator[Found]:
         "The flag is false, and the explanation says without reserve that documents support the "
         "sentence: one of the two is a slip."
     ),
-    applies=lambda subject: bool(subject.unsupported),
+    applies=lambda subject: bool(_explained(subject.unsupported)),
 )
 def explanation_affirms(subject: Subject) -> Iterator[Found]:
     """Find explanations of unsupported sentences that affirm support."""
@@ -323,7 +324,7 @@ def explanation_names_more_keys(subject: Subject) -> Iterator[Found]:
     severity="suspicion",
     title="Explanation names a sentence that does not exist",
     why="A key that was never shown means that the judge lost track of the sentences.",
-    applies=_has_verdicts,
+    applies=lambda subject: bool(_explained(subject.judged)),
 )
 def explanation_names_unknown_key(subject: Subject) -> Iterator[Found]:
     """Find keys without a sentence."""
@@ -344,7 +345,7 @@ def explanation_names_unknown_key(subject: Subject) -> Iterator[Found]:
         "The same words for three or more sentences with different support were not "
         "written by looking at each."
     ),
-    applies=lambda subject: len(subject.judged) >= FEWEST_COPIES,
+    applies=lambda subject: len(_explained(subject.judged)) >= FEWEST_COPIES,
     weight=0.1,
 )
 def explanation_copied(subject: Subject) -> Iterator[Found]:
@@ -363,7 +364,7 @@ def explanation_copied(subject: Subject) -> Iterator[Found]:
     severity="contradiction",
     title="One explanation for yes and no",
     why="The same words explain a supported sentence and an unsupported one.",
-    applies=lambda subject: bool(subject.supported and subject.unsupported),
+    applies=lambda subject: bool(_explained(subject.supported) and _explained(subject.unsupported)),
     weight=0.3,
 )
 def explanation_for_both_verdicts(subject: Subject) -> Iterator[Found]:
@@ -379,10 +380,8 @@ def explanation_for_both_verdicts(subject: Subject) -> Iterator[Found]:
 def _by_words(subject: Subject) -> dict[str, list[SentenceSupport]]:
     """Group the verdicts by the words of their explanation; skip empty ones."""
     found: defaultdict[str, list[SentenceSupport]] = defaultdict(list)
-    for entry in subject.judged:
-        words = " ".join(entry.explanation.casefold().split())
-        if words:
-            found[words].append(entry)
+    for entry in _explained(subject.judged):
+        found[" ".join(entry.explanation.casefold().split())].append(entry)
     return found
 
 

@@ -211,7 +211,7 @@ def _text(value: float | None) -> str:
 
 
 def _ends(interval: Interval | None) -> str:
-    return NONE if interval is None else f"{interval.low:.2f} {interval.high:.2f}{interval.mark}"
+    return NONE if interval is None else f"{interval.low:.3f} {interval.high:.3f}{interval.mark}"
 
 
 def calibrate(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -75,19 +76,13 @@ def to_example(row: Mapping[str, Any], where: str) -> Example:
     for name in ("documents_sentences", "response_sentences"):
         if name in fields:
             fields[name] = _given_sentences(fields[name], name, where)
-    reject_surrogates(fields, where)
-    conversation = _conversation(row, where)
-    said = {name: value for name, value in conversation.items() if value}
-    fields = {**fields, **conversation, "id": id_of({**fields, **said}, where)}
+    # Turns and tool outputs stay as given; they are read once a prompt shows them.
+    given = {name: row[name] for name in _CONVERSATION if row.get(name) is not None}
+    reject_surrogates({**fields, **given}, where)
+    said = dict(filter(itemgetter(1), given.items()))
+    fields = {**fields, **_require_json(given, where), "id": id_of({**fields, **said}, where)}
     fields["metadata"] = metadata_of(row, where)
     return Example(**fields)
-
-
-def _conversation(row: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return turns and tool outputs as given; they are read once a prompt shows them."""
-    given = {name: row[name] for name in _CONVERSATION if row.get(name) is not None}
-    reject_surrogates(given, where)
-    return _require_json(given, where)
 
 
 def _wrong_type(where: str, message: str) -> BadRow:

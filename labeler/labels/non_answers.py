@@ -135,9 +135,11 @@ def is_without_content(example: KeyedExample) -> bool:
 
 def _is_empty(text: str) -> bool:
     seen = text if text.isascii() else _normalized(text)
-    if all(_is_contentless(char) or _is_mark(char) for char in seen):
+    empty = "".join(filter(_is_contentless, set(seen)))
+    core = seen.strip(empty)
+    # An accent or a vowel sign has content only with its letter.
+    if all(unicodedata.category(char)[0] == "M" for char in core if char not in empty):
         return True
-    core = _trimmed(seen)
     words = " ".join(core.replace("\u2019", "'").casefold().split())
     announced = ":" in seen[seen.rfind(core) + len(core) :]
     return words in OPENERS or (announced and words in HEADINGS)
@@ -147,23 +149,8 @@ def _normalized(text: str) -> str:
     return "".join(c for c in unicodedata.normalize("NFKC", text) if not _is_invisible(c))
 
 
-def _trimmed(text: str) -> str:
-    """Strip characters without content from both ends."""
-    start, end = 0, len(text)
-    while start < end and _is_contentless(text[start]):
-        start += 1
-    while start < end and _is_contentless(text[end - 1]):
-        end -= 1
-    return text[start:end]
-
-
 def _is_contentless(char: str) -> bool:
     return unicodedata.category(char) in _NO_CONTENT or char in "|~"
-
-
-def _is_mark(char: str) -> bool:
-    # An accent or a vowel sign has content only with its letter.
-    return unicodedata.category(char).startswith("M")
 
 
 def _is_invisible(char: str) -> bool:

@@ -207,7 +207,7 @@ _MOST_FACTS = 64
 
 def _encoded_facts(signature: Signature) -> bytes:
     """Return the canonical JSON of a signature's facts."""
-    text = to_json(signature, inf_nan_mode="constants")
+    text = to_json(signature)
     found = _FACTS.get(text)
     if found is None:
         if len(_FACTS) >= _MOST_FACTS:

@@ -343,7 +343,7 @@ class ReliabilityPlot:
             self.title,
             f"{sum(counts):,} verdicts; on the diagonal, people confirm as many as stated.",
             _HEAT_TOP + _HEAT + _BELOW,
-            drawn + _axes(tenths, tenths, "stated probability", "people: yes"),
+            drawn + _axes(tenths, tenths, "stated probability", "share confirmed by people"),
         )
 
 

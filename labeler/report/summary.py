@@ -337,8 +337,12 @@ class ConfigurationSummary:
 
 def _reliability_plot(one: Reliability) -> Plot:
     chart = charts.ReliabilityPlot(one.kind, one.bins)
-    ends = one.interval and f" (95 % interval {one.interval.low:.2f} to {one.interval.high:.2f})"
-    note = f"{one.verdicts:,} verdicts of people, calibration error {one.error:.3f}{ends or ''}"
+    note = (
+        f"{one.verdicts:,} verdicts of people, counted at the dots; "
+        f"calibration error {one.error:.3f}"
+    )
+    if one.interval is not None:
+        note += f" (95 % interval {one.interval.low:.3f} to {one.interval.high:.3f})"
     if one.balanced.value is not None:
         note += f"; threshold with the best balanced accuracy {one.balanced.value}"
     return Plot(chart, note, chart.draw(f"reliability-{one.kind}"))

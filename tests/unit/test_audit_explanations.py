@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from labeler.audit import Subject
 from labeler.audit.explanations import affirms, calls_wrong, denies, named_keys, unknown_keys
+from labeler.audit.registry import CHECKS
 from labeler.labels.record import LabelRecord
 from support.audited import found, judged
 
@@ -245,3 +247,13 @@ def test_one_explanation_for_yes_and_no_is_found() -> None:
     """Spaces and capitals make no other explanation."""
     made = judged({"A b.": ["0a"], "C d.": []}, explained={"a": "As said.", "b": "AS  said."})
     assert found(made, "explanation_for_both_verdicts") == [("a", "b")]
+
+
+def test_no_check_of_explanations_applies_where_there_are_none() -> None:
+    """Verdicts in probabilities have none: their rates are undefined, not zero."""
+    support = {"A b.": ["0a"], "C d.": [], "E f.": ["0b"]}
+    made = judged(support, explained=dict.fromkeys("abc", " "), overall_explained="")
+    subject = Subject(made)
+    reading = [one for name, one in CHECKS.items() if "explanation" in name]
+    assert len(reading) == 8
+    assert not any(one.applies(subject) for one in reading)

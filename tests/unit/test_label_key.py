@@ -110,6 +110,13 @@ def test_each_fact_changes_the_key(change: dict[str, Any]) -> None:
     assert key() == key()
 
 
+def test_equal_numbers_of_two_types_have_different_keys() -> None:
+    """A signature is not taken for an equal one that is written otherwise in JSON."""
+    keys = [key(sampling={"temperature": number}) for number in (0, 0.0, False, None)]
+    assert len(set(keys)) == len(keys)
+    assert keys == [key(sampling={"temperature": number}) for number in (0, 0.0, False, None)]
+
+
 def test_one_character_of_a_sentence_changes_the_key() -> None:
     """In the question, a document, or the response."""
     changed = [

@@ -28,7 +28,6 @@ from labeler.sentences.splitting.abbreviations import (
 )
 from labeler.sentences.splitting.spans import (
     EMOJI,
-    MARKER,
     WIDE_STOPS,
     Span,
     are_two_sentences,
@@ -119,14 +118,11 @@ _SAYS_BEHIND = re.compile(
     r"|whispered|shouted|cried|explained|noted|called|continued)\b"
 )
 _SPACE = re.compile(" *+")
-# "Section 3." begins a sentence like the number of a list.
-_MARKERS = (
-    MARKER,
-    re.compile(
-        r" *(?:section|sec\.|art\.|article|artikel|artículo|articolo|artigo|artykuł|статья|chapter"
-        r"|kapitel|step|schritt|§) ?\d{1,4}(?:er|bis|[a-z])?[.)] *",
-        re.IGNORECASE,
-    ),
+# The number of an inline list, as in "… here. 2. Next …"; "Section 3." begins a sentence like it.
+_MARKER = re.compile(
+    r" *\(?(?:\d{1,2}|[a-z])[.)] *"
+    r"| *(?i:section|sec\.|art\.|article|artikel|artículo|articolo|artigo|artykuł|статья|chapter"
+    r"|kapitel|step|schritt|§) ?\d{1,4}(?i:er|bis|[a-z])?[.)] *"
 )
 _BULLET = re.compile("[•‣◦●■▪►▶]")
 _ITEM = re.compile(rf"(?P<number>\d{{1,2}})\.(?=\s+[^\s\d])|{_BULLET.pattern}(?=\s)")
@@ -193,7 +189,7 @@ def _sentences(flat: str, unit: Block) -> Iterator[Span]:
     kept = [span for span in _quotes(flat, start, end) if not _stands_alone(flat, span, cuts)]
     for cut in sorted(cuts):
         is_short = cut - start < _LONGEST_MARKER
-        is_inner = cut <= first or (is_short and _is_marker(flat, start, cut))
+        is_inner = cut <= first or (is_short and _MARKER.fullmatch(flat, start, cut))
         if cut == end or not (is_inner or (kept and _is_inside(kept, cut))):
             yield start, cut
             start = cut
@@ -218,11 +214,6 @@ def _quotes(flat: str, start: int, end: int) -> list[Span]:
     if flat.isascii() and all(flat.find(sign, start, end) < 0 for sign in _QUOTING):
         return []
     return [quote.span() for quote in _QUOTES.finditer(flat, start, end)]
-
-
-def _is_marker(flat: str, start: int, end: int) -> bool:
-    """Return True if a short span is the number of a list item or a section."""
-    return any(marker.fullmatch(flat, start, end) for marker in _MARKERS)
 
 
 def _behind_space(flat: str, cut: int) -> int:

@@ -22,8 +22,6 @@ _FOREIGN = re.compile(
 WIDE_STOPS = "。！？｡．।॥؟۔։።፧፨။‼⁇⁈⁉។៕།༎᠃᠉᱾᱿꯫܀܁܂߹᙮᥄᥅᪨᪩᪪᪫᭚᭛᭞᭟᰻᰼꓿꘎꘏꛳꛷꡶꡷꣎꣏꤯꧈꧉꩝꩞꩟꫰꫱︒︕︖﹒﹖﹗"
 _WORD = re.compile(r"[^\W_]")
 
-# The number of an inline list, as in "… here. 2. Next …".
-MARKER = re.compile(r" *\(?(?:\d{1,2}|[a-z])[.)] *")
 # Emoji after a sentence's stop belong to the sentence.
 EMOJI = re.compile(
     r"(?:[\u2600-\u26ff\u2705\u2728\u274c\u2764\u2b50\U0001f1e6-\U0001faff][\ufe0f\u200d]*\ *)+"
