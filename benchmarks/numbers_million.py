@@ -24,7 +24,8 @@ from labeler.calculators.export import write_numbers
 from labeler.calculators.outcomes import checked_outcomes, measure_outcomes
 from speed_labels import write_labels
 
-MEASURED = 4000
+MEASURED, REPEATS = 4000, 6
+"""Rows that are measured, and their repetitions in a row group, as large as the command's."""
 
 
 def write(folder: Path, count: int) -> Path:
@@ -33,8 +34,9 @@ def write(folder: Path, count: int) -> Path:
     write_labels(labels, MEASURED)
     write_numbers(measure_outcomes(checked_outcomes(labels), facts=True), {}, some)
     table = pq.read_table(some)
+    table = pa.concat_tables([table] * REPEATS)
     with pq.ParquetWriter(path, table.schema, compression="zstd") as writer:
-        for start in range(0, count, MEASURED):
+        for start in range(0, count, table.num_rows):
             part = table.slice(0, count - start)
             numbers = range(start, start + part.num_rows)
             columns = {

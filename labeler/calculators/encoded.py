@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, repeat
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,52 +15,82 @@ from labeler.data.formats import READERS, Raw, format_of, require_pyarrow
 from labeler.errors import BadRow, UsageError
 from labeler.sentences.characters import unescape_formula
 
-Codes = NDArray[np.int64]
+Codes = NDArray[np.int32]
+Places = NDArray[np.int64]
 _DENSE = 1 << 25
 """Pairs of codes up to which a table finds the distinct ones faster than sorting."""
 
 
-class Encoded(NamedTuple):
-    """A column: its distinct values, and the place of each row's among them."""
+@dataclass(frozen=True)
+class Encoded:
+    """A column: its distinct values, and the code of each row, its value's place among them.
+
+    Attributes:
+        codes: the codes.
+        size: number of values.
+        read: returns the values; many columns of ids and keys are compared by codes alone.
+        is_distinct: False if values may be equal.
+    """
 
     codes: Codes
-    values: list[Any]
+    size: int
+    read: Callable[[], list[Any]] = field(repr=False)
+    is_distinct: bool = True
 
-    def listed(self, places: Codes) -> list[Any]:
+    @classmethod
+    def of(cls, codes: Codes, values: list[Any], *, is_distinct: bool = True) -> Encoded:
+        """Return a column of values that are at hand."""
+        return cls(codes, len(values), lambda: values, is_distinct)
+
+    @cached_property
+    def values(self) -> list[Any]:
+        """The values."""
+        return self.read()
+
+    def listed(self, places: NDArray[Any]) -> list[Any]:
         """Return the values of some rows."""
-        return [self.values[code] for code in self.codes[places].tolist()]
+        values = self.values
+        return [values[code] for code in self.codes[places].tolist()]
 
     def mapped(self, function: Callable[[Any], Any]) -> Encoded:
         """Return the column with other values, which may be equal."""
-        return Encoded(self.codes, [function(value) for value in self.values])
+        return self.of(self.codes, list(map(function, self.values)), is_distinct=False)
 
 
-def combined(first: Encoded, *others: Encoded) -> Encoded:
-    """Return columns as one, of tuples."""
-    found = first.mapped(lambda value: (value,))
+def joint_codes(first: Encoded, *others: Encoded) -> tuple[Codes, int]:
+    """Return codes that rows share whose codes are equal in each column, and their number."""
+    codes, size = first.codes, first.size
     for other in others:
-        size = len(other.values)
-        codes = found.codes * size + other.codes
-        if size * len(found.values) <= _DENSE:
-            present = np.zeros(size * len(found.values), dtype=bool)
-            present[codes] = True
-            distinct = np.flatnonzero(present)
-            codes = (np.cumsum(present) - 1)[codes]
+        pairs = size * other.size
+        wide: NDArray[Any] = codes if pairs <= _DENSE else codes.astype(np.int64)
+        both = wide * other.size + other.codes
+        if pairs <= _DENSE:
+            present = np.zeros(pairs, dtype=bool)
+            present[both] = True
+            codes = (np.cumsum(present, dtype=np.int32) - 1)[both]
+            size = int(np.count_nonzero(present))
         else:
-            distinct, codes = np.unique(codes, return_inverse=True)
-        pairs = map(divmod, distinct.tolist(), repeat(size))
-        found = Encoded(codes, [(*found.values[own], other.values[new]) for own, new in pairs])
-    return found
+            distinct, inverse = np.unique(both, return_inverse=True)
+            codes, size = inverse.astype(np.int32), len(distinct)
+    return codes, size
 
 
-def first_places(codes: Codes, size: int) -> Codes:
+def combined(first: Encoded, second: Encoded, *others: Encoded) -> Encoded:
+    """Return columns as one, of tuples."""
+    columns = (first, second, *others)
+    codes, size = joint_codes(*columns)
+    places = first_places(codes, size)
+    return Encoded.of(codes, list(zip(*(one.listed(places) for one in columns), strict=True)))
+
+
+def first_places(codes: Codes, size: int) -> Places:
     """Return the place at which each of so many codes first appears."""
     first = np.full(size, len(codes), dtype=np.int64)
     first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
     return first
 
 
-def split(parts: Encoded, places: Codes) -> Iterator[tuple[tuple[Any, ...], Codes]]:
+def split(parts: Encoded, places: Places) -> Iterator[tuple[tuple[Any, ...], Places]]:
     """Yield the tuples of values that some rows have, and the places of the rows of each."""
     codes = parts.codes[places]
     order = np.argsort(codes, kind="stable")
@@ -69,9 +101,14 @@ def split(parts: Encoded, places: Codes) -> Iterator[tuple[tuple[Any, ...], Code
 
 def numbered(found: Encoded) -> NDArray[np.uint64]:
     """Return a number for each row: 0 without a value, else one that equal values share."""
-    numbers: dict[Any, int] = {None: 0, "": 0}
-    own = [numbers.setdefault(value, len(numbers)) for value in found.values]
-    return np.array(own, dtype=np.uint64)[found.codes]
+    values = found.values
+    if found.is_distinct:
+        numbers = np.arange(1, found.size + 1, dtype=np.uint64)
+    else:
+        first = dict(zip(reversed(values), range(found.size, 0, -1), strict=True))
+        numbers = np.fromiter(map(first.__getitem__, values), np.uint64, found.size)
+    numbers[[place for place, value in enumerate(values) if value is None or value == ""]] = 0
+    return numbers[found.codes]
 
 
 class Table(NamedTuple):
@@ -103,7 +140,7 @@ def open_table(path: str) -> Table:
 
     def column(name: str) -> Encoded:
         if name not in table.names:
-            return Encoded(np.zeros(table.count, dtype=np.int64), [None])
+            return Encoded.of(np.zeros(table.count, dtype=np.int32), [None])
         return Encoded(*table.encoded(name))
 
     return Table(path, table.names, column)
@@ -121,7 +158,7 @@ def _open_texts(path: str) -> Table:
         values = [value for _, value in known]
         if is_csv:
             values = [unescape_formula(one) if one or name == "id" else None for one in values]
-        return Encoded(np.array(codes, dtype=np.int64), values)
+        return Encoded.of(np.array(codes, dtype=np.int32), values)
 
     return Table(path, names, column)
 
@@ -189,5 +226,5 @@ def joined(parts: Sequence[Encoded]) -> Encoded:
     codes = []
     for part in parts:
         table = [values.setdefault((type(one), one), len(values)) for one in part.values]
-        codes.append(np.array(table, dtype=np.int64)[part.codes])
-    return Encoded(np.concatenate(codes), [value for _, value in values])
+        codes.append(np.array(table, dtype=np.int32)[part.codes])
+    return Encoded.of(np.concatenate(codes), [value for _, value in values])

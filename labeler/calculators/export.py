@@ -14,15 +14,18 @@ import json
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from labeler.calculators import MetricsRow, SummaryRow
-from labeler.calculators.metrics_row import Identity
-from labeler.calculators.numbers_file import COLUMNS, numbers_record, with_copies
+from labeler.calculators.metrics_row import Identity, row_digest
+from labeler.calculators.ratio import CONVENTION, Ratio
+from labeler.calculators.row_facts import COUNTED, PARTS, RowFacts
 from labeler.data.formats import require_pyarrow
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError
+from labeler.labels.answering import AnsweringModel
 from labeler.labels.signature import digest
 from labeler.sentences.characters import escape_formula, plain_json, visible
 from labeler.version import __version__
@@ -37,8 +40,14 @@ class Column(NamedTuple):
     kind: Literal["text", "number", "count", "flag"]
 
 
-_GROUP = 10_000
-"""Rows per Parquet row group."""
+COLUMNS = (
+    *("id", "position", "kind", "failed", "metadata", "label", "versions"),
+    *("judge", "model", "answered", "host", "trial", "corrected", "profile", "key", "copies"),
+    *("question_group", *PARTS, "retrieved", "sentences", *COUNTED),
+)
+"""Columns of a numbers file, before those of the metrics."""
+_BATCH, _BATCHES = 5_000, 5
+"""Rows that are converted at once, and such batches of a Parquet row group."""
 _CONFIGURATION, _SIGNATURE = Column("configuration", "text"), Column("signature", "text")
 _SUMMARY = (
     Column("metric", "text"),
@@ -171,12 +180,12 @@ def write_numbers(
     inexact: set[str] = set()
     with tempfile.TemporaryFile("w+", encoding="utf-8") as spool:
         for place, row in enumerate(rows):
-            record = numbers_record(row, place)
+            record = _numbers_record(row, place)
             ids.update(dict.fromkeys(row.metrics))
             inexact.update(name for name, cell in record.items() if _is_inexact(name, cell))
             spool.write(_json(record) + "\n")
         spool.seek(0)
-        records = (with_copies(json.loads(line), copies) for line in spool)
+        records = (_with_copies(json.loads(line), copies) for line in spool)
         if is_lines(path):
             return _write_lines(records, path)
         texts = (
@@ -184,6 +193,67 @@ def write_numbers(
             for record in records
         )
         return _write(texts, _numbers_columns(ids, inexact), path)
+
+
+def _numbers_record(row: MetricsRow, place: int) -> dict[str, Any]:
+    """Return a row as a row of a numbers file.
+
+    Args:
+        row: a row, of labels and questions with their facts.
+        place: its place, used for rows without facts.
+    """
+    facts = row.facts or RowFacts(place, "score")
+    answered = row.answered or AnsweringModel("", "")
+    record = {
+        "id": row.id,
+        "position": facts.position,
+        "kind": facts.kind,
+        "failed": row.failed,
+        "metadata": json.dumps(row.metadata, default=str) if row.metadata else None,
+        "label": row.label,
+        "versions": row.versions,
+        "judge": answered.judge,
+        "model": answered.asked,
+        "answered": answered.name,
+        "host": answered.host,
+        "trial": facts.trial,
+        "corrected": facts.corrected,
+        "profile": facts.profile,
+        "key": f"{row.identity.key:016x}" if row.identity and row.identity.key else "",
+        "copies": facts.copies,
+        "question_group": f"{row.question:016x}" if row.question else "",
+        **dict(zip(PARTS, facts.digests, strict=True)),
+        "retrieved": facts.retrieved.texts,
+        "sentences": facts.retrieved.sentences,
+        **{name: " ".join(sorted(keys)) for name, keys in facts.counted},
+    }
+    for name, ratio in {} if row.failed else row.metrics.items():
+        record |= _ratio_cells(name, ratio)
+    return {name: None if value == "" and name != "id" else value for name, value in record.items()}
+
+
+def _with_copies(record: dict[str, Any], copies: Mapping[Identity, int]) -> dict[str, Any]:
+    """Return a record with the number of its copies that were left out."""
+    if not copies:
+        return record
+    identity = Identity(row_digest(record["id"], record["label"]), int(record["key"] or "0", 16))
+    return record | {"copies": copies.get(identity, 0)}
+
+
+def _ratio_cells(name: str, ratio: Ratio) -> dict[str, Any]:
+    """Return the columns of a ratio."""
+    value, reason = ratio.value, ratio.undefined
+    if value is None:
+        reason = reason or "undefined"
+    elif ratio.denominator == 0:
+        reason = f"{CONVENTION}{value!r}"
+    numerator = ratio.numerator
+    return {
+        name: value,
+        f"{name}.numerator": str(numerator) if isinstance(numerator, Fraction) else numerator,
+        f"{name}.denominator": ratio.denominator,
+        f"{name}.reason": reason,
+    }
 
 
 def _is_inexact(name: str, cell: object) -> bool:
@@ -297,18 +367,27 @@ def _parquet_writer(path: Path, columns: Sequence[Column]) -> Iterator[_Write]:
     schema = _schema(pa, columns)
     with parquet_writer(path, schema) as writer:
         rows: list[Record] = []
+        batches: list[Any] = []
+
+        def convert() -> None:
+            batches.append(pa.RecordBatch.from_pylist(rows, schema=schema))
+            rows.clear()
 
         def flush() -> None:
-            writer.write_batch(pa.RecordBatch.from_pylist(rows, schema=schema))
-            rows.clear()
+            writer.write_table(pa.Table.from_batches(batches, schema=schema))
+            batches.clear()
 
         def write(record: Record) -> None:
             rows.append(record)
-            if len(rows) == _GROUP:
+            if len(rows) == _BATCH:
+                convert()
+            if len(batches) == _BATCHES:
                 flush()
 
         yield write
         if rows:
+            convert()
+        if batches:
             flush()
 
 

@@ -8,7 +8,7 @@ texts such as ``2/3``. Texts of records are not in it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import chain, islice
@@ -18,11 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeler.calculators.encoded import (
-    Codes,
     Columns,
     Encoded,
+    Places,
     combined,
     first_places,
+    joint_codes,
     numbered,
     split,
 )
@@ -35,7 +36,7 @@ from labeler.calculators.metrics_row import (
     printed_versions,
     row_digest,
 )
-from labeler.calculators.ratio import NOT_FINITE, Ratio
+from labeler.calculators.ratio import CONVENTION, NOT_FINITE, Ratio
 from labeler.calculators.registry import ALL, METRICS, Metric, select_metrics, split_ids
 from labeler.calculators.row_facts import COUNTED, PARTS, Retrieved, RowFacts
 from labeler.calculators.similarity import QUESTION_METRICS, label_metric_ids, question_metrics
@@ -46,79 +47,10 @@ from labeler.labels.answering import AnsweringModel
 from labeler.labels.answers import VerbatimLabel
 from labeler.labels.profiles import PROFILES
 
-COLUMNS = (
-    *("id", "position", "kind", "failed", "metadata", "label", "versions"),
-    *("judge", "model", "answered", "host", "trial", "corrected", "profile", "key", "copies"),
-    *("question_group", *PARTS, "retrieved", "sentences", *COUNTED),
-)
-"""Columns of every row, before those of the metrics."""
 REQUIRED = ("id", "position", "kind", "failed", "label", "versions", "key")
 """Columns that every numbers file has; others may be empty, or missing."""
-_CONVENTION = "convention "
-"""Begins the reason of a ratio whose value a definition prescribes for the denominator 0."""
 _SHOWN = 8
 """Names that an error lists."""
-
-
-def numbers_record(row: MetricsRow, place: int) -> dict[str, Any]:
-    """Return a row as a row of a numbers file.
-
-    Args:
-        row: a row, of labels and questions with their facts.
-        place: its place, used for rows without facts.
-    """
-    facts = row.facts or RowFacts(place, "score")
-    answered = row.answered or AnsweringModel("", "")
-    record = {
-        "id": row.id,
-        "position": facts.position,
-        "kind": facts.kind,
-        "failed": row.failed,
-        "metadata": json.dumps(row.metadata, default=str) if row.metadata else None,
-        "label": row.label,
-        "versions": row.versions,
-        "judge": answered.judge,
-        "model": answered.asked,
-        "answered": answered.name,
-        "host": answered.host,
-        "trial": facts.trial,
-        "corrected": facts.corrected,
-        "profile": facts.profile,
-        "key": f"{row.identity.key:016x}" if row.identity and row.identity.key else "",
-        "copies": facts.copies,
-        "question_group": f"{row.question:016x}" if row.question else "",
-        **dict(zip(PARTS, facts.digests, strict=True)),
-        "retrieved": facts.retrieved.texts,
-        "sentences": facts.retrieved.sentences,
-        **{name: " ".join(sorted(keys)) for name, keys in facts.counted},
-    }
-    for name, ratio in {} if row.failed else row.metrics.items():
-        record |= _parts(name, ratio)
-    return {name: None if value == "" and name != "id" else value for name, value in record.items()}
-
-
-def with_copies(record: dict[str, Any], copies: Mapping[Identity, int]) -> dict[str, Any]:
-    """Return a record with the number of its copies that were left out."""
-    if not copies:
-        return record
-    identity = Identity(row_digest(record["id"], record["label"]), int(record["key"] or "0", 16))
-    return record | {"copies": copies.get(identity, 0)}
-
-
-def _parts(name: str, ratio: Ratio) -> dict[str, Any]:
-    """Return the columns of a ratio."""
-    value, reason = ratio.value, ratio.undefined
-    if value is None:
-        reason = reason or "undefined"
-    elif ratio.denominator == 0:
-        reason = f"{_CONVENTION}{value!r}"
-    numerator = ratio.numerator
-    return {
-        name: value,
-        f"{name}.numerator": str(numerator) if isinstance(numerator, Fraction) else numerator,
-        f"{name}.denominator": ratio.denominator,
-        f"{name}.reason": reason,
-    }
 
 
 class NumbersFile:
@@ -238,8 +170,8 @@ class NumbersFile:
             value, numerator, denominator, reason = parts
             if value is numerator is denominator is reason is None:
                 return None
-            is_convention = (reason or "").startswith(_CONVENTION)
-            convention = float(reason.removeprefix(_CONVENTION)) if is_convention else None
+            is_convention = (reason or "").startswith(CONVENTION)
+            convention = float(reason.removeprefix(CONVENTION)) if is_convention else None
             made = Ratio(numerator, denominator, None if is_convention else reason, convention)
             if made.value != value or (value is None and not reason) or (denominator or 0) < 0:
                 raise self._columns.fault(
@@ -296,7 +228,7 @@ class NumbersFile:
         return iter(type(self)(self._columns, default, is_asked=False) if default else self)
 
     def rows(
-        self, places: Codes, column: str = "", *, with_facts: bool = False
+        self, places: Places, column: str = "", *, with_facts: bool = False
     ) -> Iterator[MetricsRow]:
         """Yield some rows.
 
@@ -376,7 +308,7 @@ class NumbersFile:
         cells = self.ratios(metric.id), self._measured, self._column("failed")
         return combined(*cells).mapped(ratio)
 
-    def _facts(self, places: Codes) -> Iterator[RowFacts]:
+    def _facts(self, places: Places) -> Iterator[RowFacts]:
         """Yield the facts of rows."""
         names = ("position", "kind", "trial", "corrected", "profile", "sentences", "copies")
         readers: tuple[Callable[[Any], Any], ...] = (int, str, int, _flag, str, int, int)
@@ -423,8 +355,8 @@ class NumbersFile:
         names = metadata.mapped(lambda one: group_key(one, by)) if metadata and by else None
         parts = combined(label, self._answered, *(names,) if names else ())
         # The first record of an id, a configuration and a key counts.
-        distinct = combined(ids, label, key)
-        first = first_places(distinct.codes[labeled], len(distinct.values))
+        distinct, size = joint_codes(ids, label, key)
+        first = first_places(distinct[labeled], size)
         repeats = np.ones(len(labeled), dtype=bool)
         repeats[first[first < len(labeled)]] = False
         units = numbered(self._column("question_group"))
@@ -446,12 +378,13 @@ class NumbersFile:
                 sums.units.frombytes(numbered(keys)[counted].tobytes())
         return self._identities(failed, labeled), self.rows(failed, column or "")
 
-    def _identities(self, failed: Codes, labeled: Codes) -> Identities:
+    def _identities(self, failed: Places, labeled: Places) -> Identities:
         """Return the identities of labels whose ids are among failed rows."""
-        ids, found = self._column("id", str), Identities()
+        found = Identities()
         if not len(failed):
             return found
-        is_failed = np.zeros(len(ids.values), dtype=bool)
+        ids = self._column("id", str)
+        is_failed = np.zeros(ids.size, dtype=bool)
         is_failed[ids.codes[failed]] = True
         places = labeled[is_failed[ids.codes[labeled]]]
         label, key = (self._column(name).listed(places) for name in ("label", "key"))
@@ -460,15 +393,15 @@ class NumbersFile:
         return found
 
 
-def _extend(sums: GroupSums, name: str, found: Encoded, places: Codes, ids: Encoded) -> None:
+def _extend(sums: GroupSums, name: str, found: Encoded, places: Places, ids: Encoded) -> None:
     """Add the ratios of rows by one metric to sums."""
     codes = found.codes[places]
-    counts = np.bincount(codes, minlength=len(found.values))
+    counts = np.bincount(codes, minlength=found.size)
     present = np.flatnonzero(counts)
-    first = first_places(codes, len(found.values))
+    first = first_places(codes, found.size)
     order = present[np.argsort(first[present])]
     ratios = [found.values[code] for code in order]
-    table = np.zeros(len(found.values), dtype=np.uint32)
+    table = np.zeros(found.size, dtype=np.uint32)
     table[order] = sums.of[name].extend(ratios, counts[order].tolist())
     sums.of[name].place(table[codes].tobytes())
     for code, ratio in zip(order, ratios, strict=True):

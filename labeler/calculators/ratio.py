@@ -13,6 +13,8 @@ from typing_extensions import TypedDict
 
 NOT_FINITE = "not_finite"
 """Reason of a value that a metric of the user computed as NaN or infinity."""
+CONVENTION = "convention "
+"""In numbers files, begins the reason of a ratio with a value by convention."""
 UNDEFINED_REASONS: dict[str, bool] = {
     "ambiguous_score_tokens": True,
     "empty_response": True,

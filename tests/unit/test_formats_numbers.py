@@ -134,10 +134,11 @@ def test_very_many_rows_are_several_row_groups(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One is in memory at a time."""
-    monkeypatch.setattr("labeler.calculators.export._GROUP", 2)
-    write_numbers([HALF] * 5, {}, tmp_path / "rows.parquet")
+    monkeypatch.setattr("labeler.calculators.export._BATCH", 2)
+    monkeypatch.setattr("labeler.calculators.export._BATCHES", 2)
+    write_numbers([HALF] * 9, {}, tmp_path / "rows.parquet")
     file = pq.ParquetFile(tmp_path / "rows.parquet")
-    assert (file.num_row_groups, file.metadata.num_rows) == (3, 5)
+    assert (file.num_row_groups, file.metadata.num_rows) == (3, 9)
 
 
 def test_no_rows_are_a_table_of_none(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from wire.accounts import Charge, charge_of
 from wire.calls import COMPLETIONS, Call, Json
 from wire.connections import Sheet
-from wire.files_endpoint import Files, expiry
+from wire.files_endpoint import Files
 from wire.refusals import Refused
 
 End = Literal["completed", "expired", "failed", "never"]
@@ -104,7 +104,6 @@ class Batch:
     endpoint: str
     course: Course
     metadata: Mapping[str, str] | None
-    expires_after: Mapping[str, Any] | None
     created_at: int
     status: str = "validating"
     polls: int = 0
@@ -308,9 +307,6 @@ class Batches:
         if call.body.get("completion_window") != "24h":
             raise Refused(400, "invalid_value", "Use '24h'.", param="completion_window")
         _check_metadata(call.body.get("metadata"))
-        now = int(time.time())
-        after = call.body.get("output_expires_after")
-        expiry(after, now, "output_expires_after")
         file = self._files.find(str(call.body.get("input_file_id")), "input_file_id")
         if file.purpose != "batch":
             raise Refused(400, "invalid_value", "Its purpose is not batch.", param="input_file_id")
@@ -321,8 +317,7 @@ class Batches:
             endpoint=COMPLETIONS,
             course=next(self._courses, self._every),
             metadata=call.body.get("metadata"),
-            expires_after=after,
-            created_at=now,
+            created_at=int(time.time()),
         )
         self.all[batch.id] = batch
         return batch.as_json()
@@ -442,9 +437,7 @@ class Batches:
         content = b"".join(json.dumps(outcome).encode() + b"\n" for outcome in outcomes)
         if not content:
             return None
-        return self._files.add(
-            f"{batch.id}_{name}.jsonl", "batch_output", content, batch.expires_after
-        ).id
+        return self._files.add(f"{batch.id}_{name}.jsonl", "batch_output", content).id
 
 
 def _outcome(number: int, line: Line, response: Json | None, why_not: str | None) -> Json:

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from email.message import Message
-from typing import Any
 
 from wire.calls import Call, Json
 from wire.refusals import Refused
 
-_DAY = 24 * 3600
-_KEPT_DAYS = 30
-_SECONDS = range(3600, _KEPT_DAYS * _DAY + 1)
 _PARAMETER = re.compile(rb'(\w+)="([^"]*)"')
 
 
@@ -27,7 +22,6 @@ class StoredFile:
     purpose: str
     content: bytes
     created_at: int
-    expires_at: int | None
 
     def as_json(self) -> Json:
         """The file object of the API."""
@@ -36,7 +30,6 @@ class StoredFile:
             "object": "file",
             "bytes": len(self.content),
             "created_at": self.created_at,
-            "expires_at": self.expires_at,
             "filename": self.filename,
             "purpose": self.purpose,
             "status": "processed",
@@ -49,23 +42,12 @@ class Files:
 
     def __init__(self) -> None:
         self.all: dict[str, StoredFile] = {}
-        """In the order of their creation; deleted ones are gone."""
-        self._made = 0
+        """In the order of their creation."""
 
-    def add(
-        self, filename: str, purpose: str, content: bytes, expires_after: object = None
-    ) -> StoredFile:
+    def add(self, filename: str, purpose: str, content: bytes) -> StoredFile:
         """Keep a file."""
-        self._made += 1
-        now = int(time.time())
-        file = StoredFile(
-            f"file-{self._made:04}",
-            filename,
-            purpose,
-            content,
-            now,
-            expiry(expires_after, now, "expires_after"),
-        )
+        name = f"file-{len(self.all) + 1:04}"
+        file = StoredFile(name, filename, purpose, content, int(time.time()))
         self.all[file.id] = file
         return file
 
@@ -92,37 +74,11 @@ class Files:
         file = parts["file"]
         if not file.filename.endswith(".jsonl"):
             raise Refused(400, None, "The file's name must end in .jsonl.", param="file")
-        return self.add(file.filename, purpose, file.content, _expires_after(parts)).as_json()
-
-    def retrieve(self, call: Call) -> Json:
-        """Answer ``GET /v1/files/{id}``."""
-        return self.find(call.item).as_json()
+        return self.add(file.filename, purpose, file.content).as_json()
 
     def content(self, call: Call) -> bytes:
         """Answer ``GET /v1/files/{id}/content``."""
         return self.find(call.item).content
-
-    def delete(self, call: Call) -> Json:
-        """Answer ``DELETE /v1/files/{id}``."""
-        file = self.find(call.item)
-        del self.all[file.id]
-        return {"id": file.id, "object": "file", "deleted": True}
-
-
-def expiry(after: object, now: int, param: str) -> int | None:
-    """When a file expires, by a policy that a request states; 30 days on where it states none.
-
-    Raises:
-        Refused: the policy is not one.
-    """
-    if after is None:
-        return now + _KEPT_DAYS * _DAY
-    known = isinstance(after, Mapping) and after.get("anchor") == "created_at"
-    seconds: Any = after.get("seconds") if isinstance(after, Mapping) else None
-    if not known or not isinstance(seconds, int) or seconds not in _SECONDS:
-        message = "Use the anchor created_at and 3600 to 2592000 seconds."
-        raise Refused(400, "invalid_value", message, param=param)
-    return now + seconds
 
 
 # Forms
@@ -154,15 +110,3 @@ def form(call: Call) -> dict[str, Part]:
         if "name" in names:
             parts[names["name"]] = Part(names.get("filename", ""), content)
     return parts
-
-
-def _expires_after(parts: Mapping[str, Part]) -> Json | None:
-    fields = {
-        name: parts[f"expires_after[{name}]"].content.decode()
-        for name in ("anchor", "seconds")
-        if f"expires_after[{name}]" in parts
-    }
-    if not fields:
-        return None
-    seconds = fields.get("seconds", "")
-    return {**fields, "seconds": int(seconds) if seconds.isdecimal() else None}

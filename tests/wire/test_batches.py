@@ -536,7 +536,7 @@ def test_answers_that_are_missing_are_fetched_again_and_not_bought_again(
         assert f"hold 3 answers, and the provider counts {good}" in said[0]
         batch = provider.batches.all["batch_0001"]
         if is_renamed:
-            batch.output_file_id = provider.files.add("x.jsonl", "batch_output", whole, None).id
+            batch.output_file_id = provider.files.add("x.jsonl", "batch_output", whole).id
         else:
             object.__setattr__(provider.files.all[str(batch.output_file_id)], "content", whole)
         assert collect(provider, tmp_path).results.labelled == good

@@ -12,7 +12,7 @@ aborts the process there if the statistics of a column are damaged.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any
 
 import pyarrow as pa
@@ -134,8 +134,11 @@ class ParquetColumns:
         self.names, self.count = list(schema.names), int(self._footer.num_rows)
         self._texts = [field.name for field in schema if pa.types.is_string(field.type)]
 
-    def encoded(self, name: str) -> tuple[Any, list[Any]]:
+    def encoded(self, name: str) -> tuple[Any, int, Callable[[], list[Any]]]:
         """Return the place of each row's value among the distinct ones, and these.
+
+        Returns:
+            The places, the number of the values, and a function that returns them.
 
         Raises:
             UsageError: the column is damaged, or holds nested values.
@@ -156,9 +159,14 @@ class ParquetColumns:
             else:
                 column = column.unify_dictionaries().combine_chunks()
             found = pa.concat_arrays(column.chunks) if hasattr(column, "chunks") else column
-            codes = found.indices.cast(pa.int64()).fill_null(len(found.dictionary))
-            values = found.dictionary.to_pylist()
-        return codes.to_numpy(zero_copy_only=False), [*values, None]
+            dictionary = found.dictionary
+            codes = found.indices.fill_null(len(dictionary)).to_numpy(zero_copy_only=False)
+
+        def values() -> list[Any]:
+            with arrow_errors(self._name):
+                return [*dictionary.to_pylist(), None]
+
+        return codes, len(dictionary) + 1, values
 
 
 class DictionarySizes:
