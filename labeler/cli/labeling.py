@@ -30,7 +30,6 @@ from labeler.errors import UsageError
 from labeler.judges.opening import open_judge, price_of_run
 from labeler.judges.options import JudgeOptions
 from labeler.labeling.options import BLIND, LabelOptions
-from labeler.labeling.progress import RunEvents
 from labeler.version import __version__
 
 if TYPE_CHECKING:
@@ -204,6 +203,7 @@ def label_on_machines(
     from labeler.cli.run_report import RunReport
     from labeler.integrations.ray.cluster import label_on_ray
     from labeler.integrations.ray.shards import Work, plan
+    from labeler.labeling.progress import RunEvents
 
     # A worker on another machine has no file of prices.
     judging = {field.name: getattr(given, field.name) for field in fields(JudgeOptions)}

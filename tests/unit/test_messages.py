@@ -125,7 +125,8 @@ def test_a_mistake_is_told_with_its_remedy(
     before = sorted(tmp_path.iterdir())
     code, out, err = labeler_command(*line.split())
     assert (code, out) == (2, "")
-    wording(f"labeler {line}", err.replace(str(tmp_path), "FOLDER"))
+    told = err.replace(str(tmp_path), "FOLDER").replace(str(Path(__file__).parents[2]), "PROJECT")
+    wording(f"labeler {line}", told)
     assert len(err) < 500
     assert [path for path in sorted(tmp_path.iterdir()) if path.suffix] == before
 

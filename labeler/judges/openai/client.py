@@ -23,8 +23,9 @@ from httpx2 import (
 from openai import AsyncOpenAI
 
 from labeler.judges.openai import sender
-from labeler.judges.openai.address import NO_KEY, LentResponse
+from labeler.judges.openai.address import NO_KEY
 from labeler.judges.openai.completion import text_of
+from labeler.judges.openai.connections import LentResponse
 from labeler.judges.openai.error_rules import ObservedError, find_rule
 from labeler.judges.openai.reading import json_of
 from labeler.judges.openai.sender import RequestFailed, Sender

@@ -31,8 +31,8 @@ from openai import APIConnectionError, APIError, APIStatusError
 from pydantic import SecretStr
 
 from labeler.judges.openai.access import Access, NoKey
-from labeler.judges.openai.address import CleanConnector, LentResponse
 from labeler.judges.openai.completion import response_error
+from labeler.judges.openai.connections import CleanConnector, LentResponse
 from labeler.judges.openai.error_rules import ErrorKind, ObservedError
 from labeler.judges.openai.headers import retry_after
 from labeler.judges.openai.reading import json_of

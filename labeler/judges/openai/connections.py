@@ -1,0 +1,187 @@
+"""Connections that are used again only if nothing arrived on them after their answer.
+
+An HTTP/1.1 answer does not name its request. A doubled answer, or one that follows the server's own
+time-out, would be taken for the answer to the next request on the connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, cast
+
+from aiohttp import ClientResponse, TCPConnector
+
+if TYPE_CHECKING:
+    from aiohttp.client_proto import ResponseHandler
+    from aiohttp.connector import Connection
+
+_REST = 0.25
+"""Seconds before a connection is used again, in which a doubled answer would arrive."""
+_TURNS = 2
+"""Turns of an event loop after which it has delivered all bytes that the system had received."""
+_LONGEST_HEAD = 1 << 20
+"""Bytes in which the end of the headers is looked for; the reader accepts fewer."""
+_INTERIM = re.compile(rb"HTTP/1\.\d 1\d\d")
+_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,18})[ \t]*(?:\r\n|$)", re.IGNORECASE)
+_CHUNKED = re.compile(rb"\r\ntransfer-encoding:", re.IGNORECASE)
+
+
+class CleanConnector(TCPConnector):
+    """Opens connections, and closes those on which anything arrives after their answer.
+
+    After the first of them no connection is kept: later bytes may come too late to be noticed.
+    """
+
+    def __init__(self, **settings: Any) -> None:  # noqa: ANN401 - of the base
+        super().__init__(**settings)
+        self._resting: dict[LentConnection, asyncio.TimerHandle] = {}
+        self.keeps = True
+
+    async def connect(self, *args: Any, **kwargs: Any) -> Connection:  # noqa: ANN401 - of the base
+        """Return a new connection, or one that has rested since its answer."""
+        while True:
+            connection = await super().connect(*args, **kwargs)
+            for _ in range(_TURNS):
+                await asyncio.sleep(0)
+            if _is_clean(connection):
+                return cast("Connection", LentConnection(connection, self))
+            connection.close()
+
+    async def close(self, **kwargs: Any) -> None:  # noqa: ANN401 - of the base
+        """Close all connections, resting ones too."""
+        closed = []
+        for lent, timer in self._resting.items():
+            timer.cancel()
+            closed.append(lent.protocol.closed)
+            lent.protocol.abort()
+            lent.connection.close()
+        self._resting.clear()
+        await super().close(**kwargs)
+        await asyncio.gather(*filter(None, closed), return_exceptions=True)
+
+    def rest(self, lent: LentConnection) -> None:
+        """Keep a connection from being used again for a while."""
+        loop = asyncio.get_running_loop()
+        self._resting[lent] = loop.call_later(_REST, self._end_rest, lent)
+
+    def _end_rest(self, lent: LentConnection) -> None:
+        del self._resting[lent]
+        if self.keeps and _is_clean(lent.connection):
+            lent.connection.release()
+        else:
+            lent.connection.close()
+
+
+class LentConnection:
+    """A connection for one answer; its release begins its rest, everything else is its own."""
+
+    def __init__(self, connection: Connection, connector: CleanConnector) -> None:
+        self.connection, self._connector = connection, connector
+        found = self.transport.get_protocol()
+        self._gate = found if isinstance(found, _Gate) else _Gate(self.protocol, connector)
+        self._gate.open()
+        self.transport.set_protocol(self._gate)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - of the connection
+        return getattr(self.connection, name)
+
+    def release(self) -> None:
+        """Begin the rest, unless the connection is to be closed."""
+        if _is_clean(self.connection):
+            self._gate.shut()
+            self._connector.rest(self)
+        else:
+            self.connection.close()
+
+
+class LentResponse(ClientResponse):
+    """A response that closes its connection unless its status is one of success.
+
+    Attributes:
+        whole: its decoded body, once it was read.
+    """
+
+    whole: bytes | None = None
+
+    @property
+    def is_success(self) -> bool:
+        """True for a status from 200 to 299."""
+        return HTTPStatus.OK <= self.status < HTTPStatus.MULTIPLE_CHOICES
+
+    async def start(self, connection: Connection) -> ClientResponse:
+        """Read status and headers."""
+        self._reader = connection.protocol
+        await super().start(connection)
+        if not self.is_success:
+            self.spoil()
+        return self
+
+    def spoil(self) -> None:
+        """Never use the connection again: more may come on it."""
+        if self._reader is not None:
+            self._reader.force_close()
+
+
+class _Gate(asyncio.Protocol):
+    """Passes one answer on to its reader, up to the length that its headers state.
+
+    The reader would discard an answer with the bytes after it.
+    """
+
+    def __init__(self, reader: ResponseHandler, connector: CleanConnector) -> None:
+        self._reader, self._connector = reader, connector
+        for name in ("pause_writing", "resume_writing", "eof_received", "connection_lost"):
+            setattr(self, name, getattr(reader, name))
+
+    def open(self) -> None:
+        """Let the next answer pass."""
+        self._head = b""
+        self._left: float | None = None
+
+    def shut(self) -> None:
+        """Let nothing pass."""
+        self._left = 0
+
+    def data_received(self, data: bytes) -> None:
+        """Pass on what belongs to the answer."""
+        if self._left is None:
+            self._head += data
+            self._left = _left_after(self._head)
+        else:
+            self._left -= len(data)
+        excess = -int(min(0, self._left or 0))
+        if excess:
+            self._left = 0
+            self._connector.keeps = False
+            self._reader.force_close()
+        if excess < len(data):
+            self._reader.data_received(data[: len(data) - excess])
+        else:
+            self._reader.close()
+
+
+def _left_after(received: bytes) -> float | None:
+    """Return the bytes of an answer that are to come, negative for bytes after it.
+
+    Args:
+        received: the answer from its first byte on.
+
+    Returns:
+        Infinity if no length is stated; ``None`` before the end of the headers.
+    """
+    head, end, body = received.partition(b"\r\n\r\n")
+    while end and _INTERIM.match(head):
+        head, end, body = body.partition(b"\r\n\r\n")
+    if not end:
+        return math.inf if len(received) > _LONGEST_HEAD else None
+    length = None if _CHUNKED.search(head) else _LENGTH.search(head)
+    return int(length[1]) - len(body) if length else math.inf
+
+
+def _is_clean(connection: Connection) -> bool:
+    """Return True if a connection is open, and its reader has no bytes left."""
+    reader = connection.protocol
+    return reader is not None and reader.is_connected() and not reader.should_close
