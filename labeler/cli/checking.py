@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
-from xml.etree import ElementTree as ET
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -16,7 +14,6 @@ from labeler.cli.config import Config
 from labeler.cli.reading import Group, Labels, Level
 from labeler.cli.running import Threshold, outcomes_or_numbers
 from labeler.cli.terminal import notify, notify_repeated, print_json
-from labeler.comparing.verdicts import Verdict
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 from labeler.sentences.characters import visible
@@ -26,7 +23,6 @@ if TYPE_CHECKING:
 
     from labeler.comparing.gates import Demand, On
     from labeler.comparing.verdicts import Verdict
-
 
 GATE_MISSED = 1
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
@@ -167,12 +163,14 @@ def _report(
     per_record: bool,
 ) -> None:
     """Print the verdicts and write the files that were asked for."""
+    from labeler.cli import gate_reports
+
     if as_json:
-        print_json([verdict_json(verdict) for verdict in verdicts])
+        print_json([gate_reports.as_json(verdict) for verdict in verdicts])
     for verdict in verdicts if not as_json else ():
         sys.stdout.write(visible(str(verdict)) + "\n")
     if junit:
-        _write(junit, junit_report(verdicts, per_record=per_record))
+        _write(junit, gate_reports.junit(verdicts, per_record=per_record))
 
 
 def _notify_clusters(counts: Iterable[int | None]) -> None:
@@ -204,7 +202,9 @@ def _write(path: str, text: str) -> None:
 
 def _summarize_step(verdicts: Sequence[Verdict], *, as_json: bool) -> None:
     """Add a summary to the file of the step, or print it outside GitHub Actions."""
-    text, path = markdown_report(verdicts), os.environ.get(SUMMARY_VARIABLE)
+    from labeler.cli import gate_reports
+
+    text, path = gate_reports.markdown(verdicts), os.environ.get(SUMMARY_VARIABLE)
     if path:
         _append(Path(path), text)
         return
@@ -220,101 +220,3 @@ def _append(path: Path, text: str) -> None:
         raise UsageError(
             f"--github: cannot write the file of {SUMMARY_VARIABLE}: {error.strerror}"
         ) from error
-
-
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML forbids, even escaped."""
-_PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
-"""Characters that Markdown may interpret; a backslash escapes them."""
-
-
-def verdict_json(verdict: Verdict) -> dict[str, Any]:
-    """Return the published form of a verdict."""
-    counts = verdict.row
-    return {
-        "gate": verdict.demand,
-        "group": verdict.group,
-        "labels": verdict.label,
-        "passed": verdict.passed,
-        "value": verdict.value,
-        "finding": verdict.finding,
-        "rows": counts.rows if counts else 0,
-        "defined": counts.defined if counts else 0,
-        "undefined": dict(counts.undefined) if counts else {},
-        "failed": dict(counts.failed) if counts else {},
-        "exceeded": verdict.exceeded,
-    }
-
-
-def junit_report(verdicts: Sequence[Verdict], *, per_record: bool = False) -> str:
-    """Return a JUnit test suite with one test case a verdict; a missed gate is a failure.
-
-    Args:
-        verdicts: the verdicts.
-        per_record: whether each record is a test case, too. One that misses the threshold itself
-            is a failure if the gate is missed; one without a value is skipped, unless it has no
-            pair.
-    """
-    suites = ET.Element("testsuites")
-    suite = ET.SubElement(suites, "testsuite", {"name": "labeler check"})
-    for verdict in verdicts:
-        label = verdict.label or "no label"
-        named = verdict.worst
-        finding = f"{verdict.finding}\nworst: {named}" if named else verdict.finding
-        failure = None if verdict.passed else finding
-        _case(suite, f"labeler.check.{label}", verdict.title, finding, failure)
-        for one in verdict.records if per_record else ():
-            failure = one.shown if one.missed and not verdict.passed else None
-            name = f"{verdict.title}: {one.id}"
-            case = _case(suite, f"labeler.check.record.{label}", name, one.shown, failure)
-            if one.value is None and failure is None:
-                ET.SubElement(case, "skipped", {"message": _xml(one.shown)})
-    failures = len(suites.findall(".//failure"))
-    counts = {"tests": str(len(suite)), "failures": str(failures), "errors": "0"}
-    suites.attrib.update(counts)
-    suite.attrib.update(counts)
-    ET.indent(suites)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(suites, "unicode") + "\n"
-
-
-def _case(
-    suite: ET.Element, class_name: str, name: str, output: str, failure: str | None
-) -> ET.Element:
-    names = {"classname": _xml(class_name), "name": _xml(name)}
-    case = ET.SubElement(suite, "testcase", names)
-    if failure is None:
-        ET.SubElement(case, "system-out").text = _xml(output)
-    else:
-        text = _xml(failure)
-        message = text.partition("\n")[0]
-        ET.SubElement(case, "failure", {"message": message, "type": "gate"}).text = text
-    return case
-
-
-def markdown_report(verdicts: Sequence[Verdict]) -> str:
-    """Return a Markdown table of verdicts, below the number of missed gates."""
-    missed = sum(not verdict.passed for verdict in verdicts)
-    lines = [
-        "### labeler check",
-        "",
-        f"{missed} of {len(verdicts)} gates missed" if missed else "All gates passed",
-        "",
-        "| | gate | found | labels |",
-        "|---|---|---|---|",
-    ]
-    for verdict in verdicts:
-        named = verdict.worst
-        finding = f"{verdict.finding}; worst: {named}" if named else verdict.finding
-        cells = (verdict.title, finding, verdict.label or "none")
-        mark = "✅" if verdict.passed else "❌"
-        lines.append(f"| {mark} | {' | '.join(map(_markdown, cells))} |")
-    return "\n".join(lines) + "\n"
-
-
-def _xml(text: str) -> str:
-    return _NOT_XML.sub("", visible(text))
-
-
-def _markdown(text: str) -> str:
-    """Escape text for a table cell: no markup, HTML, link or line break."""
-    return _PUNCTUATION.sub(r"\\\1", " ".join(visible(text).split()))

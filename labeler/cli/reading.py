@@ -265,7 +265,7 @@ def _print_summaries(
     print_summary(scored, __version__, intervals, by=request.by)
     if request.scores:
         from labeler.calculators.score_agreement import compare_raters
-        from labeler.cli.scoring import print_panels
+        from labeler.cli.score_view import print_panels
 
         kept = _scores_for(request.scores, _of_scores(request.scores, request.ids))
         print_panels(compare_raters(kept, intervals=intervals is not None))

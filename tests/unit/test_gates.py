@@ -16,7 +16,7 @@ import labeler
 from labeler.calculators import Intervals, MetricsRow, measure, select_metrics
 from labeler.calculators.ratio import UNDEFINED_REASONS, Ratio
 from labeler.cli import run
-from labeler.cli.checking import junit_report, markdown_report
+from labeler.cli.gate_reports import junit, markdown
 from labeler.comparing.checking import GateSettings, check_rows
 from labeler.comparing.gates import DEFAULT_ALLOWED, Allowed, Gate, On
 from labeler.comparing.verdicts import Verdict
@@ -440,7 +440,7 @@ def test_reports_name_missing_rows_and_the_option(check: Command) -> None:
 
 def test_junit_is_well_formed_whatever_a_group_is_called() -> None:
     """Escaped, and without what no XML may hold."""
-    text = junit_report(verdicts(outcomes(1, 0, group=NASTY), at_least=0.5, by="topic"))
+    text = junit(verdicts(outcomes(1, 0, group=NASTY), at_least=0.5, by="topic"))
     assert not {"\x1b", "\u202e", "\ufffe"} & set(text)
     case = ET.fromstring(text).find("testsuite/testcase")  # noqa: S314 - written a moment ago
     assert case is not None
@@ -451,7 +451,7 @@ def test_junit_is_well_formed_whatever_a_group_is_called() -> None:
 
 def test_markdown_shows_a_strangers_text_as_text() -> None:
     """No cell ends early, no HTML, no link, no emphasis, no line break."""
-    text = markdown_report(verdicts(outcomes(1, 0, group=NASTY), at_least=0.5, by="topic"))
+    text = markdown(verdicts(outcomes(1, 0, group=NASTY), at_least=0.5, by="topic"))
     row = text.splitlines()[-1]
     assert row.startswith('| ✅ | adherence at least 0\\.5 in a\\|b\\<script\\>\\&\\"')
     assert "\\_x\\_ \\[l\\]\\(http\\:\\/\\/x\\.example\\)" in row
