@@ -105,7 +105,7 @@ def _killed_runs(name: str, scale: Scale, folder: Path) -> Iterator[Finding]:
         f"`{name}`, a budget of ${budget} first: spent",
         f"${spent:.4f}, exit {first.code}",
         "no more, exit 4",
-        0 < spent <= budget and first.code == 4,  # noqa: PLR2004 - the documented code
+        spent <= budget and first.code == 4,  # noqa: PLR2004 - the documented code
     )
     yield exactly(f"`{name}`: processes killed while they worked", len(killed), KILLS)
     yield complete(read(command.out), scale.few, ended, f"`{name}`: labeled, each once")
