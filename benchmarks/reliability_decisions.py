@@ -26,6 +26,8 @@ _PRICE = Decimal(100)
 """US dollars per million tokens of input."""
 _EACH = Decimal("0.05")
 """US dollars a record that the first start may spend: a third of what one costs."""
+_LEAST = Decimal(2)
+"""US dollars that hold the worst case of a first request, which is several times what it costs."""
 _CASE = re.compile(r"Case (\d+):")
 
 
@@ -87,7 +89,7 @@ def decisions(scale: Scale, folder: Path) -> Iterator[Finding]:
 def _killed_runs(name: str, scale: Scale, folder: Path) -> Iterator[Finding]:
     rows = write_rows(folder / "rows.jsonl", records(scale.few))
     draw = random.Random(scale.seed)  # noqa: S311 - not for secrets
-    budget = scale.few * _EACH
+    budget = max(scale.few * _EACH, _LEAST)
     with _FaultyDecider(scale.latency, draw) as server:
         places = (folder / "store", folder / "labels.jsonl")
         priced = ("--price", f"{_PRICE},0")
@@ -105,7 +107,7 @@ def _killed_runs(name: str, scale: Scale, folder: Path) -> Iterator[Finding]:
         f"`{name}`, a budget of ${budget} first: spent",
         f"${spent:.4f}, exit {first.code}",
         "no more, exit 4",
-        spent <= budget and first.code == 4,  # noqa: PLR2004 - the documented code
+        0 < spent <= budget and first.code == 4,  # noqa: PLR2004 - the documented code
     )
     yield exactly(f"`{name}`: processes killed while they worked", len(killed), KILLS)
     yield complete(read(command.out), scale.few, ended, f"`{name}`: labeled, each once")

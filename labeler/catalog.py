@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pkgutil
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Generic, TypeVar, cast
 
@@ -71,9 +71,9 @@ class Catalog(Mapping[str, T], Generic[T]):
     def __contains__(self, name: object) -> bool:
         return name in self._entries or name in self.declared()
 
-    def declared(self) -> frozenset[str]:
+    def declared(self) -> Collection[str]:
         """Return the names that installed packages declare, loaded or not."""
-        return frozenset(offered(self.group)) if self.group else frozenset()
+        return offered(self.group) if self.group else ()
 
     def _declared(self, name: str) -> T:
         """Load what a package declares; a decorator may have registered it under its name."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Self
 
 from labeler.calculators.tally import Tally
-from labeler.data.corrections.applying import FACT
 from labeler.labels.profiles import (
     BY_FAMILY,
     BY_OUTPUT,
@@ -16,7 +15,7 @@ from labeler.labels.profiles import (
     family_of,
 )
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
-from labeler.labels.signature import digest, shown
+from labeler.labels.signature import CORRECTIONS, digest, shown
 from labeler.sentences.example import KeyedExample
 
 PARTS = ("question", "documents", "response", "history", "tool_outputs")
@@ -119,7 +118,7 @@ class RowFacts:
             position,
             kind,
             signature.trial,
-            FACT in signature.sampling,
+            CORRECTIONS in signature.sampling,
             profile,
             part_digests(example),
             Retrieved.of(example),

@@ -79,12 +79,8 @@ def label(
     else:
         judges = [open_judge(given, also=also, notice=notify)]
     if engine == "ray":
-        from labeler.cli.labeling import label_on_machines
-
-        blind, voting = (
-            given.relevance == BLIND,
-            {"judges": given.judges, "repeat": given.repeat > 1},
-        )
+        blind = given.relevance == BLIND
+        voting = {"judges": given.judges, "repeat": given.repeat > 1}
         require_engine(engine, otel_events=otel_events, relevance=blind, **voting)
         return label_on_machines(rows, given, output, workers)
     require_engine(engine, workers=workers)

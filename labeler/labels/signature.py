@@ -132,6 +132,8 @@ def escaped(text: str) -> str:
     return text.replace("|", "%7C").replace("\n", "%0A")
 
 
+CORRECTIONS = "corrections"
+"""The sampling fact that marks a corrected label in its signature."""
 JUDGED = "judged"
 """The sampling fact with the selection in a signature."""
 _PRINTED = re.compile(rf"\|{JUDGED}:(\d+) of (\d+), (\d+) at random(?:\||$)", re.ASCII)

@@ -598,7 +598,15 @@ class DatasetDict(dict[str, Dataset]):
 
 
 def test_a_data_set_is_read_as_it_iterates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And splits are read one after another."""
+    """It is never turned into a list."""
+
+    class Unfinished(Dataset):
+        def __iter__(self) -> Iterator[dict[str, Any]]:
+            yield GOOD
+            pytest.fail("more was read than asked for")
+
+    unfinished = of_module(Unfinished([GOOD, OTHER]), "datasets.arrow", monkeypatch)
+    assert next(iter(open_rows(unfinished)))
     rows = open_rows(of_module(Dataset([GOOD, OTHER]), "datasets.arrow", monkeypatch))
     assert contents(rows) == contents(open_rows([GOOD, OTHER]))
     splits = of_module(DatasetDict(test=Dataset([GOOD])), "datasets", monkeypatch)

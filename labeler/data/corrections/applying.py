@@ -24,10 +24,15 @@ from labeler.labels.contract import check_label
 from labeler.labels.profiles import BY_FAMILY, DEFAULT_PROFILE, PROFILES, family_of, lacks_relevance
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
 from labeler.labels.schemas import load_schema
-from labeler.labels.signature import JUDGED, Artifact, ReviewCounts, Signature, digest, label_key
-
-FACT = "corrections"
-"""The sampling fact that marks a corrected label in its signature."""
+from labeler.labels.signature import (
+    CORRECTIONS,
+    JUDGED,
+    Artifact,
+    ReviewCounts,
+    Signature,
+    digest,
+    label_key,
+)
 
 
 @dataclass(frozen=True)
@@ -336,12 +341,15 @@ def corrected_signature(
     Raises:
         UsageError: it is the signature of a corrected label already.
     """
-    if FACT in signature.sampling:
+    if CORRECTIONS in signature.sampling:
         raise UsageError(
             "the labels are corrected already (their signature says "
-            f"{FACT}:{signature.sampling[FACT]!s:.40}); apply corrections to the judge's own labels"
+            f"{CORRECTIONS}:{signature.sampling[CORRECTIONS]!s:.40}); apply corrections to the "
+            "judge's own labels"
         )
-    facts = {FACT: fact} if selection is None else {FACT: fact, JUDGED: str(selection)}
+    facts = (
+        {CORRECTIONS: fact} if selection is None else {CORRECTIONS: fact, JUDGED: str(selection)}
+    )
     return signature.model_copy(
         update={
             "sampling": {**signature.sampling, **facts},
