@@ -45,7 +45,7 @@ COLUMNS = (
     *("judge", "model", "answered", "host", "trial", "corrected", "profile", "key", "copies"),
     *("question_group", *PARTS, "retrieved", "sentences", *COUNTED),
 )
-"""Columns of a numbers file, before those of the metrics."""
+"""Columns of a numbers file before the columns of metrics."""
 _BATCH, _BATCHES = 5_000, 5
 """Rows that are converted at once, and such batches of a Parquet row group."""
 _CONFIGURATION, _SIGNATURE = Column("configuration", "text"), Column("signature", "text")

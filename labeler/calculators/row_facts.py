@@ -38,7 +38,7 @@ class Retrieved:
 
     @classmethod
     def of(cls, example: KeyedExample) -> Self:
-        """Return those of a record."""
+        """Return the documents of a record."""
         texts = {" ".join(sentence.text for sentence in part) for part in example.documents}
         turns = shown(example).get("history")
         return cls(_short([sorted(texts), turns]), sum(map(len, example.documents)))
@@ -74,7 +74,7 @@ def outcome_profile(outcome: Outcome) -> Profile:
 
 @dataclass(frozen=True, slots=True)
 class RowFacts:
-    """The facts of a row; those of a label are empty for other rows.
+    """The facts of a row; facts of labels are empty for other rows.
 
     Attributes:
         position: the place among all rows, from 0.

@@ -116,7 +116,7 @@ def thresholds(
     """Compare stated probabilities with people's verdicts, and choose thresholds by them.
 
     The labels need a judge that states probabilities, such as --judge decisions:MODEL. Human
-    labels are those of labeler agree --human; only verdicts on sentences count.
+    labels are read as by labeler agree --human; only verdicts on sentences count.
     """
     from labeler.cli import agreement_view
 
@@ -136,7 +136,7 @@ def calibrated(
 
     Args:
         labels: place of the labels.
-        people: the human labels, of which a file is named.
+        people: the human labels, with a file named.
         choice: the labels that are meant; by default all.
         precision: precision of a threshold.
 
@@ -162,7 +162,7 @@ def human_labels(labels: str, people: HumanOptions, chosen: ChoiceOptions) -> Hu
 
     Args:
         labels: place of the labels.
-        people: the human labels, of which a file is named.
+        people: the human labels, with a file named.
         chosen: the labels that are meant.
 
     Raises:

@@ -141,7 +141,7 @@ class Calibration(Displayed):
 
     Attributes:
         signatures: signatures of the judge's labels.
-        matched: numbers of human labels by what became of them.
+        matched: numbers of human labels that were used or left out, and why.
         precision: the precision that was asked for.
         kinds: the kinds of verdicts that people judged.
         warnings: limits of the numbers, in plain English.

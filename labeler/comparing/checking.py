@@ -259,7 +259,7 @@ def check_drops(
     gates: Sequence[Gate],
     settings: GateSettings | None = None,
 ) -> list[Verdict]:
-    """Check the drops of measured rows from those of a base, paired by id.
+    """Check the drops of measured rows from the rows of a base, paired by id.
 
     A drop is a value of its own, or a rise where less is better: gates, groups and intervals treat
     it as any metric. Rows without a pair of labels count as failed.

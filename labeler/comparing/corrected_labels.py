@@ -154,7 +154,7 @@ class MeanChanges:
     def __init__(self, judged: Iterable[AnyOutcome], applied: Applied) -> None:
         self._applied = applied
         self._signed: dict[str, str] = {}
-        """Printed signatures of corrected labels by those of the judge's."""
+        """Printed signatures of corrected labels, by the printed ones of the judge's labels."""
         self._before = _summaries(self._noted(judged))
 
     def of(self, corrected: Iterable[AnyOutcome]) -> list[MeanChange]:

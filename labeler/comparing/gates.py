@@ -108,7 +108,7 @@ class Gate:
         metric: the metric.
         threshold: the least or greatest mean that passes.
         at_least: whether the mean must not be lower; otherwise it must not be higher.
-        of_drop: whether the mean is that of the drop from a base, or of the rise where lower is
+        of_drop: whether the mean is the mean of the drop from a base, or of the rise where lower is
             better.
     """
 

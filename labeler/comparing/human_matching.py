@@ -119,7 +119,7 @@ class People:
         verdict: by item, the majority's yes or no, or the mean of values that are no yes or no;
             ``None`` for a tie. Includes metrics derived from verdicts on every sentence of a
             record: each person's own value, combined like direct judgments of a record.
-        matched: numbers of human labels by what became of them.
+        matched: numbers of human labels that were used or left out, and why.
         derived: by metric, the number of records whose value is derived from sentences.
     """
 

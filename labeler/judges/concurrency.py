@@ -149,7 +149,7 @@ class Outage:
         Args:
             record: the record of the request.
             probe: true if the request was a probe.
-            allowed: requests that may be in flight, as many of which must have failed.
+            allowed: requests that may be in flight; as many must have failed.
         """
         if self.is_on:
             if probe:
@@ -189,7 +189,7 @@ _CAREFUL_FROM, _CAREFUL_TO = 0.9, 1.1
 _PROOF = 100
 """Requests after an excess that may show it to have been none."""
 _MEMORY, _DOUBT = 500, 100
-"""Requests of which the usual share of errors is an average; without errors, those before it."""
+"""Requests over which the usual share of errors is averaged; without errors, the ones before it."""
 _WATCH, _EXCESS = 60, 2
 """Requests after an error, and further errors among them that are an excess where none are usual.
 Requests are counted when they are sent, because errors come back sooner than answers."""

@@ -255,7 +255,7 @@ class SpanTable:
 
         Args:
             span: the span.
-            order: by these bytes the traces of a day are sorted; those of one trace are equal.
+            order: the bytes that sort the traces of a day; spans of one trace have the same.
 
         Raises:
             UnicodeEncodeError: a text holds a lone surrogate.
@@ -273,7 +273,7 @@ class SpanTable:
             self._table.execute("REPLACE INTO spans VALUES (?, ?, ?, ?, ?)", row)
 
     def traces(self) -> Iterator[Trace]:
-        """Yield the traces by day; those of a day by their order."""
+        """Yield the traces by day, and within a day by their order."""
         yield from map(
             Trace._make,
             self._table.execute(
