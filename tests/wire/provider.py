@@ -229,7 +229,7 @@ class Provider:
 
         An answer is charged where it states its usage and is sent to its end, good or bad.
         """
-        return +self._accounts.paid
+        return +self._accounts.paid.copy()  # at once: the server's thread adds to it
 
     @property
     def limited(self) -> int:
