@@ -56,8 +56,10 @@ CASES = {
     "small": (
         labels(60, 8),
         labels(60, 9),
-        "no difference seen: 1 fewer of 60 answers fully supported, -.02 (-.09 to .05); with 60 "
-        "pairs only one of .07 or more would show",
+        (
+            "no difference seen: 1 fewer of 60 answers fully supported, -.02 (-.09 to .05); with 60 "
+            "pairs only one of .07 or more would show"
+        ),
     ),
     "one of many": (labels(12, 0), labels(12, 6), "not certain: 6 fewer of 12 answers fully "),
     "one pair": (labels(1, 0), labels(1, 1), "1 record is too few to tell; 1 fewer of 1 answers "),
