@@ -57,8 +57,8 @@ CASES = {
         labels(60, 8),
         labels(60, 9),
         (
-            "no difference seen: 1 fewer of 60 answers fully supported, -.02 (-.09 to .05); with 60 "
-            "pairs only one of .07 or more would show"
+            "no difference seen: 1 fewer of 60 answers fully supported, -.02 (-.09 to .05); with "
+            "60 pairs only one of .07 or more would show"
         ),
     ),
     "one of many": (labels(12, 0), labels(12, 6), "not certain: 6 fewer of 12 answers fully "),
