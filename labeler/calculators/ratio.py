@@ -179,7 +179,7 @@ class Ratio:
         float(self)  # raises if undefined
         return self.exact.as_integer_ratio()
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:  # noqa: ANN401, FBT001 - numpy's
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:  # noqa: ANN401 - numpy's
         """Return the value for numpy, whose arrays of ratios hold floats."""
         import numpy as np  # noqa: PLC0415 - not needed to read ratios
 
