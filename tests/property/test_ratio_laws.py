@@ -18,17 +18,34 @@ from labeler import Ratio
 from labeler.errors import UndefinedRatio
 
 RATIOS = st.builds(Ratio, st.integers(0, 50), st.integers(1, 50))
-BINARY = [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv]
+BINARY: list[Callable[..., Any]] = [
+    operator.add,
+    operator.sub,
+    operator.mul,
+    operator.truediv,
+    operator.floordiv,
+]
 BINARY += [operator.mod, divmod, operator.lt, operator.le, operator.gt, operator.ge, operator.eq]
-UNARY = [float, int, bool, complex, abs, round, operator.neg, operator.pos, hash]
+UNARY: list[Callable[[Any], Any]] = [
+    float,
+    int,
+    bool,
+    complex,
+    abs,
+    round,
+    operator.neg,
+    operator.pos,
+    hash,
+]
 UNARY += [math.trunc, math.floor, math.ceil, "{:.2f}".format, "{:.1%}".format]
+MEAN: Callable[[list[Any]], Any] = statistics.mean
 MISSING = Ratio.missing("no_claims")
 USES: list[Callable[[Ratio], Any]] = [
     *(one for one in UNARY if one is not hash),
     *(lambda one, of=of: of(one, 1) for of in BINARY[:-1]),
     *(lambda one, of=of: of(0.5, one) for of in BINARY[:-1]),
     *(lambda one, of=of: of([Ratio(1, 2), one]) for of in (sum, sorted, max, np.mean, np.array)),
-    *(lambda one, of=of: of([Ratio(1, 2), one]) for of in (statistics.mean, statistics.fmean)),
+    *(lambda one, of=of: of([Ratio(1, 2), one]) for of in (MEAN, statistics.fmean)),
 ]
 
 
@@ -57,7 +74,7 @@ def test_many_ratios_are_numbers(ratios: list[Ratio]) -> None:
     values = [float(ratio) for ratio in ratios]
     assert sum(ratios) == sum(values)
     assert sorted(ratios) == sorted(values)
-    assert statistics.mean(ratios) == float(statistics.mean([one.exact for one in ratios]))
+    assert MEAN(ratios) == float(MEAN([one.exact for one in ratios]))
     assert statistics.fmean(ratios) == statistics.fmean(values)
     assert np.array(ratios).dtype == float
     assert np.mean(ratios) == np.mean(values)
