@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from labeler.integrations.batch.status import batch_status, cancel_batch
     from labeler.judges.embedded.judge import EmbeddedJudge
     from labeler.judges.function import judge
-    from labeler.judges.native import AnthropicJudge, BedrockJudge, GeminiJudge
     from labeler.judges.openai.judge import MistralJudge, OllamaJudge, OpenAIJudge
     from labeler.judges.pricing import find_price
     from labeler.labels.answers import (
@@ -88,7 +87,6 @@ _HOMES = {
     "labeler.errors": ("BadRows", "LabelerError"),
     "labeler.sentences.example": ("Example",),
     "labeler.comparing.human_labels": ("read_human_labels",),
-    "labeler.judges.native": ("AnthropicJudge", "BedrockJudge", "GeminiJudge"),
     "labeler.judges.embedded.judge": ("EmbeddedJudge",),
     "labeler.integrations.batch.client": ("OpenAIBatches",),
     "labeler.integrations.batch.collect": ("collect_batches",),
@@ -116,9 +114,7 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "AnthropicJudge",
     "BadRows",
-    "BedrockJudge",
     "ClaimsLabelingOutput",
     "Comparison",
     "CorrectionsFile",
@@ -129,7 +125,6 @@ __all__ = [
     "Finding",
     "Found",
     "GPTLabelingOutput",
-    "GeminiJudge",
     "Intervals",
     "LabelFailure",
     "LabelRecord",
@@ -195,4 +190,4 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - any public name
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({*__all__, *extensions.offered("names")})

@@ -415,7 +415,7 @@ def test_options_have_the_librarys_defaults() -> None:
 def test_help_names_every_judge_and_splitter(labeler_command: Command) -> None:
     """What the catalogs hold can be found."""
     _, out, _ = labeler_command("label", "--help")
-    for name in [*JUDGES, *SPLITTERS]:
+    for name in [*JUDGES.names(), *SPLITTERS.names()]:
         assert name in out
 
 
