@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from labeler.comparing.human_labels import read_human_labels
     from labeler.data.corrections.applying import apply_corrections
     from labeler.data.corrections.file import CorrectionsFile
-    from labeler.data.ragbench import read_ragbench
     from labeler.errors import BadRows, LabelerError
     from labeler.integrations.batch.client import OpenAIBatches
     from labeler.integrations.batch.collect import collect_batches
@@ -108,7 +107,6 @@ _HOMES = {
     "labeler.store.memory": ("MemoryStore",),
     "labeler.store.maintenance": ("import_labels",),
     "labeler.calculators.outcomes": ("read_labels", "read_scores"),
-    "labeler.data.ragbench": ("read_ragbench",),
     "labeler.judges.pricing": ("find_price",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -166,7 +164,6 @@ __all__ = [
     "open_rows",
     "read_human_labels",
     "read_labels",
-    "read_ragbench",
     "read_scores",
     "score",
     "submit_batch",

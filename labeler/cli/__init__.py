@@ -218,8 +218,6 @@ _add_group(
     "Review",
     {
         "apply": _Command(None, "corrections", "apply"),
-        "export": _Command(None, "corrections", "export"),
-        "import": _Command(None, "corrections", "import_"),
     },
     "Exchange people's corrections with other tools, and apply them.",
 )
@@ -227,9 +225,7 @@ _add_group(
     "import",
     "Store and files",
     {
-        "ragbench": _Command(None, "labeling", "import_ragbench", _PIPE_CLOSED),
         "labels": _Command(None, "labeling", "import_labels"),
-        "traces": _Command(None, "tracing", "import_traces", _PIPE_CLOSED),
     },
     "Import labels and traces that were made elsewhere.",
 )

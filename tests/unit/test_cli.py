@@ -421,8 +421,8 @@ def test_help_names_every_judge_and_splitter(labeler_command: Command) -> None:
 
 def _commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     yield path
-    for name in getattr(command, "commands", ()):
-        yield from _commands(command.commands[name], (*path, name))
+    for name in command.list_commands(None) if isinstance(command, TyperGroup) else ():
+        yield from _commands(command.get_command(None, name), (*path, name))
 
 
 @pytest.mark.parametrize("path", list(_commands(get_command(app))), ids=" ".join)
