@@ -12,6 +12,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from typer import Context
 from typer.core import TyperGroup
 from typer.main import get_command
 
@@ -421,8 +422,9 @@ def test_help_names_every_judge_and_splitter(labeler_command: Command) -> None:
 
 def _commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     yield path
-    for name in command.list_commands(None) if isinstance(command, TyperGroup) else ():
-        yield from _commands(command.get_command(None, name), (*path, name))
+    context = Context(command)
+    for name in command.list_commands(context) if isinstance(command, TyperGroup) else ():
+        yield from _commands(command.get_command(context, name), (*path, name))
 
 
 @pytest.mark.parametrize("path", list(_commands(get_command(app))), ids=" ".join)
