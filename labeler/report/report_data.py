@@ -30,7 +30,7 @@ from labeler.calculators.metrics_row import (
 )
 from labeler.calculators.outcomes import checked
 from labeler.calculators.summary import check_column, check_unit
-from labeler.calculators.worst import WorstRecords, worst_records
+from labeler.calculators.worst import worst_records
 from labeler.labels.answering import ANSWERED, AnsweringModels, configuration
 from labeler.labels.record import (
     AnyOutcome,
