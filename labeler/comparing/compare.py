@@ -31,21 +31,19 @@ from labeler.calculators.statistics.paired import (
     paired_test,
 )
 from labeler.calculators.summary import CountedRows, count_clusters
-from labeler.comparing.comparison import (
-    LETTERS,
-    UNTESTED,
-    Comparison,
-    Comparisons,
-    Definedness,
-    MetricComparison,
-    Moved,
-    Verdict,
-)
+from labeler.comparing.comparison import LETTERS, Comparison, Comparisons
 from labeler.comparing.measured import (
     Flip,
     Measured,
     judge_inconsistency,
     sees_equal_retrieval,
+)
+from labeler.comparing.metric_comparison import (
+    UNTESTED,
+    Definedness,
+    MetricComparison,
+    Moved,
+    Verdict,
 )
 from labeler.comparing.options import SideKeywords, SideOptions
 from labeler.comparing.pairs import Pair, Pairs, read_pairs

@@ -7,13 +7,8 @@ from typing import NamedTuple
 
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.summary_table import alias_note, not_finite_notes, small_sample_note
-from labeler.comparing.comparison import (
-    Comparison,
-    Comparisons,
-    MetricComparison,
-    Moved,
-    interval_cell,
-)
+from labeler.comparing.comparison import Comparison, Comparisons, interval_cell
+from labeler.comparing.metric_comparison import MetricComparison, Moved
 from labeler.labels.signature import selection_warnings
 from labeler.sentences.display import NONE, Column, Grid, arrow, number, reason_counts
 from labeler.version import __version__

@@ -212,7 +212,7 @@ class _Packing:
 
     def __init__(self, metrics: Sequence[Metric]) -> None:
         self._metrics = metrics
-        self._shared: dict[Ratio, Ratio] = {}
+        self._shared: dict[object, Ratio] = {}
         """There are few distinct ratios, and many records."""
 
     def whole(self, record: LabelRecord) -> _Packed:
@@ -228,7 +228,7 @@ class _Packing:
         return _Packed(
             digest(record.label.model_dump()),
             zlib.compress(kept.model_dump_json().encode(), _FAST),
-            tuple(self._shared.setdefault(ratio, ratio) for ratio in ratios),
+            tuple(self._shared.setdefault(ratio.parts, ratio) for ratio in ratios),
         )
 
 

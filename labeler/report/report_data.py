@@ -271,7 +271,7 @@ class ReportData:
         self._signatures: dict[str, int] = {}
         self._failed: list[tuple[Entry, str]] = []
         """Failed rows with the signatures of their requests."""
-        self._ratios: dict[Ratio, Ratio] = {}
+        self._ratios: dict[object, Ratio] = {}
         """Shared instances: there are few distinct ratios and many records."""
         self._columns: set[str] = set()
         added = checked(outcomes).through(self._added)
@@ -420,7 +420,7 @@ class ReportData:
     def _without_texts(self, row: MetricsRow) -> MetricsRow:
         """Return a row with only the data that summaries read."""
         shared = self._ratios.setdefault
-        metrics = {name: shared(ratio, ratio) for name, ratio in row.metrics.items()}
+        metrics = {name: shared(ratio.parts, ratio) for name, ratio in row.metrics.items()}
         columns = (self.by, self.intervals.group if self.intervals else None)
         metadata = {name: row.metadata[name] for name in columns if name in row.metadata}
         return replace(row, metrics=metrics, versions="", metadata=metadata)

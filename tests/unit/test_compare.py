@@ -16,8 +16,9 @@ from labeler.api import write_labels
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.cli import comparing, run
 from labeler.comparing.compare import compare, compare_runs
-from labeler.comparing.comparison import Comparison, MetricComparison
+from labeler.comparing.comparison import Comparison
 from labeler.comparing.measured import Flip
+from labeler.comparing.metric_comparison import MetricComparison
 from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.labels.signature import label_key
@@ -538,13 +539,13 @@ def test_lost_values_are_a_regression() -> None:
     base = [row(n) for n in range(40)]
     assert [*compare(base, base[:38]).regressions()] == []
     assert [*compare(base, [*base[:37], failure(37)]).regressions()] == [
-        "3 of 40 rows with a label in A have none"
+        "3 of 40 records with a label in A have none in B"
     ]
     more = [failure(n) for n in range(40, 50)]
     assert [*compare(base, [*base, *more]).regressions()] == []
     empty = [row(n, relevant=(), documents=(3, 1)) for n in range(40)]
     lost = [*compare(base, empty, "completeness").regressions()]
-    assert lost == ["completeness has no value in 40 of 40 pairs, and has one in A"]
+    assert lost == ["40 of 40 records have no value of relevant sentences used in B, and one in A"]
 
 
 def test_the_published_form_is_json_without_nan() -> None:
@@ -642,7 +643,7 @@ def test_the_command_fails_where_something_is_worse(command: Command) -> None:
     assert "B is" in out
     assert err.splitlines() == [
         "B (b.jsonl): adherence is worse: -1.0000",
-        "B (b.jsonl): 1 of 8 rows with a label in A have none",
+        "B (b.jsonl): 1 of 8 records with a label in A have none in B",
     ]
 
 
