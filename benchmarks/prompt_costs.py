@@ -53,7 +53,7 @@ def published(every: int) -> list[LabelRecord]:
     """Every so many published labels, with the response as a reference answer."""
     found: list[LabelRecord] = []
     for file in ragbench_files():
-        records = [one for one in labeler.read_ragbench(file) if isinstance(one, LabelRecord)]
+        records = [one for one in labeler.data.read_ragbench(file) if isinstance(one, LabelRecord)]
         for record in records[::every]:
             pieces = [Piece(s.text, s.start, s.end) for s in record.example.response]
             shown = record.example.model_copy(update={"reference": key_reference(pieces)})

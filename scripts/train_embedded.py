@@ -117,7 +117,7 @@ Predict: TypeAlias = Callable[[Data], Array]
 
 def training_records(folder: Path) -> Iterator[tuple[str, LabelRecord]]:
     """Yield development records with the name of their subset, in the order of the files."""
-    found = chain.from_iterable(map(labeler.read_ragbench, ragbench_files(folder)))
+    found = chain.from_iterable(map(labeler.data.read_ragbench, ragbench_files(folder)))
     records = [one for one in found if isinstance(one, LabelRecord)]
     names = [str(one.example.metadata["dataset_name"]).rsplit("_", 1) for one in records]
     rows = list(zip(names, records, strict=True))
