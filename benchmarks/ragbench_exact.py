@@ -15,6 +15,7 @@ from pathlib import Path
 
 import labeler
 from labeler.labels.record import LabelRecord
+from labeler.plugins.ragbench.importing import read_ragbench
 from ragbench_data import ragbench_files
 
 COLUMNS = {
@@ -62,7 +63,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         for file in files:
             labels = Path(folder) / f"{file.name}.labels.jsonl"
-            labeler.api.write_labels(labeler.data.read_ragbench(file), labels)
+            labeler.api.write_labels(read_ragbench(file), labels)
             counts = equal_values(labels)
             total.update(counts)
             print_line(file.name.partition(".")[0], counts)

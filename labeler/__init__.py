@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from labeler.integrations.batch.status import batch_status, cancel_batch
     from labeler.judges.embedded.judge import EmbeddedJudge
     from labeler.judges.function import judge
-    from labeler.judges.native import AnthropicJudge, BedrockJudge, GeminiJudge
     from labeler.judges.openai.judge import MistralJudge, OllamaJudge, OpenAIJudge
     from labeler.labels.record import LabelFailure, LabelRecord
     from labeler.labels_object import Labels
@@ -63,7 +62,6 @@ _HOMES = {
     "integrations.batch.status": "batch_status cancel_batch",
     "judges.embedded.judge": "EmbeddedJudge",
     "judges.function": "judge",
-    "judges.native": "AnthropicJudge BedrockJudge GeminiJudge",
     "judges.openai.judge": "MistralJudge OllamaJudge OpenAIJudge",
     "labels.record": "LabelFailure LabelRecord",
     "labels_object": "Labels",
@@ -78,12 +76,9 @@ _PACKAGES = frozenset(
 _attribute = importer(__name__, _HOMES)
 
 __all__ = [
-    "AnthropicJudge",
-    "BedrockJudge",
     "DiskStore",
     "EmbeddedJudge",
     "Example",
-    "GeminiJudge",
     "Intervals",
     "LabelFailure",
     "LabelRecord",
@@ -124,4 +119,4 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - any public name
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({*__all__, *extensions.offered("names")})

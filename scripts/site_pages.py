@@ -41,7 +41,7 @@ IN_PACKAGES = {
     "calculators": "Votes to_arrow to_frame",
     "comparing": "Comparison compare_labels compare_runs compare_with_people diff_labels "
     "read_human_labels",
-    "data": "CorrectionsFile apply_corrections read_ragbench",
+    "data": "CorrectionsFile apply_corrections",
     "errors": "BadRows",
     "judges": "find_price",
     "labels": "ClaimsLabelingOutput Criterion GPTLabelingOutput ReferenceLabelingOutput "
@@ -54,7 +54,7 @@ IN_PACKAGES = {
 
 def public_names() -> list[str]:
     """Return the public names, those in a package after its name: ``audit.Found``."""
-    top = [name for name in labeler.__all__ if not name.startswith("__")]
+    top = [name for name in dir(labeler) if not name.startswith("__")]
     named = IN_PACKAGES.items()
     return top + [f"{package}.{name}" for package, names in named for name in names.split()]
 

@@ -15,16 +15,13 @@ from labeler.lazy import importer
 if TYPE_CHECKING:
     from labeler.data.corrections.applying import apply_corrections
     from labeler.data.corrections.file import CorrectionsFile
-    from labeler.data.ragbench import read_ragbench
 
 __all__ = [
     "CorrectionsFile",
     "apply_corrections",
-    "read_ragbench",
 ]
 _HOMES = {
     "corrections.applying": "apply_corrections",
     "corrections.file": "CorrectionsFile",
-    "ragbench": "read_ragbench",
 }
 __getattr__ = importer(__name__, _HOMES)

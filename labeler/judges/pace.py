@@ -21,7 +21,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Literal, TypeVar
+from typing import Literal, Self, TypeVar
 
 from labeler.errors import RunPaused, UsageError
 from labeler.judges.concurrency import Health, Outage, Slots
@@ -57,12 +57,10 @@ class BudgetSpent(Exception):
 class SentRequest:
     """A request that may be sent; the sender reports how it ended."""
 
-    def __init__(
-        self, pace: Pace, record: Hashable, size: Size, *, number: int, probe: bool
-    ) -> None:
-        self.number = number
+    def __init__(self, pace: Pace, record: Hashable, size: Size) -> None:
+        self.number = 0
         """One more than that of the request before, to the same server."""
-        self.probe = probe
+        self.probe = False
         """True if it probes a server after an outage; a failure is then no fault of its record."""
         self.end: Literal["answered", "limited", "failed"] | None = None
         self.refill = 0.0
@@ -71,8 +69,15 @@ class SentRequest:
         self.record, self.size = record, size
         self.tokens: int | None = None
         self.cost: Decimal | None = None
-        self.began = pace.clock()
+        self.began = 0.0
         self._pace = pace
+
+    async def __aenter__(self) -> Self:
+        await self._pace.acquire(self)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._pace.settle(self)
 
     def answered(self, *, tokens: int | None = None, cost: Decimal | None = None) -> None:
         """Report that the server handled the request, possibly with a refusal.
@@ -220,19 +225,16 @@ class Pace:
             await self._slots.acquire(first=True)
             slot.held = slot.clean = True
 
-    @asynccontextmanager
-    async def request(self, record: Hashable, size: Size) -> AsyncIterator[SentRequest]:
-        """Wait until a request may be sent; send it and report its end within the context.
+    def request(self, record: Hashable, size: Size) -> SentRequest:
+        """Return a request; it is sent and its end is reported within its context.
+
+        Entering it waits until it may be sent.
 
         Raises:
             Stopped: the run is stopping.
             BudgetSpent: the budget does not cover the request.
         """
-        sent = await self._acquire(record, size)
-        try:
-            yield sent
-        finally:
-            self._settle(sent)
+        return SentRequest(self, record, size)
 
     def labeled(self) -> None:
         """Report a usable answer: the first one opens all slots."""
@@ -331,8 +333,9 @@ class Pace:
         for wait in self._waits:
             _wake(wait)
 
-    async def _acquire(self, record: Hashable, size: Size) -> SentRequest:
+    async def acquire(self, sent: SentRequest) -> None:
         """Wait in order, and take what a request needs."""
+        size = sent.size
         async with self._gate:
             while True:
                 if self.stopping.is_set():
@@ -349,8 +352,8 @@ class Pace:
             for rates in (self._user_rates, self.server_rates):
                 rates.take(size)
             self._in_flight += 1
-            number, probe = self._slots.sent(), self._outage.send()
-            return SentRequest(self, record, size, number=number, probe=probe)
+            sent.number, sent.probe = self._slots.sent(), self._outage.send()
+            sent.began = self.clock()
 
     def _shared_wait(self) -> float:
         """Return the seconds that any request has to wait, whatever its size."""
@@ -375,7 +378,7 @@ class Pace:
             f"${size.worst_cost:.4f}: ${budget.spent:.4f} is spent"
         )
 
-    def _settle(self, sent: SentRequest) -> None:
+    def settle(self, sent: SentRequest) -> None:
         """Act on a request's end, and correct its reservations."""
         self._in_flight -= 1
         slot = _SLOT.get()

@@ -37,8 +37,8 @@ def test_every_command_and_public_name_is_in_the_reference() -> None:
 
 def test_few_names_are_at_the_top() -> None:
     """The others are reached by package, after ``import labeler`` alone."""
-    assert dir(labeler) == sorted(labeler.__all__)
-    assert len(labeler.__all__) <= 36
+    assert set(labeler.__all__) <= {*dir(labeler)}
+    assert len(dir(labeler)) <= 36
     assert labeler.comparing.compare_runs.__module__ == "labeler.comparing.compare"
 
 
