@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labeler.catalog import unknown
 from labeler.cli.running import (
     OtelEvents,
     Threshold,
@@ -30,14 +28,12 @@ from labeler.cli.terminal import (
     print_summary,
 )
 from labeler.errors import UnknownName, UsageError
-from labeler.sentences.characters import plain_json
 from labeler.sentences.display import arrow
 from labeler.version import __version__
 
 if TYPE_CHECKING:
     from labeler.calculators import Intervals, Metric, MetricsRow, SummaryRow
     from labeler.labels.answering import AnsweringModel
-    from labeler.labels.record import AnyOutcome
     from labeler.labels.scores import ScoreOutcome
 
 Labels = Annotated[str, typer.Argument(help="Label file, store folder, or - for standard input.")]
@@ -109,7 +105,7 @@ def metrics(
         signatures: dict[str, None] = {}
         noted = _note(_note(measured, "answered", models), "label", signatures)
         if otel_events is not None:
-            from labeler.cli.tracing import write_events
+            from labeler.cli.event_files import write_events
 
             write_events(noted, otel_events)
         elif output is not None:
@@ -389,43 +385,3 @@ def _score_rows(scores: Sequence[ScoreOutcome], ids: str | None) -> Iterator[Met
     for row in chain(*measure_scores(_scores_for(scores, metrics)).values()):
         values = {name: value for name, value in row.metrics.items() if name in chosen}
         yield replace(row, metrics=values)
-
-
-def show(
-    labels: Labels,
-    id: Annotated[str, typer.Argument(help="Record id.")],  # noqa: A002 - its name on the command line
-    *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the record as JSON.")] = False,
-) -> None:
-    """Show one record: sentences, support or scores, explanations."""
-    from labeler.calculators.outcomes import stored_outcomes
-    from labeler.cli import record_view
-
-    found = _find(stored_outcomes(labels), id, labels)
-    scores = [outcome for outcome in found if outcome.kind == "score"]
-    several = scores and scores[0] is found[0]  # by several criteria, and in trials
-    shown: Sequence[AnyOutcome] = scores if several else found[:1]
-    others = len(found) - len(shown)
-    if others:
-        notify(
-            f"the first of {others + 1} records of that id, which were labeled in different ways"
-        )
-    for outcome in shown:
-        if as_json:
-            sys.stdout.write(plain_json(outcome.model_dump_json(indent=2)) + "\n")
-        else:
-            record_view.print_outcome(outcome)
-
-
-def _find(outcomes: Iterable[AnyOutcome], wanted: str, labels: str) -> list[AnyOutcome]:
-    """Return the records of an id."""
-    ids: list[str] = []
-    found: list[AnyOutcome] = []
-    for outcome in outcomes:
-        ids.append(outcome.id)
-        if outcome.id == wanted:
-            found.append(outcome)
-    if found:
-        # A retrieval label has the id of the first row that rests on it, and its label names it.
-        return [one for one in found if one.kind != "retrieval"] or found
-    raise UnknownName(f"{labels}: {unknown('record id', wanted, ids, 3)}")

@@ -1,0 +1,141 @@
+"""The conclusion of labels in words: the first line of commands, pages and displays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from labeler.calculators.plain_names import plain_name
+from labeler.sentences.display import shortened
+
+if TYPE_CHECKING:
+    from labeler.calculators.summary import SummaryRow
+
+SUPPORTED = "adherence"
+"""The metric of the first line: 1 for an answer whose every sentence is supported."""
+_USUAL_LEVEL = 0.95
+_LONGEST_ID = 40
+_SMALLEST = 0.001
+"""Smallest share written as a number."""
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The conclusion of the labels of one judge configuration; ``str`` gives all of it.
+
+    Attributes:
+        finding: the conclusion, one sentence.
+        unsupported: number of answers with an unsupported sentence.
+        worst: ids of the records with the least support, if known.
+        failed: number of rows without a label.
+        unjudged: number of labels without a verdict on the whole answer, such as empty answers.
+    """
+
+    finding: str
+    unsupported: int = 0
+    worst: tuple[str, ...] = ()
+    failed: int = 0
+    unjudged: int = 0
+
+    @property
+    def exceptions(self) -> str:
+        """Sentences on unsupported answers and failed rows; empty if there are none."""
+        names = ", ".join(shortened(one, _LONGEST_ID) for one in self.worst)
+        lacking = f"{self.unsupported:,} {'is' if self.unsupported == 1 else 'are'} not"
+        if names:
+            lacking += f": {names}" if self.unsupported == 1 else f"; worst: {names}"
+        unjudged = f"{self.unjudged:,} {'has' if self.unjudged == 1 else 'have'} no verdict."
+        failed = f"{self.failed:,} {'row' if self.failed == 1 else 'rows'} failed."
+        counted = ((self.unsupported, f"{lacking}."), (self.unjudged, unjudged))
+        return " ".join(text for count, text in (*counted, (self.failed, failed)) if count)
+
+    def __str__(self) -> str:
+        return f"{self.finding} {self.exceptions}".rstrip()
+
+
+def headline(rows: Sequence[SummaryRow], worst: Sequence[str] = ()) -> Headline:
+    """Return the conclusion of summaries of one judge configuration.
+
+    Args:
+        rows: summaries of one configuration, of all its groups.
+        worst: ids of the records with the least support.
+
+    Example:
+        >>> from labeler.calculators.headline import headline
+        >>> print(headline(labels.summary(), ["tide-gate-wrong-year"]))
+        9 of 14 answers fully supported (64 %, 38 to 86). 5 are not; worst: tide-gate-wrong-year.
+    """
+    first = rows[0].metric if rows else None
+    own = [row for row in rows if row.metric is first]
+    labeled, failed = sum(row.labeled for row in own), sum(sum(r.failed.values()) for r in own)
+    if not labeled:
+        return Headline("No labels.", failed=failed)
+    support = [row for row in rows if row.metric.id == SUPPORTED]
+    judged = sum(row.defined for row in support)
+    if not judged:
+        return Headline(_mean_of_first(rows, labeled), failed=failed)
+    supported = sum(round((row.mean or 0) * row.defined) for row in support)
+    noun = "answer" if judged == 1 else "answers"
+    share = f"{percent(supported / judged)} %" if len(support) > 1 else _joined(support[0])
+    finding = f"{supported:,} of {judged:,} {noun} fully supported ({share})"
+    return Headline(
+        f"{finding}{_lowest_group(support)}.",
+        judged - supported,
+        tuple(worst),
+        failed,
+        sum(row.labeled for row in support) - judged,
+    )
+
+
+def _mean_of_first(rows: Sequence[SummaryRow], labeled: int) -> str:
+    """Return a sentence on the first metric with a value."""
+    row = next((row for row in rows if row.defined), None)
+    if row is None:
+        return f"No metric has a value for {labeled:,} labeled records."
+    group = f" for {row.group}" if row.group is not None else ""
+    mean, interval = in_words(row)
+    between = f" ({interval})" if interval else ""
+    return f"{plain_name(row.metric).capitalize()}{group}: {mean} on average{between}."
+
+
+def _lowest_group(support: Sequence[SummaryRow]) -> str:
+    """Return the group with the smallest share, if there are several groups."""
+    judged = [row for row in support if row.mean is not None]
+    if len(judged) < 2:  # noqa: PLR2004 - nothing to be lowest among
+        return ""
+    row = min(judged, key=lambda row: row.mean or 0)
+    count = f"{round((row.mean or 0) * row.defined):,} of {row.defined:,}"
+    return f", least for {shortened(str(row.group), _LONGEST_ID)}: {count} ({_joined(row)})"
+
+
+def _joined(row: SummaryRow) -> str:
+    return ", ".join(filter(None, in_words(row)))
+
+
+def in_words(row: SummaryRow) -> tuple[str, str]:
+    """Return the mean of a summary and its interval, as shares in percent: ``64 %, 38 to 86``.
+
+    Returns:
+        Mean and interval; the interval names its level unless it is 95 %, and may be empty.
+    """
+    if row.mean is None:
+        return "unknown", ""
+    is_share = row.metric.range == (0, 1)
+    shown = percent if is_share else "{:.3g}".format
+    mean = f"{shown(row.mean)}{' %' if is_share else ''}"
+    if row.interval is None:
+        return mean, ""
+    level = row.interval.level
+    prefix = "" if level == _USUAL_LEVEL else f"{level * 100:g} % interval "
+    return mean, f"{prefix}{shown(row.interval.low)} to {shown(row.interval.high)}"
+
+
+def percent(share: float) -> str:
+    """Return a share in whole percent; neither 0 nor 100 for one that is not."""
+    whole = f"{100 * share:.0f}"
+    if whole not in {"0", "100"} or share in {0, 1}:
+        return whole
+    if _SMALLEST <= share <= 1 - _SMALLEST:
+        return f"{100 * share:.1f}"
+    return f"<{100 * _SMALLEST:g}" if share < _SMALLEST else f">{100 - 100 * _SMALLEST:g}"
