@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError
 from labeler.evidence.units import digest_of
-from labeler.sentences.display import Column, Display, Displayed, Grid
+from labeler.sentences.display import Column, Display, Displayed, Grid, number
 from labeler.version import __version__
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Certificate(Displayed):
         interval: both ends; they hold with probability ``level``, at every look.
         level: confidence level.
         conclusion: the certificate in words.
-        judged: the judge's own value.
+        judged: the judge's own value; ``None`` if it is undefined.
         checked: number of sentences that were read.
         drawn: number of units that were drawn; a unit of adherence and completeness is a record.
         sentences: number of sentences of the records.
@@ -52,13 +52,18 @@ class Certificate(Displayed):
         date: day of the certificate, in UTC.
     """
 
+    REMARK: ClassVar[str] = (
+        "It certifies the answers that these people would give to every sentence: where they slip, "
+        "it is the value with their slips."
+    )
+
     metric: str
     goal: str
     value: float
     interval: tuple[float, float]
     level: float
     conclusion: str
-    judged: float
+    judged: float | None
     checked: int
     drawn: int
     sentences: int
@@ -156,7 +161,7 @@ class Certificate(Displayed):
         facts = [
             ("Value", f"{self.value:.4f}"),
             ("Interval", f"{low:.4f} to {high:.4f}, level {self.level:g}"),
-            ("Judge's own value", f"{self.judged:.4f}"),
+            ("Judge's own value", number(self.judged, ".4f")),
             ("Sentences read", f"{self.checked:,} of {self.sentences:,}"),
             ("Records", f"{self.records:,}; {self.failed:,} rows without a label are left out"),
             ("Looks", ", ".join(map(str, self.looks))),
@@ -175,13 +180,7 @@ class Certificate(Displayed):
     def _display(self) -> Display:
         rows = [*self.facts()]
         grid = Grid((Column("certificate", words=True), Column("", words=True)), rows)
-        return Display(self.conclusion, grid, [REMARK])
-
-
-REMARK = (
-    "It certifies the answers that these people would give to every sentence: where they slip, it "
-    "is the value with their slips."
-)
+        return Display(self.conclusion, grid, [self.REMARK])
 
 
 def _conclusion(plan: Plan, value: float, interval: tuple[float, float]) -> str:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from labeler.evidence.certificate import REMARK, Certificate
+from typing import TYPE_CHECKING
+
 from labeler.report.page import render_page
 from labeler.version import __version__
+
+if TYPE_CHECKING:
+    from labeler.evidence.certificate import Certificate
 
 TEMPLATE = "certificate.html.j2"
 STYLES = ("base.css", "report.css", "certificate.css")
 _LEAST_SHOWN = 0.05
+_MARGIN, _WIDTH = 20, 560
+"""Left margin and width of the drawn axis, in pixels of the drawing."""
 
 
 def certificate_page(found: Certificate) -> str:
@@ -18,23 +24,23 @@ def certificate_page(found: Certificate) -> str:
         found: the certificate.
     """
     low, high = found.interval
-    left, right = _shown_range(low, high, found.judged)
-    width = right - left
+    judged = found.value if found.judged is None else found.judged
+    left, right = _shown_range(low, high, judged)
+    places = {
+        name: round(_MARGIN + _WIDTH * (value - left) / (right - left), 1)
+        for name, value in (("low", low), ("high", high), ("value", found.value), ("judge", judged))
+    }
     values = {
         "title": f"Certificate: {found.metric}",
         "found": found,
         "facts": found.facts(),
-        "remark": REMARK,
-        "ends": (left, right),
-        "places": {
-            name: round(100 * (value - left) / width, 3)
-            for name, value in (
-                ("low", low),
-                ("high", high),
-                ("value", found.value),
-                ("judged", found.judged),
-            )
-        },
+        "remark": found.REMARK,
+        "ends": (f"{left:.2f}", f"{right:.2f}"),
+        "value": f"{found.value:.3f}",
+        "judged": None if found.judged is None else f"{found.judged:.3f}",
+        "interval": f"{low:.3f} to {high:.3f}",
+        "places": places,
+        "width": max(round(places["high"] - places["low"], 1), 2),
         "version": __version__,
     }
     return render_page(TEMPLATE, values, styles=STYLES, scripts=()).text

@@ -165,8 +165,8 @@ class Plan(Displayed):
 
     @property
     def value(self) -> float:
-        """The estimate so far; before the first look the judge's own value."""
-        return self._state.value if self.looks else self.units.judged
+        """The estimate so far; before the first look the middle of the interval."""
+        return self._state.value
 
     @property
     def needed(self) -> int:
@@ -245,8 +245,8 @@ class Plan(Displayed):
         if not count or not answers.keys() <= known:
             first = next(item for item in self.units.items(drawn[count]) if item not in answers)
             raise UsageError(
-                f"no answer for {_shown(first)}: answer the sentences in the order of the plan; you "
-                "may stop after any record, and leave out none"
+                f"no answer for {_shown(first)}: answer the sentences in the order of the plan; "
+                "you may stop after any record, and leave out none"
             )
         return count
 
@@ -381,7 +381,8 @@ def make_plan(
     """
     units = Units(outcomes, goal.metric, doubts)
     if goal.population and goal.within is not None:
-        low, high = stream_interval(units, units.judged, units.judged, (1 - goal.level) / 2)
+        value = 0.5 if units.judged is None else units.judged
+        low, high = stream_interval(units, value, value, (1 - goal.level) / 2)
         if (high - low) / 2 > goal.within:
             raise UsageError(
                 f"{len(units.readable)} records say what the stream's {goal.metric} is within "

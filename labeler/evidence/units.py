@@ -20,10 +20,13 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from statistics import fmean
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from labeler.calculators import METRICS, tally
 from labeler.calculators.rater_agreement import verdicts_of
 from labeler.catalog import unknown
 from labeler.errors import UnknownName, UsageError
@@ -84,7 +87,6 @@ class Unit(NamedTuple):
         weight: its share of the metric.
         forecast: probability of the answer yes; for completeness the expected share.
         size: probability that the metric is defined; below 1 for completeness only.
-        judged: the judge's own value; ``None`` if it is undefined.
     """
 
     record: int
@@ -92,7 +94,6 @@ class Unit(NamedTuple):
     weight: float
     forecast: float
     size: float
-    judged: float | None
 
 
 class Units:
@@ -174,26 +175,26 @@ class Units:
             for key, verdict in zip(keys, stated, strict=True)
         ]
         if self.how.whole:
-            judged = float(all(stated))
             sure = record.scores is not None or any((record.id, key) in doubts for key in keys)
-            product = math.prod(found) if sure else _coin(bool(judged))
-            yield Unit(place, keys, 1 / records, product, 1.0, judged)
+            product = math.prod(found) if sure else _coin(all(stated))
+            yield Unit(place, keys, 1 / records, product, 1.0)
             return
         weight = 1 / (records * len(keys))
-        for key, probability, verdict in zip(keys, found, stated, strict=True):
-            yield Unit(place, (key,), weight, probability, 1.0, float(bool(verdict)))
+        for key, probability in zip(keys, found, strict=True):
+            yield Unit(place, (key,), weight, probability, 1.0)
 
     @property
     def sentences_each(self) -> float:
         """Mean number of sentences of a unit."""
         return sum(len(unit.sentences) for unit in self.units) / len(self.units)
 
-    @property
-    def judged(self) -> float:
-        """The judge's own value of the metric."""
-        defined = [(unit.weight, unit.judged) for unit in self.units if unit.judged is not None]
-        total = sum(weight for weight, _ in defined)
-        return self.value(sum(weight * judged for weight, judged in defined) / max(total, 1e-12))
+    @cached_property
+    def judged(self) -> float | None:
+        """The judge's own value of the metric; ``None`` if no record defines it."""
+        share = METRICS["adherence_fraction" if self.how.rate_of_no else self.metric]
+        found = [share.ratio(tally(one), one.id).value for one in self.readable]
+        defined = [value for value in found if value is not None]
+        return self.value(fmean(defined)) if defined else None
 
     def value(self, share_of_yes: float) -> float:
         """Return the metric's value for a share of the answer yes."""
@@ -277,7 +278,6 @@ def _completeness(
 ) -> Unit:
     pairs = zip(verdicts["relevant"], verdicts["utilized"], strict=True)
     used = [bool(utilized) for relevant, utilized in pairs if relevant]
-    judged = sum(used) / len(used) if used else None
     size = _MANY_SURE if used else _SELDOM
-    share = 0.5 if judged is None else min(max(judged, 1 - _SURE), _SURE)
-    return Unit(place, keys, weight, share * size, size, judged)
+    share = min(max(sum(used) / len(used), 1 - _SURE), _SURE) if used else 0.5
+    return Unit(place, keys, weight, share * size, size)
