@@ -37,14 +37,12 @@ if TYPE_CHECKING:
     from labeler.comparing.human_labels import read_human_labels
     from labeler.data.corrections.applying import apply_corrections
     from labeler.data.corrections.file import CorrectionsFile
-    from labeler.data.ragbench import read_ragbench
     from labeler.errors import BadRows, LabelerError
     from labeler.integrations.batch.client import OpenAIBatches
     from labeler.integrations.batch.collect import collect_batches
     from labeler.integrations.batch.status import batch_status, cancel_batch
     from labeler.judges.embedded.judge import EmbeddedJudge
     from labeler.judges.function import judge
-    from labeler.judges.native import AnthropicJudge, BedrockJudge, GeminiJudge
     from labeler.judges.openai.judge import MistralJudge, OllamaJudge, OpenAIJudge
     from labeler.judges.pricing import find_price
     from labeler.labels.answers import (
@@ -88,7 +86,6 @@ _HOMES = {
     "labeler.errors": ("BadRows", "LabelerError"),
     "labeler.sentences.example": ("Example",),
     "labeler.comparing.human_labels": ("read_human_labels",),
-    "labeler.judges.native": ("AnthropicJudge", "BedrockJudge", "GeminiJudge"),
     "labeler.judges.embedded.judge": ("EmbeddedJudge",),
     "labeler.integrations.batch.client": ("OpenAIBatches",),
     "labeler.integrations.batch.collect": ("collect_batches",),
@@ -110,15 +107,12 @@ _HOMES = {
     "labeler.store.memory": ("MemoryStore",),
     "labeler.store.maintenance": ("import_labels",),
     "labeler.calculators.outcomes": ("read_labels", "read_scores"),
-    "labeler.data.ragbench": ("read_ragbench",),
     "labeler.judges.pricing": ("find_price",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "AnthropicJudge",
     "BadRows",
-    "BedrockJudge",
     "ClaimsLabelingOutput",
     "Comparison",
     "CorrectionsFile",
@@ -129,7 +123,6 @@ __all__ = [
     "Finding",
     "Found",
     "GPTLabelingOutput",
-    "GeminiJudge",
     "Intervals",
     "LabelFailure",
     "LabelRecord",
@@ -171,7 +164,6 @@ __all__ = [
     "open_rows",
     "read_human_labels",
     "read_labels",
-    "read_ragbench",
     "read_scores",
     "score",
     "submit_batch",
@@ -195,4 +187,4 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - any public name
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({*__all__, *extensions.offered("names")})

@@ -65,7 +65,7 @@ def write_report(
     metrics: str | Iterable[str] | None = None,
     intervals: Intervals | None = _INTERVALS,
     title: str | None = None,
-    order: Order = "doubt",
+    order: Order = "worst",
     calibration: Calibration | None = None,
 ) -> list[Path]:
     """Write labels as an offline page or folder: figures, and every record.

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import labeler
-from labeler.data.ragbench import read_ragbench, to_record
 from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure, LabelRecord
+from labeler.plugins.ragbench.importing import read_ragbench, to_record
 from support.command import Command
 from support.real_data import needs_ragbench, ragbench_rows
 
