@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         metrics,
         open_rows,
         score,
-        submit_batch,
         summary,
         write_labels,
     )
@@ -38,9 +37,6 @@ if TYPE_CHECKING:
     from labeler.data.corrections.applying import apply_corrections
     from labeler.data.corrections.file import CorrectionsFile
     from labeler.errors import BadRows, LabelerError
-    from labeler.integrations.batch.client import OpenAIBatches
-    from labeler.integrations.batch.collect import collect_batches
-    from labeler.integrations.batch.status import batch_status, cancel_batch
     from labeler.judges.embedded.judge import EmbeddedJudge
     from labeler.judges.function import judge
     from labeler.judges.openai.judge import MistralJudge, OllamaJudge, OpenAIJudge
@@ -69,7 +65,6 @@ _HOMES = {
         "metrics",
         "open_rows",
         "score",
-        "submit_batch",
         "summary",
         "write_labels",
     ),
@@ -87,9 +82,6 @@ _HOMES = {
     "labeler.sentences.example": ("Example",),
     "labeler.comparing.human_labels": ("read_human_labels",),
     "labeler.judges.embedded.judge": ("EmbeddedJudge",),
-    "labeler.integrations.batch.client": ("OpenAIBatches",),
-    "labeler.integrations.batch.collect": ("collect_batches",),
-    "labeler.integrations.batch.status": ("batch_status", "cancel_batch"),
     "labeler.judges.function": ("judge",),
     "labeler.judges.openai.judge": ("MistralJudge", "OllamaJudge", "OpenAIJudge"),
     "labeler.labels.answers": (
@@ -131,7 +123,6 @@ __all__ = [
     "MemoryStore",
     "MistralJudge",
     "OllamaJudge",
-    "OpenAIBatches",
     "OpenAIJudge",
     "Ratio",
     "ReferenceLabelingOutput",
@@ -141,10 +132,7 @@ __all__ = [
     "__version__",
     "apply_corrections",
     "audit_labels",
-    "batch_status",
-    "cancel_batch",
     "check",
-    "collect_batches",
     "compare",
     "compare_labels",
     "compare_runs",
@@ -166,7 +154,6 @@ __all__ = [
     "read_labels",
     "read_scores",
     "score",
-    "submit_batch",
     "summary",
     "to_arrow",
     "to_frame",

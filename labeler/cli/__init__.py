@@ -206,12 +206,7 @@ app = _group(
 _add_group(
     "batch",
     "Label",
-    {
-        "submit": _Command(None, "batching", "submit"),
-        "status": _Command(None, "batching", "status"),
-        "collect": _Command(None, "batching", "collect"),
-        "cancel": _Command(None, "batching", "cancel"),
-    },
+    {},
     "Label rows within a day at half the price.",
 )
 _add_group(

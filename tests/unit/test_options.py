@@ -33,7 +33,7 @@ FUNCTIONS: list[Callable[..., Any]] = [
     api.estimate,
     api.score,
     api.iter_similarity,
-    api.submit_batch,
+    labeler.submit_batch,
 ]
 
 

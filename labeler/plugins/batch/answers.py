@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.address import host_of
 from labeler.judges.openai.attempts import ATTEMPT_LOG
-from labeler.judges.openai.completion import read_completion, stated_error, text_of
+from labeler.judges.openai.completion import object_of, read_completion, stated_error, text_of
 from labeler.judges.openai.error_rules import RETRIED, ObservedError, explain, find_rule
 from labeler.judges.openai.reading import read_body
 from labeler.judges.task import JudgeReply
@@ -141,8 +141,8 @@ def _parse_line(content: bytes) -> AnswerLine | None:
         return None
     key, response, error = line["custom_id"], line.get("response"), line.get("error")
     if isinstance(response, dict) and type(response.get("status_code")) is int:
-        body = response.get("body")
-        return AnswerLine(key, response["status_code"], body if isinstance(body, dict) else None, "")
+        body = object_of(response.get("body")) or None
+        return AnswerLine(key, response["status_code"], body, "")
     if isinstance(error, dict):
         return AnswerLine(key, 0, None, text_of(error.get("code")) or "none")
     return None

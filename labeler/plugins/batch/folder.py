@@ -28,7 +28,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import AliasChoices, AliasPath, BeforeValidator, Field, ValidationError, WrapValidator
 
@@ -51,11 +51,9 @@ provider."""
 UNSENT: frozenset[PartState] = frozenset({"prepared", "uploaded"})
 CLOSED: frozenset[PartState] = frozenset({"collected", "dropped"})
 
-_Remote = Literal[
-    *("validating", "in_progress", "finalizing", "cancelling"),
-    *("completed", "expired", "cancelled", "failed", "unknown"),
-]
-ENDED = frozenset({"completed", "expired", "cancelled", "failed"})
+_GOING = Literal["validating", "in_progress", "finalizing", "cancelling", "unknown"]
+_ENDED = Literal["completed", "expired", "cancelled", "failed"]
+ENDED: frozenset[str] = frozenset(get_args(_ENDED))
 """A provider's statuses of a batch that gets no more answers."""
 
 _DEFAULT_STORE = ".labeler"
@@ -108,7 +106,7 @@ class RemoteBatch(Frozen, extra="ignore"):
     """A batch as its provider describes it."""
 
     id: str = Field(min_length=1)
-    status: Annotated[_Remote, _or("unknown")] = "unknown"
+    status: Annotated[_GOING | _ENDED, _or("unknown")] = "unknown"
     """``unknown`` stands for a word that we do not know."""
     total: _Count = _of_server("total", "request_counts", "total")
     """Requests in it; 0 while they are not counted yet."""

@@ -8,20 +8,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from labeler.data.options import ExampleOptions, Option, keywords
+from labeler.data.options import keywords
 from labeler.data.row_stream import RowStream
 from labeler.errors import BadRow, UsageError
-from labeler.judges.opening import open_judge
 from labeler.judges.openai.request import mode_of
 from labeler.judges.openai.spec import OpenAISpec
-from labeler.judges.options import JudgeOptions
+from labeler.judges.opening import open_judge
 from labeler.judges.task import Task
 from labeler.labeling.cache import ServedLabels
 from labeler.labeling.failures import bad_row
 from labeler.labeling.modes import choose_mode, first_tasks
-from labeler.labeling.options import SameHost, StoreOptions, TaskOptions
 from labeler.labeling.selection import Selection
 from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.record import LabelFailure
@@ -39,30 +37,13 @@ from labeler.plugins.batch.folder import (
     pending_keys,
     write_durably,
 )
+from labeler.plugins.batch.options import BatchOptions
 from labeler.plugins.batch.requests import BatchRequest, FileLimits, History, PartWriter
 from labeler.store.disk import DiskStore
 from labeler.store.memory import Lease
 
 if TYPE_CHECKING:
-    from labeler.data.rows import RowSource
-
-
-@dataclass(frozen=True, kw_only=True)
-class BatchOptions(ExampleOptions, JudgeOptions, TaskOptions, StoreOptions):
-    """Options of ``batch submit``."""
-
-    same_host: SameHost = False
-    batches: Annotated[
-        OpenAIBatches | None,
-        Option("The service, such as OpenAIBatches(api_key=…).", cli=False),
-    ] = None
-    limits: Annotated[
-        FileLimits | None, Option("How large one file of a batch may be.", cli=False)
-    ] = None
-    notice: Annotated[
-        Callable[[str], object] | None,
-        Option("Called with messages for people.", cli=False),
-    ] = None
+    from labeler.data.options import RowSource
 
 
 @dataclass(frozen=True)
