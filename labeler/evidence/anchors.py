@@ -240,7 +240,9 @@ class Anchors(Displayed):
         outcomes = [cast("Outcome", outcome_of(line)) for line in lines]
         rounds = [outcomes[at : at + size] for at in range(0, len(outcomes), size)]
         if not rounds or len(rounds[-1]) != size:
-            raise UsageError(f"{path}: {len(outcomes)} answers about {size} records: lines are lost")
+            raise UsageError(
+                f"{path}: {len(outcomes)} answers about {size} records: lines are lost"
+            )
         return cls(rounds, path=path, pending=pending)
 
     def _display(self) -> Display:

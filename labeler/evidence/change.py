@@ -117,6 +117,4 @@ def _differences(answers: np.ndarray, earlier: int) -> np.ndarray:
     apart = (answers[:, None] != answers[None]).sum(axis=2)
     places = range(len(answers))
     ways = combinations(places, earlier)  # the first of them is that of the order of time
-    return np.array(
-        [apart[np.ix_(way, [n for n in places if n not in way])].sum() for way in ways]
-    )
+    return np.array([apart[np.ix_(way, [n for n in places if n not in way])].sum() for way in ways])
