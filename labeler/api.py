@@ -210,7 +210,7 @@ def iter_scores(rows: RowSource, options: ScoreOptions) -> Generator[ScoreOutcom
         StoreError: the store cannot be read or written.
 
     Example:
-        >>> for outcome in labeler.iter_scores(  # doctest: +SKIP
+        >>> for outcome in labeler.api.iter_scores(  # doctest: +SKIP
         ...     "rows.jsonl", judge="openai:MODEL", criteria="rubric_faithfulness"
         ... ):
         ...     print(outcome.id, outcome.score)
@@ -410,7 +410,7 @@ def write_labels(outcomes: Iterable[AnyOutcome], path: str | Path) -> int:
         UsageError: the file cannot be written.
 
     Example:
-        >>> labeler.write_labels(labels, folder / "labels.jsonl")
+        >>> labeler.api.write_labels(labels, folder / "labels.jsonl")
         14
     """
     return sum(1 for _ in write_outcomes(outcomes, path))

@@ -162,6 +162,9 @@ def cancel(
         notify(line)
 
 
+status.pipe_closed = ""  # type: ignore[attr-defined]  # it only shows
+
+
 def _service(server: ServerOptions) -> OpenAIBatches:
     return OpenAIBatches(api_key=api_key(server), **given_fields(server, ServerOptions))
 
