@@ -198,12 +198,12 @@ def test_what_the_judge_alone_does_to_a_metric() -> None:
     assert interval.low < mean < interval.high
 
 
-def test_commands_make_and_check(command: Command, tmp_path: Path) -> None:
+def test_commands_make_and_check(labeler_command: Command, tmp_path: Path) -> None:
     """The file goes from command to command; a file of labels is no file of anchors."""
     labels, anchors = labels_of(noisy(), 6).save(tmp_path / "l.jsonl"), tmp_path / "a.jsonl"
-    assert command("anchors", "make", labels, "-n", 4, "-o", anchors)[0] == 0
+    assert labeler_command("anchors", "make", labels, "-n", 4, "-o", anchors)[0] == 0
     judge = ("--judge", "embedded", "--store", tmp_path / "store", "--json")
     for look in (1, 2):
-        _, out, _ = command("anchors", "check", anchors, *judge)
+        _, out, _ = labeler_command("anchors", "check", anchors, *judge)
         assert json.loads(out)["look"] == look
-    assert command("anchors", "check", labels, *judge)[0] == 2
+    assert labeler_command("anchors", "check", labels, *judge)[0] == 2
