@@ -204,6 +204,15 @@ app = _group(
     "Label RAG records with an LLM judge once, and recompute metrics from stored labels.",
 )
 _add_group(
+    "anchors",
+    "Evidence",
+    {
+        "make": _Command(None, "anchoring", "make"),
+        "check": _Command(None, "anchoring", "check"),
+    },
+    "See whether the judge has changed: ask it about the same records again.",
+)
+_add_group(
     "batch",
     "Label",
     {
