@@ -15,7 +15,6 @@ from labeler.errors import UsageError
 from labeler.extensions import load, offered
 from labeler.judges.opening import open_judge, open_judges
 from labeler.labeling.options import (
-    BatchOptions,
     LabelOptions,
     RunOptions,
     ScoreOptions,
@@ -77,7 +76,7 @@ def _labels(
 
 
 def judges_of(
-    options: LabelOptions | ScoreOptions | SimilarityOptions | BatchOptions,
+    options: LabelOptions | ScoreOptions | SimilarityOptions,
     *,
     default: str | None = None,
 ) -> list[Judge]:
