@@ -21,7 +21,7 @@ PLAIN_NAMES = {
     "document_relevance": "documents relevant",
     "context_precision": "relevant documents ranked first",
     "context_utilization_precision": "used documents ranked first",
-    "citation_coverage": "answer sentences with a document behind them",
+    "citation_coverage": "answer sentences backed by documents",
     "supported_by_history": "answer sentences supported by earlier turns",
     "citation_precision": "citations that hold",
     "citation_recall": "supported sentences fully cited",
