@@ -6,17 +6,18 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from markupsafe import Markup
 
 from labeler.calculators.plain_names import plain_name
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.comparing.comparison import Comparison, Comparisons
-from labeler.comparing.comparison_text import sections
-from labeler.comparing.conclusion import change_in_words, figure, in_order
+from labeler.comparing.comparison_text import plain_sides, sections
+from labeler.comparing.conclusion import VERDICTS, change_in_words, figure, in_order
 from labeler.comparing.metric_comparison import MetricComparison
 from labeler.data.label_files import replaced
-from labeler.labels.record import AnyOutcome
+from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.report.charts import draw_difference
 from labeler.report.moved import (
     FlipKind,
@@ -24,9 +25,10 @@ from labeler.report.moved import (
     flip_kinds,
     moved_ids,
     moved_records,
-    read_records,
+    outcomes_of,
 )
 from labeler.report.page import render_page
+from labeler.report.writing import PAGE_RECORDS, write_report
 from labeler.version import __version__
 
 TEMPLATE = "comparison.html.j2"
@@ -37,15 +39,6 @@ MOST_MOVED = 10_000
 
 _LIMITS = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
 """Ends of the scale of a plot, as shares of the largest possible difference."""
-
-_VERDICTS = {
-    "not significant after Holm": "not certain",
-    "no evidence": "no difference seen",
-    "no difference": "equal",
-    "definedness differs": "values missing",
-    "judge inconsistency": "same documents",
-}
-"""Verdicts in plain words, where these differ."""
 
 
 class Line(NamedTuple):
@@ -113,71 +106,80 @@ class Compared(NamedTuple):
 def write_page(
     found: Comparisons,
     path: str | Path,
-    *,
     outcomes: Mapping[str, Iterable[AnyOutcome]] | None = None,
-    reports: Mapping[str, str] | None = None,
-) -> None:
-    """Write comparisons as a page; the file appears when it is complete.
+) -> list[Path]:
+    """Write comparisons as a page, and a report of each set of labels next to it.
+
+    A file appears when it is complete.
 
     Args:
         found: the comparisons.
-        path: the file.
-        outcomes: the labels of each set by its letter, to be read once more for the texts of
-            records that moved; a set that cannot be read twice is left out.
-        reports: addresses of the reports of the sets by letter, relative to the page.
+        path: the file of the page; ``-A.html`` and so on end the names of the reports, or ``-A``
+            that of a folder for a report of more than 10,000 records.
+        outcomes: the labels of each set by its letter, to be read once more. A set that is not
+            there has no report, and the page none of its texts.
+
+    Returns:
+        The page, and the page of each report.
 
     Raises:
-        UsageError: the file cannot be written.
+        UsageError: a file cannot be written.
     """
-    ids = {letter: moved_ids(one) for (letter, _), one in zip(found.letters[1:], found, strict=True)}
-    wanted = {"A": frozenset(name for some in ids.values() for name in some)}
-    wanted |= {letter: frozenset(some) for letter, some in ids.items()}
-    records = {
-        letter: read_records((outcomes or {}).get(letter, ()), side, wanted[letter])
-        for letter, side in found.letters
+    path, letters = Path(path), [letter for letter, _ in found.letters[1:]]
+    ids = dict(zip(letters, map(moved_ids, found), strict=True))
+    ids["A"] = [name for some in ids.values() for name in some]
+    kept: dict[str, dict[str, LabelRecord]] = {letter: {} for letter, _ in found.letters}
+    reports: dict[str, Path] = {}
+    for letter, side in found.letters:
+        if letter in (outcomes or {}):
+            is_large = len(side.labels) + len(side.failed) > PAGE_RECORDS
+            report = path.with_name(f"{path.stem}-{letter}{'' if is_large else path.suffix}")
+            chosen = outcomes_of(side, outcomes[letter], frozenset(ids[letter]), kept[letter])
+            title = f"{letter}: {side.name}"
+            files = write_report(chosen, report, name=side.name, by=found[0].by, title=title)
+            reports[letter] = files[0]
+    links = {letter: quote(str(file.relative_to(path.parent))) for letter, file in reports.items()}
+    moved = {
+        letter: [*moved_records(ids[letter], (kept["A"], kept[letter]), ("A", letter), links)]
+        for letter in letters
     }
+    page = render_page(TEMPLATE, _values(found, moved, links), styles=STYLES, scripts=())
+    with replaced(path) as file:
+        file.write(page.text)
+    return [path, *reports.values()]
+
+
+def _values(
+    found: Comparisons, moved: Mapping[str, Sequence[MovedRecord]], links: Mapping[str, str]
+) -> dict[str, Any]:
     first, *details = sections(found)
-    values = {
-        "title": " → ".join(side.name for _, side in found.letters),
-        "sides": [
-            (letter, side.name, len(side.labels), (reports or {}).get(letter, ""))
-            for letter, side in found.letters
-        ],
-        "several": len(found) > 1,
+    return {
+        "title": f"{found[0].a.name} → {', '.join(one.b.name for one in found)}",
+        "conclusion": _sentence(found.conclusion),
+        "sides": [*plain_sides(found)],
+        "reports": links,
         "compared": [
-            _compared(
-                one,
-                letter,
-                [
-                    *moved_records(
-                        ids[letter],
-                        (records["A"], records[letter]),
-                        ("A", letter),
-                        reports or {},
-                    )
-                ],
-            )
-            for (letter, _), one in zip(found.letters[1:], found, strict=True)
+            _compared(one, letter, moved[letter]) for letter, one in zip(moved, found, strict=True)
         ],
         "notes": first.lines,
         "details": details,
         "version": __version__,
     }
-    page = render_page(TEMPLATE, values, styles=STYLES, scripts=())
-    with replaced(Path(path)) as file:
-        file.write(page.text)
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _compared(found: Comparison, letter: str, moved: Sequence[MovedRecord]) -> Compared:
-    flips = flip_kinds(found)
     return Compared(
         letter=letter,
-        conclusion=str(found.concluded(letter)),
+        conclusion=_sentence(str(found.concluded(letter))),
         directions=("worse", "better") if found.same_judge else ("lower", "higher"),
         parts=[*_parts(found)],
         moved=moved,
         total=len({one.id for row in found.rows for one in row.moved}),
-        flips=flips,
+        flips=flip_kinds(found),
     )
 
 
@@ -206,7 +208,7 @@ def _line(row: MetricComparison, limit: float, *, directed: bool) -> Line:
         b=figure(row.mean_b),
         change=change_in_words(row),
         plot=plot,
-        verdict=_VERDICTS.get(row.verdict, row.verdict),
+        verdict=VERDICTS.get(row.verdict, row.verdict),
         look=look,
     )
 
@@ -221,8 +223,8 @@ def _ends(row: MetricComparison) -> tuple[float, float] | None:
 def _limit(rows: Iterable[MetricComparison]) -> float:
     """Return the end of a scale that holds all differences and intervals."""
     ends = [abs(end) for row in rows for end in _ends(row) or ()]
-    ends += [abs(row.difference) / row.span for row in rows if not isinstance(row.difference, Undefined)]
+    ends += [
+        abs(row.difference) / row.span for row in rows if not isinstance(row.difference, Undefined)
+    ]
     most = max(ends, default=1.0)
     return next((limit for limit in _LIMITS if most <= limit), math.ceil(most))
-
-

@@ -35,8 +35,9 @@ class SentenceText(NamedTuple):
         key: its key.
         text: its text.
         look: ``good``, ``bad`` or ``unsure``, by its verdict.
-        changed: whether the other answer lacks the sentence, or has another verdict on it.
-        explanation: the judge's reason, for a changed or unsupported sentence.
+        changed: whether the other answer lacks the sentence, or has another verdict on it; of
+            answers without a common sentence, none is.
+        explanation: the judge's reason, where the verdict differs or is no full support.
     """
 
     key: str
@@ -101,18 +102,27 @@ def moved_ids(found: Comparison) -> list[str]:
     return sorted(moved, key=lambda name: moved[name])[:MOST]
 
 
-def read_records(
-    outcomes: Iterable[AnyOutcome], side: Side[Measured], ids: Collection[str]
-) -> dict[str, LabelRecord]:
-    """Return the labels of some records of one side by id, from a second reading of its outcomes."""
-    return {
-        one.id: one
-        for one in outcomes
-        if isinstance(one, LabelRecord)
-        and one.id in ids
-        and one.id in side.labels
-        and configuration(one) == side.labels[one.id].configuration
-    }
+def outcomes_of(
+    side: Side[Measured],
+    outcomes: Iterable[AnyOutcome],
+    ids: Collection[str],
+    kept: dict[str, LabelRecord],
+) -> Iterator[AnyOutcome]:
+    """Yield the outcomes that are compared, from a second reading, and keep some records.
+
+    Args:
+        side: the side that was compared.
+        outcomes: the outcomes that it was read from.
+        ids: ids of the records to keep.
+        kept: gets the records by id.
+    """
+    for one in outcomes:
+        if not isinstance(one, LabelRecord):
+            yield one
+        elif one.id in side.labels and configuration(one) == side.labels[one.id].configuration:
+            if one.id in ids:
+                kept[one.id] = one
+            yield one
 
 
 def moved_records(
@@ -146,21 +156,21 @@ def moved_records(
 
 def _answer(record: LabelRecord, other: LabelRecord, letter: str, report: str) -> Answer:
     judged = judged_sentences(record.label)
-    verdicts = _verdicts(other)
+    verdicts, own = _verdicts(other), _verdicts(record)
+    is_related = not own.keys().isdisjoint(verdicts)
     texts = []
     for sentence in islice(record.example.response, _SENTENCES):
         entry = judged.get(sentence.key)
         supported = entry.fully_supported if entry else None
         text = " ".join(sentence.text.split())
-        changed = text not in verdicts or verdicts[text] != supported
-        wanted = entry is not None and (changed or not supported)
+        flipped = text in verdicts and verdicts[text] != supported
         texts.append(
             SentenceText(
                 sentence.key,
                 _cut(sentence.text),
                 "unsure" if supported is None else "good" if supported else "bad",
-                changed,
-                _cut(record.why(entry)) if entry is not None and wanted else "",
+                flipped or (is_related and text not in verdicts),
+                _cut(record.why(entry)) if entry and (flipped or not supported) else "",
             )
         )
     supported = sum(one.fully_supported for one in judged.values())
