@@ -96,7 +96,8 @@ def write_report(
         UnknownName: there is no such metric.
 
     Example:
-        >>> [path.name for path in labeler.write_report(labels, folder / "r.html", name="mine")]
+        >>> written = labeler.report.write_report(labels, folder / "r.html", name="mine")
+        >>> [path.name for path in written]
         ['r.html']
     """
     in_folder = is_folder(path)

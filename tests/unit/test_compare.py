@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from labeler import import_labels
 from labeler.api import write_labels
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.cli import comparing, run
@@ -24,6 +23,7 @@ from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.labels.signature import label_key
 from labeler.sentences.display import WIDTH
+from labeler.store import import_labels
 from support.labeled import record, reference_output, right
 from support.scored import record as score_record
 
