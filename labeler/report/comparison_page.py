@@ -14,7 +14,7 @@ from labeler.calculators.plain_names import plain_name
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.comparing.comparison import Comparison, Comparisons
 from labeler.comparing.comparison_text import plain_sides, sections
-from labeler.comparing.conclusion import VERDICTS, change_in_words, figure, in_order
+from labeler.comparing.conclusion import VERDICTS, change_in_words, in_order
 from labeler.comparing.metric_comparison import MetricComparison
 from labeler.data.label_files import replaced
 from labeler.labels.record import AnyOutcome, LabelRecord
@@ -29,6 +29,7 @@ from labeler.report.moved import (
 )
 from labeler.report.page import render_page
 from labeler.report.writing import PAGE_RECORDS, write_report
+from labeler.sentences.display import figure
 from labeler.version import __version__
 
 TEMPLATE = "comparison.html.j2"
@@ -130,8 +131,9 @@ def write_page(
     ids["A"] = [name for some in ids.values() for name in some]
     kept: dict[str, dict[str, LabelRecord]] = {letter: {} for letter, _ in found.letters}
     reports: dict[str, Path] = {}
+    outcomes = outcomes or {}
     for letter, side in found.letters:
-        if letter in (outcomes or {}):
+        if letter in outcomes:
             is_large = len(side.labels) + len(side.failed) > PAGE_RECORDS
             report = path.with_name(f"{path.stem}-{letter}{'' if is_large else path.suffix}")
             chosen = outcomes_of(side, outcomes[letter], frozenset(ids[letter]), kept[letter])

@@ -173,11 +173,11 @@ def _answer(record: LabelRecord, other: LabelRecord, letter: str, report: str) -
                 _cut(record.why(entry)) if entry and (flipped or not supported) else "",
             )
         )
-    supported = sum(one.fully_supported for one in judged.values())
+    count = sum(one.fully_supported for one in judged.values())
     more = max(0, len(record.example.response) - _SENTENCES)
     address = urlencode({"record": visible(record.id)})
     link = f"{report}#{address}" if report else ""
-    return Answer(letter, supported, len(judged), texts, more, link)
+    return Answer(letter, count, len(judged), texts, more, link)
 
 
 def _verdicts(record: LabelRecord) -> dict[str, bool | None]:
