@@ -28,6 +28,8 @@ AUROCS, PREVALENCES, RECORDS = (0.7, 0.9, 0.95, 0.98), (0.5, 0.85, 0.97), (200, 
 BUDGETS = {60: 0.2, 200: 0.1, 600: 0.05}
 """Checks, and the half-width that a certificate of so many asks for."""
 ERROR = 0.05
+GOOD, COMMON = 0.9, 0.85
+"""Least AUROC and greatest share supported of the cells that must issue certificates."""
 SURE = 0.8
 """Probability of a bare verdict, as in the package."""
 
@@ -135,13 +137,20 @@ class Result:
     inside: int
     width: float
 
+    def __add__(self, other: Result) -> Result:
+        """Return the counts of both."""
+        tried = self.tried + other.tried
+        width = (self.width * self.tried + other.width * other.tried) / tried
+        issued, covered = self.issued + other.issued, self.covered + other.covered
+        return Result(self.cell, tried, issued, covered, self.inside + other.inside, width)
 
-def try_cell(job: tuple[Cell, int]) -> Result:
-    """Simulate the certificates of a cell."""
-    cell, number = job
+
+def try_cell(job: tuple[Cell, int, int]) -> Result:
+    """Simulate certificates of a cell."""
+    cell, number, part = job
     random = np.random.default_rng(
-        [int(100 * part) for part in (cell.confidence, cell.auroc, cell.prevalence)]
-        + [cell.records, cell.checks]
+        [int(100 * share) for share in (cell.confidence, cell.auroc, cell.prevalence)]
+        + [cell.records, cell.checks, part]
     )
     issued = covered = inside = 0
     widths = 0.0
@@ -165,16 +174,29 @@ def cells() -> Iterator[Cell]:
         yield Cell(float(confidence), float(auroc), float(prevalence), records, int(checks))
 
 
+PART = 250
+"""Certificates of each cell after which the table is written."""
 HEADS = (
     "| judge | AUROC | supported | records | checks | asked ± | issued "
     "| covers, of issued | covers, of all tried | every interval covers | mean ± |"
 )
 
 
-def coverage(number: int, processes: int) -> str:
-    """Return the page's table of coverage."""
+def coverage(number: int, processes: int) -> Iterator[str]:
+    """Yield the page's table of coverage after each part of the certificates."""
+    every = list(cells())
+    found: list[Result] = []
     with Pool(processes) as pool:
-        found = pool.map(try_cell, [(cell, number) for cell in cells()], chunksize=1)
+        for part in range(-(-number // PART)):
+            jobs = [(cell, min(PART, number - part * PART), part) for cell in every]
+            more = pool.map(try_cell, jobs, chunksize=1)
+            found = [one + two for one, two in zip(found, more, strict=True)] if found else more
+            yield coverage_table(found)
+
+
+def coverage_table(found: list[Result]) -> str:
+    """Return the table of coverage, and a summary above it."""
+    number = found[0].tried
     lines = [
         HEADS,
         "|" + "---|" * 11,
@@ -194,7 +216,9 @@ def coverage(number: int, processes: int) -> str:
     good = [
         one.issued / one.tried
         for one in found
-        if one.cell.checks == max(BUDGETS) and one.cell.auroc >= 0.9 and one.cell.prevalence <= 0.85
+        if one.cell.checks == max(BUDGETS)
+        and one.cell.auroc >= GOOD
+        and one.cell.prevalence <= COMMON
     ]
     head = (
         f"{len(found)} cells of {number:,} certificates each. Least coverage of issued "
@@ -235,8 +259,8 @@ def mean_needed(job: tuple[int, float, float, str, int]) -> float:
     return total / number
 
 
-def needed(number: int, processes: int) -> str:
-    """Return the page's table of sentences needed against random checks."""
+def needed(number: int, processes: int) -> Iterator[str]:
+    """Yield the page's table of sentences needed against random checks."""
     names = ["random", *JUDGES]
     rows = list(product(SIZES, (0.5, 0.8), WIDTHS))
     jobs = [(n, w, p, name, number) for n, p, w in rows for name in names]
@@ -252,7 +276,7 @@ def needed(number: int, processes: int) -> str:
         base, *others = (next(found) for _ in names)
         parts = " | ".join(f"{one:.0f} | {base / one:.2f}" for one in others)
         lines.append(f"| {records:,} | {prevalence:g} | {within:g} | {base:.0f} | {parts} |")
-    return f"Means of {number} certificates each, level 0.95.\n\n" + "\n".join(lines) + "\n"
+    yield f"Means of {number} certificates each, level 0.95.\n\n" + "\n".join(lines) + "\n"
 
 
 def main() -> None:
@@ -264,10 +288,10 @@ def main() -> None:
     parser.add_argument("--write", type=Path)
     given = parser.parse_args()
     make = coverage if given.table == "coverage" else needed
-    text = make(given.number, given.processes)
-    print(text)
-    if given.write:
-        given.write.write_text(text, encoding="utf-8")
+    for text in make(given.number, given.processes):
+        print(text, flush=True)
+        if given.write:
+            given.write.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -199,6 +199,7 @@ app = _group(
         "show": _Command("Audit", "showing", "show"),
         "worst": _Command("Audit", "showing", "worst"),
         "review": _Command("Review", "reviewing", "review"),
+        "certify": _Command("Evidence", "certifying", "certify"),
         "export": _Command("Store and files", "labeling", "export", _PIPE_CLOSED),
         "prompt": _Command("Store and files", "artifacts", "prompt"),
         "schema": _Command("Store and files", "artifacts", "schema"),

@@ -160,7 +160,7 @@ class Plan(Displayed):
     @property
     def needed(self) -> int:
         """About how many more sentences must be read, those of this plan included."""
-        return round(self._state.needed * self.units.sentences_each)
+        return round(self._state.needed * self.units.sentences / len(self.units.units))
 
     def certificate(
         self, answers: Answers, *, second: Answers | None = None, who: str | Iterable[str] = ()
@@ -282,7 +282,7 @@ class _State:
         if not self.complete:
             margin = goal.margin(units.value(looks.expected))
             design = looks.design(margin)
-            count, self.needed = looks.size(design, margin, units.sentences_each)
+            count, self.needed = looks.size(design, margin, units.sentences / len(units.units))
             order = units.order(goal.seed, len(plan.looks))
             drawn, chances = looks.population.draw(design.scales, order, count)
             self.drawn, self.chances = drawn.tolist(), chances.tolist()
