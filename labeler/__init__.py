@@ -15,11 +15,9 @@ if TYPE_CHECKING:
     from labeler.api import (
         estimate,
         iter_labels,
-        iter_scores,
         label,
         metrics,
         open_rows,
-        score,
         submit_batch,
         summary,
         write_labels,
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
     from labeler.audit import Finding, Found, Subject, audit_labels, check, findings_of
     from labeler.calculators import Intervals, Ratio, metric
     from labeler.calculators.export import to_arrow, to_frame
-    from labeler.calculators.outcomes import read_labels, read_scores
+    from labeler.calculators.outcomes import read_labels
     from labeler.calculators.rater_agreement import Votes
     from labeler.comparing.agreement import compare_labels
     from labeler.comparing.compare import compare, compare_runs
@@ -51,7 +49,6 @@ if TYPE_CHECKING:
         ReferenceLabelingOutput,
     )
     from labeler.labels.record import LabelFailure, LabelRecord
-    from labeler.labels.scores import Criterion, ScoreRecord
     from labeler.labels_object import Labels
     from labeler.loading import load
     from labeler.report import write_report
@@ -64,11 +61,9 @@ _HOMES = {
     "labeler.api": (
         "estimate",
         "iter_labels",
-        "iter_scores",
         "label",
         "metrics",
         "open_rows",
-        "score",
         "submit_batch",
         "summary",
         "write_labels",
@@ -99,14 +94,13 @@ _HOMES = {
     ),
     "labeler.calculators.export": ("to_arrow", "to_frame"),
     "labeler.labels.record": ("LabelFailure", "LabelRecord"),
-    "labeler.labels.scores": ("Criterion", "ScoreRecord"),
     "labeler.report": ("write_report",),
     "labeler.labels_object": ("Labels",),
     "labeler.loading": ("load",),
     "labeler.store.disk": ("DiskStore",),
     "labeler.store.memory": ("MemoryStore",),
     "labeler.store.maintenance": ("import_labels",),
-    "labeler.calculators.outcomes": ("read_labels", "read_scores"),
+    "labeler.calculators.outcomes": ("read_labels",),
     "labeler.judges.pricing": ("find_price",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -116,7 +110,6 @@ __all__ = [
     "ClaimsLabelingOutput",
     "Comparison",
     "CorrectionsFile",
-    "Criterion",
     "DiskStore",
     "EmbeddedJudge",
     "Example",
@@ -135,7 +128,6 @@ __all__ = [
     "OpenAIJudge",
     "Ratio",
     "ReferenceLabelingOutput",
-    "ScoreRecord",
     "Subject",
     "Votes",
     "__version__",
@@ -155,7 +147,6 @@ __all__ = [
     "findings_of",
     "import_labels",
     "iter_labels",
-    "iter_scores",
     "judge",
     "label",
     "load",
@@ -164,8 +155,6 @@ __all__ = [
     "open_rows",
     "read_human_labels",
     "read_labels",
-    "read_scores",
-    "score",
     "submit_batch",
     "summary",
     "to_arrow",

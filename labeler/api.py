@@ -17,7 +17,6 @@ from labeler.calculators.outcomes import (
     metrics,
     read_labels,
     read_records,
-    read_scores,
     stored_outcomes,
     summary,
 )
@@ -26,14 +25,13 @@ from labeler.data.options import RowsOptions, keywords
 from labeler.errors import UsageError
 from labeler.extensions import load, offered
 from labeler.judges.opening import hosted_spec, open_judge, open_judges, price_of_run
+from labeler.judges.options import JudgeOptions
 from labeler.labeling.options import (
     BatchOptions,
     EstimateOptions,
     LabelFileOptions,
     LabelOptions,
     RunOptions,
-    ScoreOptions,
-    SimilarityOptions,
     StoreOptions,
 )
 from labeler.labels.record import AnyOutcome, Outcome
@@ -44,12 +42,10 @@ if TYPE_CHECKING:
     from labeler.data.options import RowSource
     from labeler.data.rows import Rows
     from labeler.integrations.batch.submit import Submission
-    from labeler.integrations.embeddings.records import QuestionsOutcome
     from labeler.judges.judge import Judge
     from labeler.labeling.estimate import Estimate
     from labeler.labeling.progress import OnEvent, RunEvents
     from labeler.labeling.run import Run
-    from labeler.labels.scores import ScoreOutcome
     from labeler.labels_object import Labels
     from labeler.store.memory import LabelStore
 
@@ -114,7 +110,7 @@ def iter_labels(rows: RowSource, options: LabelOptions) -> Generator[Outcome, No
         >>> first
         'tide-gate-height'
     """
-    yield from _labels(rows, options, _judges(options))
+    yield from _labels(rows, options, judges_of(options))
 
 
 @keywords(LabelFileOptions)
@@ -142,7 +138,7 @@ def label(rows: RowSource, options: LabelFileOptions) -> Labels:
     from labeler.labels.metering import RunCost
     from labeler.labels_object import Labels
 
-    events, judges = _events(options), _judges(options)
+    events, judges = _events(options), judges_of(options)
     path, counts = options.output, events.counts
     run = _labels(rows, options, judges, events)
     outcomes = list(run) if path is None else deque(write_outcomes(run, path), maxlen=0)
@@ -175,7 +171,7 @@ def _labels(
         for judge in judges
         for extra in range(options.repeat)
     ]
-    with _begin(options, events) as run:
+    with begin_run(options, events) as run:
         if options.are_voting:
             from labeler.labeling.vote import vote_rows
 
@@ -183,109 +179,6 @@ def _labels(
         else:
             labels = run_tasks(run, opened, tasks)
             yield from cast("Generator[Outcome, None, None]", labels)  # what a task of labels makes
-
-
-@keywords(ScoreOptions)
-def iter_scores(rows: RowSource, options: ScoreOptions) -> Generator[ScoreOutcome, None, None]:
-    """Score rows by criteria, in input order; each row's criteria one after the other.
-
-    A stored score costs nothing, whatever its row's id and whatever changed in fields that the
-    criterion does not show. Evaluation steps that a criterion lacks are written by the judge once,
-    and stored too.
-
-    Args:
-        rows: as for :func:`open_rows`.
-        options: ``criteria`` are names such as ``rubric_faithfulness``, TOML files, or criteria;
-            several names may stand in one text, separated by commas (see
-            :mod:`labeler.data.criteria_files`). Each of several ``judges`` scores all rows, one
-            after the other; :func:`labeler.calculators.score_agreement.compare_raters` measures
-            their agreement. Each of ``samples`` is an outcome of its own.
-
-    Yields:
-        A score record or a failure for each row, criterion and trial.
-
-    Raises:
-        UsageError: a criterion is malformed, a judge is given twice or gives labels only, or the
-            rows cannot be read.
-        FatalJudgeError: no row can be scored, or a criterion gets no steps.
-        RunPaused: the server asks to wait longer than the options allow.
-        StoreError: the store cannot be read or written.
-
-    Example:
-        >>> for outcome in labeler.iter_scores(  # doctest: +SKIP
-        ...     "rows.jsonl", judge="openai:MODEL", criteria="rubric_faithfulness"
-        ... ):
-        ...     print(outcome.id, outcome.score)
-    """
-    from labeler.data.criteria_files import choose_criteria
-    from labeler.labeling.score_runs import Plan, score_rows
-    from labeler.sentences.splitting import SPLITTERS
-
-    for name in ("samples", "repeat"):
-        if (count := getattr(options, name)) < 1:
-            raise UsageError(f"{name} must be 1 or more, got {count}")
-    chosen = choose_criteria(options.criteria)
-    opened, judges = options.open(rows), _judges(options, default="openai")
-    how = SPLITTERS[options.splitter], chosen, options.samples, options.repeat, options.logprobs
-    plans = [Plan(judge, *how) for judge in judges]
-    with _begin(options) as run:
-        yield from score_rows(run, opened, plans)
-
-
-@keywords(ScoreOptions)
-def score(rows: RowSource, options: ScoreOptions) -> list[ScoreOutcome]:
-    """Score rows and return an outcome for each, criterion and trial; see :func:`iter_scores`.
-
-    Args:
-        rows: as for :func:`open_rows`.
-        options: those of :func:`iter_scores`.
-
-    Returns:
-        Score records and failures, in input order.
-
-    Raises:
-        UsageError: as for :func:`iter_scores`.
-
-    Example:
-        >>> labeler.score(  # doctest: +SKIP
-        ...     "rows.jsonl", judge="openai:MODEL", criteria="rubric_faithfulness"
-        ... )
-    """
-    return list(iter_scores(rows, **vars(options)))
-
-
-@keywords(SimilarityOptions)
-def iter_similarity(
-    rows: RowSource, options: SimilarityOptions
-) -> Generator[QuestionsOutcome, None, None]:
-    """Compare each row's question with questions generated from its response, in input order.
-
-    The judge writes three questions for each response without seeing the real one; the embedder
-    measures their similarity. :func:`metrics` computes numbers from the outcomes.
-    Stored questions and comparisons cost nothing.
-
-    Args:
-        rows: as for :func:`open_rows`; documents are ignored.
-        options: ``embedder`` is a name or an embedder such as ``OpenAIEmbedder(model=…)``;
-            ``budget`` covers judge and embedder together.
-
-    Raises:
-        UsageError: the rows cannot be read; nothing was sent.
-        FatalJudgeError: no question can be written, or no text embedded.
-        RunPaused: a server asks to wait longer than the options allow.
-        StoreError: the store cannot be read or written.
-    """
-    from labeler.integrations.embeddings.embedder import open_embedder
-    from labeler.integrations.embeddings.questioning import QuestionsTasks
-    from labeler.integrations.embeddings.similarity import EmbeddingWork, compare_rows
-    from labeler.sentences.splitting import SPLITTERS
-
-    opened = options.open(rows)
-    [judge] = _judges(options, default="openai")
-    task = QuestionsTasks(judge, SPLITTERS[options.splitter], options.trial)
-    embedder, work = open_embedder(options.embedder), options.work or EmbeddingWork()
-    with _begin(options) as run:
-        yield from compare_rows(run, opened, task, embedder, work)
 
 
 @keywords(BatchOptions)
@@ -319,7 +212,7 @@ def submit_batch(rows: RowSource, options: BatchOptions) -> Submission:
     if options.batches is None or not isinstance(options.store, str | Path):
         raise UsageError("a batch needs a service, batches=OpenAIBatches(…), and a folder as store")
     opened = options.open(rows)
-    [judge] = _judges(options, default="openai")
+    [judge] = judges_of(options, default="openai")
     return submit.submit_batch(
         opened,
         label_tasks(judge, options),
@@ -365,11 +258,7 @@ def estimate(rows: RowSource, options: EstimateOptions) -> Estimate:
         return estimating.estimate(opened, task, labels, options, price=price)
 
 
-def _judges(
-    options: LabelOptions | ScoreOptions | SimilarityOptions | BatchOptions,
-    *,
-    default: str | None = None,
-) -> list[Judge]:
+def judges_of(options: JudgeOptions, *, default: str | None = None) -> list[Judge]:
     """Open the judges that options name."""
     several = getattr(options, "judges", None)
     if several is not None:
@@ -377,7 +266,7 @@ def _judges(
     return [open_judge(replace(options, judge=options.judge or default))]
 
 
-def _begin(options: RunOptions, events: RunEvents | None = None) -> Run:
+def begin_run(options: RunOptions, events: RunEvents | None = None) -> Run:
     """Begin a run that closes the store at its end if it opens it here."""
     from labeler.labeling.pending import pending_labels
     from labeler.labeling.run import Run
@@ -410,10 +299,7 @@ def _events(options: RunOptions) -> RunEvents:
 
     listeners = options.listeners()
     if options.progress and (sys.stderr.isatty() or is_notebook()):
-        doing = "labeling" if isinstance(options, LabelOptions) else "scoring"
-        if isinstance(options, SimilarityOptions):
-            doing = "writing questions"
-        listeners.insert(0, Progress(doing))
+        listeners.insert(0, Progress(options.DOING))
     return RunEvents([*listeners, *_declared_listeners()])
 
 
@@ -467,16 +353,12 @@ __all__ = [
     "checked_outcomes",
     "estimate",
     "iter_labels",
-    "iter_scores",
-    "iter_similarity",
     "label",
     "measure_outcomes",
     "metrics",
     "open_rows",
     "read_labels",
     "read_records",
-    "read_scores",
-    "score",
     "stored_outcomes",
     "submit_batch",
     "summary",

@@ -46,7 +46,6 @@ _FREE = {"model", "map", "id", "by", "group"}
 """Options whose values are names of models and columns, and never imported."""
 _JUDGES = {"judge", "judges", "embedder"}
 _GATES = {"min", "max", "max_drop"}
-_OF_SCORES = {"score", "pass"}
 """What follows the name of a criterion in a metric of its scores."""
 _MAX_BYTES = 1_000_000
 
@@ -255,12 +254,11 @@ def _imports(key: str, text: str) -> bool:
         return False
     from labeler.calculators import METRICS
     from labeler.judges.providers import PROVIDERS
-    from labeler.labels.scores import CRITERIA
 
     if key in _JUDGES:
         return module not in PROVIDERS and (module != "embedded" or ":" in rest)
     if key in _GATES:
-        return module not in METRICS and (module not in CRITERIA or rest not in _OF_SCORES)
+        return module not in METRICS
     return True
 
 

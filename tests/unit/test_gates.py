@@ -22,16 +22,16 @@ from labeler.comparing.gates import DEFAULT_ALLOWED, Allowed, Gate, On
 from labeler.comparing.verdicts import Verdict
 from labeler.data.label_files import to_line
 from labeler.errors import UnknownName, UsageError
-from labeler.integrations.embeddings.records import (
+from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome, ReplyFacts
+from labeler.labels.signature import Artifact, Signature
+from labeler.plugins.scores.records import CRITERIA, ScoreRecord, score_key
+from labeler.plugins.similarity.records import (
     EmbedderSpec,
     QuestionsAnswer,
     QuestionsRecord,
     Similarity,
     questions_key,
 )
-from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome, ReplyFacts
-from labeler.labels.scores import CRITERIA, ScoreRecord, score_key
-from labeler.labels.signature import Artifact, Signature
 from labeler.testing import assert_metric
 from support.labeled import expects, record, reference_output, right
 from support.records import sample_record

@@ -31,8 +31,8 @@ FUNCTIONS: list[Callable[..., Any]] = [
     api.label,
     api.iter_labels,
     api.estimate,
-    api.score,
-    api.iter_similarity,
+    labeler.score,
+    labeler.iter_similarity,
     api.submit_batch,
 ]
 

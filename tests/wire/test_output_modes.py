@@ -11,7 +11,6 @@ import msgspec
 import pytest
 
 import labeler
-from labeler.api import iter_scores
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.integrations.batch.client import OpenAIBatches
 from labeler.integrations.batch.collect import Waiting
@@ -24,6 +23,7 @@ from labeler.judges.task import Task
 from labeler.labeling.progress import RunEvent
 from labeler.labels.record import LabelRecord
 from labeler.labels.schemas import load_schema
+from labeler.plugins.scores.api import iter_scores
 from labeler.store.memory import MemoryStore
 from support import samples
 from support.scored import criterion
