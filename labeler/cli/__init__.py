@@ -84,13 +84,16 @@ class _Declared(TyperCommand):
         super().__init__(name.rpartition(".")[2], help=line)
         self.declared, self.rich_help_panel = name, "Plug-ins"
 
-    def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:  # noqa: ANN401 - as typer passes them
+    @property
+    def loaded(self) -> Any:  # noqa: ANN401 - a command of typer
+        """The command itself, or the group."""
         declared = load("commands", self.declared)
         if isinstance(declared, typer.Typer):
-            command = get_command(declared)
-        else:
-            command = _made(declared, pipe_closed=_PIPE_CLOSED)
-        return command.make_context(info_name, args, parent, **extra)
+            return get_command(declared)
+        return _made(declared, pipe_closed=_PIPE_CLOSED)
+
+    def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:  # noqa: ANN401 - as typer passes them
+        return self.loaded.make_context(info_name, args, parent, **extra)
 
 
 def _load(name: str, location: _Command) -> Any:  # noqa: ANN401 - a command of typer

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer import Context
 from typer.core import TyperGroup
 from typer.main import get_command
 
@@ -42,7 +43,8 @@ def parameters_of(command: str) -> dict[str | None, str]:
     found: Any = get_command(app)
     for word in command.split():
         assert isinstance(found, TyperGroup)
-        found = found.commands[word]
+        found = found.get_command(Context(found), word)
+        found = getattr(found, "loaded", found)
     return {one.name: one.help for one in found.params}
 
 
