@@ -342,7 +342,7 @@ def write_labels(outcomes: Iterable[AnyOutcome], path: str | Path) -> int:
         UsageError: the file cannot be written.
 
     Example:
-        >>> labeler.write_labels(labels, folder / "labels.jsonl")
+        >>> labeler.api.write_labels(labels, folder / "labels.jsonl")
         14
     """
     return sum(1 for _ in write_outcomes(outcomes, path))

@@ -69,7 +69,7 @@ class BadRows(UsageError):
     Example:
         >>> try:
         ...     labeler.label([{"question": "Why?", "response": "So."}], judge="embedded")
-        ... except labeler.BadRows as error:
+        ... except labeler.errors.BadRows as error:
         ...     print("documents" in str(error))
         True
     """

@@ -1,12 +1,15 @@
 """Extensions: what installed packages add to this one, declared as entry points.
 
 A package names its objects in groups such as ``labeler.judges``; see docs/extend.md. Names come
-from the metadata of installed packages; a package is imported when one of its names is used.
+from the metadata of installed packages; a package is imported when one of its names is used. So are
+the modules of this package's own public names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib
+import sys
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,3 +81,22 @@ def outdated() -> str:
         if names.items() - {(point.name, point.value) for point in entry_points(group=group)}:
             return _INSTALL.format(declared)
     return ""
+
+
+def importer(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return the ``__getattr__`` of a package.
+
+    Args:
+        package: the package's ``__name__``.
+        homes: the names in each module, separated by spaces, by the module's name in the package.
+    """
+    home_of = {name: home for home, names in homes.items() for name in names.split()}
+
+    def attribute(name: str) -> Any:  # noqa: ANN401 - any public name
+        if name not in home_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(f"{package}.{home_of[name]}"), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return attribute

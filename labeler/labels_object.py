@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from labeler.comparing.gates import On
     from labeler.comparing.verdicts import GateResults
     from labeler.data.label_view import Glance
+    from labeler.evidence.anchors import Anchors
 
 _LEFT_OUT = ("v", "pooled")
 """Columns of summaries that the short table does without."""
@@ -308,24 +309,45 @@ class Labels(Displayed, Sequence[Outcome]):
         options = {"names": self._names(other)} | options
         return compare(self, as_outcomes(other), metrics, **options)
 
+    def anchors(self, n: int = 80, *, seed: int = 0) -> Anchors:
+        """Choose records to ask the same judge about again, to see whether it has changed.
+
+        Args:
+            n: number of records, 2 or more; fewer if there are not so many.
+            seed: another seed chooses other records.
+
+        Returns:
+            The records, whose ``check(judge=…).changed`` tells; ``save`` keeps them in a file.
+
+        Raises:
+            UsageError: there are fewer than 2 complete labels.
+
+        Example:
+            >>> labels.anchors(n=10).check(judge="embedded").changed
+            False
+        """
+        from labeler.evidence.anchors import choose_anchors
+
+        return choose_anchors(self, n, seed=seed)
+
     def diff(
         self,
         other: str | Path | Iterable[AnyOutcome],
         metrics: str | Iterable[str] | None = None,
-        **options: Any,  # noqa: ANN401 - checked by labeler.diff_labels
+        **options: Any,  # noqa: ANN401 - checked by labeler.comparing.diff_labels
     ) -> LabelDiff:
         """Show the decisions on which other labels differ, and the changes of metrics.
 
         Args:
             other: labels, a label file or a store.
             metrics: metric ids, as for :meth:`metrics`.
-            options: those of :func:`labeler.diff_labels`, such as ``by`` and ``top``.
+            options: those of :func:`labeler.comparing.diff_labels`, such as ``by`` and ``top``.
 
         Returns:
             Flipped decisions by field, and each metric's change over them.
 
         Raises:
-            UsageError: as for :func:`labeler.diff_labels`.
+            UsageError: as for :func:`labeler.comparing.diff_labels`.
 
         Example:
             >>> labels.diff(labels).flipped
@@ -397,13 +419,13 @@ class Labels(Displayed, Sequence[Outcome]):
 
         Args:
             path: the HTML file.
-            options: those of :func:`labeler.write_report`, such as ``by`` and ``title``.
+            options: those of :func:`labeler.report.write_report`, such as ``by`` and ``title``.
 
         Returns:
             The files.
 
         Raises:
-            UsageError: as for :func:`labeler.write_report`.
+            UsageError: as for :func:`labeler.report.write_report`.
 
         Example:
             >>> [file.name for file in labels.report(folder / "report.html")]

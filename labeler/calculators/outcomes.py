@@ -255,7 +255,7 @@ def read_labels(labels: str | Path) -> Iterator[Outcome]:
 
     Example:
         >>> path = labels.save(folder / "labels.jsonl")
-        >>> sum(1 for _ in labeler.read_labels(folder / "labels.jsonl"))
+        >>> sum(1 for _ in labeler.api.read_labels(folder / "labels.jsonl"))
         14
     """
     found = checked_outcomes(labels).through(partial(records_of, kind="label"))

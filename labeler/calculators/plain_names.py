@@ -21,7 +21,7 @@ PLAIN_NAMES = {
     "document_relevance": "documents relevant",
     "context_precision": "relevant documents ranked first",
     "context_utilization_precision": "used documents ranked first",
-    "citation_coverage": "answer sentences with a document behind them",
+    "citation_coverage": "answer sentences backed by documents",
     "supported_by_history": "answer sentences supported by earlier turns",
     "citation_precision": "citations that hold",
     "citation_recall": "supported sentences fully cited",
@@ -85,6 +85,12 @@ def plain_name(metric: Metric) -> str:
     if metric.name not in PLAIN_NAMES:
         return metric.id
     return f"{PLAIN_NAMES[metric.name]} ({metric.definition})"
+
+
+def name_with_id(metric: Metric) -> str:
+    """Return the plain words for a metric with its id in parentheses."""
+    words = PLAIN_NAMES.get(metric.id) or PLAIN_NAMES.get(metric.name)
+    return f"{words} ({metric.id})" if words else metric.id
 
 
 def headline_metrics(metrics: Iterable[Metric]) -> list[Metric]:

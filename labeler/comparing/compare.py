@@ -77,7 +77,7 @@ def compare(
 
     Args:
         a: label records and failures to start from, such as
-            ``labeler.read_labels("before.jsonl")``; other kinds of records are left out.
+            ``labeler.api.read_labels("before.jsonl")``; other kinds of records are left out.
         b: those that are compared with them.
         metrics: metric ids, as for :func:`labeler.metrics`; by default each metric once, in its
             default definition, that labels of both sides have the fields for.
@@ -134,7 +134,7 @@ def compare_runs(
             not as many names.
 
     Example:
-        >>> len(labeler.compare_runs([labels, labels, labels], "adherence"))
+        >>> len(labeler.comparing.compare_runs([labels, labels, labels], "adherence"))
         2
     """
     runs = list(runs)

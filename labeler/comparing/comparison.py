@@ -6,25 +6,29 @@ import string
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from labeler.calculators.plain_names import plain_name
-from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.summary_table import find_row
-from labeler.comparing.conclusion import Circumstances, Conclusion, conclude
+from labeler.comparing.conclusion import (
+    Circumstances,
+    Conclusion,
+    conclude,
+    figures,
+    in_headlines,
+    in_order,
+    row_name,
+)
 from labeler.comparing.gates import DEFAULT_ALLOWED
 from labeler.comparing.measured import Measured
 from labeler.comparing.metric_comparison import MetricComparison
 from labeler.comparing.pairs import PairCounts, Side
 from labeler.labels.signature import selection_warnings
 from labeler.sentences.display import (
-    NONE,
-    Column,
     Display,
     Displayed,
     Grid,
-    arrow,
     number,
 )
 
@@ -87,33 +91,16 @@ class Comparison(Displayed):
         return _judges(self.a) == _judges(self.b)
 
     def _display(self) -> Display:
-        heads = ["", "A", "B", "B-A", f"{100 * self.level:g} % interval", "pairs"]
-        columns = [Column("metric", words=True), *map(Column, heads), Column("B is", words=True)]
-        columns += [Column("group", words=True)] * (self.by is not None)
-        cells = [
-            [
-                row.metric.id,
-                arrow(higher_is_better=row.metric.higher_is_better),
-                *(number(row.mean_a), number(row.mean_b), number(row.difference, "+.4f")),
-                f"{row.interval.low:+.3f} to {row.interval.high:+.3f}{row.interval.mark}"
-                if isinstance(row.interval, Interval)
-                else row.interval.reason,
-                *(str(row.pairs), row.verdict, *([row.group or ""] * (self.by is not None))),
-            ]
-            for row in self.rows
-        ]
+        rows = in_order([row for row in self.rows if row.pairs])
         counts = self.counts
         notes = [
             f"only in A: {counts.only_a} records, only in B: {counts.only_b}",
             f"failed: {counts.failed_a} in A, {counts.failed_b} in B, {counts.failed_both} in both",
-            f"{self.tests} tests, adjusted by Holm's method",
+            *selection_warnings((*self.a.signatures, *self.b.signatures)),
         ]
-        if not self.same_judge:
-            notes.append("different judges, prompts or thresholds: higher or lower, not better")
-        notes += selection_warnings((*self.a.signatures, *self.b.signatures))
         for letter, side in (("A", self.a), ("B", self.b)):
             notes.append(f"{letter}: {side.name}, {'; '.join(side.signatures)}")
-        return Display(str(self.conclusion), Grid(columns, cells), notes)
+        return Display(str(self.conclusion), figures(rows, self.level), notes)
 
     @property
     def conclusion(self) -> Conclusion:
@@ -209,57 +196,22 @@ class Comparisons(Displayed, tuple[Comparison, ...]):
         sides = [self[0].a, *(one.b for one in self)]
         return list(zip(LETTERS, sides, strict=False))
 
-    def grid(self, group: str | None = None) -> Grid:
-        """Return one row a metric, with a column for each set.
-
-        Means are over the pairs with a value in A and in the set, so that those of A may differ
-        from set to set.
-
-        Args:
-            group: the group of the rows.
-        """
-        columns = [Column("metric", words=True)]
-        for letter, _ in self.letters[1:]:
-            columns.append(Column(f"A → {letter}, {letter}-A, {letter} is", words=True))
-        found = [{row.metric.id: row for row in one.by_group.get(group, ())} for one in self]
-        metrics = {name: row.metric for rows in found for name, row in rows.items()}
-        width = max(map(len, metrics), default=0)
-        rows = []
-        for name, metric in metrics.items():
-            of_runs = [rows_of_run.get(name) for rows_of_run in found]
-            cells = [f"{name:<{width}} {arrow(higher_is_better=metric.higher_is_better)}"]
-            cells += [NONE if row is None else _short(row) for row in of_runs]
-            rows.append(cells)
-        return Grid(columns, rows)
-
-    @property
-    def groups(self) -> list[str | None]:
-        """The groups of the rows."""
-        return list(dict.fromkeys(row.group for one in self for row in one.rows))
-
     def _display(self) -> Display:
-        notes = [
-            f"{letter}: {side.name}, {'; '.join(side.signatures)}" for letter, side in self.letters
+        sentences = [
+            str(one.concluded(letter))
+            for (letter, _), one in zip(self.letters[1:], self, strict=True)
         ]
-        notes.append(f"{self[0].tests} tests, adjusted by Holm's method")
-        grids = [(group, self.grid(group)) for group in self.groups or [None]]
-        columns, rows = list(grids[0][1].columns), [row for _, grid in grids for row in grid.rows]
-        if self[0].by is not None:
-            columns.append(Column("group", words=True))
-            rows = [[*row, group or ""] for group, grid in grids for row in grid.rows]
-        return Display(self.conclusion, Grid(columns, rows), notes)
+        sides = [f"{letter}: {side.name}" for letter, side in self.letters]
+        grids = [
+            figures(in_headlines(one.rows), one.level, "other", name=partial(_named, letter))
+            for (letter, _), one in zip(self.letters[1:], self, strict=True)
+        ]
+        rows = [row for grid in grids for row in grid.rows]
+        return Display(self.conclusion, Grid(grids[0].columns, rows), [*sentences, *sides])
 
 
-def _short(row: MetricComparison) -> str:
-    difference = f"{number(row.difference, '+.4f'):>7}"
-    return f"{number(row.mean_a):>6} → {number(row.mean_b):>6}  {difference}  {row.verdict}"
-
-
-def interval_cell(found: Interval | Undefined) -> str:
-    """Return the ends of an interval of a difference, or ``-``."""
-    if isinstance(found, Undefined):
-        return NONE
-    return f"{found.low:+.4f} {found.high:+.4f}{found.mark}"
+def _named(letter: str, row: MetricComparison) -> str:
+    return f"{letter}: {row_name(row)}"
 
 
 def _side_json(side: Side[Measured]) -> dict[str, Any]:

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
 from labeler.calculators.plain_names import OF_WHOLE_ANSWERS, headline_metrics, plain_name
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.comparing.metric_comparison import UNTESTED, MetricComparison
-from labeler.sentences.display import shortened
+from labeler.sentences.display import Column, Grid, digits_for, figure, shortened
 
 Kind = Literal[
     "better", "worse", "higher", "lower", "not certain", "no difference seen", "not compared"
 ]
 _AGAINST = {"better": "worse", "worse": "better", "higher": "lower", "lower": "higher"}
 """The verdicts on certain differences, and those of the other direction."""
-_DIGITS, _MOST_DIGITS = 2, 6
+_VERDICTS = {
+    "not significant after Holm": "not certain",
+    "no evidence": "no difference seen",
+    "no difference": "equal",
+    "definedness differs": "equal where both have a value",
+    "judge inconsistency": "same documents",
+    "not tested": "not compared",
+}
+"""Verdicts in words; the others are words already."""
 _LONGEST_GROUP = 40
 
 
@@ -74,9 +82,15 @@ def conclude(
 
 def in_order(rows: Sequence[MetricComparison]) -> list[MetricComparison]:
     """Return rows with the headline metrics first."""
-    first = [metric.id for metric in headline_metrics(row.metric for row in rows)]
-    place = {name: number for number, name in enumerate(first)}
-    return sorted(rows, key=lambda row: place.get(row.metric.id, len(place)))
+    first = headline_metrics(row.metric for row in rows)
+    place = {metric: number for number, metric in enumerate(first)}
+    return sorted(rows, key=lambda row: place.get(row.metric, len(place)))
+
+
+def in_headlines(rows: Sequence[MetricComparison]) -> list[MetricComparison]:
+    """Return the rows of headline metrics, in order."""
+    first = headline_metrics(row.metric for row in rows)
+    return [row for metric in first for row in rows if row.metric is metric]
 
 
 def _certain(
@@ -156,11 +170,52 @@ def _least_visible(row: MetricComparison) -> str:
     return figure(max(row.difference - found.low, found.high - row.difference))
 
 
+def row_name(row: MetricComparison) -> str:
+    """Return the plain name of a row's metric, and its group."""
+    name = plain_name(row.metric)
+    return name if row.group is None else f"{name} in {row_group(row)}"
+
+
+def row_group(row: MetricComparison) -> str:
+    """Return the shortened group of a row."""
+    return shortened(row.group or "", _LONGEST_GROUP)
+
+
+def figures(
+    rows: Sequence[MetricComparison],
+    level: float,
+    b: str = "B",
+    *,
+    name: Callable[[MetricComparison], str] = row_name,
+) -> Grid:
+    """Return a table of means, changes with their intervals, and verdicts in words.
+
+    Args:
+        rows: rows of metrics and groups.
+        level: of the intervals.
+        b: name of the second side.
+        name: returns the name of a row.
+    """
+    names = [Column("", words=True), Column("A"), Column(b)]
+    change = Column(f"change ({100 * level:g} % range)", words=True)
+    return Grid(
+        [*names, change, Column(f"{b} is", words=True)],
+        [
+            [
+                name(row),
+                figure(row.mean_a),
+                figure(row.mean_b),
+                change_in_words(row),
+                _VERDICTS.get(row.verdict, row.verdict),
+            ]
+            for row in rows
+        ],
+    )
+
+
 def described(row: MetricComparison) -> str:
     """Return a difference in words: ``6 more of 60 answers fully supported, +.10 (.02 to .18)``."""
-    name = plain_name(row.metric)
-    if row.group is not None:
-        name += f" in {shortened(row.group, _LONGEST_GROUP)}"
+    name = row_name(row)
     count = 0 if isinstance(row.difference, Undefined) else round(row.difference * row.pairs)
     if row.metric.id in OF_WHOLE_ANSWERS and count:
         words = f"{abs(count)} {'more' if count > 0 else 'fewer'} of {row.pairs} {name}"
@@ -174,21 +229,6 @@ def change_in_words(row: MetricComparison) -> str:
     found = row.interval
     if isinstance(row.difference, Undefined) or isinstance(found, Undefined):
         return figure(row.difference, signed=True)
-    # As many digits as it takes that no end is shown as 0 that is not.
-    ends = [end for end in (found.low, found.high) if end]
-    digits = next(
-        (n for n in range(_DIGITS, _MOST_DIGITS) if all(round(end, n) for end in ends)),
-        _MOST_DIGITS,
-    )
+    digits = digits_for(found.low, found.high)
     low, high = (figure(end, digits) for end in (found.low, found.high))
     return f"{figure(row.difference, digits, signed=True)} ({low} to {high})"
-
-
-def figure(value: float | Undefined, digits: int = _DIGITS, *, signed: bool = False) -> str:
-    """Return a number without a leading zero: ``.35``, ``-.02``, ``1.00``, or with its sign."""
-    if isinstance(value, Undefined):
-        return "-"
-    if not value:
-        return "0"
-    text = f"{value:{'+' if signed else ''}.{digits}f}"
-    return text.replace("0.", ".", 1) if abs(float(text)) < 1 else text

@@ -393,7 +393,7 @@ def diff_labels(
 
     Args:
         a: label records and failures to start from, such as
-            ``labeler.read_labels("before.jsonl")``; other kinds of records are left out.
+            ``labeler.api.read_labels("before.jsonl")``; other kinds of records are left out.
         b: those that are compared with them.
         metrics: metric ids, as for :func:`labeler.metrics`; by default each metric once, in its
             default definition, that labels of both sides have the fields for.
@@ -413,7 +413,7 @@ def diff_labels(
 
     Example:
         >>> stricter = labels.at(support=0.9)
-        >>> row = labeler.diff_labels(labels, stricter, "adherence").metrics[0]
+        >>> row = labeler.comparing.diff_labels(labels, stricter, "adherence").metrics[0]
         >>> row.change == row.mean_b - row.mean_a
         True
     """

@@ -15,7 +15,6 @@ import asyncio
 import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
-from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -157,13 +156,8 @@ class Pace:
         self._closed_until = -math.inf
         self._noticed_until = -math.inf
         self._noticed_own_limits = False
-        self._in_vain = 0
         self._reported_level = 0
         self._reported_level_at = -math.inf
-        self._last_answer: float | None = None
-        self._answer_missing = False
-        self._answered = -math.inf
-        """When the latest of the answered requests was sent."""
         self._in_flight = 0
 
     @property
@@ -249,9 +243,8 @@ class Pace:
             RunPaused: the wait is longer than the run may wait.
         """
         self._notice_server_wait(seconds)
-        until = max(self._closed_until, self.clock() + seconds)
-        self._closed_until = until
-        self._last_answer = max(self._last_answer or -math.inf, until)
+        self._closed_until = max(self._closed_until, self.clock() + seconds)
+        self._outage.rest_until(self._closed_until)
 
     def hold(self, seconds: float) -> None:
         """Pause for a wait that a server names to one record, if it has answered nobody lately.
@@ -264,7 +257,7 @@ class Pace:
         many = min(_MANY_IN_VAIN, self._slots.limit)
         if seconds <= MINUTE:  # the record waits that long by itself, and others may be welcome
             many = max(_FEW_IN_VAIN, many)
-        if self._in_vain + 1 >= many:
+        if self._outage.in_vain + 1 >= many:
             self.pause(seconds)
 
     def waits_out_outages(self) -> bool:
@@ -272,9 +265,7 @@ class Pace:
 
         False before the server's first answer, and after an outage of ``max_outage`` seconds.
         """
-        if self._last_answer is None:
-            return False
-        return self.clock() - self._last_answer < self.limits.max_outage
+        return self._outage.silence < self.limits.max_outage
 
     async def unless_stopped(self, waiting: Awaitable[T]) -> T:
         """Wait for an awaitable until the run stops.
@@ -285,46 +276,16 @@ class Pace:
         result = asyncio.ensure_future(waiting)
         woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         result.add_done_callback(lambda _: _wake(woken))
-        try:
-            # If it is stopping, a coroutine does not even start.
-            await self._done_or_stopped(result, woken)
-            return result.result()
-        finally:
-            result.cancel()
-
-    async def result_of(self, future: Future[T]) -> T:
-        """Wait for the result of another thread until the run stops.
-
-        Raises:
-            Stopped: the run stopped first.
-        """
-        loop = asyncio.get_running_loop()
-        woken: asyncio.Future[None] = loop.create_future()
-
-        def wake(_: object) -> None:
-            with suppress(RuntimeError):  # the loop is closed: nobody waits
-                loop.call_soon_threadsafe(_wake, woken)
-
-        future.add_done_callback(wake)
-        await self._done_or_stopped(future, woken)
-        return future.result()
-
-    async def _done_or_stopped(
-        self, result: Future[T] | asyncio.Future[T], woken: asyncio.Future[None]
-    ) -> None:
-        """Wait until a result is there.
-
-        Raises:
-            Stopped: the run stopped first.
-        """
         self._waits.add(woken)
         try:
             if not (self.stopping.is_set() or result.done()):
                 await woken
             if not result.done():
                 raise Stopped
+            return result.result()
         finally:
             self._waits.discard(woken)
+            result.cancel()  # if the run is stopping, a coroutine does not even start
 
     def stop(self) -> None:
         """Send nothing more, and wake all waiting senders."""
@@ -381,15 +342,19 @@ class Pace:
     def settle(self, sent: SentRequest) -> None:
         """Act on a request's end, and correct its reservations."""
         self._in_flight -= 1
-        slot = _SLOT.get()
-        if slot is not None and sent.end in {"limited", "failed"}:
-            slot.clean = False
+        slot = _SLOT.get() or _HeldSlot()
+        slot.clean = slot.clean and sent.end not in {"limited", "failed"}
         if sent.end == "answered":
-            self._on_answer(sent)
+            if self._outage.answered(sent.began):
+                self.notice("the server answers again")
+            if self._reported_level and self._slots.is_full:
+                self._notice_level()
         elif sent.end == "limited":
-            self._on_rate_limit(sent)
+            self._outage.limited()
+            if self._slots.limited(sent.number):
+                self._notice_level()
         elif sent.end == "failed":
-            self._on_failure(sent, slot or _HeldSlot())
+            self._on_failure(sent, slot)
         else:
             self._outage.dropped(probe=sent.probe)
         self.budget.settle(sent.size.worst_cost, sent.cost)
@@ -398,36 +363,10 @@ class Pace:
                 rates.correct(sent.tokens - sent.size.tokens)
         self._changed.set()
 
-    def _on_answer(self, sent: SentRequest) -> None:
-        self._answered = max(self._answered, sent.began)
-        if self._outage.is_on:
-            self.notice("the server answers again")
-        self._in_vain = 0
-        if self._reported_level and self._slots.is_full:
-            self._notice_level()
-        self._outage.answered()
-        self._answer_missing = False
-        self._last_answer = max(self._last_answer or -math.inf, self.clock())
-
-    def _on_rate_limit(self, sent: SentRequest) -> None:
-        self._in_vain += 1
-        self._outage.answered()  # the server is up, only busy
-        if self._last_answer is None:
-            self._last_answer = self.clock()
-        if self._slots.limited(sent.number):
-            self._notice_level()
-
     def _on_failure(self, sent: SentRequest, slot: _HeldSlot) -> None:
-        self._in_vain += 1
-        slot.failed_at = min(slot.failed_at, self.clock())
-        if slot.failed_at < self._answered and not self._outage.is_on:
-            return  # others were answered since: it is the record, no outage
-        if self._last_answer is not None and not self._answer_missing:
-            # Not silent before: while others judged, this server may have been asked nothing.
-            self._last_answer = max(self._last_answer, sent.began)
-        self._answer_missing = True
-        opened = self._outage.failed(sent.record, probe=sent.probe, allowed=self._slots.limit)
-        if opened:
+        slot.failed_at = first = min(slot.failed_at, self.clock())
+        allowed = self._slots.limit
+        if self._outage.failed(sent.record, sent.began, first, probe=sent.probe, allowed=allowed):
             self.notice(
                 "the server does not answer: asking with one request at a time until it does; "
                 f"after {self.limits.max_outage / MINUTE:.0f} min without an answer the run ends"

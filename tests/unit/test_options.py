@@ -25,6 +25,7 @@ from labeler.errors import UsageError
 from labeler.judges.openai.spec import OpenAISpec
 from labeler.judges.options import JudgeOptions, ModelOptions
 from labeler.labeling.options import RunOptions
+from labeler.plugins.similarity.api import iter_similarity
 
 ROW = {"question": "What?", "documents": ["A harbor."], "response": "A harbor."}
 COMMANDS = ["label", "estimate", "score", "similarity", "batch submit"]
@@ -33,7 +34,7 @@ FUNCTIONS: list[Callable[..., Any]] = [
     api.iter_labels,
     api.estimate,
     labeler.score,
-    labeler.iter_similarity,
+    iter_similarity,
     api.submit_batch,
 ]
 
@@ -133,7 +134,7 @@ def test_labeling_and_measuring_load_what_they_use(tmp_path: Path) -> None:
     program = (
         f"import labeler; row = {ROW!r}\n"
         "done = labeler.label([row], judge='embedded', store=labeler.MemoryStore())\n"
-        f"labeler.metrics(done); labeler.write_labels(done, {str(path)!r})"
+        f"labeler.metrics(done); labeler.api.write_labels(done, {str(path)!r})"
     )
     assert loaded_by(program) <= 118
     rows = tmp_path / "rows.jsonl"

@@ -17,7 +17,7 @@ from labeler.judges.replay import ReplayJudge
 from labeler.judges.task import JudgeReply, Task
 from labeler.labels.record import LabelFailure
 from labeler.plugins.scores.agreement import compare_raters
-from labeler.plugins.scores.api import score
+from labeler.plugins.scores.api import iter_scores, read_scores, score
 from labeler.plugins.scores.records import Criterion, ScoreOutcome, ScoreRecord, StepsRecord
 from labeler.sentences.example import Frozen
 from labeler.store.disk import DiskStore
@@ -164,9 +164,9 @@ def test_labels_and_scores_share_a_store(tmp_path: Path) -> None:
     kinds = [outcome.kind for outcome in api.stored_outcomes(folder)]
     assert sorted(kinds) == ["label"] * 3 + ["score"] * 3 + ["steps"]
     assert {outcome.kind for outcome in api.read_labels(folder)} == {"label"}
-    assert {outcome.kind for outcome in labeler.read_scores(folder)} == {"score"}
+    assert {outcome.kind for outcome in read_scores(folder)} == {"score"}
     api.write_labels(api.stored_outcomes(folder), tmp_path / "all.jsonl")
-    imported = labeler.import_labels(
+    imported = labeler.store.import_labels(
         api.stored_outcomes(tmp_path / "all.jsonl"), tmp_path / "other"
     )
     assert imported == (7, 0, ())
@@ -225,9 +225,7 @@ def test_several_judges_are_one_run_to_who_watches() -> None:
     watch = Watch()
     rows = [{"id": "bad"}, *ROWS[:2]]
     done = list(
-        labeler.iter_scores(
-            rows, criteria=criterion(), judges=both(), store=MemoryStore(), on_event=watch
-        )
+        iter_scores(rows, criteria=criterion(), judges=both(), store=MemoryStore(), on_event=watch)
     )
     assert watch.total == 6
     assert watch.results == [outcome.id for outcome in done]
@@ -274,7 +272,7 @@ def test_judges_that_make_no_panel_are_refused(judges: list[CountingJudge], mess
 
 def test_a_store_is_closed_when_a_run_of_several_judges_is_given_up(tmp_path: Path) -> None:
     """And holds what was scored until then."""
-    run = labeler.iter_scores(ROWS, criteria=criterion(), judges=both(), store=tmp_path / "s")
+    run = iter_scores(ROWS, criteria=criterion(), judges=both(), store=tmp_path / "s")
     first = next(run)
     run.close()
     with DiskStore(tmp_path / "s", create=False) as store:

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-import labeler
 from labeler.calculators import measure
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.pricing import given_price
 from labeler.labels.record import LabelFailure
+from labeler.plugins.similarity.api import iter_similarity
 from labeler.plugins.similarity.comparing import EmbeddingWork
 from labeler.plugins.similarity.embedder import (
     FREE,
@@ -59,7 +59,7 @@ def compare(
 ) -> list[QuestionsOutcome]:
     """Compare rows and return every outcome."""
     return list(
-        labeler.iter_similarity(
+        iter_similarity(
             given,
             judge=judge_of(provider, sleep=brief, **(judge or {})),
             embedder=embedder or embedder_of(provider),
@@ -221,9 +221,7 @@ def test_a_refusal_is_a_failed_row(tmp_path: Path) -> None:
 
 def test_a_judge_that_only_labels_is_refused(tmp_path: Path) -> None:
     """In words that say whom to ask."""
-    run = labeler.iter_similarity(
-        rows(1), judge=EmbeddedJudge(), embedder="lexical", store=tmp_path
-    )
+    run = iter_similarity(rows(1), judge=EmbeddedJudge(), embedder="lexical", store=tmp_path)
     with pytest.raises(UsageError, match="writes no questions"):
         list(run)
 

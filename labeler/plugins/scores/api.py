@@ -49,7 +49,7 @@ def iter_scores(rows: RowSource, options: ScoreOptions) -> Generator[ScoreOutcom
         StoreError: the store cannot be read or written.
 
     Example:
-        >>> for outcome in labeler.iter_scores(  # doctest: +SKIP
+        >>> for outcome in labeler.plugins.scores.iter_scores(  # doctest: +SKIP
         ...     "rows.jsonl", judge="openai:MODEL", criteria="rubric_faithfulness"
         ... ):
         ...     print(outcome.id, outcome.score)
@@ -101,7 +101,8 @@ def read_scores(scores: str | Path) -> Iterator[ScoreOutcome]:
         StoreError: the store is damaged.
 
     Example:
-        >>> list(labeler.read_scores(".labeler"))
+        >>> import labeler.plugins.scores
+        >>> list(labeler.plugins.scores.read_scores(".labeler"))
         []
     """
     found = checked_outcomes(scores).through(partial(records_of, kind="score"))
