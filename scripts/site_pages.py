@@ -17,7 +17,7 @@ import labeler
 import labeler.plugins.ragbench
 import labeler.plugins.scores
 import labeler.plugins.similarity
-from labeler.calculators import METRICS
+from labeler.calculators import select_metrics
 from labeler.calculators.registry import Metric
 from labeler.cli import app
 
@@ -50,7 +50,7 @@ IN_PACKAGES = {
     "labels": "ClaimsLabelingOutput GPTLabelingOutput ReferenceLabelingOutput",
     "plugins.ragbench": "read_ragbench",
     "plugins.scores": "Criterion ScoreRecord iter_scores read_scores",
-    "plugins.similarity": "OpenAIEmbedder iter_similarity",
+    "plugins.similarity": "iter_similarity",
     "report": "write_report",
     "store": "import_labels",
 }
@@ -99,7 +99,7 @@ def metrics() -> str:
         parts += [f"## Profile {profile}", limit]
         parts += [
             _metric_section(metric, row[metric.id])
-            for metric in METRICS.values()
+            for metric in select_metrics("all")
             if metric.profile.name == profile
         ]
     return "\n\n".join(parts)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from labeler.audit import CHECKS
-from labeler.calculators import METRICS
+from labeler.calculators import select_metrics
 from labeler.judges.openai.error_rules import RULES, RetryPolicy, Rule
 from labeler.judges.openai.spec import OpenAISpec
 from metric_terms import system_table
@@ -32,7 +32,7 @@ def metric_table() -> str:
         "| id | | formula | label fields | profile | source |",
         "|---|---|---|---|---|---|",
     ]
-    for metric in METRICS.values():
+    for metric in select_metrics("all"):
         arrow = "↑" if metric.higher_is_better else "↓"
         formula = metric.formula.replace("|", "\\|")
         if metric.aliases:

@@ -8,8 +8,6 @@ from labeler.extensions import importer
 
 if TYPE_CHECKING:
     from labeler.plugins.similarity.api import iter_similarity
-    from labeler.plugins.similarity.openai_embedder import OpenAIEmbedder
 
-__all__ = ["OpenAIEmbedder", "iter_similarity"]
-_HOMES = {"api": "iter_similarity", "openai_embedder": "OpenAIEmbedder"}
-__getattr__ = importer(__name__, _HOMES)
+__all__ = ["iter_similarity"]
+__getattr__ = importer(__name__, {"api": "iter_similarity"})

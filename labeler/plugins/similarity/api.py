@@ -33,11 +33,19 @@ def iter_similarity(
         options: ``embedder`` is a name or an embedder such as ``OpenAIEmbedder(model=…)``;
             ``budget`` covers judge and embedder together.
 
+    Yields:
+        A record of questions, or a failure, for each row.
+
     Raises:
         UsageError: the rows cannot be read; nothing was sent.
         FatalJudgeError: no question can be written, or no text embedded.
         RunPaused: a server asks to wait longer than the options allow.
         StoreError: the store cannot be read or written.
+
+    Example:
+        >>> from labeler.plugins.similarity import iter_similarity
+        >>> for outcome in iter_similarity("rows.jsonl", judge="openai:MODEL"):  # doctest: +SKIP
+        ...     print(outcome.id)
     """
     opened = options.open(rows)
     [judge] = judges_of(options, default="openai")
