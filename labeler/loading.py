@@ -80,7 +80,7 @@ def open_labels(path: str | Path, cost: RunCost | None = None) -> Labels:
         # What a run has just written is read when it is needed.
         if cost is None and not view and view.others:
             raise UsageError(
-                f"{name} has no labels; scores are read by labeler.plugins.scores.read_scores"
+                f"{name} has no labels; numbers of other records: labeler metrics {name}"
             )
     else:
         view = _Streamed(name)

@@ -213,7 +213,7 @@ def _known(context: typer.Context, tables: Mapping[str, Any]) -> dict[str, set[s
         for word in name.split("."):
             command = command.get_command(context, word)
         with suppress(UsageError):  # the command itself reports what is wrong with its package
-            _add_keys(getattr(command, "loaded", command), known)
+            _add_keys(command.loaded(), known)
     return known
 
 

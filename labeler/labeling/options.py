@@ -3,7 +3,7 @@
 Annotations are evaluated, as in :mod:`labeler.data.options`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -25,8 +25,6 @@ from labeler.judges.options import PACE, JudgeLike, JudgeOptions
 
 if TYPE_CHECKING:
     from labeler.calculators.rater_agreement import Votes
-    from labeler.integrations.batch.client import OpenAIBatches
-    from labeler.integrations.batch.request_files import FileLimits
     from labeler.judges.limits import Limits
     from labeler.labeling.progress import OnEvent
     from labeler.store.memory import LabelStore
@@ -183,6 +181,10 @@ class LabelOptions(ExampleOptions, JudgeOptions, TaskOptions, RunOptions):
     votes: Annotated[
         "Votes | None", Option("Counts the votes, to measure their agreement.", cli=False)
     ] = None
+    output: Annotated[
+        str | Path | None,
+        Option("Label file to write; by default labels stay in memory.", cli=False),
+    ] = None
 
     @property
     def are_voting(self) -> bool:
@@ -191,16 +193,12 @@ class LabelOptions(ExampleOptions, JudgeOptions, TaskOptions, RunOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelFileOptions(LabelOptions):
-    """Options of ``labeler.label``."""
-
-    output: Annotated[
-        str | Path | None, Option("Label file to write; by default labels stay in memory.")
-    ] = None
+class RequestOptions(ExampleOptions, JudgeOptions, TaskOptions, StoreOptions):
+    """Options of requests for labels that no run sends."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class EstimateOptions(ExampleOptions, JudgeOptions, TaskOptions, StoreOptions):
+class EstimateOptions(RequestOptions):
     """Options of ``estimate``."""
 
     PANEL: ClassVar = LIMITS
@@ -208,22 +206,4 @@ class EstimateOptions(ExampleOptions, JudgeOptions, TaskOptions, StoreOptions):
     concurrency: Annotated[int, Option("Maximum requests in flight.", min=1)] = 16
     latency: Annotated[
         float | None, Option("Seconds for an answer; by default as stored with the batch.", min=0)
-    ] = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class BatchOptions(ExampleOptions, JudgeOptions, TaskOptions, StoreOptions):
-    """Options of ``batch submit``."""
-
-    same_host: SameHost = False
-    batches: Annotated[
-        "OpenAIBatches | None",
-        Option("The service, such as OpenAIBatches(api_key=…).", cli=False),
-    ] = None
-    limits: Annotated[
-        "FileLimits | None", Option("How large one file of a batch may be.", cli=False)
-    ] = None
-    notice: Annotated[
-        "Callable[[str], object] | None",
-        Option("Called with messages for people.", cli=False),
     ] = None

@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from labeler.api import begin_run, judges_of
 from labeler.calculators.outcomes import checked_outcomes
 from labeler.data.options import keywords
 from labeler.errors import UsageError
+from labeler.labeling.starting import begin, judges_of
 from labeler.labels.record import records_of
 from labeler.plugins.scores.criteria_files import choose_criteria
 from labeler.plugins.scores.options import ScoreOptions
@@ -61,7 +61,7 @@ def iter_scores(rows: RowSource, options: ScoreOptions) -> Generator[ScoreOutcom
     opened, judges = options.open(rows), judges_of(options, default="openai")
     how = SPLITTERS[options.splitter], chosen, options.samples, options.repeat, options.logprobs
     plans = [Plan(judge, *how) for judge in judges]
-    with begin_run(options) as run:
+    with begin(options) as run:
         yield from score_rows(run, opened, plans)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
-from labeler.api import begin_run, judges_of
 from labeler.data.options import keywords
+from labeler.labeling.starting import begin, judges_of
 from labeler.plugins.similarity.comparing import EmbeddingWork, compare_rows
 from labeler.plugins.similarity.embedder import open_embedder
 from labeler.plugins.similarity.options import SimilarityOptions
@@ -51,5 +51,5 @@ def iter_similarity(
     [judge] = judges_of(options, default="openai")
     task = QuestionsTasks(judge, SPLITTERS[options.splitter], options.trial)
     embedder, work = open_embedder(options.embedder), options.work or EmbeddingWork()
-    with begin_run(options) as run:
+    with begin(options) as run:
         yield from compare_rows(run, opened, task, embedder, work)
