@@ -29,7 +29,7 @@ LARGEST = 64 * 2**20
 
 _LEVEL = 1
 _SHALLOW = 100
-"""Brackets that cannot nest too deeply to be read back; to read a record costs more than to count."""
+"""Brackets that cannot nest too deeply to be read back; counting them takes less than reading."""
 _HEADER = len(MAGIC) + 32
 _KEY = re.compile("[0-9a-f]{64}")
 
