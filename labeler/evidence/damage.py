@@ -17,10 +17,11 @@ from labeler.labels.record import LabelRecord
 from labeler.sentences.citations import find_markers, without_markers
 from labeler.sentences.example import KeyedExample, Sentence
 from labeler.sentences.keys import position
-from labeler.sentences.words import surface_words
+from labeler.sentences.words import STOP_WORDS, surface_words
 
 _NUMBER = re.compile(r"(?<![\w.,-])\d+(?:[.,]\d+)*(?![\w-])")
-_NAME = re.compile(r"(?<=[\s(\"'«„“])[^\W\d_][\w’'-]{2,}")
+_NAME = re.compile(r"(?<=[\s(\"'«„“])[^\W\d_][\w\u2019'-]{2,}")
+_LIST_NUMBER = re.compile(r"(?m)^\W*\d+(?:\.\d+)*[.):]\s")
 _NEGATIONS = (
     (
         r"\b(is|are|was|were|can|could|will|would|should|must|has|have|had|does|do)\b(?! not|n't)",
@@ -97,13 +98,14 @@ Copy = Callable[[Target, Sequence[Target], Random], KeyedExample | None]
 def _replaced(
     target: Target, pattern: re.Pattern[str], choose: Callable[[str], str | None], random: Random
 ) -> KeyedExample | None:
-    """Replace one match of a pattern outside citation markers."""
+    """Replace one match of a pattern that is no citation marker and no number of a list."""
     text = target.text
-    markers = find_markers(text)
+    apart = [(one.start, one.end) for one in find_markers(text)]
+    apart += [one.span() for one in _LIST_NUMBER.finditer(text)]
     found = [
         match
         for match in pattern.finditer(text)
-        if not any(one.start <= match.start() < one.end for one in markers)
+        if not any(start <= match.start() < end for start, end in apart)
     ]
     for match in random.sample(found, len(found)):
         other = choose(match[0])
@@ -132,14 +134,18 @@ def name(target: Target, others: Sequence[Target], random: Random) -> KeyedExamp
         found[0]
         for other in random.sample(others, min(20, len(others)))
         for found in _NAME.finditer(other.text)
-        if found[0][0].isupper() and found[0] not in evidence
+        if found[0] not in evidence
     ]
     return _replaced(target, _NAME, lambda old: _other(old, known), random)
 
 
 def _other(old: str, known: Sequence[str]) -> str | None:
     """Return another name, if the old one is a name: it begins with a capital letter."""
-    return next((one for one in known if one != old), None) if old[0].isupper() else None
+    return next(filter(old.__ne__, filter(_is_name, known)), None) if _is_name(old) else None
+
+
+def _is_name(word: str) -> bool:
+    return word[0].isupper() and word.lower() not in STOP_WORDS
 
 
 def negation(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | None:

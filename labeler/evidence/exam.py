@@ -9,23 +9,30 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from random import Random
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.statistics.paired import paired_interval
 from labeler.calculators.statistics.small_samples import wilson_ends
-from labeler.data.rows import Rows
+from labeler.data.options import keywords
 from labeler.errors import UsageError
 from labeler.evidence import damage
 from labeler.evidence.asking import as_example, ask
 from labeler.evidence.damage import Copy, Target, targets_of
+from labeler.evidence.options import AskOptions, ExamOptions
+from labeler.judges.options import JudgeOptions
+from labeler.labeling.options import TaskOptions
 from labeler.labels.answers import judged_sentences
 from labeler.labels.record import LabelRecord, Outcome
 from labeler.labels.signature import digest
 from labeler.sentences.display import Column, Display, Displayed, Grid
 from labeler.sentences.example import Example
+
+if TYPE_CHECKING:
+    from labeler.data.options import RowSource
+    from labeler.data.rows import Rows
 
 DAMAGED, HARMLESS, EVIDENCE = "damaged", "harmless", "evidence"
 
@@ -156,7 +163,9 @@ class Exam(Displayed):
         right, copies = sum(one.right for one in caught), sum(one.copies for one in caught)
         if not copies:
             return f"{self.judge} called no sentence supported that an error could be planted in."
-        spots = ", ".join(self.blind_spots) or "none found"
+        some = any(one.copies >= _SLIGHT for one in caught)
+        none = "none found" if some else f"too few copies to tell, {_SLIGHT} of a kind are needed"
+        spots = ", ".join(self.blind_spots) or none
         return (
             f"{self.judge} caught {right} of {copies} planted errors ({right / copies:.0%}). "
             f"Blind spots: {spots}."
@@ -219,8 +228,8 @@ def _ends(interval: Interval | Undefined) -> list[float] | None:
     return None if isinstance(interval, Undefined) else [interval.low, interval.high]
 
 
-def sample_rows(rows: Rows, n: int, seed: int) -> list[Example]:
-    """Return n rows, chosen by their content and the seed alone; rows are read once.
+def sample_rows(rows: Rows, n: int) -> list[Example]:
+    """Return n rows, chosen by their content alone; rows are read once.
 
     Raises:
         UsageError: n is below 1, or no row can be read.
@@ -231,7 +240,7 @@ def sample_rows(rows: Rows, n: int, seed: int) -> list[Example]:
     for row in rows:
         if isinstance(row.content, Example):
             example = row.content
-            texts = [seed, example.question, example.documents, example.response]
+            texts = [example.question, example.documents, example.response]
             found.setdefault(digest(texts), example)
             if len(found) > 4 * n:  # no more in memory than may be chosen
                 found = dict(heapq.nsmallest(n, found.items()))
@@ -240,34 +249,42 @@ def sample_rows(rows: Rows, n: int, seed: int) -> list[Example]:
     return [example for _, example in heapq.nsmallest(n, found.items())]
 
 
-def take_exam(
-    rows: Sequence[Example],
-    options: dict[str, Any],
-    *,
-    n: int = 200,
-    seed: int = 0,
-    other: dict[str, Any] | None = None,
-) -> Exam:
+@keywords(ExamOptions)
+def exam(rows: RowSource, options: ExamOptions) -> Exam:
     """Label rows, then copies of the sentences that the judge calls supported.
 
+    Every answer is stored: the same exam costs nothing the second time.
+
     Args:
-        rows: rows to take sentences from.
-        options: those of :func:`labeler.label`; its store keeps every answer.
-        n: copies of each kind, as far as sentences allow it.
-        seed: another seed makes other copies.
-        other: options of another judge, for a comparison on the same copies.
+        rows: as for :func:`labeler.open_rows`; ``n`` of them are used.
+        options: those of one judge in :func:`labeler.label`; ``n`` copies of each kind, as far as
+            sentences allow it; ``against`` is another judge, compared on copies
+            of the sentences that both call supported.
+
+    Returns:
+        How often the judge is right about each kind of copy, with 95 % intervals.
 
     Raises:
-        UsageError: an option is wrong.
+        UsageError: an option is wrong, or no row can be read.
         FatalJudgeError: no row can be labeled.
+
+    Example:
+        >>> found = labeler.exam("examples/rows.jsonl", judge="embedded", n=5)
+        >>> found["foreign"].copies
+        5
     """
-    judged = [ask(rows, one) for one in (options, other) if one is not None]
+    chosen = sample_rows(options.open(rows), options.n)
+    asked = {one.name: getattr(options, one.name) for one in fields(AskOptions)}
+    asked |= {one.name: getattr(options, one.name) for one in fields(TaskOptions)}
+    every = [asked | {"splitter": options.splitter}]
+    if options.against is not None:
+        every.append(every[0] | vars(JudgeOptions()) | {"judge": options.against})
+    judged = [ask(chosen, one) for one in every]
     targets = list(_shared(judged))
-    plan = _plan(targets, n, seed)
-    tables = [_verdicts(plan, one) for one in (options, other) if one is not None]
-    names = [_name(one) for one in judged]
-    rates = [_rates(plan, table) for table in tables]
-    if other is None:
+    plan = _plan(targets, options.n)
+    tables = [_verdicts(plan, one) for one in every]
+    names, rates = [_name(one) for one in judged], [_rates(plan, one) for one in tables]
+    if options.against is None:
         return Exam(names[0], rates[0], len(targets))
     differences = tuple(_difference(kind, plan, *tables) for kind in KINDS)
     return Exam(names[0], rates[0], len(targets), names[1], rates[1], differences)
@@ -300,15 +317,15 @@ def _shared(judged: Sequence[Sequence[Outcome]]) -> Iterator[Target]:
 _Planned = tuple[Kind, Target, Example]
 
 
-def _plan(targets: Sequence[Target], n: int, seed: int) -> list[_Planned]:
+def _plan(targets: Sequence[Target], n: int) -> list[_Planned]:
     """Return up to n copies of each kind."""
     plan: list[_Planned] = []
     for kind in KINDS:
         made = 0
-        for place, target in enumerate(targets):
+        for target in targets:
             if made == n:
                 break
-            random = Random(f"{seed} {kind.name} {place}")  # noqa: S311 - copies, no secrets
+            random = Random(f"{kind.name} {target.record.key} {target.key}")  # noqa: S311 - copies, no secrets
             copy = kind.copy(target, targets, random)
             if copy is not None:
                 name = f"{target.record.id}#{target.key}#{kind.name}"
