@@ -25,22 +25,21 @@ if TYPE_CHECKING:
     from labeler import report as report
     from labeler import store as store
     from labeler.api import (
+        aiter_labels,
+        alabel,
         estimate,
         iter_labels,
         label,
         metrics,
         open_rows,
         score,
-        submit_batch,
         summary,
     )
     from labeler.audit import check
     from labeler.calculators import Intervals, Ratio, metric
     from labeler.comparing.compare import compare
     from labeler.errors import LabelerError
-    from labeler.integrations.batch.client import OpenAIBatches
-    from labeler.integrations.batch.collect import collect_batches
-    from labeler.integrations.batch.status import batch_status, cancel_batch
+    from labeler.evidence.exam import exam
     from labeler.judges.embedded.judge import EmbeddedJudge
     from labeler.judges.function import judge
     from labeler.judges.openai.judge import MistralJudge, OllamaJudge, OpenAIJudge
@@ -52,14 +51,12 @@ if TYPE_CHECKING:
     from labeler.store.memory import MemoryStore
 
 _HOMES = {
-    "api": "estimate iter_labels label metrics open_rows score submit_batch summary",
+    "api": "aiter_labels alabel estimate iter_labels label metrics open_rows score summary",
     "audit": "check",
     "calculators": "Intervals Ratio metric",
     "comparing.compare": "compare",
     "errors": "LabelerError",
-    "integrations.batch.client": "OpenAIBatches",
-    "integrations.batch.collect": "collect_batches",
-    "integrations.batch.status": "batch_status cancel_batch",
+    "evidence.exam": "exam",
     "judges.embedded.judge": "EmbeddedJudge",
     "judges.function": "judge",
     "judges.openai.judge": "MistralJudge OllamaJudge OpenAIJudge",
@@ -87,16 +84,15 @@ __all__ = [
     "MemoryStore",
     "MistralJudge",
     "OllamaJudge",
-    "OpenAIBatches",
     "OpenAIJudge",
     "Ratio",
     "__version__",
-    "batch_status",
-    "cancel_batch",
+    "aiter_labels",
+    "alabel",
     "check",
-    "collect_batches",
     "compare",
     "estimate",
+    "exam",
     "iter_labels",
     "judge",
     "label",
@@ -105,7 +101,6 @@ __all__ = [
     "metrics",
     "open_rows",
     "score",
-    "submit_batch",
     "summary",
 ]
 

@@ -3,7 +3,7 @@
 Annotations are evaluated, as in :mod:`labeler.data.options`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -26,8 +26,6 @@ from labeler.judges.options import PACE, JudgeLike, JudgeOptions
 
 if TYPE_CHECKING:
     from labeler.calculators.rater_agreement import Votes
-    from labeler.integrations.batch.client import OpenAIBatches
-    from labeler.integrations.batch.request_files import FileLimits
     from labeler.integrations.embeddings.embedder import Embedder
     from labeler.integrations.embeddings.similarity import EmbeddingWork
     from labeler.judges.limits import Limits
@@ -187,6 +185,10 @@ class LabelOptions(ExampleOptions, JudgeOptions, TaskOptions, RunOptions):
     votes: Annotated[
         "Votes | None", Option("Counts the votes, to measure their agreement.", cli=False)
     ] = None
+    output: Annotated[
+        str | Path | None,
+        Option("Label file to write; by default labels stay in memory.", cli=False),
+    ] = None
 
     @property
     def are_voting(self) -> bool:
@@ -195,16 +197,12 @@ class LabelOptions(ExampleOptions, JudgeOptions, TaskOptions, RunOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelFileOptions(LabelOptions):
-    """Options of ``labeler.label``."""
-
-    output: Annotated[
-        str | Path | None, Option("Label file to write; by default labels stay in memory.")
-    ] = None
+class RequestOptions(ExampleOptions, JudgeOptions, TaskOptions, StoreOptions):
+    """Options of requests for labels that no run sends."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class EstimateOptions(ExampleOptions, JudgeOptions, TaskOptions, StoreOptions):
+class EstimateOptions(RequestOptions):
     """Options of ``estimate``."""
 
     PANEL: ClassVar = LIMITS
@@ -261,22 +259,4 @@ class SimilarityOptions(ExampleOptions, JudgeOptions, RunOptions):
     ] = "wordllama"
     work: Annotated[
         "EmbeddingWork | None", Option("Filled with what embedding took.", cli=False)
-    ] = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class BatchOptions(ExampleOptions, JudgeOptions, TaskOptions, StoreOptions):
-    """Options of ``batch submit``."""
-
-    same_host: SameHost = False
-    batches: Annotated[
-        "OpenAIBatches | None",
-        Option("The service, such as OpenAIBatches(api_key=…).", cli=False),
-    ] = None
-    limits: Annotated[
-        "FileLimits | None", Option("How large one file of a batch may be.", cli=False)
-    ] = None
-    notice: Annotated[
-        "Callable[[str], object] | None",
-        Option("Called with messages for people.", cli=False),
     ] = None
