@@ -31,10 +31,15 @@ from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, ReplyFacts, Usage
 from labeler.plugins.batch.answers import AnswerLine, AnswerReader, AnswerResult
 from labeler.plugins.batch.client import OpenAIBatches
-from labeler.plugins.batch.collect import Collection, Waiting
-from labeler.plugins.batch.folder import BatchFolder, BatchPart, RemoteBatch, pending_keys
+from labeler.plugins.batch.collect import Collection
+from labeler.plugins.batch.folder import (
+    BatchFolder,
+    BatchPart,
+    FileLimits,
+    RemoteBatch,
+    pending_keys,
+)
 from labeler.plugins.batch.folder import batches as folders
-from labeler.plugins.batch.requests import FileLimits
 from labeler.plugins.batch.submit import Submission
 from labeler.sentences.example import Example
 from labeler.store.disk import DiskStore
@@ -83,8 +88,8 @@ def collect(
     provider: Provider, store: Path, kind: type[OpenAIBatches] = OpenAIBatches, **settings: Any
 ) -> Collection:
     """Look until everything is over."""
-    waiting, at = Waiting(sleep=no_sleep), service(provider, kind)
-    done: Collection = labeler.collect_batches(at, store, waiting=waiting, **settings)
+    at = service(provider, kind)
+    done: Collection = labeler.collect_batches(at, store, wait=True, **settings)
     return done
 
 
@@ -610,7 +615,7 @@ def test_a_count_that_makes_no_sense_is_not_believed(tmp_path: Path, count: str)
 # Interruptions
 
 
-class Killed(BaseException):
+class Killed(Exception):
     """Stands for the end of the process."""
 
 

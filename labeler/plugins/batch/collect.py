@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -35,7 +34,7 @@ from labeler.plugins.batch.folder import (
     servers,
     total,
 )
-from labeler.plugins.batch.requests import BatchRequest, FileLimits, PartWriter, RequestFile
+from labeler.plugins.batch.requests import BatchRequest, PartWriter, RequestFile
 from labeler.plugins.batch.submit import send
 from labeler.store.disk import DiskStore
 
@@ -45,17 +44,8 @@ _NEEDS_USER = frozenset({"not_found", "unclear"})
 """Reasons that stay the same until the user acts."""
 _STOPPED = frozenset({"cancelled", "failed"})
 _SHOWN = 3
-
-
-@dataclass(frozen=True)
-class Waiting:
-    """How to wait for batches that have not ended."""
-
-    first: float = 15.0
-    """Seconds before the second look."""
-    longest: float = 60.0
-    """The pauses grow to this many seconds."""
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+_FIRST_PAUSE, _LONGEST_PAUSE = 15.0, 60.0
+"""Seconds before the second look, and to which the pauses grow."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +68,7 @@ def collect_batches(
     store: str | Path,
     *,
     name: str | None = None,
-    waiting: Waiting | None = None,
-    limits: FileLimits | None = None,
+    wait: bool = False,
     price: Callable[[str], Price | None] = lambda _: None,
     notice: Callable[[str], None] | None = None,
 ) -> Collection:
@@ -89,8 +78,7 @@ def collect_batches(
         client: of the Batch API; batches at other addresses are skipped.
         store: folder of the batches and labels.
         name: one batch; by default all.
-        waiting: wait until every batch has ended; by default look once.
-        limits: of a file of requests that are sent again.
+        wait: wait until every batch has ended; by default look once.
         price: returns the price of a model's tokens in a batch, if it is known.
         notice: called with events and with lines that make no sense.
 
@@ -106,11 +94,10 @@ def collect_batches(
         >>> labeler.collect_batches(labeler.OpenAIBatches(), ".labeler")  # doctest: +SKIP
     """
     require_batches(store)
-    require_address(store, client.base_url, "collect", *["--wait"] * bool(waiting), name=name)
+    require_address(store, client.base_url, "collect", *["--wait"] * wait, name=name)
     with DiskStore(store, notice=notice) as opened:
-        said = notice or (lambda _: None)
-        collector = _Collector(client, opened, name, limits or FileLimits(), price, said)
-        return run(collector.collect(waiting), client, store)
+        collector = _Collector(client, opened, name, price, notice or (lambda _: None))
+        return run(lambda: collector.collect(wait=wait), client, store)
 
 
 @dataclass
@@ -120,7 +107,6 @@ class _Collector:
     client: OpenAIBatches
     store: DiskStore
     name: str | None
-    limits: FileLimits
     price: Callable[[str], Price | None]
     notice: Callable[[str], None]
     _open: int = 0
@@ -130,14 +116,14 @@ class _Collector:
     _notices: set[str] = field(default_factory=set)
     _fatal: list[FatalJudgeError] = field(default_factory=list)
 
-    async def collect(self, waiting: Waiting | None) -> Collection:
+    async def collect(self, *, wait: bool) -> Collection:
         """Look once, or until every batch has ended."""
-        pause = waiting.first if waiting else 0.0
+        pause = _FIRST_PAUSE
         await self._look()
-        while waiting is not None and self._open > self._stuck:
+        while wait and self._open > self._stuck:
             # Jitter on the upper half, so that many waiting processes do not ask together.
-            await waiting.sleep(random.uniform(pause / 2, pause))  # noqa: S311 - no secret
-            pause = min(pause * 1.5, waiting.longest)
+            await self.client.sleep(random.uniform(pause / 2, pause))  # noqa: S311 - no secret
+            pause = min(pause * 1.5, _LONGEST_PAUSE)
             await self._look()
         return Collection(
             parts=len(self._results),
@@ -280,8 +266,7 @@ class _PartCollector:
         """
         folder, part = self.folder, self.part
         folder.remove_children(part)
-        limits, cap_field = self.collector.limits, folder.info.cap_field
-        writer = PartWriter(folder.path, limits, cap_field, now=time.time(), parent=part)
+        writer = PartWriter(folder.path, folder.info, now=time.time(), parent=part)
         is_stopped = part.remote is not None and part.remote.status in _STOPPED
         again = None if is_stopped or part.round >= MOST_ROUNDS else writer
         with RequestFile(folder, part) as requests, writer:

@@ -25,7 +25,7 @@ import shutil
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
@@ -194,6 +194,15 @@ class BatchPart(Frozen):
         return self.remote.status if self.remote and self.batch_id and self.is_open else self.state
 
 
+@dataclass(frozen=True)
+class FileLimits:
+    """Limits of one file of requests; by default slightly less than OpenAI's."""
+
+    lines: int = 50_000
+    size: int = 190_000_000
+    """In bytes."""
+
+
 class BatchInfo(Frozen):
     """Facts that hold for every part of a batch."""
 
@@ -202,12 +211,11 @@ class BatchInfo(Frozen):
     base_url: str
     created: float
     """Unix time."""
-    cap: int | None = None
-    """Most tokens of an answer."""
     cap_field: CapField = "max_completion_tokens"
     """Name that the server has for the cap."""
     reasks: int = 1
     """How often an answer may be sent back."""
+    limits: FileLimits = FileLimits()
     network: ServerOptions = ServerOptions()
     """How the server was reached, for commands; neither an address nor a program: a store may come
     from elsewhere, and commands are copied."""
@@ -293,17 +301,17 @@ def batches(store: Path) -> list[BatchFolder]:
     Raises:
         StoreError: the state of a batch cannot be read.
     """
-    found = [BatchFolder(store / FOLDER / name) for name in _names(str(store / FOLDER))]
+    found = [BatchFolder(store / FOLDER / name) for name in _names(store)]
     return sorted(found, key=lambda folder: folder.info.created)
 
 
-def _names(folder: str) -> list[str]:
+def _names(store: Path) -> list[str]:
     try:
-        return sorted(filter(_NAME.fullmatch, os.listdir(folder)))  # noqa: PTH208 - asked for each row
+        return sorted(filter(_NAME.fullmatch, os.listdir(store / FOLDER)))  # noqa: PTH208 - asked for each row
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        raise _unreadable(Path(folder), str(error)) from error
+        raise _unreadable(store / FOLDER, str(error)) from error
 
 
 def batch(store: Path, name: str) -> BatchFolder:
@@ -350,14 +358,8 @@ class PendingKeys:
 
     def __init__(self, store: str | Path) -> None:
         self._store = Path(store)
-        self._folder = str(self._store / FOLDER)
-        self._folders: list[str] = []
+        self._names: list[str] = []
         self._keys: dict[str, str] = {}
-
-    @property
-    def batches(self) -> list[str]:
-        """Names of the store's batches now."""
-        return _names(self._folder)
 
     def __call__(self, key: str) -> str | None:
         """Return the name of the batch that may still answer a key, or ``None``.
@@ -365,9 +367,8 @@ class PendingKeys:
         Raises:
             StoreError: the state of a batch cannot be read.
         """
-        found = self.batches
-        if found != self._folders:
-            self._keys, self._folders = pending_keys(self._store), found
+        if (names := _names(self._store)) != self._names:
+            self._keys, self._names = pending_keys(self._store), names
         return self._keys.get(key)
 
 
