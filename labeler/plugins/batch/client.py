@@ -34,6 +34,7 @@ from labeler.judges.pace import Pace
 from labeler.labeling.engine import Engine
 from labeler.plugins.batch.folder import RemoteBatch
 from labeler.plugins.batch.requests import ENDPOINT
+from labeler.store.disk import DiskStore
 
 _MARKER = "labeler_part"
 """The metadata field that holds our name of a batch."""
@@ -329,7 +330,9 @@ class OpenAIBatches:
 
 
 def run(
-    work: Callable[[], Coroutine[Any, Any, T]], client: OpenAIBatches | None, store: str | Path
+    work: Callable[[], Coroutine[Any, Any, T]],
+    client: OpenAIBatches | None,
+    labels: DiskStore | None = None,
 ) -> T:
     """Return the result of a coroutine, and close the client's connections.
 
@@ -338,6 +341,8 @@ def run(
     """
 
     async def close() -> None:
+        if labels is not None:
+            labels.leave_thread()
         if client is not None:
             await client.aclose()
 
@@ -346,8 +351,8 @@ def run(
         return engine.wait(engine.submit(work))
     except OSError as error:
         raise StoreError(
-            f"the batches of {store} cannot be read or written: {error}; mend that and run this "
-            "again: nothing is lost"
+            f"batches cannot be read or written: {error}; mend that and run this again: nothing is "
+            "lost"
         ) from error
     finally:
         engine.stop()

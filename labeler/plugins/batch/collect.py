@@ -97,7 +97,7 @@ def collect_batches(
     require_address(store, client.base_url, "collect", *["--wait"] * wait, name=name)
     with DiskStore(store, notice=notice) as opened:
         collector = _Collector(client, opened, name, price, notice or (lambda _: None))
-        return run(lambda: collector.collect(wait=wait), client, store)
+        return run(lambda: collector.collect(wait=wait), client, opened)
 
 
 @dataclass

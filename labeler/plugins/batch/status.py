@@ -123,7 +123,7 @@ def batch_status(store: str | Path, client: OpenAIBatches | None = None) -> list
         gate = asyncio.Semaphore(_CONCURRENT)
         return [await _status(folder, client, gate) for folder in batches(Path(store))]
 
-    return run(views, client, store)
+    return run(views, client)
 
 
 async def _status(
@@ -192,7 +192,7 @@ def cancel_batch(
             return [await _cancel_part(folder, part, client, drop=drop) for part in open_parts]
 
     with DiskStore(store) as opened:
-        return run(lambda: cancel(opened.directory), client, store)
+        return run(lambda: cancel(opened.directory), client, opened)
 
 
 async def _cancel_part(
