@@ -88,14 +88,12 @@ def _codes(problems: object) -> object:
     """Return short codes with line numbers for what a server writes."""
     if not isinstance(problems, list) or all(isinstance(problem, str) for problem in problems):
         return problems
-    listed = [problem if isinstance(problem, dict) else {} for problem in problems]
-    found = [
-        (plain_code(str(problem.get("code") or "")) or "no code")
-        + (f" in line {problem['line']}" if type(problem.get("line")) is int else "")
-        for problem in listed
-    ]
-    more = [f"and {len(found) - _MOST_PROBLEMS} more"] if len(found) > _MOST_PROBLEMS else []
-    return found[:_MOST_PROBLEMS] + more
+    fields = [problem if isinstance(problem, dict) else {} for problem in problems[:_MOST_PROBLEMS]]
+    return [
+        (plain_code(str(one.get("code") or "")) or "no code")
+        + (f" in line {one['line']}" if type(one.get("line")) is int else "")
+        for one in fields
+    ] + [f"and {len(problems) - _MOST_PROBLEMS} more"] * (len(problems) > _MOST_PROBLEMS)
 
 
 _Count = Annotated[int, Field(strict=True, ge=0, le=_MOST_COUNTED), _or(0)]
@@ -405,17 +403,20 @@ def require_address(
     This keeps the API key from being sent to an address that only a folder names.
 
     Args:
-        store: the store's folder; it need not exist.
+        store: the store's folder.
         base_url: the given address; by default OpenAI's.
         action: the command that is about to run, such as ``collect``.
         words: further arguments of the command.
         name: the batch that it applies to; by default all.
 
     Raises:
-        UsageError: the open batches are elsewhere; the message names the address and the command.
+        UsageError: there is no such folder, or the open batches are elsewhere; the message names
+            the address and the command.
         StoreError: the state of a batch cannot be read.
     """
     store, base_url = Path(store), base_url or OFFICIAL_URL
+    if not store.is_dir():
+        raise UsageError(f"there is no label store in {store}; name the one that batches belong to")
     addresses = servers(one for one in batches(store) if name in {None, one.name})
     if not addresses or base_url in addresses:
         return
@@ -428,16 +429,6 @@ def require_address(
         f"{subject} {where}: a key is sent only to an address that you give: `{go_on}`, or "
         "base_url in Python"
     )
-
-
-def require_batches(store: str | Path) -> None:
-    """Reject a folder that does not exist.
-
-    Raises:
-        UsageError: it does not.
-    """
-    if not Path(store).is_dir():
-        raise UsageError(f"there is no label store in {store}; name the one that batches belong to")
 
 
 @contextlib.contextmanager

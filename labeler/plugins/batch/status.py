@@ -24,7 +24,6 @@ from labeler.plugins.batch.folder import (
     batches,
     locked,
     require_address,
-    require_batches,
     total,
 )
 from labeler.store.disk import DiskStore
@@ -181,8 +180,9 @@ def cancel_batch(
     Example:
         >>> labeler.cancel_batch(client, ".labeler", "batch-1")  # doctest: +SKIP
     """
-    require_batches(store)
-    if not drop:
+    if drop:
+        batch(Path(store), name)
+    else:
         require_address(store, client.base_url, "cancel", name=name)
 
     async def cancel(directory: Path) -> list[str]:
