@@ -32,13 +32,13 @@ if TYPE_CHECKING:
         label,
         metrics,
         open_rows,
-        score,
         summary,
     )
     from labeler.audit import check
     from labeler.calculators import Intervals, Ratio, metric
     from labeler.comparing.compare import compare
     from labeler.errors import LabelerError
+    from labeler.evidence.exam import exam
     from labeler.judges.embedded.judge import EmbeddedJudge
     from labeler.judges.function import judge
     from labeler.judges.openai.judge import MistralJudge, OllamaJudge, OpenAIJudge
@@ -50,11 +50,12 @@ if TYPE_CHECKING:
     from labeler.store.memory import MemoryStore
 
 _HOMES = {
-    "api": "aiter_labels alabel estimate iter_labels label metrics open_rows score summary",
+    "api": "aiter_labels alabel estimate iter_labels label metrics open_rows summary",
     "audit": "check",
     "calculators": "Intervals Ratio metric",
     "comparing.compare": "compare",
     "errors": "LabelerError",
+    "evidence.exam": "exam",
     "judges.embedded.judge": "EmbeddedJudge",
     "judges.function": "judge",
     "judges.openai.judge": "MistralJudge OllamaJudge OpenAIJudge",
@@ -90,6 +91,7 @@ __all__ = [
     "check",
     "compare",
     "estimate",
+    "exam",
     "iter_labels",
     "judge",
     "label",
@@ -97,7 +99,6 @@ __all__ = [
     "metric",
     "metrics",
     "open_rows",
-    "score",
     "summary",
 ]
 
