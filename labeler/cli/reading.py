@@ -25,8 +25,8 @@ from labeler.cli.terminal import (
     print_catalog,
     print_declared,
     print_json,
-    print_summary,
 )
+from labeler.data.lines import STDIO
 from labeler.errors import UnknownName, UsageError
 from labeler.sentences.display import arrow
 from labeler.version import __version__
@@ -83,6 +83,13 @@ def metrics(
     listing: Annotated[bool, typer.Option("--list", help="List the metrics.")] = False,
     otel_events: OtelEvents = None,
     threshold: Threshold = None,
+    every: Annotated[bool, typer.Option("--all", help="Show all metrics.")] = False,
+    details: Annotated[
+        bool,
+        typer.Option(
+            "--details", help="Show counts, methods, judge settings, reasons of missing values."
+        ),
+    ] = False,
 ) -> None:
     """Compute metrics from stored labels."""
     from labeler.calculators import Intervals
@@ -126,7 +133,7 @@ def metrics(
         _write_summaries((*summary, *scored), output)
         notify_selected(row.label for row in summary)
     else:
-        _print_summaries(summary, scored, request, drawn)
+        _print_summaries(summary, scored, request, drawn, every=every, details=details)
 
 
 def _repeated(rows: Iterable[SummaryRow]) -> int:
@@ -179,10 +186,11 @@ class _Request:
         threshold: Sequence[str] | None = None,
     ) -> None:
         from labeler.calculators import select_metrics
+        from labeler.calculators.headline import WorstIds
         from labeler.calculators.outcomes import checked_outcomes, numbers_of, split_scores
         from labeler.calculators.similarity import label_metric_ids, question_metrics
 
-        self.sources, self.ids, self.by = sources, ids, by
+        self.sources, self.ids, self.by, self.worst = sources, ids, by, WorstIds()
         self.scores: list[ScoreOutcome] = []
         """Scores among the outcomes read so far."""
         self._numbers = numbers_of(*sources, ids=ids)
@@ -240,7 +248,7 @@ class _Request:
             self._outcomes = iter(list(self._outcomes))
             _check_criteria(self._unknown, self.scores, ", ".join(self.sources))
         asked = None if self.ids is None else self.chosen
-        return measure_outcomes(
+        rows = measure_outcomes(
             self._outcomes,
             asked,
             questions=self._questions,
@@ -248,6 +256,13 @@ class _Request:
             facts=facts,
             aliases=aliases,
         )
+        return self.worst.watch(rows)
+
+    @property
+    def reportable(self) -> str:
+        """The source that ``labeler report`` reads; empty if it cannot read all of them."""
+        alone = len(self.sources) == 1 and self.sources != [STDIO] and not self._numbers
+        return self.sources[0] if alone else ""
 
 
 def _print_summaries(
@@ -255,10 +270,17 @@ def _print_summaries(
     scored: Sequence[SummaryRow],
     request: _Request,
     intervals: Intervals | None,
+    *,
+    every: bool,
+    details: bool,
 ) -> None:
     """Print tables of summaries, and the agreement of raters if there are scores."""
-    print_summary(summary, __version__, intervals, request.chosen, by=request.by)
-    print_summary(scored, __version__, intervals, by=request.by)
+    from labeler.cli.summary_view import View, print_summary
+
+    every = every or details or request.ids is not None
+    view = View(intervals, request.by, every, details, request.worst, request.chosen)
+    print_summary(summary, view, request.reportable if summary else "")
+    print_summary(scored, replace(view, every=True, worst=None, asked=()))
     if request.scores:
         from labeler.calculators.score_agreement import compare_raters
         from labeler.cli.score_view import print_panels

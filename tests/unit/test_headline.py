@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from labeler.calculators import Intervals, measure, select_metrics, summarize
-from labeler.calculators.headline import headline, headline_metrics, percent
-from labeler.calculators.worst import WorstIds, worst_records
+from labeler.calculators.headline import WorstIds, headline, headline_metrics, percent
+from labeler.calculators.worst import worst_records
 from labeler.labels.record import LabelFailure, LabelRecord
 from support.labeled import claims_output, output, record, says
 
@@ -60,7 +60,7 @@ FAILED = LabelFailure(id="x", reason="refusal", message="It refused.")
         ),
         (
             [record(id="e", response=0, support={})],
-            "Retrieved sentences that help to answer: 33 % on average.",
+            "Retrieved sentences that help: 33 % on average.",
         ),
         ([*labels(SUPPORTED), FAILED], "1 of 1 answer fully supported (100 %). 1 row failed."),
     ],
