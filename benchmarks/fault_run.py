@@ -155,7 +155,9 @@ def label_run(work: Work, weather: Weather) -> Run:
                 )
             )
             seconds = time.perf_counter() - began
-        stored = {one.key for one in labeler.read_labels(folder) if isinstance(one, LabelRecord)}
+        stored = {
+            one.key for one in labeler.api.read_labels(folder) if isinstance(one, LabelRecord)
+        }
     failures = [outcome for outcome in outcomes if isinstance(outcome, LabelFailure)]
     labels = [outcome for outcome in outcomes if isinstance(outcome, LabelRecord)]
     true = sum(is_true(failure, work.rows, server.given) for failure in failures)

@@ -176,7 +176,7 @@ def summaries(path: Path) -> Iterator[str]:
 
 def read(path: Path) -> list[LabelRecord]:
     """Return the labels of a file."""
-    return [one for one in labeler.read_labels(path) if isinstance(one, LabelRecord)]
+    return [one for one in labeler.api.read_labels(path) if isinstance(one, LabelRecord)]
 
 
 def suspicions(path: Path) -> Iterator[str]:

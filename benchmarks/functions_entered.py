@@ -75,10 +75,10 @@ def counted(folder: Path) -> Iterator[tuple[str, dict[CodeType, int]]]:
 
         label(warm, "warm")
         yield "a row to a stored label", entered(lambda: label(rows, "store"), ROWS)
-    labeler.summary(labeler.read_labels(labels))
+    labeler.summary(labeler.api.read_labels(labels))
     yield (
         "a label to a summary",
-        entered(lambda: labeler.summary(labeler.read_labels(labels)), ROWS),
+        entered(lambda: labeler.summary(labeler.api.read_labels(labels)), ROWS),
     )
 
 

@@ -1,7 +1,7 @@
 """Agreement of a judge's labels with RAGBench's own, as figures; no files, no printing.
 
 Any judge is measured the same way: its label records are joined by id with the records that
-``labeler.read_ragbench`` makes of the published rows, and every figure is of the joined rows.
+``read_ragbench`` makes of the published rows, and every figure is of the joined rows.
 """
 
 from __future__ import annotations

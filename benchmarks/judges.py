@@ -39,6 +39,7 @@ from labeler.labeling.failures import record_or_failure
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
 from labeler.labels.record import LabelRecord, Outcome, records_of
+from labeler.plugins.ragbench.importing import read_ragbench
 from labeler.sentences.example import Frozen
 from ragbench_data import ragbench_files, ragbench_folder
 
@@ -48,7 +49,7 @@ from ragbench_data import ragbench_files, ragbench_folder
 def true_labels(files: Iterable[Path], split: str) -> Iterator[Outcome]:
     """The published labels of a split; rows that cannot be read belong to every split."""
     for file in files:
-        for outcome in labeler.read_ragbench(file):
+        for outcome in read_ragbench(file):
             if not isinstance(outcome, LabelRecord) or split in ("all", split_of(outcome)):
                 yield outcome
 
@@ -69,7 +70,7 @@ class Judged(NamedTuple):
 def judged_labels(file: str | None, truth: Iterable[Outcome]) -> Judged:
     """Read the judge's labels; without a file, let the embedded judge label the true records."""
     if file is not None:
-        return Judged(labeler.read_labels(file), None)
+        return Judged(labeler.api.read_labels(file), None)
     judge = labeler.EmbeddedJudge()
     how = label_tasks(judge, LabelOptions())
     requests = [how.keyed_task(t.example) for t in truth if isinstance(t, LabelRecord)]

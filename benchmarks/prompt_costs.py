@@ -32,6 +32,7 @@ from labeler.labeling.estimate import cache_rules
 from labeler.labels.profiles import PROFILES, family_of
 from labeler.labels.record import LabelRecord, Usage
 from labeler.labels.schemas import load_schema
+from labeler.plugins.ragbench.importing import read_ragbench
 from labeler.sentences.example import KeyedExample, Piece, key_reference
 from o200k import tokens, words
 from ragbench_data import ragbench_files
@@ -53,7 +54,7 @@ def published(every: int) -> list[LabelRecord]:
     """Every so many published labels, with the response as a reference answer."""
     found: list[LabelRecord] = []
     for file in ragbench_files():
-        records = [one for one in labeler.read_ragbench(file) if isinstance(one, LabelRecord)]
+        records = [one for one in read_ragbench(file) if isinstance(one, LabelRecord)]
         for record in records[::every]:
             pieces = [Piece(s.text, s.start, s.end) for s in record.example.response]
             shown = record.example.model_copy(update={"reference": key_reference(pieces)})

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import labeler
 from labeler.labels.record import LabelRecord
+from labeler.plugins.ragbench.importing import read_ragbench
 from ragbench_data import ragbench_files
 
 COLUMNS = {
@@ -29,7 +30,7 @@ COLUMNS = {
 def equal_values(labels: Path) -> Counter[str]:
     """Count rows, rows without a label, and equal values by metric."""
     counts: Counter[str] = Counter()
-    for outcome in labeler.read_labels(labels):
+    for outcome in labeler.api.read_labels(labels):
         counts["rows"] += 1
         if not isinstance(outcome, LabelRecord):
             counts["failed"] += 1
@@ -62,7 +63,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         for file in files:
             labels = Path(folder) / f"{file.name}.labels.jsonl"
-            labeler.write_labels(labeler.read_ragbench(file), labels)
+            labeler.api.write_labels(read_ragbench(file), labels)
             counts = equal_values(labels)
             total.update(counts)
             print_line(file.name.partition(".")[0], counts)

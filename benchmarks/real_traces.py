@@ -23,8 +23,8 @@ import labeler
 from fault_figures import line
 from import_rows import AGENT_ROW, COUNT, import_rows
 from judge_dialects import write_block
-from labeler.data.traces.importing import TraceCounts, read_traces
-from labeler.integrations.evaluation_events import write_events
+from labeler.calculators.evaluation_events import write_events
+from labeler.plugins.traces.importing import TraceCounts, read_traces
 from peers.environments import quiet
 
 HERE = Path(__file__).parent

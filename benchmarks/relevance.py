@@ -153,7 +153,7 @@ def groups_table(pairs: Sequence[tuple[Json, Json]]) -> tuple[list[str], bool]:
     both = [judged(pairs, mode) for mode in ("with-response", "blind")]
     apart = [differing(one) for one in both]
     leaked = leaks(both[1].calls, pairs)
-    audits = [labeler.audit_labels(_distinct(one)).same_documents[0] for one in both]
+    audits = [labeler.audit.audit_labels(_distinct(one)).same_documents[0] for one in both]
     rows = labeler.compare(both[0].a, both[0].b, metrics="relevance").rows
     seen = labeler.compare(both[1].a, both[1].b, metrics="relevance").rows
     facts: list[tuple[str, Sequence[object]]] = [

@@ -263,7 +263,7 @@ def _stored(store: Path) -> tuple[int, int]:
     with closing(sqlite3.connect(store / FILE)) as database:
         names = [str(name) for (name,) in database.execute("SELECT key FROM Cache")]
     lasting = sum(name.startswith(FAILURE) for name in names)
-    return sum(isinstance(one, LabelRecord) for one in labeler.read_labels(store)), lasting
+    return sum(isinstance(one, LabelRecord) for one in labeler.api.read_labels(store)), lasting
 
 
 def _reasons(ended: Ended) -> str:

@@ -112,7 +112,7 @@ class File(NamedTuple):
 def read(path: Path) -> File:
     """Read a label file; one that is not there holds nothing."""
     ids, labels, reasons = [], {}, Counter[str]()
-    for outcome in labeler.read_labels(path) if path.exists() else ():
+    for outcome in labeler.api.read_labels(path) if path.exists() else ():
         if isinstance(outcome, LabelFailure):
             ids.append(outcome.id)
             reasons[outcome.reason] += 1
@@ -364,7 +364,7 @@ def _expected(rows: Path, url: str) -> tuple[Decimal, Decimal]:
         rows,
         judge=labeler.OpenAIJudge(MODEL, api_key="none", base_url=url),
         store=rows.parent / "store",
-        price=labeler.find_price(MODEL, url, given=PRICE),
+        price=labeler.judges.find_price(MODEL, url, given=PRICE),
         max_output_tokens=_CAP,
     )
     if estimate.online is None or estimate.online.at_most is None:

@@ -28,10 +28,10 @@ from typing import TYPE_CHECKING
 
 from labeler.api import iter_labels, write_labels
 from labeler.data.corrections.correction import Judgement, judgement_of
-from labeler.data.ragbench import read_ragbench
 from labeler.data.rows import RowFile
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.labels.record import LabelRecord
+from labeler.plugins.ragbench.importing import read_ragbench
 from labeler.store.memory import MemoryStore
 from labeler.version import __version__
 from ragbench_data import ragbench_files

@@ -1,6 +1,7 @@
 """Label once, measure forever: an LLM-judge labeling framework for RAG evaluation.
 
-Names are imported on first use, which keeps ``import labeler`` fast.
+Names are imported on first use, which keeps ``import labeler`` fast. Those of one field are in its
+package, such as ``labeler.audit``.
 """
 
 from __future__ import annotations
@@ -9,127 +10,75 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from labeler import extensions
+from labeler.extensions import importer
 from labeler.version import __version__
 
 if TYPE_CHECKING:
+    from labeler import api as api
+    from labeler import audit as audit
+    from labeler import calculators as calculators
+    from labeler import comparing as comparing
+    from labeler import data as data
+    from labeler import errors as errors
+    from labeler import judges as judges
+    from labeler import labels as labels
+    from labeler import report as report
+    from labeler import store as store
     from labeler.api import (
         estimate,
         iter_labels,
-        iter_scores,
         label,
         metrics,
         open_rows,
         score,
         submit_batch,
         summary,
-        write_labels,
     )
-    from labeler.audit import Finding, Found, Subject, audit_labels, check, findings_of
+    from labeler.audit import check
     from labeler.calculators import Intervals, Ratio, metric
-    from labeler.calculators.export import to_arrow, to_frame
-    from labeler.calculators.outcomes import read_labels, read_scores
-    from labeler.calculators.rater_agreement import Votes
-    from labeler.comparing.agreement import compare_labels
-    from labeler.comparing.compare import compare, compare_runs
-    from labeler.comparing.comparison import Comparison
-    from labeler.comparing.diff import diff_labels
-    from labeler.comparing.human_agreement import compare_with_people
-    from labeler.comparing.human_labels import read_human_labels
-    from labeler.data.corrections.applying import apply_corrections
-    from labeler.data.corrections.file import CorrectionsFile
-    from labeler.data.ragbench import read_ragbench
-    from labeler.errors import BadRows, LabelerError
+    from labeler.comparing.compare import compare
+    from labeler.errors import LabelerError
     from labeler.integrations.batch.client import OpenAIBatches
     from labeler.integrations.batch.collect import collect_batches
     from labeler.integrations.batch.status import batch_status, cancel_batch
     from labeler.judges.embedded.judge import EmbeddedJudge
     from labeler.judges.function import judge
-    from labeler.judges.native import AnthropicJudge, BedrockJudge, GeminiJudge
     from labeler.judges.openai.judge import MistralJudge, OllamaJudge, OpenAIJudge
-    from labeler.judges.pricing import find_price
-    from labeler.labels.answers import (
-        ClaimsLabelingOutput,
-        GPTLabelingOutput,
-        ReferenceLabelingOutput,
-    )
     from labeler.labels.record import LabelFailure, LabelRecord
-    from labeler.labels.scores import Criterion, ScoreRecord
     from labeler.labels_object import Labels
     from labeler.loading import load
-    from labeler.report import write_report
     from labeler.sentences.example import Example
     from labeler.store.disk import DiskStore
-    from labeler.store.maintenance import import_labels
     from labeler.store.memory import MemoryStore
 
 _HOMES = {
-    "labeler.api": (
-        "estimate",
-        "iter_labels",
-        "iter_scores",
-        "label",
-        "metrics",
-        "open_rows",
-        "score",
-        "submit_batch",
-        "summary",
-        "write_labels",
-    ),
-    "labeler.comparing.agreement": ("compare_labels",),
-    "labeler.comparing.human_agreement": ("compare_with_people",),
-    "labeler.audit": ("Finding", "Found", "Subject", "audit_labels", "check", "findings_of"),
-    "labeler.calculators": ("Intervals", "Ratio", "metric"),
-    "labeler.comparing.compare": ("compare", "compare_runs"),
-    "labeler.comparing.comparison": ("Comparison",),
-    "labeler.data.corrections.applying": ("apply_corrections",),
-    "labeler.data.corrections.file": ("CorrectionsFile",),
-    "labeler.comparing.diff": ("diff_labels",),
-    "labeler.calculators.rater_agreement": ("Votes",),
-    "labeler.errors": ("BadRows", "LabelerError"),
-    "labeler.sentences.example": ("Example",),
-    "labeler.comparing.human_labels": ("read_human_labels",),
-    "labeler.judges.native": ("AnthropicJudge", "BedrockJudge", "GeminiJudge"),
-    "labeler.judges.embedded.judge": ("EmbeddedJudge",),
-    "labeler.integrations.batch.client": ("OpenAIBatches",),
-    "labeler.integrations.batch.collect": ("collect_batches",),
-    "labeler.integrations.batch.status": ("batch_status", "cancel_batch"),
-    "labeler.judges.function": ("judge",),
-    "labeler.judges.openai.judge": ("MistralJudge", "OllamaJudge", "OpenAIJudge"),
-    "labeler.labels.answers": (
-        "ClaimsLabelingOutput",
-        "GPTLabelingOutput",
-        "ReferenceLabelingOutput",
-    ),
-    "labeler.calculators.export": ("to_arrow", "to_frame"),
-    "labeler.labels.record": ("LabelFailure", "LabelRecord"),
-    "labeler.labels.scores": ("Criterion", "ScoreRecord"),
-    "labeler.report": ("write_report",),
-    "labeler.labels_object": ("Labels",),
-    "labeler.loading": ("load",),
-    "labeler.store.disk": ("DiskStore",),
-    "labeler.store.memory": ("MemoryStore",),
-    "labeler.store.maintenance": ("import_labels",),
-    "labeler.calculators.outcomes": ("read_labels", "read_scores"),
-    "labeler.data.ragbench": ("read_ragbench",),
-    "labeler.judges.pricing": ("find_price",),
+    "api": "estimate iter_labels label metrics open_rows score submit_batch summary",
+    "audit": "check",
+    "calculators": "Intervals Ratio metric",
+    "comparing.compare": "compare",
+    "errors": "LabelerError",
+    "integrations.batch.client": "OpenAIBatches",
+    "integrations.batch.collect": "collect_batches",
+    "integrations.batch.status": "batch_status cancel_batch",
+    "judges.embedded.judge": "EmbeddedJudge",
+    "judges.function": "judge",
+    "judges.openai.judge": "MistralJudge OllamaJudge OpenAIJudge",
+    "labels.record": "LabelFailure LabelRecord",
+    "labels_object": "Labels",
+    "loading": "load",
+    "sentences.example": "Example",
+    "store.disk": "DiskStore",
+    "store.memory": "MemoryStore",
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_PACKAGES = frozenset(
+    ("api", "audit", "calculators", "comparing", "data", "errors", "judges", "labels", "report")
+) | {"store"}
+_attribute = importer(__name__, _HOMES)
 
 __all__ = [
-    "AnthropicJudge",
-    "BadRows",
-    "BedrockJudge",
-    "ClaimsLabelingOutput",
-    "Comparison",
-    "CorrectionsFile",
-    "Criterion",
     "DiskStore",
     "EmbeddedJudge",
     "Example",
-    "Finding",
-    "Found",
-    "GPTLabelingOutput",
-    "GeminiJudge",
     "Intervals",
     "LabelFailure",
     "LabelRecord",
@@ -141,58 +90,33 @@ __all__ = [
     "OpenAIBatches",
     "OpenAIJudge",
     "Ratio",
-    "ReferenceLabelingOutput",
-    "ScoreRecord",
-    "Subject",
-    "Votes",
     "__version__",
-    "apply_corrections",
-    "audit_labels",
     "batch_status",
     "cancel_batch",
     "check",
     "collect_batches",
     "compare",
-    "compare_labels",
-    "compare_runs",
-    "compare_with_people",
-    "diff_labels",
     "estimate",
-    "find_price",
-    "findings_of",
-    "import_labels",
     "iter_labels",
-    "iter_scores",
     "judge",
     "label",
     "load",
     "metric",
     "metrics",
     "open_rows",
-    "read_human_labels",
-    "read_labels",
-    "read_ragbench",
-    "read_scores",
     "score",
     "submit_batch",
     "summary",
-    "to_arrow",
-    "to_frame",
-    "write_labels",
-    "write_report",
 ]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - any public name
-    if name in _HOME_OF:
-        value = getattr(importlib.import_module(_HOME_OF[name]), name)
-    elif not name.startswith("_") and name in extensions.offered("names"):
-        value = extensions.load("names", name)
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value
-    return value
+    if name in _PACKAGES:
+        return importlib.import_module(f"{__name__}.{name}")
+    if not name.startswith("_") and name in extensions.offered("names"):
+        return extensions.load("names", name)
+    return _attribute(name)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({*__all__, *extensions.offered("names")})

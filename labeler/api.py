@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from labeler.calculators.outcomes import (
 from labeler.data.label_files import write_outcomes
 from labeler.data.options import RowsOptions, keywords
 from labeler.errors import UsageError
+from labeler.extensions import load, offered
 from labeler.judges.opening import hosted_spec, open_judge, open_judges, price_of_run
 from labeler.labeling.options import (
     BatchOptions,
@@ -45,11 +47,13 @@ if TYPE_CHECKING:
     from labeler.integrations.embeddings.records import QuestionsOutcome
     from labeler.judges.judge import Judge
     from labeler.labeling.estimate import Estimate
-    from labeler.labeling.progress import RunEvents
+    from labeler.labeling.progress import OnEvent, RunEvents
     from labeler.labeling.run import Run
     from labeler.labels.scores import ScoreOutcome
     from labeler.labels_object import Labels
     from labeler.store.memory import LabelStore
+
+_LOG = logging.getLogger("labeler")
 
 
 @keywords(RowsOptions)
@@ -208,7 +212,7 @@ def iter_scores(rows: RowSource, options: ScoreOptions) -> Generator[ScoreOutcom
         StoreError: the store cannot be read or written.
 
     Example:
-        >>> for outcome in labeler.iter_scores(  # doctest: +SKIP
+        >>> for outcome in labeler.api.iter_scores(  # doctest: +SKIP
         ...     "rows.jsonl", judge="openai:MODEL", criteria="rubric_faithfulness"
         ... ):
         ...     print(outcome.id, outcome.score)
@@ -375,6 +379,7 @@ def _judges(
 
 def _begin(options: RunOptions, events: RunEvents | None = None) -> Run:
     """Begin a run that closes the store at its end if it opens it here."""
+    from labeler.labeling.pending import pending_labels
     from labeler.labeling.run import Run
 
     limits, events = options.limits(), events or _events(options)
@@ -389,7 +394,9 @@ def _begin(options: RunOptions, events: RunEvents | None = None) -> Run:
         limits=limits,
         retry_failed=options.retry_failed,
         same_host=options.same_host,
-        batch_of=_in_batch(store) if isinstance(options, LabelOptions) else lambda _: None,
+        batch_of=pending_labels(
+            getattr(store, "directory", None) if isinstance(options, LabelOptions) else None
+        ),
         events=events,
     )
     if opened is not None:  # an empty store is false
@@ -398,7 +405,7 @@ def _begin(options: RunOptions, events: RunEvents | None = None) -> Run:
 
 
 def _events(options: RunOptions) -> RunEvents:
-    """Return the events of a run: with progress where somebody can see it, and spans if traced."""
+    """Return the events of a run: with progress where somebody can see it."""
     from labeler.labeling.progress import Progress, RunEvents
 
     listeners = options.listeners()
@@ -407,21 +414,18 @@ def _events(options: RunOptions) -> RunEvents:
         if isinstance(options, SimilarityOptions):
             doing = "writing questions"
         listeners.insert(0, Progress(doing))
-    if "opentelemetry.trace" in sys.modules:  # loaded if a provider is set
-        from labeler.integrations.opentelemetry import JudgeSpans
-
-        listeners.append(JudgeSpans())
-    return RunEvents(listeners)
+    return RunEvents([*listeners, *_declared_listeners()])
 
 
-def _in_batch(store: LabelStore) -> Callable[[str], str | None]:
-    """Return a function that names the pending batch with a key, if there is one."""
-    folder = getattr(store, "directory", None)
-    if folder is None:
-        return lambda _: None
-    from labeler.integrations.batch.folder import PendingKeys
-
-    return PendingKeys(folder)
+def _declared_listeners() -> Iterator[OnEvent]:
+    """Yield the listeners of installed packages; one that cannot be made costs no run."""
+    for name in offered("listeners"):
+        try:
+            listener: OnEvent | None = load("listeners", name)()
+        except Exception as error:  # noqa: BLE001 - anyone may register a listener
+            _LOG.warning("listener %s: %s", name, error)
+        else:
+            yield from [listener] if listener else ()
 
 
 @contextmanager
@@ -452,7 +456,7 @@ def write_labels(outcomes: Iterable[AnyOutcome], path: str | Path) -> int:
         UsageError: the file cannot be written.
 
     Example:
-        >>> labeler.write_labels(labels, folder / "labels.jsonl")
+        >>> labeler.api.write_labels(labels, folder / "labels.jsonl")
         14
     """
     return sum(1 for _ in write_outcomes(outcomes, path))

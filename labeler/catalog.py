@@ -28,7 +28,7 @@ class Catalog(Mapping[str, T], Generic[T]):
 
     Args:
         kind: name of an entry in errors, such as ``metric``.
-        group: group of :data:`labeler.extensions.GROUPS` that may add entries; "" for none.
+        group: group of entry points that may add entries, as in docs/extend.md; "" for none.
         shown_by: command that shows the entries, which errors name in place of a long list.
         extra: further names that errors list.
     """
@@ -71,6 +71,10 @@ class Catalog(Mapping[str, T], Generic[T]):
     def __contains__(self, name: object) -> bool:
         return name in self._entries or name in self.declared()
 
+    def names(self) -> list[str]:
+        """Return all names, sorted: registered ones, and those that installed packages declare."""
+        return sorted({*self._entries, *self.declared()})
+
     def declared(self) -> Collection[str]:
         """Return the names that installed packages declare, loaded or not."""
         return offered(self.group) if self.group else ()
@@ -91,7 +95,7 @@ class Catalog(Mapping[str, T], Generic[T]):
             name: the unknown name.
             more: names to suggest besides the entries.
         """
-        names = sorted({*self._entries, *self.declared(), *self.extra, *more})
+        names = sorted({*self.names(), *self.extra, *more})
         again = outdated() if self.group else ""
         if not self.shown_by:
             return unknown(self.kind, name, names) + again

@@ -10,6 +10,7 @@ LabelerError
 │   ├── UnusableAnswer    the same, with usage and violations (labeler.judges.judge)
 │   └── FatalJudgeError   no record can succeed: stop the run (bad key, no such model)
 │       └── RunPaused     the provider asks for a longer wait than the run allows
+├── UndefinedRatio        an undefined ratio was used as a number; the message names the reason
 └── StoreError            a label store cannot be read or written, or was tampered with
     └── UnstorableRecord  a record or failure that no store can hold; the others are saved
 """
@@ -68,10 +69,25 @@ class BadRows(UsageError):
     Example:
         >>> try:
         ...     labeler.label([{"question": "Why?", "response": "So."}], judge="embedded")
-        ... except labeler.BadRows as error:
+        ... except labeler.errors.BadRows as error:
         ...     print("documents" in str(error))
         True
     """
+
+
+class UndefinedRatio(LabelerError, ArithmeticError):
+    """An undefined ratio was used as a number.
+
+    Attributes:
+        reason: reason code, such as ``no_relevant_sentences``.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"this ratio is undefined ({reason}), which is not 0: test .value is None, or leave "
+            "undefined ratios out, before calculating"
+        )
+        self.reason = reason
 
 
 class JudgeError(LabelerError):

@@ -1,41 +1,42 @@
 """Extensions: what installed packages add to this one, declared as entry points.
 
 A package names its objects in groups such as ``labeler.judges``; see docs/extend.md. Names come
-from the metadata of installed packages; a package is imported when one of its names is used.
+from the metadata of installed packages; a package is imported when one of its names is used. So are
+the modules of this package's own public names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib
+import sys
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from labeler.errors import ExtensionError
+from labeler.errors import ExtensionError, LabelerError
+from labeler.version import NAME, install_command
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-GROUPS = frozenset(
-    ("judges", "rows", "splitters", "metrics", "checks", "records", "names", "commands")
-)
-"""Kinds of objects that a package can add; the group of its entry points is ``labeler.KIND``."""
-_PREFIX = "labeler."
+_INSTALL = "; the installed metadata is older than {}: install again, as in pip install -e ."
 
 
 @cache
 def offered(group: str) -> Mapping[str, EntryPoint]:
     """Return the entry points of a group by name, without importing any.
 
-    The name is the first word; the rest describes a command. If two packages give one name, the
-    first in alphabetical order has it, so that every process has the same.
+    The name is the first word; the rest describes a command. If two packages give one name, this
+    one has it, else the first in alphabetical order, so that every process has the same.
 
     Args:
-        group: one of :data:`GROUPS`.
+        group: one of those on docs/extend.md, such as ``judges``.
     """
     from importlib.metadata import entry_points  # noqa: PLC0415 - slow to load, and seldom needed
 
-    points = sorted(entry_points(group=_PREFIX + group), key=package_of, reverse=True)
+    points = sorted(entry_points(group=f"labeler.{group}"), key=package_of, reverse=True)
+    points.sort(key=lambda point: package_of(point).startswith(f"{NAME} "))
     return {point.name.partition(" ")[0]: point for point in points}
 
 
@@ -45,23 +46,27 @@ def package_of(point: EntryPoint) -> str:
 
 
 def load(group: str, name: str) -> Any:  # noqa: ANN401 - an object of any type
-    """Import the object that a package declares.
-
-    Args:
-        group: one of :data:`GROUPS`.
-        name: a key of :func:`offered`.
+    """Import the object that a package declares; both arguments are as in :func:`offered`.
 
     Raises:
-        ExtensionError: the import fails, for whatever reason.
+        ExtensionError: the import fails, for whatever reason, such as an extra that is missing.
     """
     point = offered(group)[name]
     try:
         return point.load()
+    except LabelerError:
+        raise
     except Exception as error:
+        remedy = outdated() or "; install another version of the package, or uninstall it"
+        if (
+            isinstance(error, ImportError)
+            and point.extras
+            and package_of(point).startswith(f"{NAME} ")
+        ):
+            remedy = f"; {install_command(point.extras[0])}"
         raise ExtensionError(
-            f"{name!r} of {_PREFIX}{group} comes from the package {package_of(point)}, which "
-            f"cannot load it ({point.value}): {type(error).__name__}: {error}; install another "
-            "version of the package, or uninstall it"
+            f"{name!r} of labeler.{group} comes from the package {package_of(point)}, which "
+            f"cannot load it ({point.value}): {type(error).__name__}: {error}{remedy}"
         ) from error
 
 
@@ -71,11 +76,27 @@ def outdated() -> str:
     from importlib.metadata import entry_points  # noqa: PLC0415
 
     declared = Path(__file__).parents[1] / "pyproject.toml"
-    if not declared.is_file():
-        return ""
-    groups = tomllib.loads(declared.read_text("utf-8"))["project"].get("entry-points", {})
-    if all(names.keys() <= entry_points(group=group).names for group, names in groups.items()):
-        return ""
-    return (
-        f"; the installed metadata is older than {declared}: install again, as in pip install -e ."
-    )
+    groups = tomllib.loads(declared.read_text("utf-8"))["project"] if declared.is_file() else {}
+    for group, names in groups.get("entry-points", {}).items():
+        if names.items() - {(point.name, point.value) for point in entry_points(group=group)}:
+            return _INSTALL.format(declared)
+    return ""
+
+
+def importer(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return the ``__getattr__`` of a package.
+
+    Args:
+        package: the package's ``__name__``.
+        homes: the names in each module, separated by spaces, by the module's name in the package.
+    """
+    home_of = {name: home for home, names in homes.items() for name in names.split()}
+
+    def attribute(name: str) -> Any:  # noqa: ANN401 - any public name
+        if name not in home_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(f"{package}.{home_of[name]}"), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return attribute

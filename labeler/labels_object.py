@@ -312,20 +312,20 @@ class Labels(Displayed, Sequence[Outcome]):
         self,
         other: str | Path | Iterable[AnyOutcome],
         metrics: str | Iterable[str] | None = None,
-        **options: Any,  # noqa: ANN401 - checked by labeler.diff_labels
+        **options: Any,  # noqa: ANN401 - checked by labeler.comparing.diff_labels
     ) -> LabelDiff:
         """Show the decisions on which other labels differ, and the changes of metrics.
 
         Args:
             other: labels, a label file or a store.
             metrics: metric ids, as for :meth:`metrics`.
-            options: those of :func:`labeler.diff_labels`, such as ``by`` and ``top``.
+            options: those of :func:`labeler.comparing.diff_labels`, such as ``by`` and ``top``.
 
         Returns:
             Flipped decisions by field, and each metric's change over them.
 
         Raises:
-            UsageError: as for :func:`labeler.diff_labels`.
+            UsageError: as for :func:`labeler.comparing.diff_labels`.
 
         Example:
             >>> labels.diff(labels).flipped
@@ -397,13 +397,13 @@ class Labels(Displayed, Sequence[Outcome]):
 
         Args:
             path: the HTML file.
-            options: those of :func:`labeler.write_report`, such as ``by`` and ``title``.
+            options: those of :func:`labeler.report.write_report`, such as ``by`` and ``title``.
 
         Returns:
             The files.
 
         Raises:
-            UsageError: as for :func:`labeler.write_report`.
+            UsageError: as for :func:`labeler.report.write_report`.
 
         Example:
             >>> [file.name for file in labels.report(folder / "report.html")]

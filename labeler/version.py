@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 __version__ = "0.1.0"
-_NAME = "rag-labeler"
+NAME = "rag-labeler"
 
 
 def install_command(extra: str) -> str:
@@ -21,16 +21,16 @@ def install_command(extra: str) -> str:
     from urllib.request import url2pathname  # noqa: PLC0415
 
     try:
-        found = json.loads(metadata.distribution(_NAME).read_text("direct_url.json") or "{}")
+        found = json.loads(metadata.distribution(NAME).read_text("direct_url.json") or "{}")
     except (metadata.PackageNotFoundError, ValueError):
         found = {}
     url = urlsplit(found.get("url", ""))
-    source = f"{_NAME}[{extra}]"
+    source = f"{NAME}[{extra}]"
     editable = ["-e"] if found.get("dir_info", {}).get("editable") else []
     if url.scheme == "file":
         source = f"{url2pathname(url.path)}[{extra}]"
     elif url.scheme:
-        source = f"{_NAME}[{extra}] @ {url.geturl()}"
+        source = f"{NAME}[{extra}] @ {url.geturl()}"
     # An environment without pip of its own is served by one elsewhere.
     elsewhere = [] if importlib.util.find_spec("pip") else ["--python", sys.prefix]
     return shlex.join(["pip", *elsewhere, "install", *editable, source])

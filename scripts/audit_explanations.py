@@ -16,7 +16,7 @@ import labeler
 from labeler.audit import findings_of
 
 
-def explanation(label: labeler.GPTLabelingOutput, keys: tuple[str, ...]) -> str:
+def explanation(label: labeler.labels.GPTLabelingOutput, keys: tuple[str, ...]) -> str:
     """What the judge wrote on the first response sentence among the keys, or on the whole."""
     for entry in label.sentence_support_information:
         if entry.response_sentence_key in keys:
@@ -26,7 +26,7 @@ def explanation(label: labeler.GPTLabelingOutput, keys: tuple[str, ...]) -> str:
 
 def main(labels: str) -> None:
     """Print the findings of every record, in order."""
-    for outcome in labeler.read_labels(labels):
+    for outcome in labeler.api.read_labels(labels):
         if isinstance(outcome, labeler.LabelRecord):
             for finding in findings_of(outcome):
                 said = explanation(outcome.label, finding.keys)

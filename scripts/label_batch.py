@@ -32,7 +32,7 @@ def main(rows: Path, labels: Path, model: str | None = None) -> int:
     for file in sorted(rows.glob("*.jsonl")):
         # All files share one store: no row is ever paid for twice.
         outcomes = list(labeler.iter_labels(file, judge=judge, store=labels / "store"))
-        labeler.write_labels(outcomes, labels / file.name)
+        labeler.api.write_labels(outcomes, labels / file.name)
         kinds = Counter(outcome.kind for outcome in outcomes)
         print(f"{file.name}: {kinds['label']} labels, {kinds['failure']} failures", flush=True)
         failed += kinds["failure"]

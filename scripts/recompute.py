@@ -17,7 +17,7 @@ import labeler
 
 def main(labels: str, by: str | None = None) -> None:
     """Print the summary of all metrics in all definitions."""
-    for row in labeler.summary(labeler.read_labels(labels), ["all"], by=by):
+    for row in labeler.summary(labeler.api.read_labels(labels), ["all"], by=by):
         print(json.dumps(row.as_json(labeler.__version__), ensure_ascii=False))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 from pathlib import Path
 from typing import cast
 
@@ -31,13 +32,36 @@ def commands() -> str:
 
 def python() -> str:
     """Return the documentation of each public name, taken from its docstring."""
-    parts = [_documented(name) for name in labeler.__all__ if not name.startswith("__")]
-    return "\n\n".join(parts)
+    return "\n\n".join(map(_documented, public_names()))
+
+
+IN_PACKAGES = {
+    "api": "iter_scores read_labels read_scores write_labels",
+    "audit": "Finding Found Subject audit_labels findings_of",
+    "calculators": "Votes to_arrow to_frame",
+    "comparing": "Comparison compare_labels compare_runs compare_with_people diff_labels "
+    "read_human_labels",
+    "data": "CorrectionsFile apply_corrections",
+    "errors": "BadRows",
+    "judges": "find_price",
+    "labels": "ClaimsLabelingOutput Criterion GPTLabelingOutput ReferenceLabelingOutput "
+    "ScoreRecord",
+    "report": "write_report",
+    "store": "import_labels",
+}
+"""Public names that are reached by package."""
+
+
+def public_names() -> list[str]:
+    """Return the public names, those in a package after its name: ``audit.Found``."""
+    top = [name for name in dir(labeler) if not name.startswith("__")]
+    named = IN_PACKAGES.items()
+    return top + [f"{package}.{name}" for package, names in named for name in names.split()]
 
 
 def _documented(name: str) -> str:
     """Return a section with a public name's documentation."""
-    found = getattr(labeler, name)
+    found = attrgetter(name)(labeler)
     kind = "class" if inspect.isclass(found) else "function"
     lines = [f"## {name}", "", "```{eval-rst}", f".. auto{kind}:: labeler.{name}"]
     if kind == "class":
@@ -112,7 +136,7 @@ def _escaped(text: str) -> str:
 
 def _label_lines(record: labeler.LabelRecord) -> Iterator[str]:
     """Yield the label of the example: sentences with their marks, and claims."""
-    label = cast("labeler.ReferenceLabelingOutput", record.label)
+    label = cast("labeler.labels.ReferenceLabelingOutput", record.label)
     yield f"Row `{record.id}` of `examples/rows.jsonl`, labeled by the embedded judge."
     lines = ["| key | sentence of a document | relevant | utilized |", "|---|---|---|---|"]
     for one in record.example.document_sentences():

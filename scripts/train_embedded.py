@@ -24,11 +24,11 @@ import numpy as np
 from scipy.optimize import minimize  # type: ignore[import-untyped]  # not installed here
 from sklearn.metrics import roc_auc_score  # type: ignore[import-not-found]
 
-import labeler
 from labeler.judges.embedded.features import RANK, SUPPORT, describe
 from labeler.judges.embedded.judge import MODEL
 from labeler.judges.embedded.weights import FILE, record_features
 from labeler.labels.record import LabelRecord
+from labeler.plugins.ragbench.importing import read_ragbench
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 from ragbench_data import ragbench_files, ragbench_folder
@@ -117,7 +117,7 @@ Predict: TypeAlias = Callable[[Data], Array]
 
 def training_records(folder: Path) -> Iterator[tuple[str, LabelRecord]]:
     """Yield development records with the name of their subset, in the order of the files."""
-    found = chain.from_iterable(map(labeler.read_ragbench, ragbench_files(folder)))
+    found = chain.from_iterable(map(read_ragbench, ragbench_files(folder)))
     records = [one for one in found if isinstance(one, LabelRecord)]
     names = [str(one.example.metadata["dataset_name"]).rsplit("_", 1) for one in records]
     rows = list(zip(names, records, strict=True))

@@ -40,6 +40,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite-messages", action="store_true", help="rewrite tests/messages.txt")
 
 
+def pytest_configure() -> None:
+    """Stop if the installed metadata is older than the checkout: plug-ins are found by it."""
+    from labeler.extensions import outdated
+
+    if stale := outdated():
+        pytest.exit(stale.removeprefix("; "), returncode=4)
+
+
 def pytest_xdist_auto_num_workers() -> int:
     """Return one and a half workers a core: tests wait for servers half of their time."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()

@@ -312,7 +312,7 @@ def findings_of(
         UsageError: a third party's check returned something else than findings.
 
     Example:
-        >>> [finding.check for finding in labeler.findings_of(labels["pilot-boat-half"])]
+        >>> [finding.check for finding in labeler.audit.findings_of(labels["pilot-boat-half"])]
         ['verdict_hangs_on_one', 'undecided_score']
     """
     return _findings(Subject(record, second_opinion), select_checks(checks))
@@ -361,7 +361,7 @@ def audit_labels(
             party's check returned something else than findings.
 
     Example:
-        >>> found = labeler.audit_labels(labels)
+        >>> found = labeler.audit.audit_labels(labels)
         >>> found.ranked(1)[0].id
         'pilot-boat-half'
     """

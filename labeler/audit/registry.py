@@ -29,7 +29,7 @@ class Found(Brief):
         weight: evidence that the record is wrong, if not the check's, from 0 to 1.
 
     Example:
-        >>> labeler.Found("The response repeats itself.", ("a", "b")).keys
+        >>> labeler.audit.Found("The response repeats itself.", ("a", "b")).keys
         ('a', 'b')
     """
 
@@ -50,7 +50,7 @@ class Finding(Brief):
         weight: its weight in the suspicion score, if not the check's.
 
     Example:
-        >>> findings = labeler.findings_of(labels["pilot-boat-half"])
+        >>> findings = labeler.audit.findings_of(labels["pilot-boat-half"])
         >>> findings[0].check, findings[0].severity
         ('verdict_hangs_on_one', 'note')
     """
@@ -114,8 +114,8 @@ class Check(Brief):
         if not isinstance(given, Iterable):
             raise UsageError(
                 f"check {self.id!r} returned {type(given).__name__} for {where}: yield a "
-                "labeler.Found(message, keys) for each thing that it finds, or return a list of "
-                "them, which may be empty"
+                "labeler.audit.Found(message, keys) for each thing that it finds, or return a "
+                "list of them, which may be empty"
             )
         return [self._finding(found, where) for found in given]
 
@@ -123,12 +123,13 @@ class Check(Brief):
         if not isinstance(found, Found):
             raise UsageError(
                 f"check {self.id!r} gave {type(found).__name__} for {where}: each thing that it "
-                "finds is a labeler.Found(message, keys)"
+                "finds is a labeler.audit.Found(message, keys)"
             )
         if not isinstance(found.message, str) or not _are_keys(found.keys):
             raise UsageError(
                 f"check {self.id!r} gave a Found for {where} with a message that is no text, or "
-                "keys that are no tuple of texts: write labeler.Found('What is odd.', ('0a', 'b'))"
+                "keys that are no tuple of texts: write labeler.audit.Found('What is odd.', "
+                "('0a', 'b'))"
             )
         return Finding(self.id, self.severity, found.message, tuple(found.keys), found.weight)
 
@@ -173,8 +174,8 @@ def check(
         ... def shouting(subject):
         ...     for key, text in subject.texts.items():
         ...         if text.isupper():
-        ...             yield labeler.Found("All capitals.", (key,))
-        >>> len(labeler.audit_labels(labels, checks="shouting").ranked(1))
+        ...             yield labeler.audit.Found("All capitals.", (key,))
+        >>> len(labeler.audit.audit_labels(labels, checks="shouting").ranked(1))
         0
     """
 

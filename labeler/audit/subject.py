@@ -22,7 +22,7 @@ class Subject:
         second_opinion: the label of another judge, if there is one.
 
     Example:
-        >>> subject = labeler.Subject(labels["pilot-boat-half"])
+        >>> subject = labeler.audit.Subject(labels["pilot-boat-half"])
         >>> subject.texts["b"], sorted(subject.relevant)
         ('All fishing boats are exempt.', ['0a', '1b'])
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 # The registry lists metrics in the order of these imports: TRACe first.
 from labeler.calculators import trace_ratios  # noqa: F401 - registers its metrics # isort: skip
@@ -12,8 +12,11 @@ from labeler.calculators.metrics_row import MetricsRow, measure
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.registry import METRICS, Metric, metric, select_metrics
 from labeler.calculators.tally import Tally, tally
+from labeler.extensions import importer
 
 if TYPE_CHECKING:
+    from labeler.calculators.export import to_arrow, to_frame
+    from labeler.calculators.rater_agreement import Votes
     from labeler.calculators.statistics.intervals import Intervals
     from labeler.calculators.summary import SummaryRow, summarize
 
@@ -25,18 +28,18 @@ __all__ = [
     "Ratio",
     "SummaryRow",
     "Tally",
+    "Votes",
     "measure",
     "metric",
     "select_metrics",
     "summarize",
     "tally",
+    "to_arrow",
+    "to_frame",
 ]
-
-
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - any of these names
-    """Import what summarizes when it is first used: rows are measured without it."""
-    if name not in {"Intervals", "SummaryRow", "summarize"}:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from labeler.calculators import summary  # noqa: PLC0415 - as above
-
-    return getattr(summary, name)
+_HOMES = {
+    "export": "to_arrow to_frame",
+    "rater_agreement": "Votes",
+    "summary": "Intervals SummaryRow summarize",
+}
+__getattr__ = importer(__name__, _HOMES)

@@ -196,8 +196,9 @@ def context_precision_claims(tally: Tally) -> Ratio:
     Undefined when: the label has no reference (``needs_reference``), it makes no claim
     (``no_reference_claims``), or there are no documents.
     """
-    chunks, documents = len(tally.relevant_chunks), len(tally.documents)
-    return tally.lacks_reference() or Ratio.of(chunks, documents, if_empty="no_documents")
+    missing, chunks = tally.lacks_reference(), len(tally.relevant_chunks)
+    share = Ratio.of(chunks, len(tally.documents), if_empty="no_documents")
+    return share if missing is None else missing
 
 
 @_claim(
@@ -216,7 +217,8 @@ def context_utilization_claims(tally: Tally) -> Ratio:
     """
     used, retrieved = _used_and_retrieved(tally)
     share = Ratio.of(used, retrieved, if_empty="no_reference_claim_in_documents")
-    return tally.lacks_reference() or share
+    missing = tally.lacks_reference()
+    return share if missing is None else missing
 
 
 @_claim(

@@ -429,7 +429,7 @@ def to_arrow(rows: Iterable[MetricsRow | SummaryRow], *, details: bool = False) 
         UsageError: pyarrow is not installed, or the rows are of another kind.
 
     Example:
-        >>> labeler.to_arrow(labeler.metrics(labels)).num_rows
+        >>> labeler.calculators.to_arrow(labeler.metrics(labels)).num_rows
         14
     """
     require_pyarrow("to_arrow")
@@ -456,7 +456,7 @@ def to_frame(
         UsageError: the library is unknown or not installed, or the rows are of another kind.
 
     Example:
-        >>> labeler.to_frame(labeler.metrics(labels), "polars").shape[0]
+        >>> labeler.calculators.to_frame(labeler.metrics(labels), "polars").shape[0]
         14
     """
     table = _table_of(rows, details=details)

@@ -7,29 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from labeler.calculators.plain_names import plain_name
 from labeler.sentences.display import shortened
 
 if TYPE_CHECKING:
     from labeler.calculators.metrics_row import MetricsRow
-    from labeler.calculators.registry import Metric
     from labeler.calculators.summary import SummaryRow
 
 SUPPORTED = "adherence"
 """The metric of the first line: 1 for an answer whose every sentence is supported."""
-PLAIN_NAMES = {
-    SUPPORTED: "answers fully supported",
-    "adherence_fraction": "answer sentences supported",
-    "claim_recall": "reference claims in the answer",
-    "claim_precision": "answer claims in the reference",
-    "context_recall": "reference claims in documents",
-    "answer_relevancy": "answer claims that help",
-    "relevance": "retrieved sentences that help",
-    "utilization": "retrieved sentences used",
-    "completeness": "helpful sentences used",
-}
-"""Headline metrics in words, by id, the most important first."""
-MOST_ROWS = 6
-"""Most headline metrics in a table."""
 _USUAL_LEVEL = 0.95
 _LONGEST_ID = 40
 _SMALLEST = 0.001
@@ -123,18 +109,6 @@ def _lowest_group(support: Sequence[SummaryRow]) -> str:
     row = min(judged, key=lambda row: row.mean or 0)
     count = f"{round((row.mean or 0) * row.defined):,} of {row.defined:,}"
     return f", least for {shortened(str(row.group), _LONGEST_ID)}: {count} ({_joined(row)})"
-
-
-def headline_metrics(rows: Sequence[SummaryRow]) -> list[Metric]:
-    """Return at most :data:`MOST_ROWS` metrics to show first: headline metrics, else the first."""
-    present = {row.metric.id: row.metric for row in rows}
-    known = [present[name] for name in PLAIN_NAMES if name in present]
-    return (known or list(present.values()))[:MOST_ROWS]
-
-
-def plain_name(metric: Metric) -> str:
-    """Return a metric's name in words, or its id."""
-    return PLAIN_NAMES.get(metric.id, metric.id)
 
 
 def _joined(row: SummaryRow) -> str:

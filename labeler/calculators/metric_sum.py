@@ -28,8 +28,10 @@ class MetricSum:
     """
 
     def __init__(self) -> None:
-        self._places: dict[Ratio | None, int] = {None: 0}
-        """The place of each distinct ratio, in order of first appearance."""
+        self._places: dict[object, int] = {None: 0}
+        """The place of each distinct ratio by its parts, in order of first appearance."""
+        self._ratios: list[Ratio | None] = [None]
+        """The ratio at each place."""
         self._rows = array("H")
         """The place of each row's ratio; 0 for rows that were not measured with the metric."""
         self._counts = [0]
@@ -44,7 +46,7 @@ class MetricSum:
         """
         if row > len(self._rows):
             self._rows.extend(repeat(0, row - len(self._rows)))
-        place = self._places.get(ratio)
+        place = self._places.get(ratio.parts)
         if place is None:
             place = self._place(ratio)
         self._counts[place] += 1
@@ -72,9 +74,11 @@ class MetricSum:
         self._rows.frombytes(places)
 
     def _place(self, ratio: Ratio | None) -> int:
-        place = self._places.setdefault(ratio, len(self._places))
+        parts = None if ratio is None else ratio.parts
+        place = self._places.setdefault(parts, len(self._places))
         if place == len(self._counts):
             self._counts.append(0)
+            self._ratios.append(ratio)
         if place > _SMALL and self._rows.typecode == "H":
             self._rows = array("I", self._rows)
         return place
@@ -135,7 +139,7 @@ class MetricSum:
             for _, value, count in self._defined:
                 counts[value] += count
             return mean_interval(counts, range_=range_, level=intervals.level)
-        distinct = [None if ratio is None else ratio.value for ratio in self._places]
+        distinct = [None if ratio is None else ratio.value for ratio in self._ratios]
         values = [distinct[place] for place in self._rows]
         own = [u for u, value in zip(units, values, strict=False) if value is not None]
         known = [v for v in values if v is not None]
@@ -146,8 +150,8 @@ class MetricSum:
         """The distinct ratios and their counts."""
         return [
             (ratio, count)
-            for ratio, count in zip(self._places, self._counts, strict=True)
-            if ratio and count
+            for ratio, count in zip(self._ratios, self._counts, strict=True)
+            if ratio is not None and count
         ]
 
     @cached_property

@@ -257,7 +257,9 @@ class NumbersFile:
         for one, values, fact in zip(cells, ratios, facts, strict=False):
             id_, label, measured, failed, metadata, key, question, answered = one
             if failed is None:
-                own = {n: ratio for n, ratio in zip(names, values, strict=True) if ratio}
+                own = {
+                    n: ratio for n, ratio in zip(names, values, strict=True) if ratio is not None
+                }
             else:
                 own = dict.fromkeys(measured, Ratio.missing(f"failed:{failed}"))
             yield MetricsRow(
@@ -303,7 +305,7 @@ class NumbersFile:
             found, measured, failed = cells
             if failed is not None or metric.id not in measured:
                 return None
-            return cast("Ratio", found) or _lacking(metric)
+            return _lacking(metric) if found is None else cast("Ratio", found)
 
         cells = self.ratios(metric.id), self._measured, self._column("failed")
         return combined(*cells).mapped(ratio)
@@ -405,7 +407,7 @@ def _extend(sums: GroupSums, name: str, found: Encoded, places: Places, ids: Enc
     table[order] = sums.of[name].extend(ratios, counts[order].tolist())
     sums.of[name].place(table[codes].tobytes())
     for code, ratio in zip(order, ratios, strict=True):
-        if ratio and ratio.undefined == NOT_FINITE:
+        if ratio is not None and ratio.undefined == NOT_FINITE:
             sums.add_not_finite(name, ids.listed(places[codes == code]))
 
 

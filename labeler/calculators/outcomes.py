@@ -249,7 +249,7 @@ def read_labels(labels: str | Path) -> Iterator[Outcome]:
 
     Example:
         >>> path = labels.save(folder / "labels.jsonl")
-        >>> sum(1 for _ in labeler.read_labels(folder / "labels.jsonl"))
+        >>> sum(1 for _ in labeler.api.read_labels(folder / "labels.jsonl"))
         14
     """
     found = checked_outcomes(labels).through(partial(records_of, kind="label"))
@@ -270,7 +270,7 @@ def read_scores(scores: str | Path) -> Iterator[ScoreOutcome]:
         StoreError: the store is damaged.
 
     Example:
-        >>> list(labeler.read_scores(".labeler"))
+        >>> list(labeler.api.read_scores(".labeler"))
         []
     """
     found = checked_outcomes(scores).through(partial(records_of, kind="score"))

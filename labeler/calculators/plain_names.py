@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from labeler.calculators.registry import Metric
 
-_WORDS = {
+PLAIN_NAMES = {
     "adherence": "answers fully supported",
     "adherence_fraction": "answer sentences supported",
     "adherence_score": "chance of full support",
@@ -21,7 +21,7 @@ _WORDS = {
     "document_relevance": "documents relevant",
     "context_precision": "relevant documents ranked first",
     "context_utilization_precision": "used documents ranked first",
-    "citation_coverage": "answer sentences with a document behind them",
+    "citation_coverage": "answer sentences backed by documents",
     "supported_by_history": "answer sentences supported by earlier turns",
     "citation_precision": "citations that hold",
     "citation_recall": "supported sentences fully cited",
@@ -80,11 +80,11 @@ def plain_name(metric: Metric) -> str:
 
     The name of another definition follows in parentheses.
     """
-    if metric.id in _WORDS:
-        return _WORDS[metric.id]
-    if metric.name not in _WORDS:
+    if metric.id in PLAIN_NAMES:
+        return PLAIN_NAMES[metric.id]
+    if metric.name not in PLAIN_NAMES:
         return metric.id
-    return f"{_WORDS[metric.name]} ({metric.definition})"
+    return f"{PLAIN_NAMES[metric.name]} ({metric.definition})"
 
 
 def headline_metrics(metrics: Iterable[Metric]) -> list[Metric]:

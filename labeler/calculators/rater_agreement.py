@@ -294,7 +294,7 @@ class Votes:
         records: the records for intervals, by field; none beyond 100,000 records.
 
     Example:
-        >>> votes = labeler.Votes()
+        >>> votes = labeler.calculators.Votes()
         >>> found = labeler.label("examples/rows.jsonl", judge="embedded", repeat=2, votes=votes)
         >>> votes.agreement()[0].raw
         1.0

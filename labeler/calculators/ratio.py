@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from numbers import Real
+from numbers import Number, Real
+from typing import Any
 
 from typing_extensions import TypedDict
+
+from labeler.errors import UndefinedRatio
 
 NOT_FINITE = "not_finite"
 """Reason of a value that a metric of the user computed as NaN or infinity."""
@@ -57,9 +61,29 @@ class RatioJSON(TypedDict):
     undefined: str | None
 
 
-@dataclass(frozen=True, slots=True)
+def _applied(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that applies a function to the value of a ratio and other numbers."""
+
+    def method(self: Ratio, *others: object) -> Any:  # noqa: ANN401 - the function's own result
+        numbers = [float(one) if isinstance(one, Ratio) else one for one in others]
+        return function(float(self), *numbers)
+
+    return method
+
+
+def _reflected(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """Return a method for a ratio at the right of an operator."""
+    return _applied(lambda own, other: function(other, own))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Ratio:
-    """A value with its numerator and denominator.
+    """A number with its numerator and denominator.
+
+    It works wherever a float does: arithmetic, comparisons, formats, ``sum``, ``statistics``,
+    numpy. Results are floats. An undefined ratio equals no number, only ratios that are undefined
+    for the same reason. Every other use of it as a number raises
+    :class:`~labeler.errors.UndefinedRatio`, which names the reason.
 
     Attributes:
         numerator: exact; ``None`` only if the value is undefined.
@@ -70,10 +94,12 @@ class Ratio:
     Example:
         >>> labeler.Ratio(2, 5).value, labeler.Ratio.missing("no_relevant_sentences").value
         (0.4, None)
+        >>> f"{labeler.Ratio(2, 5):.2f}", labeler.Ratio(2, 5) + 1
+        ('0.40', 1.4)
     """
 
     numerator: int | Fraction | None
-    denominator: int | None
+    denominator: int | None = 1
     undefined: str | None = None
     convention: float | None = None
 
@@ -107,6 +133,74 @@ class Ratio:
         if isinstance(self.numerator, Fraction):
             return float(self.numerator / self.denominator)
         return self.numerator / self.denominator
+
+    @property
+    def parts(self) -> tuple[object, ...]:
+        """All attributes: ratios with equal parts are equal in every respect, not only in value."""
+        return self.numerator, self.denominator, self.undefined, self.convention
+
+    def __float__(self) -> float:
+        """Return the value.
+
+        Raises:
+            UndefinedRatio: it has none; the message names the reason.
+        """
+        value = self.value
+        if value is None:
+            raise UndefinedRatio(self.undefined or "undefined")
+        return float(value)
+
+    def __eq__(self, other: object) -> bool:
+        """Return True for an equal number; undefined ratios are equal if their reasons are."""
+        if isinstance(other, Ratio):
+            return self._compared == other._compared
+        return self._compared == other if isinstance(other, Number) else NotImplemented
+
+    def __hash__(self) -> int:
+        """Return the hash of the equal float."""
+        return hash(self._compared)
+
+    @property
+    def _compared(self) -> object:
+        value = self.value
+        return (self.undefined or "undefined",) if value is None else value
+
+    def __str__(self) -> str:
+        """Return the value as text, or the reason why there is none."""
+        value = self.value
+        return f"undefined ({self.undefined or 'undefined'})" if value is None else str(value)
+
+    def __format__(self, spec: str) -> str:
+        """Return the value in a format of floats; without one, as :meth:`__str__`."""
+        return format(float(self), spec) if spec else str(self)
+
+    def as_integer_ratio(self) -> tuple[int, int]:
+        """Return the exact value as a fraction in lowest terms, as ``float.as_integer_ratio``."""
+        float(self)  # raises if undefined
+        return self.exact.as_integer_ratio()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:  # noqa: ANN401 - numpy's
+        """Return the value for numpy, whose arrays of ratios hold floats."""
+        import numpy as np  # noqa: PLC0415 - not needed to read ratios
+
+        del copy  # always made
+        return np.array(float(self), dtype=dtype)
+
+    __bool__, __int__, __complex__ = _applied(bool), _applied(int), _applied(complex)
+    __trunc__, __round__ = _applied(math.trunc), _applied(round)
+    __floor__, __ceil__ = _applied(math.floor), _applied(math.ceil)
+    __neg__, __pos__, __abs__ = _applied(operator.neg), _applied(operator.pos), _applied(abs)
+    __lt__, __le__ = _applied(operator.lt), _applied(operator.le)
+    __gt__, __ge__ = _applied(operator.gt), _applied(operator.ge)
+    __add__, __radd__ = _applied(operator.add), _reflected(operator.add)
+    __sub__, __rsub__ = _applied(operator.sub), _reflected(operator.sub)
+    __mul__, __rmul__ = _applied(operator.mul), _reflected(operator.mul)
+    __truediv__, __rtruediv__ = _applied(operator.truediv), _reflected(operator.truediv)
+    __floordiv__, __rfloordiv__ = _applied(operator.floordiv), _reflected(operator.floordiv)
+    __mod__, __rmod__ = _applied(operator.mod), _reflected(operator.mod)
+    __divmod__, __rdivmod__ = _applied(divmod), _reflected(divmod)
+    __pow__, __rpow__ = _applied(pow), _reflected(pow)
+    conjugate, real, imag = __pos__, property(__pos__), 0.0
 
     def checked(self) -> Ratio:
         """Return the ratio of a user's metric with exact parts; undefined for NaN and infinity.
@@ -146,6 +240,9 @@ class Ratio:
             "denominator": self.denominator,
             "undefined": self.undefined,
         }
+
+
+Real.register(Ratio)
 
 
 def harmonic_mean(one: Ratio, other: Ratio) -> Ratio:

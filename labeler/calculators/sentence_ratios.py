@@ -276,7 +276,8 @@ def citation_precision(tally: Tally) -> Ratio:
     Undefined when: the response has no citation marker (``no_citations``), or a sentence has no
     verdict.
     """
-    return _lacks_citations(tally) or Ratio(tally.correct_citations, tally.citations)
+    missing = _lacks_citations(tally)
+    return Ratio(tally.correct_citations, tally.citations) if missing is None else missing
 
 
 @_citation(
@@ -293,7 +294,8 @@ def citation_recall(tally: Tally) -> Ratio:
     support, or one has no verdict.
     """
     missing, cited = _lacks_citations(tally), len(tally.well_cited)
-    return missing or Ratio.of(cited, _in_need(tally), if_empty="no_claiming_sentences")
+    share = Ratio.of(cited, _in_need(tally), if_empty="no_claiming_sentences")
+    return share if missing is None else missing
 
 
 @_citation(

@@ -205,12 +205,12 @@ class Tally:
     def compared_share(self, holds: Holds) -> Ratio:
         """Return :meth:`claim_share`, undefined without claims of a reference answer."""
         missing = self.lacks_reference()
-        return missing or self.claim_share(holds)
+        return self.claim_share(holds) if missing is None else missing
 
     def reference_share(self, holds: Holds) -> Ratio:
         """Return the claims of the reference answer that satisfy a condition over all of them."""
-        claims = self.reference_claims or ()
-        return self.lacks_reference() or Ratio(count(claims, holds), len(claims))
+        claims, missing = self.reference_claims or (), self.lacks_reference()
+        return Ratio(count(claims, holds), len(claims)) if missing is None else missing
 
     def lacks_reference(self) -> Ratio | None:
         """Return the undefined ratio of a label without claims of a reference answer."""

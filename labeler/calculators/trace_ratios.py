@@ -322,4 +322,6 @@ def trace_mean_capstone(tally: Tally) -> Ratio:
     four = (completeness_capstone, adherence_capstone, relevance_capstone, utilization_capstone)
     parts = [compute(tally) for compute in four]
     undefined = next((part for part in parts if part.undefined), None)
-    return undefined or Ratio(sum((part.exact for part in parts), Fraction()), len(parts))
+    if undefined is not None:
+        return undefined
+    return Ratio(sum((part.exact for part in parts), Fraction()), len(parts))

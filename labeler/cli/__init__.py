@@ -80,13 +80,16 @@ class _Declared(TyperCommand):
 
     def __init__(self, name: str) -> None:
         point = offered("commands")[name]
-        line = point.name.partition(" ")[2]
-        super().__init__(name, help=line or f"From the package {package_of(point)}.")
-        self.rich_help_panel = "Extensions"
+        line = point.name.partition(" ")[2] or f"From the package {package_of(point)}."
+        super().__init__(name.rpartition(".")[2], help=line)
+        self.declared, self.rich_help_panel = name, "Plug-ins"
 
     def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:  # noqa: ANN401 - as typer passes them
-        declared = load("commands", str(self.name))
-        command = get_command(declared) if isinstance(declared, typer.Typer) else _made(declared)
+        declared = load("commands", self.declared)
+        if isinstance(declared, typer.Typer):
+            command = get_command(declared)
+        else:
+            command = _made(declared, pipe_closed=_PIPE_CLOSED)
         return command.make_context(info_name, args, parent, **extra)
 
 
@@ -129,10 +132,15 @@ def _raise_closed_pipe(command: Callable[P, T], message: str) -> Callable[P, T]:
     return run_command
 
 
-def _group(
-    commands: dict[str, _Command], description: str, *, is_open: bool = False
-) -> typer.Typer:
-    """Return a group of commands, which are imported on first use; an open one has extensions."""
+def _group(commands: dict[str, _Command], description: str, prefix: str = "") -> typer.Typer:
+    """Return a group of commands, which are imported on first use.
+
+    Args:
+        commands: the commands by name.
+        description: shown in help.
+        prefix: start of the names of commands that installed packages add to this group, such as
+            ``import.``; those without a dot are added to the root.
+    """
 
     class Group(TyperGroup):
         """Lists the commands, then the subgroups; shows its help if no command is given."""
@@ -146,19 +154,28 @@ def _group(
             return super().parse_args(ctx, ["--help"] if bare else args)
 
         def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - typer's own
-            return [*super().list_commands(ctx), *(sorted(offered("commands")) if is_open else ())]
+            return [*super().list_commands(ctx), *sorted(_names_after(prefix))]
 
         def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 - typer's own
             known = super().get_command(ctx, cmd_name)
-            if known is None and is_open and cmd_name in offered("commands"):
-                return _Declared(cmd_name)
-            return known
+            return (
+                _Declared(prefix + cmd_name)
+                if known is None and cmd_name in _names_after(prefix)
+                else known
+            )
 
     return _typer(cls=Group, help=description)
 
 
+def _names_after(prefix: str) -> set[str]:
+    """Return the names of commands that installed packages add to the group with a prefix."""
+    found = {name.removeprefix(prefix) for name in offered("commands") if name.startswith(prefix)}
+    return {name for name in found if "." not in name}
+
+
 def _add_group(name: str, panel: str, commands: dict[str, _Command], description: str) -> None:
-    app.add_typer(_group(commands, description), name=name, rich_help_panel=panel)
+    group = _group(commands, description, f"{name}.")
+    app.add_typer(group, name=name, rich_help_panel=panel)
 
 
 app = _group(
@@ -185,7 +202,6 @@ app = _group(
         "schema": _Command("Store and files", "artifacts", "schema"),
     },
     "Label RAG records with an LLM judge once, and recompute metrics from stored labels.",
-    is_open=True,
 )
 _add_group(
     "batch",
@@ -203,8 +219,6 @@ _add_group(
     "Review",
     {
         "apply": _Command(None, "corrections", "apply"),
-        "export": _Command(None, "corrections", "export"),
-        "import": _Command(None, "corrections", "import_"),
     },
     "Exchange people's corrections with other tools, and apply them.",
 )
@@ -212,9 +226,7 @@ _add_group(
     "import",
     "Store and files",
     {
-        "ragbench": _Command(None, "labeling", "import_ragbench", _PIPE_CLOSED),
         "labels": _Command(None, "labeling", "import_labels"),
-        "traces": _Command(None, "tracing", "import_traces", _PIPE_CLOSED),
     },
     "Import labels and traces that were made elsewhere.",
 )

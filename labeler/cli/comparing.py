@@ -41,6 +41,10 @@ Runs = Annotated[
         "differences are B - A, C - A and so on."
     ),
 ]
+Every = Annotated[bool, typer.Option("--all", help="Show all metrics that have values.")]
+Details = Annotated[
+    bool, typer.Option("--details", help="Show tests, settings, and why values are missing.")
+]
 FailOn = Annotated[
     Literal["worse"] | None,
     typer.Option(
@@ -55,6 +59,8 @@ def compare(
     *,
     metrics: MetricIds = None,
     sides: SideOptions,
+    every: Every = False,
+    details: Details = False,
     as_json: Json = False,
     html: Html = None,
     fail_on: FailOn = None,
@@ -92,7 +98,7 @@ def compare(
         figures = [one.as_json(__version__) for one in found]
         print_json(figures if len(figures) > 1 else figures[0])
     else:
-        _print(found)
+        _print(found, every=every or metrics is not None, details=details)
     return _exit_code(found) if fail_on else 0
 
 
@@ -108,11 +114,15 @@ def _exit_code(found: Comparisons) -> int:
     return WORSE if worse else 0
 
 
-def _print(found: Comparisons) -> None:
-    from labeler.comparing.comparison_text import sections
+def _print(found: Comparisons, *, every: bool, details: bool) -> None:
+    from labeler.comparing.comparison_text import overview, sections
 
     out = LineWriter()
-    for section in sections(found, out.width):
+    if details:
+        out.write(found.conclusion, bold=True)
+    for section in (
+        sections(found, out.width) if details else overview(found, out.width, every=every)
+    ):
         if section.heading is not None:
             print_lines(["", section.heading])
         if section.grids:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import sys
-from contextlib import closing
-from dataclasses import fields
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from labeler.cli import config, options
 from labeler.cli.running import (
-    SOME_FAILED,
+    ENGINES,
+    LOCAL,
     EngineName,
     OtelEvents,
     Workers,
@@ -24,7 +23,7 @@ from labeler.cli.running import (
     require_engine,
     write_run,
 )
-from labeler.cli.terminal import notify, plural
+from labeler.cli.terminal import notify
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 from labeler.judges.opening import open_judge, price_of_run
@@ -60,7 +59,7 @@ def label(
         ),
     ] = None,
     otel_events: OtelEvents = None,
-    engine: EngineName = "local",
+    engine: EngineName = LOCAL,
     workers: Workers = None,
     show_config: Annotated[
         bool, typer.Option("--show-config", help="Print each setting with its source, and exit.")
@@ -68,7 +67,7 @@ def label(
     context: typer.Context,
 ) -> int:
     """Label rows with one judge call each; stored labels are free."""
-    from labeler.judges.opening import open_judge, open_judges
+    from labeler.judges.opening import open_judges
 
     if show_config:
         config.show_config(context)
@@ -80,7 +79,8 @@ def label(
         judges = open_judges(given.judges, given, also=also)
     else:
         judges = [open_judge(given, also=also, notice=notify)]
-    if engine == "ray":
+    if engine != LOCAL:
+        label_on_machines: Callable[..., int] = ENGINES[engine]
         blind = given.relevance == BLIND
         voting = {"judges": given.judges, "repeat": given.repeat > 1}
         require_engine(engine, otel_events=otel_events, relevance=blind, **voting)
@@ -105,8 +105,8 @@ def _label_here(
     """Label in this process, print the conclusion, counts and cost, and return the exit code."""
     from labeler import api
     from labeler.calculators.rater_agreement import Votes
+    from labeler.cli.event_files import events_file
     from labeler.cli.run_report import RunReport
-    from labeler.cli.tracing import events_file
 
     announce_grace("; press Ctrl-C again to drop them")
     votes = Votes()
@@ -181,29 +181,6 @@ def _counts(progress: RunReport, judges: list[Judge], repeat: int) -> tuple[str,
     return (f"{judged} labeled by the majority of {by}{times}",)
 
 
-def import_ragbench(
-    files: Annotated[
-        list[str],
-        typer.Argument(
-            help="RAGBench rows: Parquet or JSON Lines, folders of the former, patterns, or - for "
-            "standard input."
-        ),
-    ],
-    *,
-    output: options.Output = "-",
-) -> int:
-    """Import published RAGBench rows as label records."""
-    from labeler import api
-    from labeler.cli.run_report import RunReport
-    from labeler.data.ragbench import read_ragbench
-
-    check_label_target(files, output)
-    with RunReport("importing") as progress:
-        api.write_labels(progress.watching(read_ragbench(*files)), output)
-    progress.close(f"{progress.counts.origins['row']} imported")
-    return SOME_FAILED if progress.counts.failed else 0
-
-
 def import_labels(
     file: Annotated[str, typer.Argument(help="A label file, such as export writes.")],
     *,
@@ -225,41 +202,3 @@ def export(*, output: options.Output = "-", store: options.Store = ".labeler") -
 
     check_label_target([store], output)
     notify(f"{api.write_labels(api.stored_outcomes(store), output)} records exported from {store}")
-
-
-def label_on_machines(
-    inputs: list[str], given: LabelOptions, output: str | None, workers: int | None
-) -> int:
-    """Label Parquet files with Ray, print the counts and cost, and return the exit code."""
-    if output in {None, "-"} or "://" in output or output.endswith((".parquet", ".jsonl", ".gz")):
-        raise UsageError(f"--engine ray writes a folder: give one as -o FOLDER, got {output!r}")
-    from labeler.cli.run_report import RunReport
-    from labeler.integrations.ray.cluster import label_on_ray
-    from labeler.integrations.ray.shards import Work, plan
-    from labeler.labeling.progress import RunEvents
-
-    # A worker on another machine has no file of prices.
-    judging = {field.name: getattr(given, field.name) for field in fields(JudgeOptions)}
-    judging |= {"price": (price := given.find_price()), "prices": None}
-    judge = partial(open_judge, JudgeOptions(**judging), also=given.restrictions, notice=notify)
-    work = Work(judge, given, Path(str(given.store)).absolute(), Path(output).absolute())
-    shards = plan(inputs, work, notify)
-    left = [shard for shard, counts in shards.items() if counts is None]
-    rows = sum(shard.stop - shard.start for shard in shards)
-    notify(f"{plural(rows, 'row')} in {plural(len(shards), 'shard')}, {len(left)} of them left")
-    with RunReport("labeling", price) as progress:
-        RunEvents([progress]).start(rows)
-        for counts in filter(None, shards.values()):
-            progress.counts.add(counts)
-        try:
-            with closing(label_on_ray(work, left, workers)) as reports:
-                for counts in reports if left else ():
-                    progress.counts.add(counts)
-        finally:
-            counted = progress.counts.origins
-            progress.close(f"{counted['judge']} labeled", f"{counted['store']} from the store")
-    notify(
-        f"labels are in {work.output}, stored shard by shard: 'labeler store merge "
-        f"{work.store}/shards --into {work.store}' makes one store of them"
-    )
-    return exit_code(progress)

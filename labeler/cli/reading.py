@@ -112,7 +112,7 @@ def metrics(
         signatures: dict[str, None] = {}
         noted = _note(_note(measured, "answered", models), "label", signatures)
         if otel_events is not None:
-            from labeler.cli.tracing import write_events
+            from labeler.cli.event_files import write_events
 
             write_events(noted, otel_events)
         elif output is not None:

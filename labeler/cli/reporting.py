@@ -36,9 +36,12 @@ def report(
     ] = None,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     sort: Annotated[
-        Literal["doubt", "file"],
-        typer.Option(help="Order of records: doubt (most suspicious first) or file."),
-    ] = "doubt",
+        Literal["worst", "doubt", "file"],
+        typer.Option(
+            help="Order of records: worst (least support first), doubt (most suspicious first) or "
+            "file."
+        ),
+    ] = "worst",
     level: Level = 0.95,
     group: Group = None,
     threshold: Threshold = None,

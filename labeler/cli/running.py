@@ -7,10 +7,11 @@ import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from labeler.catalog import Catalog
 from labeler.cli.interrupt import ReaderGone, announce
 from labeler.cli.terminal import plural
 from labeler.data.lines import STDIO, is_remote
@@ -32,8 +33,11 @@ BUDGET_REACHED = 4
 MACHINES = "Several machines"
 """Heading of the options of an engine in help."""
 
+LOCAL = "local"
+ENGINES: Catalog[Callable[..., int]] = Catalog("engine", group="engines", extra=(LOCAL,))
+"""Functions that label rows elsewhere, of rows, options, an output and a number of workers."""
 EngineName = Annotated[
-    Literal["local", "ray"],
+    str,
     typer.Option("--engine", help="local, or ray: several machines.", rich_help_panel=MACHINES),
 ]
 Workers = Annotated[

@@ -8,14 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from labeler.calculators.headline import (
-    PLAIN_NAMES,
-    Headline,
-    headline,
-    headline_metrics,
-    in_words,
-    plain_name,
-)
+from labeler.calculators.headline import Headline, headline, in_words
+from labeler.calculators.plain_names import PLAIN_NAMES, headline_metrics, plain_name
 from labeler.calculators.summary_table import (
     floor_note,
     measured_rows,
@@ -82,7 +76,7 @@ def print_summary(rows: Sequence[SummaryRow], view: View, source: str = "") -> N
         dropped = _print_table(out, shown, view)
         notes = [
             *_notes(own, shown, view),
-            *dropped_note([name for name in dropped if name != "metric"]),
+            *dropped_note(dropped),
         ]
         if left := len({row.metric for row in measured} - {row.metric for row in shown}):
             command = f"labeler metrics {shlex.quote(source)} " if source else ""
@@ -135,7 +129,7 @@ def _shown(rows: Sequence[SummaryRow], view: View) -> list[SummaryRow]:
     """Return the rows of the metrics to show; of groups only the metric of the headline."""
     if view.every:
         return list(rows)
-    chosen = headline_metrics(rows)
+    chosen = headline_metrics(row.metric for row in rows)
     if view.by is not None:
         chosen = chosen[:1]
     return [row for metric in chosen for row in rows if row.metric is metric]
@@ -172,7 +166,7 @@ def _filled(cells: Cells, rows: Iterable[SummaryRow]) -> list[list[str]]:
 def plain_cells(rows: Sequence[SummaryRow], intervals: Intervals | None) -> Cells:
     """Return functions that make a row's cells in words and percent, by column."""
     cells: Cells = {}
-    named = any(row.metric.id in PLAIN_NAMES for row in rows)
+    named = any(row.metric.name in PLAIN_NAMES for row in rows)
     if named:
         cells[Column("", words=True)] = lambda row: plain_name(row.metric)
     cells[Column("mean")] = lambda row: in_words(row)[0]
@@ -183,10 +177,10 @@ def plain_cells(rows: Sequence[SummaryRow], intervals: Intervals | None) -> Cell
         )
     cells[Column("records")] = _records
     if not all(row.metric.higher_is_better for row in rows):
-        cells[Column("better", drop=2, words=True)] = lambda row: (
+        cells[Column("better", drop=1, words=True)] = lambda row: (
             "higher" if row.metric.higher_is_better else "lower"
         )
-    ids = {Column("metric", drop=int(named), words=True): lambda row: row.metric.id}
+    ids = {Column("metric", drop=2 * named, words=True): lambda row: row.metric.id}
     return cells | ids if named else ids | cells
 
 

@@ -168,7 +168,7 @@ def print_declared(group: str) -> None:
     """Print the names that installed packages declare, which are loaded when they are used.
 
     Args:
-        group: one of :data:`labeler.extensions.GROUPS`.
+        group: such as ``metrics``; see :func:`labeler.extensions.offered`.
     """
     for name, point in offered(group).items():
         LineWriter().write(f"{visible(name)} of {visible(package_of(point))}")

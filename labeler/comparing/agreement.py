@@ -88,7 +88,7 @@ def compare_labels(
             record can be compared; or no label has the column.
 
     Example:
-        >>> labeler.compare_labels(labels, labels).fields[0].raw
+        >>> labeler.comparing.compare_labels(labels, labels).fields[0].raw
         1.0
     """
     (pairs,) = read_pairs([a, b], (verdicts_of, verdicts_of), SideOptions(**sides), names=names)

@@ -238,7 +238,8 @@ def calibrate(
     Example:
         >>> _ = (folder / "people.csv").write_text("id,sentence,supported\nlog-rotation,a,yes\n")
         >>> from labeler.comparing.calibration import calibrate
-        >>> calibrate(labels, labeler.read_human_labels(folder / "people.csv")).kinds[0].verdicts
+        >>> people = labeler.comparing.read_human_labels(folder / "people.csv")
+        >>> calibrate(labels, people).kinds[0].verdicts
         1
     """
     if not 0 < precision <= 1:

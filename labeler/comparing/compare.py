@@ -31,21 +31,19 @@ from labeler.calculators.statistics.paired import (
     paired_test,
 )
 from labeler.calculators.summary import CountedRows, count_clusters
-from labeler.comparing.comparison import (
-    LETTERS,
-    UNTESTED,
-    Comparison,
-    Comparisons,
-    Definedness,
-    MetricComparison,
-    Moved,
-    Verdict,
-)
+from labeler.comparing.comparison import LETTERS, Comparison, Comparisons
 from labeler.comparing.measured import (
     Flip,
     Measured,
     judge_inconsistency,
     sees_equal_retrieval,
+)
+from labeler.comparing.metric_comparison import (
+    UNTESTED,
+    Definedness,
+    MetricComparison,
+    Moved,
+    Verdict,
 )
 from labeler.comparing.options import SideKeywords, SideOptions
 from labeler.comparing.pairs import Pair, Pairs, read_pairs
@@ -79,7 +77,7 @@ def compare(
 
     Args:
         a: label records and failures to start from, such as
-            ``labeler.read_labels("before.jsonl")``; other kinds of records are left out.
+            ``labeler.api.read_labels("before.jsonl")``; other kinds of records are left out.
         b: those that are compared with them.
         metrics: metric ids, as for :func:`labeler.metrics`; by default each metric once, in its
             default definition, that labels of both sides have the fields for.
@@ -136,7 +134,7 @@ def compare_runs(
             not as many names.
 
     Example:
-        >>> len(labeler.compare_runs([labels, labels, labels], "adherence"))
+        >>> len(labeler.comparing.compare_runs([labels, labels, labels], "adherence"))
         2
     """
     runs = list(runs)

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from labeler.calculators.plain_names import plain_name
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.summary_table import alias_note, not_finite_notes, small_sample_note
-from labeler.comparing.comparison import (
-    Comparison,
-    Comparisons,
-    MetricComparison,
-    Moved,
-    interval_cell,
+from labeler.comparing.comparison import Comparison, Comparisons
+from labeler.comparing.conclusion import (
+    figure,
+    figures,
+    in_headlines,
+    in_order,
+    row_group,
+    row_name,
 )
+from labeler.comparing.metric_comparison import MetricComparison, Moved
 from labeler.labels.signature import selection_warnings
 from labeler.sentences.display import NONE, Column, Grid, arrow, number, reason_counts
 from labeler.version import __version__
@@ -27,6 +31,104 @@ class Section(NamedTuple):
     heading: str | None
     grids: Sequence[Grid]
     lines: Sequence[str]
+
+
+def overview(
+    found: Comparisons, width: int | None = None, *, every: bool = False
+) -> Iterator[Section]:
+    """Yield the conclusions, the metrics with values, the records that moved, and what is missing.
+
+    Args:
+        found: the comparisons.
+        width: columns that tables should fit; ``None`` for one table, however wide.
+        every: True for all metrics with values, False for headline metrics.
+    """
+    several, left_out = len(found) > 1, 0
+    yield Section(None, (), [*_conclusions(found)])
+    for (letter, _), one in zip(found.letters[1:], found, strict=True):
+        against = [f"{letter} against A"] * several
+        for heading, rows, more in _tables(one, every=every):
+            left_out = max(left_out, more)
+            grouped = one.by is not None and not every
+            grid = figures(rows, one.level, letter, name=row_group if grouped else row_name)
+            yield Section(
+                ", ".join([*against, *filter(None, [heading])]) or None,
+                _divided(grid, width),
+                [*_plainly_moved(rows, letter)],
+            )
+    yield Section(None, (), ["", *_plain_sides(found), *_not_shown(left_out)])
+
+
+def _conclusions(found: Comparisons) -> Iterator[str]:
+    """Yield the conclusion, and of several comparisons one for each."""
+    yield found.conclusion
+    for (letter, _), one in zip(found.letters[1:], found, strict=True):
+        if len(found) > 1:
+            sentence = str(one.concluded(letter))
+            yield sentence if sentence.startswith(f"{letter} is ") else f"{letter}: {sentence}"
+
+
+def _tables(
+    comparison: Comparison, *, every: bool
+) -> Iterator[tuple[str | None, list[MetricComparison], int]]:
+    """Yield a heading, the rows below it, and the number of metrics that are left out.
+
+    Groups are the rows of one table of the first metric, unless all metrics are shown.
+    """
+    valued = in_order([row for row in comparison.rows if row.pairs])
+    metrics = dict.fromkeys(row.metric for row in valued)
+    if not valued:
+        return
+    if comparison.by is not None and not every:
+        first = valued[0].metric
+        own = [row for row in valued if row.metric is first]
+        yield f"{plain_name(first)}, by {comparison.by}", own, len(metrics) - 1
+        return
+    for group, rows in comparison.by_group.items():
+        heading = None if group is None else f"{comparison.by}: {group}"
+        own = [row for row in valued if row in rows]
+        shown = own if every else in_headlines(own)
+        yield heading, shown, len(metrics) - len(shown)
+
+
+def _plainly_moved(rows: Sequence[MetricComparison], b: str) -> Iterator[str]:
+    """Yield the records that moved most, but for metrics that are not compared."""
+    moved = [row for row in rows if row.moved and row.verdict != "judge inconsistency"]
+    if moved:
+        yield f"Moved most, from A to {b}:"
+    for row in moved:
+        records = (f"{one.id} {figure(one.a)} → {figure(one.b)}" for one in row.moved)
+        yield f"  {row_name(row)}: {', '.join(records)}"
+
+
+def _plain_sides(found: Comparisons) -> Iterator[str]:
+    """Yield the files, and the records that are not compared."""
+    yield f"A is {found[0].a.name}"
+    for (letter, side), one in zip(found.letters[1:], found, strict=True):
+        pairs = one.counts.pairs
+        both = "1 record" if pairs == 1 else f"{pairs:,} records"
+        yield ", ".join([f"{letter} is {side.name}: {both} in both", *_unpaired(one, letter)])
+    signatures = dict.fromkeys(one for _, side in found.letters for one in side.signatures)
+    yield from selection_warnings(signatures)
+
+
+def _unpaired(comparison: Comparison, b: str) -> Iterator[str]:
+    counts = comparison.counts
+    for count, where in (
+        (counts.only_a, "only in A"),
+        (counts.only_b, f"only in {b}"),
+        (counts.failed_a, "failed in A"),
+        (counts.failed_b, f"failed in {b}"),
+        (counts.failed_both, "failed in both"),
+        (sum(counts.left_out.values()), "with another question under the same id"),
+    ):
+        if count:
+            yield f"{count:,} {where}"
+
+
+def _not_shown(left_out: int) -> Iterator[str]:
+    more = f"{left_out} more metrics: --all. " if left_out else ""
+    yield f"{more}Tests, settings and missing values: --details. A page: --html FILE."
 
 
 def sections(found: Comparisons, width: int | None = None) -> Iterator[Section]:
@@ -44,10 +146,6 @@ def sections(found: Comparisons, width: int | None = None) -> Iterator[Section]:
     if len(found) == 1:
         lines += _records(found[0], "B")
     yield Section(None, (), lines)
-    if len(found) > 1:
-        for group in found.groups:
-            heading = None if group is None else f"{found[0].by}: {group}"
-            yield Section(heading, _divided(found.grid(group), width), ())
     for (letter, _), comparison in zip(found.letters[1:], found, strict=True):
         if len(found) > 1:
             yield Section(f"{letter} against A", (), [*_records(comparison, letter)])
@@ -130,12 +228,16 @@ def _cells(row: MetricComparison, tests: int) -> list[str]:
         number(row.mean_a),
         number(row.mean_b),
         number(row.difference, "+.4f"),
-        interval_cell(row.interval),
+        NONE if isinstance(row.interval, Undefined) else _ends(row.interval),
         verdict,
         _p(row.p),
         _p(row.p_adjusted),
         str(row.undefined_pairs),
     ]
+
+
+def _ends(found: Interval) -> str:
+    return f"{found.low:+.4f} {found.high:+.4f}{found.mark}"
 
 
 def _notes(rows: Sequence[MetricComparison], b: str) -> Iterator[str]:

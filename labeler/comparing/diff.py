@@ -212,7 +212,7 @@ class _Packing:
 
     def __init__(self, metrics: Sequence[Metric]) -> None:
         self._metrics = metrics
-        self._shared: dict[Ratio, Ratio] = {}
+        self._shared: dict[object, Ratio] = {}
         """There are few distinct ratios, and many records."""
 
     def whole(self, record: LabelRecord) -> _Packed:
@@ -228,7 +228,7 @@ class _Packing:
         return _Packed(
             digest(record.label.model_dump()),
             zlib.compress(kept.model_dump_json().encode(), _FAST),
-            tuple(self._shared.setdefault(ratio, ratio) for ratio in ratios),
+            tuple(self._shared.setdefault(ratio.parts, ratio) for ratio in ratios),
         )
 
 
@@ -393,7 +393,7 @@ def diff_labels(
 
     Args:
         a: label records and failures to start from, such as
-            ``labeler.read_labels("before.jsonl")``; other kinds of records are left out.
+            ``labeler.api.read_labels("before.jsonl")``; other kinds of records are left out.
         b: those that are compared with them.
         metrics: metric ids, as for :func:`labeler.metrics`; by default each metric once, in its
             default definition, that labels of both sides have the fields for.
@@ -413,7 +413,7 @@ def diff_labels(
 
     Example:
         >>> stricter = labels.at(support=0.9)
-        >>> row = labeler.diff_labels(labels, stricter, "adherence").metrics[0]
+        >>> row = labeler.comparing.diff_labels(labels, stricter, "adherence").metrics[0]
         >>> row.change == row.mean_b - row.mean_a
         True
     """

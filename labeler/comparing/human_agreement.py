@@ -177,8 +177,8 @@ def compare_with_people(
 
     Example:
         >>> _ = (folder / "people.csv").write_text("id,sentence,supported\nlog-rotation,a,yes\n")
-        >>> human = labeler.read_human_labels(folder / "people.csv")
-        >>> labeler.compare_with_people(labels, human).fields[0].field
+        >>> human = labeler.comparing.read_human_labels(folder / "people.csv")
+        >>> labeler.comparing.compare_with_people(labels, human).fields[0].field
         'supported'
     """
     judged_ids = {label.id for label in human.labels}

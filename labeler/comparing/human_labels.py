@@ -91,7 +91,7 @@ def read_human_labels(path: str | Path) -> HumanLabels:
 
     Example:
         >>> _ = (folder / "people.csv").write_text("id,sentence,supported\nlog-rotation,a,yes\n")
-        >>> human = labeler.read_human_labels(folder / "people.csv")
+        >>> human = labeler.comparing.read_human_labels(folder / "people.csv")
     """
     name = str(path).lower().removesuffix(".gz")
     rows = _csv_rows(path) if name.endswith(".csv") else _json_rows(path)

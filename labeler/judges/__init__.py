@@ -1,1 +1,18 @@
 """Judges, and everything between a keyed example and a judge's answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from labeler.extensions import importer
+
+if TYPE_CHECKING:
+    from labeler.judges.pricing import find_price
+
+__all__ = [
+    "find_price",
+]
+_HOMES = {
+    "pricing": "find_price",
+}
+__getattr__ = importer(__name__, _HOMES)

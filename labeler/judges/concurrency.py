@@ -112,19 +112,30 @@ class Outage:
 
     Args:
         clock: a monotonic clock, in seconds.
+
+    Attributes:
+        in_vain: requests in a row without an answer, rate limit errors among them.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._failures = 0
+        self._failures = self.in_vain = 0
         self._records: set[Hashable] = set()
-        self._has_answered = self._probing = False
+        self._probing = self._is_missing = False
         self._pause = self._next_probe = 0.0
+        self._last_answer: float | None = None
+        self._answered = -math.inf
+        """When the latest of the answered requests was sent."""
 
     @property
     def is_on(self) -> bool:
         """True while requests are held back."""
         return self._pause > 0
+
+    @property
+    def silence(self) -> float:
+        """Seconds since the last answer; infinite before the first."""
+        return math.inf if self._last_answer is None else self._clock() - self._last_answer
 
     def wait(self) -> float:
         """Return the seconds until a request may be sent; infinite while a probe is in flight."""
@@ -137,36 +148,63 @@ class Outage:
         self._probing = self.is_on
         return self._probing
 
-    def answered(self) -> None:
-        """Record an answer, which ends the outage."""
-        self._failures, self._has_answered = 0, True
-        self._records.clear()
-        self._pause, self._probing = 0.0, False
+    def rest_until(self, moment: float) -> None:
+        """Count no silence before the end of a pause that the server asks for."""
+        self._last_answer = max(self._last_answer or -math.inf, moment)
 
-    def failed(self, record: Hashable, *, probe: bool, allowed: int) -> bool:
+    def answered(self, began: float) -> bool:
+        """Record the answer to a request that was sent at a time; true if it ends an outage."""
+        self.in_vain, self._is_missing = 0, False
+        self._answered = max(self._answered, began)
+        self.rest_until(self._clock())
+        return self._end()
+
+    def limited(self) -> None:
+        """Record a rate limit error: the server is up, only busy."""
+        self.in_vain += 1
+        if self._last_answer is None:
+            self._last_answer = self._clock()
+        self._end()
+
+    def failed(
+        self, record: Hashable, began: float, first: float, *, probe: bool, allowed: int
+    ) -> bool:
         """Record a request without an answer; return true if the outage begins with it.
 
         Args:
             record: the record of the request.
+            began: when it was sent.
+            first: when a request of the record failed first.
             probe: true if the request was a probe.
             allowed: requests that may be in flight; as many must have failed.
         """
+        self.in_vain += 1
+        if first < self._answered and not self.is_on:
+            return False  # others were answered since: it is the record, no outage
+        has_answered = self._last_answer is not None
+        if has_answered and not self._is_missing:
+            # Not silent before: while others judged, this server may have been asked nothing.
+            self.rest_until(began)
+        self._is_missing = True
         if self.is_on:
             if probe:
                 self._probe_after(min(_LONGEST_PAUSE, self._pause * 2))
             return False
         self._failures += 1
         self._records.add(record)
-        if not self._has_answered or self._failures < max(_MIN_FAILURES, allowed):
-            return False
-        if len(self._records) < _MIN_RECORDS:
-            return False
-        self._probe_after(_FIRST_PAUSE)
-        return True
+        is_new = has_answered and self._failures >= max(_MIN_FAILURES, allowed)
+        if is_new and len(self._records) >= _MIN_RECORDS:
+            self._probe_after(_FIRST_PAUSE)
+        return self.is_on
 
     def dropped(self, *, probe: bool) -> None:
         """Record a request that was canceled before it showed anything."""
         self._probing = self._probing and not probe
+
+    def _end(self) -> bool:
+        was_on, self._pause, self._probing, self._failures = self.is_on, 0.0, False, 0
+        self._records.clear()
+        return was_on
 
     def _probe_after(self, pause: float) -> None:
         self._pause, self._probing = pause, False

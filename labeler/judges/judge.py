@@ -176,11 +176,8 @@ def require_answers(judge: Judge, kind: TaskKind[Any]) -> None:
 
 
 JUDGES: Catalog[type] = Catalog("judge", group="judges")
-JUDGES.add("anthropic", "labeler.judges.native:AnthropicJudge")
-JUDGES.add("bedrock", "labeler.judges.native:BedrockJudge")
 JUDGES.add("decisions", "labeler.judges.decisions.judge:DecisionsJudge")
 JUDGES.add("embedded", "labeler.judges.embedded.judge:EmbeddedJudge")
-JUDGES.add("gemini", "labeler.judges.native:GeminiJudge")
 JUDGES.add("mistral", "labeler.judges.openai.judge:MistralJudge")
 JUDGES.add("ollama", "labeler.judges.openai.judge:OllamaJudge")
 JUDGES.add("openai", "labeler.judges.openai.judge:OpenAIJudge")

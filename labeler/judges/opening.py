@@ -209,7 +209,7 @@ def _provider_hint(name: str) -> str:
     """Say how a model is named, where the unknown name of a judge may be that of a model."""
     if ":" not in name:
         return f"; a model is named with its provider, such as openai:{name:.80}"
-    return f"; providers of models are {', '.join(PROVIDERS)}"
+    return f"; providers of models are {', '.join(PROVIDERS.names())}"
 
 
 def hosted_spec(options: JudgeOptions) -> JudgeSpec:

@@ -17,7 +17,7 @@ from annotated_types import Ge, Gt, Le, MinLen
 from labeler.data.options import JUDGE, LIMITS, Option, given
 from labeler.errors import UsageError
 from labeler.judges.pricing import Price, find_price
-from labeler.judges.providers import PROVIDERS, split_name
+from labeler.judges.providers import PROVIDERS, provider_of, split_name
 
 if TYPE_CHECKING:
     from labeler.judges.judge import Judge
@@ -223,7 +223,7 @@ class JudgeOptions(ModelOptions):
         named = self.resolved()
         if named.model is None:
             return None
-        provider = PROVIDERS.get(str(named.judge), PROVIDERS["openai"])
+        provider = provider_of(str(named.judge)) or PROVIDERS["openai"]
         url = self.base_url or provider.address
         found = find_price(named.model, url, given=self.price, file=self.prices)
         is_listed = self.price is None and self.prices is None

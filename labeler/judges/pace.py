@@ -15,13 +15,12 @@ import asyncio
 import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
-from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Literal, TypeVar
+from typing import Literal, Self, TypeVar
 
 from labeler.errors import RunPaused, UsageError
 from labeler.judges.concurrency import Health, Outage, Slots
@@ -57,12 +56,10 @@ class BudgetSpent(Exception):
 class SentRequest:
     """A request that may be sent; the sender reports how it ended."""
 
-    def __init__(
-        self, pace: Pace, record: Hashable, size: Size, *, number: int, probe: bool
-    ) -> None:
-        self.number = number
+    def __init__(self, pace: Pace, record: Hashable, size: Size) -> None:
+        self.number = 0
         """One more than that of the request before, to the same server."""
-        self.probe = probe
+        self.probe = False
         """True if it probes a server after an outage; a failure is then no fault of its record."""
         self.end: Literal["answered", "limited", "failed"] | None = None
         self.refill = 0.0
@@ -71,8 +68,15 @@ class SentRequest:
         self.record, self.size = record, size
         self.tokens: int | None = None
         self.cost: Decimal | None = None
-        self.began = pace.clock()
+        self.began = 0.0
         self._pace = pace
+
+    async def __aenter__(self) -> Self:
+        await self._pace.acquire(self)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._pace.settle(self)
 
     def answered(self, *, tokens: int | None = None, cost: Decimal | None = None) -> None:
         """Report that the server handled the request, possibly with a refusal.
@@ -152,13 +156,8 @@ class Pace:
         self._closed_until = -math.inf
         self._noticed_until = -math.inf
         self._noticed_own_limits = False
-        self._in_vain = 0
         self._reported_level = 0
         self._reported_level_at = -math.inf
-        self._last_answer: float | None = None
-        self._answer_missing = False
-        self._answered = -math.inf
-        """When the latest of the answered requests was sent."""
         self._in_flight = 0
 
     @property
@@ -220,19 +219,16 @@ class Pace:
             await self._slots.acquire(first=True)
             slot.held = slot.clean = True
 
-    @asynccontextmanager
-    async def request(self, record: Hashable, size: Size) -> AsyncIterator[SentRequest]:
-        """Wait until a request may be sent; send it and report its end within the context.
+    def request(self, record: Hashable, size: Size) -> SentRequest:
+        """Return a request; it is sent and its end is reported within its context.
+
+        Entering it waits until it may be sent.
 
         Raises:
             Stopped: the run is stopping.
             BudgetSpent: the budget does not cover the request.
         """
-        sent = await self._acquire(record, size)
-        try:
-            yield sent
-        finally:
-            self._settle(sent)
+        return SentRequest(self, record, size)
 
     def labeled(self) -> None:
         """Report a usable answer: the first one opens all slots."""
@@ -247,9 +243,8 @@ class Pace:
             RunPaused: the wait is longer than the run may wait.
         """
         self._notice_server_wait(seconds)
-        until = max(self._closed_until, self.clock() + seconds)
-        self._closed_until = until
-        self._last_answer = max(self._last_answer or -math.inf, until)
+        self._closed_until = max(self._closed_until, self.clock() + seconds)
+        self._outage.rest_until(self._closed_until)
 
     def hold(self, seconds: float) -> None:
         """Pause for a wait that a server names to one record, if it has answered nobody lately.
@@ -262,7 +257,7 @@ class Pace:
         many = min(_MANY_IN_VAIN, self._slots.limit)
         if seconds <= MINUTE:  # the record waits that long by itself, and others may be welcome
             many = max(_FEW_IN_VAIN, many)
-        if self._in_vain + 1 >= many:
+        if self._outage.in_vain + 1 >= many:
             self.pause(seconds)
 
     def waits_out_outages(self) -> bool:
@@ -270,9 +265,7 @@ class Pace:
 
         False before the server's first answer, and after an outage of ``max_outage`` seconds.
         """
-        if self._last_answer is None:
-            return False
-        return self.clock() - self._last_answer < self.limits.max_outage
+        return self._outage.silence < self.limits.max_outage
 
     async def unless_stopped(self, waiting: Awaitable[T]) -> T:
         """Wait for an awaitable until the run stops.
@@ -283,46 +276,16 @@ class Pace:
         result = asyncio.ensure_future(waiting)
         woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         result.add_done_callback(lambda _: _wake(woken))
-        try:
-            # If it is stopping, a coroutine does not even start.
-            await self._done_or_stopped(result, woken)
-            return result.result()
-        finally:
-            result.cancel()
-
-    async def result_of(self, future: Future[T]) -> T:
-        """Wait for the result of another thread until the run stops.
-
-        Raises:
-            Stopped: the run stopped first.
-        """
-        loop = asyncio.get_running_loop()
-        woken: asyncio.Future[None] = loop.create_future()
-
-        def wake(_: object) -> None:
-            with suppress(RuntimeError):  # the loop is closed: nobody waits
-                loop.call_soon_threadsafe(_wake, woken)
-
-        future.add_done_callback(wake)
-        await self._done_or_stopped(future, woken)
-        return future.result()
-
-    async def _done_or_stopped(
-        self, result: Future[T] | asyncio.Future[T], woken: asyncio.Future[None]
-    ) -> None:
-        """Wait until a result is there.
-
-        Raises:
-            Stopped: the run stopped first.
-        """
         self._waits.add(woken)
         try:
             if not (self.stopping.is_set() or result.done()):
                 await woken
             if not result.done():
                 raise Stopped
+            return result.result()
         finally:
             self._waits.discard(woken)
+            result.cancel()  # if the run is stopping, a coroutine does not even start
 
     def stop(self) -> None:
         """Send nothing more, and wake all waiting senders."""
@@ -331,8 +294,9 @@ class Pace:
         for wait in self._waits:
             _wake(wait)
 
-    async def _acquire(self, record: Hashable, size: Size) -> SentRequest:
+    async def acquire(self, sent: SentRequest) -> None:
         """Wait in order, and take what a request needs."""
+        size = sent.size
         async with self._gate:
             while True:
                 if self.stopping.is_set():
@@ -349,8 +313,8 @@ class Pace:
             for rates in (self._user_rates, self.server_rates):
                 rates.take(size)
             self._in_flight += 1
-            number, probe = self._slots.sent(), self._outage.send()
-            return SentRequest(self, record, size, number=number, probe=probe)
+            sent.number, sent.probe = self._slots.sent(), self._outage.send()
+            sent.began = self.clock()
 
     def _shared_wait(self) -> float:
         """Return the seconds that any request has to wait, whatever its size."""
@@ -375,18 +339,22 @@ class Pace:
             f"${size.worst_cost:.4f}: ${budget.spent:.4f} is spent"
         )
 
-    def _settle(self, sent: SentRequest) -> None:
+    def settle(self, sent: SentRequest) -> None:
         """Act on a request's end, and correct its reservations."""
         self._in_flight -= 1
-        slot = _SLOT.get()
-        if slot is not None and sent.end in {"limited", "failed"}:
-            slot.clean = False
+        slot = _SLOT.get() or _HeldSlot()
+        slot.clean = slot.clean and sent.end not in {"limited", "failed"}
         if sent.end == "answered":
-            self._on_answer(sent)
+            if self._outage.answered(sent.began):
+                self.notice("the server answers again")
+            if self._reported_level and self._slots.is_full:
+                self._notice_level()
         elif sent.end == "limited":
-            self._on_rate_limit(sent)
+            self._outage.limited()
+            if self._slots.limited(sent.number):
+                self._notice_level()
         elif sent.end == "failed":
-            self._on_failure(sent, slot or _HeldSlot())
+            self._on_failure(sent, slot)
         else:
             self._outage.dropped(probe=sent.probe)
         self.budget.settle(sent.size.worst_cost, sent.cost)
@@ -395,36 +363,10 @@ class Pace:
                 rates.correct(sent.tokens - sent.size.tokens)
         self._changed.set()
 
-    def _on_answer(self, sent: SentRequest) -> None:
-        self._answered = max(self._answered, sent.began)
-        if self._outage.is_on:
-            self.notice("the server answers again")
-        self._in_vain = 0
-        if self._reported_level and self._slots.is_full:
-            self._notice_level()
-        self._outage.answered()
-        self._answer_missing = False
-        self._last_answer = max(self._last_answer or -math.inf, self.clock())
-
-    def _on_rate_limit(self, sent: SentRequest) -> None:
-        self._in_vain += 1
-        self._outage.answered()  # the server is up, only busy
-        if self._last_answer is None:
-            self._last_answer = self.clock()
-        if self._slots.limited(sent.number):
-            self._notice_level()
-
     def _on_failure(self, sent: SentRequest, slot: _HeldSlot) -> None:
-        self._in_vain += 1
-        slot.failed_at = min(slot.failed_at, self.clock())
-        if slot.failed_at < self._answered and not self._outage.is_on:
-            return  # others were answered since: it is the record, no outage
-        if self._last_answer is not None and not self._answer_missing:
-            # Not silent before: while others judged, this server may have been asked nothing.
-            self._last_answer = max(self._last_answer, sent.began)
-        self._answer_missing = True
-        opened = self._outage.failed(sent.record, probe=sent.probe, allowed=self._slots.limit)
-        if opened:
+        slot.failed_at = first = min(slot.failed_at, self.clock())
+        allowed = self._slots.limit
+        if self._outage.failed(sent.record, sent.began, first, probe=sent.probe, allowed=allowed):
             self.notice(
                 "the server does not answer: asking with one request at a time until it does; "
                 f"after {self.limits.max_outage / MINUTE:.0f} min without an answer the run ends"

@@ -127,7 +127,7 @@ def find_price(
         UsageError: both options are given, or one of them cannot be read.
 
     Example:
-        >>> labeler.find_price("gpt-4.1-mini", given="0.4,1.6") is None
+        >>> labeler.judges.find_price("gpt-4.1-mini", given="0.4,1.6") is None
         False
     """
     if given is not None and file is not None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from labeler.catalog import Catalog
 from labeler.errors import UsageError
 
 
@@ -56,8 +57,10 @@ class Provider:
 _REGION = re.compile(r"[a-z]{2,4}(-[a-z]{2,12}){1,3}-\d{1,2}", re.ASCII)
 
 
-_NATIVE = ("tools", "prompt")
-_OPENAI_ONLY = frozenset({"cap_field", "logprobs", "organization", "project", "reasoning_effort"})
+NATIVE_MODES = ("tools", "prompt")
+"""Output modes of APIs unlike chat completions, in the order in which ``auto`` tries them."""
+OPENAI_ONLY = frozenset({"cap_field", "logprobs", "organization", "project", "reasoning_effort"})
+"""Options that none of these APIs knows."""
 _DECIDING: Mapping[str, Any] = {
     "modes": ("strict",),
     "preset": {"prompt_cache": "off", "reask": None, "reasks": 0},
@@ -71,62 +74,57 @@ _DECIDING: Mapping[str, Any] = {
 }
 _CLASSIC: Mapping[str, Any] = {"cap_field": "max_tokens", "prompt_cache": "off"}
 
-PROVIDERS: Mapping[str, Provider] = {
-    "openai": Provider(
+PROVIDERS: Catalog[Provider] = Catalog("provider", group="providers")
+"""Providers by name, which is the kind of judge in label keys."""
+PROVIDERS.add(
+    "openai",
+    Provider(
         base_url="https://api.openai.com/v1",
         key_variables=("OPENAI_API_KEY",),
         address_variable="OPENAI_BASE_URL",
     ),
-    "mistral": Provider(
+)
+PROVIDERS.add(
+    "mistral",
+    Provider(
         base_url="https://api.mistral.ai/v1",
         key_variables=("MISTRAL_API_KEY",),
         modes=("tools", "schema", "json", "prompt"),
         preset=_CLASSIC,
         lacks=frozenset({"seed"}),  # it has another name there, for --extra-body
     ),
-    "anthropic": Provider(
-        base_url="https://api.anthropic.com",
-        key_variables=("ANTHROPIC_API_KEY",),
-        address_variable="ANTHROPIC_BASE_URL",
-        modes=_NATIVE,
-        requires_cap=True,
-        lacks=_OPENAI_ONLY | {"seed"},
-    ),
-    "gemini": Provider(
-        base_url="https://generativelanguage.googleapis.com",
-        key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-        address_variable="GOOGLE_GEMINI_BASE_URL",
-        modes=_NATIVE,
-        preset={"prompt_cache": "off"},  # it caches unasked
-        lacks=_OPENAI_ONLY | {"prompt_cache"},
-    ),
-    "bedrock": Provider(
-        base_url="https://bedrock-runtime.{region}.amazonaws.com",
-        key_variables=("AWS_BEARER_TOKEN_BEDROCK",),
-        address_variable="AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
-        region_variables=("AWS_REGION", "AWS_DEFAULT_REGION"),
-        modes=_NATIVE,
-        lacks=_OPENAI_ONLY | {"seed"},
-    ),
-    "decisions": Provider(
+)
+PROVIDERS.add(
+    "decisions",
+    Provider(
         base_url="https://api.openai.com/v1",
         key_variables=("OPENAI_API_KEY",),
         address_variable="OPENAI_BASE_URL",
         **_DECIDING,
     ),
-    "systemone": Provider(
+)
+PROVIDERS.add(
+    "systemone",
+    Provider(
         base_url="https://api.typesafe.ai",
         key_variables=("TYPESAFE_API_KEY",),
         address_variable="TYPESAFE_BASE_URL",
         **_DECIDING,
     ),
-    "ollama": Provider(
+)
+PROVIDERS.add(
+    "ollama",
+    Provider(
         base_url="http://localhost:11434/v1",
         key_variables=(),
         preset=_CLASSIC,
     ),
-}
-"""Providers by name, which is the kind of judge in label keys."""
+)
+
+
+def provider_of(judge: str) -> Provider | None:
+    """Return the provider with a name; ``None`` for a judge of another kind."""
+    return PROVIDERS[judge] if judge in PROVIDERS else None  # noqa: SIM401 - get raises UnknownName
 
 
 def split_name(judge: str) -> tuple[str, str]:

@@ -207,7 +207,7 @@ class LabelCache:
             return Settled(outcome, "judge")
         saving.append(self.store.put(outcome))
         try:
-            new = await current().result_of(saving[-1])
+            new = await current().unless_stopped(asyncio.wrap_future(saving[-1]))
         except UnstorableRecord as error:
             return await self._save(task, unstorable(task, outcome, error), saving)
         if new:

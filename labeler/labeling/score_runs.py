@@ -10,7 +10,7 @@ from labeler.data.row_stream import RowStream
 from labeler.data.rows import Row, Rows
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.judge import Judge, require_answers
-from labeler.judges.providers import PROVIDERS
+from labeler.judges.providers import provider_of
 from labeler.judges.task import Task
 from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.pipeline import submit_rows
@@ -46,7 +46,7 @@ class Plan:
     logprobs: bool = False
 
     def __post_init__(self) -> None:
-        provider = PROVIDERS.get(self.judge.spec.judge)
+        provider = provider_of(self.judge.spec.judge)
         if self.logprobs and provider is not None and "logprobs" in provider.lacks:
             raise UsageError(
                 f"judge {self.judge.spec.judge} takes no logprobs: the API has none; drop "

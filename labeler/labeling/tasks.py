@@ -12,7 +12,7 @@ from labeler.errors import BadRow, UnknownName, UsageError
 from labeler.judges.judge import Judge, JudgeSpec, require_answers
 from labeler.judges.pricing import Price, price_of
 from labeler.judges.prompting import DECISIONS, Prompt, is_retrieval_prompt, load_prompt
-from labeler.judges.providers import PROVIDERS
+from labeler.judges.providers import provider_of
 from labeler.judges.task import TASK_KINDS, Task, label_kind
 from labeler.judges.tokens import Approximation, request_tokens, request_tokens_at_most
 from labeler.labeling.options import BLIND, RELEVANCE, BatchOptions, EstimateOptions, LabelOptions
@@ -369,7 +369,7 @@ def _loader(judge: Judge) -> Callable[[str], Prompt]:
 
 
 def _decides(judge: Judge) -> bool:
-    provider = PROVIDERS.get(judge.spec.judge)
+    provider = provider_of(judge.spec.judge)
     return provider is not None and provider.decides
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
+from functools import lru_cache
 from typing import NamedTuple
 
 from labeler.labels.answers import ClaimsLabelingOutput, GPTLabelingOutput, ReferenceLabelingOutput
@@ -149,6 +150,7 @@ def _normalized(text: str) -> str:
     return "".join(c for c in unicodedata.normalize("NFKC", text) if not _is_invisible(c))
 
 
+@lru_cache(4096)
 def _is_contentless(char: str) -> bool:
     return unicodedata.category(char) in _NO_CONTENT or char in "|~"
 

@@ -400,7 +400,7 @@ def reject_path(outcomes: Iterable[AnyOutcome]) -> None:
         UsageError: it is one.
     """
     if isinstance(outcomes, str):
-        raise UsageError(f"{outcomes!r} is a path: pass labeler.read_labels({outcomes!r})")
+        raise UsageError(f"{outcomes!r} is a path: pass labeler.api.read_labels({outcomes!r})")
 
 
 def requested_kind(outcome: AnyOutcome) -> str | None:

@@ -87,6 +87,7 @@ def _bin_place(bins: Sequence[Bin], value: float) -> int:
 
 
 _TOP, _PLOT, _FOOT, _SIDE = 18, 96, 20, 6
+_SMALL_WIDTH, _SMALL_PLOT = 230, 56
 _MAX_BAR = 72
 """Maximum width of a bar: wider ones look like areas."""
 
@@ -127,40 +128,40 @@ class Histogram:
         """Rows of the table."""
         return list(zip(self.bins, self.counts, strict=True))
 
-    def draw(self, name: str, filters: Sequence[Filter] = ()) -> Markup:
+    def draw(self, name: str, filters: Sequence[Filter] = (), *, small: bool = False) -> Markup:
         """Draw bars with their counts above them; each filters the list of records.
 
         Args:
             name: prefix of the ids in the drawing, unique in the page.
             filters: filters added to that of a bar.
+            small: whether it is one of several charts in a row.
         """
         most = max(self.counts, default=0) or 1
-        width = (WIDTH - 2 * _SIDE) / len(self.bins)
+        right, base = (_SMALL_WIDTH, _TOP + _SMALL_PLOT) if small else (WIDTH, _TOP + _PLOT)
+        width = (right - 2 * _SIDE) / len(self.bins)
         bars = Markup("").join(
-            self._draw_bar(place, count / most, width, filters)
+            self._draw_bar(place, count / most, width, base, filters)
             for place, count in enumerate(self.counts)
             if count
         )
-        base = Markup('<path class="axis" d="M{} {}H{}"/>').format(
-            _SIDE, _TOP + _PLOT + 0.5, WIDTH - _SIDE
-        )
+        axis = Markup('<path class="axis" d="M{} {}H{}"/>').format(_SIDE, base + 0.5, right - _SIDE)
         return _drawing(
             name,
             f"Distribution of {self.metric}",
             f"{sum(self.counts):,} records in {len(self.bins)} bins; the fullest holds {most:,}.",
-            _TOP + _PLOT + _FOOT,
-            bars + base + _x_ticks(self.bins, _SIDE, width, _TOP + _PLOT + 14),
+            (right, base + _FOOT),
+            bars + axis + _x_ticks(self.bins, _SIDE, width, base + 14),
         )
 
     def _draw_bar(
-        self, place: int, share: float, width: float, filters: Sequence[Filter]
+        self, place: int, share: float, width: float, base: float, filters: Sequence[Filter]
     ) -> Markup:
         bin_, count = self.bins[place], self.counts[place]
-        left, height = _SIDE + place * width, max(share * _PLOT, 1)
-        top, bar_width = _TOP + _PLOT - height, min(width - 3, _MAX_BAR)
+        left, height = _SIDE + place * width, max(share * (base - _TOP), 1)
+        top, bar_width = base - height, min(width - 3, _MAX_BAR)
         middle = left + width / 2
         drawn = (
-            _rect("ground", left, 0, width, _TOP + _PLOT)
+            _rect("ground", left, 0, width, base)
             + _rect("bar", middle - bar_width / 2, top, bar_width, height, radius=1.5)
             + _text("count", middle, top - 4, brief(count))
         )
@@ -230,7 +231,7 @@ class Heat:
             name,
             self.title,
             f"{sum(self.counts.values()):,} records; the fullest cell holds {most:,}.",
-            _HEAT_TOP + _HEAT + _BELOW,
+            (WIDTH, _HEAT_TOP + _HEAT + _BELOW),
             plane + cells + _axes(self.x_bins, self.y_bins, self.x, self.y),
         )
 
@@ -342,7 +343,7 @@ class ReliabilityPlot:
             name,
             self.title,
             f"{sum(counts):,} verdicts; on the diagonal, people confirm as many as stated.",
-            _HEAT_TOP + _HEAT + _BELOW,
+            (WIDTH, _HEAT_TOP + _HEAT + _BELOW),
             drawn + _axes(tenths, tenths, "stated probability", "share confirmed by people"),
         )
 
@@ -350,52 +351,60 @@ class ReliabilityPlot:
 _LINE, _LINE_HEIGHT, _MARGIN = 160, 16, 6
 
 
-def draw_interval(
-    mean: float, ends: tuple[float, float] | None, scale: tuple[float, float] = (0.0, 1.0)
+def draw_difference(
+    difference: float, ends: tuple[float, float] | None, limit: float = 1.0
 ) -> Markup:
-    """Draw a dot at a mean, and a line over its interval.
+    """Draw a dot at a difference, its interval, and a line at 0.
 
     It stands next to its numbers and is hidden from screen readers.
 
     Args:
-        mean: place of the dot.
+        difference: place of the dot.
         ends: ends of the interval, if there is one.
-        scale: values at both ends of the drawing.
+        limit: the largest difference that the drawing holds, in either direction.
     """
-    middle = _LINE_HEIGHT // 2
-    drawn = Markup('<path class="axis" d="M{} {}H{}"/>').format(_MARGIN, middle, _MARGIN + _LINE)
-    if ends is not None:
-        low, high = (_short(_MARGIN + _along_line(end, *scale)) for end in ends)
-        drawn += Markup('<path class="interval" d="M{} {}H{}M{} 2V14M{} 2V14"/>').format(
-            low, middle, high, low, high
-        )
+    middle, scale = _LINE_HEIGHT // 2, (-limit, limit)
+    drawn = Markup('<path class="axis" d="M{} {}H{}M{} 0V{}"/>').format(
+        _MARGIN, middle, _MARGIN + _LINE, _MARGIN + _LINE // 2, _LINE_HEIGHT
+    )
     dot = Markup('<circle class="dot" cx="{}" cy="{}" r="3.5"/>')
-    drawn += dot.format(_short(_MARGIN + _along_line(mean, *scale)), middle)
-    return _inline("range", drawn)
+    place = _short(_MARGIN + _along_line(difference, *scale))
+    return _inline("range", drawn + _whiskers(ends, scale) + dot.format(place, middle))
+
+
+def _whiskers(ends: tuple[float, float] | None, scale: tuple[float, float]) -> Markup:
+    if ends is None:
+        return Markup("")
+    low, high = (_short(_MARGIN + _along_line(end, *scale)) for end in ends)
+    line = Markup('<path class="interval" d="M{} {}H{}M{} 2V14M{} 2V14"/>')
+    return line.format(low, _LINE_HEIGHT // 2, high, low, high)
 
 
 def scale_of(values: Sequence[float]) -> tuple[float, float]:
-    """Return the round ends of a scale that holds all values; tenths if these lie in 0 to 1.
-
-    Args:
-        values: at least one value.
-    """
-    low, high = min(values), max(values)
-    if low >= 0 and high <= 1:
-        first = min(math.floor(low * BINS + 1e-9), BINS - 1)
-        last = math.ceil(high * BINS - 1e-9)
-        return first / BINS, max(last, first + 1) / BINS
+    """Return the round ends of a scale that holds 0 and all values; 0 to 1 if these lie in it."""
+    low, high = min([0.0, *values]), max([0.0, *values])
+    if low == 0 and high <= 1:
+        return 0.0, 1.0
     edges = _round_edges(low, high)
     return edges[0], edges[-1]
 
 
-def draw_share(count: int, total: int) -> Markup:
-    """Draw a bar as long as a share; it stands next to its numbers."""
-    if not total:
-        return Markup("")
+def draw_bar(
+    value: float,
+    ends: tuple[float, float] | None = None,
+    scale: tuple[float, float] = (0.0, 1.0),
+) -> Markup:
+    """Draw a bar as long as a value, with its interval; it stands next to its numbers.
+
+    Args:
+        value: end of the bar, which begins at 0.
+        ends: ends of the interval, if there is one.
+        scale: values at both ends of the drawing, which hold 0.
+    """
+    zero, end = sorted((_along_line(0, *scale), _along_line(value, *scale)))
     drawn = _rect("trough", _MARGIN, 4, _LINE, 8, radius=2)
-    drawn += _rect("bar", _MARGIN, 4, _along_line(count, 0, total), 8, radius=2)
-    return _inline("share", drawn)
+    drawn += _rect("bar", _MARGIN + zero, 4, end - zero, 8, radius=2)
+    return _inline("share", drawn + _whiskers(ends, scale))
 
 
 def _along_line(value: float, low: float, high: float) -> float:
@@ -412,12 +421,14 @@ def _inline(kind: str, inner: Markup) -> Markup:
     return element.format(kind, _LINE + 2 * _MARGIN, _LINE_HEIGHT, inner)
 
 
-def _drawing(name: str, title: str, description: str, height: int, inner: Markup) -> Markup:
+def _drawing(
+    name: str, title: str, description: str, size: tuple[int, int], inner: Markup
+) -> Markup:
     """Wrap a drawing, with title and description for screen readers."""
     return Markup(
         '<svg class="drawing" viewBox="0 0 {} {}" role="group" aria-labelledby="{}-t {}-d">'
         '<title id="{}-t">{}</title><desc id="{}-d">{}</desc>{}</svg>'
-    ).format(WIDTH, height, name, name, name, title, name, description, inner)
+    ).format(*size, name, name, name, title, name, description, inner)
 
 
 def _button(name: str, count: int, filters: Sequence[Filter], inner: Markup) -> Markup:

@@ -30,6 +30,7 @@ from labeler.calculators.metrics_row import (
 )
 from labeler.calculators.outcomes import checked
 from labeler.calculators.summary import check_column, check_unit
+from labeler.calculators.worst import worst_records
 from labeler.labels.answering import ANSWERED, AnsweringModels, configuration
 from labeler.labels.record import (
     AnyOutcome,
@@ -58,6 +59,8 @@ ADHERENCE = "adherence"
 
 METRICS = (RELEVANCE, UTILIZATION, COMPLETENESS, ADHERENCE)
 """Metric ids that the patterns depend on."""
+SUPPORT = "adherence_fraction"
+"""Share of supported response sentences, by which the list is sorted first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +166,15 @@ def match_patterns(values: Mapping[str, float | None]) -> tuple[bool | None, ...
     return tuple(pattern.matches(values) for pattern in PATTERNS)
 
 
-Order = Literal["doubt", "file"]
-"""Initial order of the list of records: highest suspicion score first, or as in the file."""
+Order = Literal["worst", "doubt", "file"]
+"""Initial order of the list of records: least support first, highest suspicion score first, or as
+in the file."""
 
 MAX_GROUPS = 50
 """Maximum number of groups with figures; the browser filters by any."""
+
+_MOST_KEPT = 25
+"""Records kept with their texts, of which the worst stay."""
 
 _QUESTION_LENGTH = 300
 """Characters of a question in the list of records."""
@@ -186,6 +193,8 @@ class Entry:
         failed: reason code of a failed row; ``None`` for a label.
         metrics: metrics by id.
         patterns: match of each pattern, see :func:`match_patterns`; empty for a failed row.
+        supported: number of supported response sentences, and of all that were judged; ``None``
+            for a failed row, and without a judged sentence.
         checks: indexes of the audit checks with findings.
         doubt: suspicion score; ``None`` for a failed row.
     """
@@ -197,6 +206,7 @@ class Entry:
     failed: str | None
     metrics: Mapping[str, Ratio]
     patterns: Sequence[bool | None]
+    supported: tuple[int, int] | None = None
     checks: Sequence[int] = ()
     doubt: float | None = None
 
@@ -229,6 +239,7 @@ class ReportData:
         grouped: summaries for each signature and group, of the first groups; empty without a
             grouping column.
         audit: audit of the labels.
+        worst: records with the least support, by index of their signature.
         made: creation times of the first and the last label, if known.
 
     Raises:
@@ -251,7 +262,8 @@ class ReportData:
         self.made: tuple[str, str] | None = None
         self._file, self._measurer = file, Measurer(metrics)
         of_patterns = select_metrics(METRICS)
-        self._patterns = Measurer(of_patterns)
+        self._always = Measurer(select_metrics((*METRICS, SUPPORT)))
+        self._kept: dict[int, list[LabelRecord]] = {}
         default = dict.fromkeys((*select_metrics(), *of_patterns))
         self._shown = list(default) if metrics is None else metrics
         self._rows: list[MetricsRow] = []
@@ -259,7 +271,7 @@ class ReportData:
         self._signatures: dict[str, int] = {}
         self._failed: list[tuple[Entry, str]] = []
         """Failed rows with the signatures of their requests."""
-        self._ratios: dict[Ratio, Ratio] = {}
+        self._ratios: dict[object, Ratio] = {}
         """Shared instances: there are few distinct ratios and many records."""
         self._columns: set[str] = set()
         added = checked(outcomes).through(self._added)
@@ -269,6 +281,7 @@ class ReportData:
         self._sign_failed()
         self._name_groups()
         self.signatures = tuple(self._signatures)
+        self.worst = {place: worst_records(kept) for place, kept in self._kept.items()}
         self.groups = sorted({entry.group for entry in self.entries if entry.group is not None})
         measured = {name for row in self._rows for name in row.metrics}
         self.metrics = [metric for metric in self._shown if metric.id in measured]
@@ -313,6 +326,7 @@ class ReportData:
                 "signature": [entry.signature for entry in entries],
                 "doubt": [entry.doubt for entry in entries],
                 "failed": [entry.failed for entry in entries],
+                "supported": [entry.supported for entry in entries],
                 "metrics": {m.id: [e.value(m.id) for e in entries] for m in self.metrics},
                 "findings": [entry.checks for entry in entries],
                 "patterns": [
@@ -332,7 +346,7 @@ class ReportData:
     def _add(self, outcome: Outcome) -> None:
         """Add an outcome; of a copy, only the row, which summaries count as one."""
         row = self._measurer.row(outcome)
-        metrics = self._patterns.row(outcome).metrics | row.metrics
+        metrics = self._always.row(outcome).metrics | row.metrics
         shown = {one.id: metrics[one.id] for one in self._shown if one.id in metrics}
         row = replace(row, metrics=shown)
         if isinstance(outcome, LabelRecord):
@@ -365,8 +379,18 @@ class ReportData:
             entry.question = visible(_beginning(outcome.example.question))
             values = {name: metrics[name].value for name in METRICS}
             entry.patterns = match_patterns(values)
+            entry.supported = _counts(metrics[SUPPORT])
+            if values[ADHERENCE] == 0:
+                self._keep(entry.signature, outcome)
             self._note_time(outcome.reply.created_at)
         self._file.write(json.dumps(view, separators=(",", ":")).encode("ascii") + b"\n")
+
+    def _keep(self, signature: int, record: LabelRecord) -> None:
+        """Keep a record if it may be one of the worst of its judge configuration."""
+        kept = self._kept.setdefault(signature, [])
+        kept.append(record)
+        if len(kept) > _MOST_KEPT:
+            kept[:] = [one.record for one in worst_records(kept)]
 
     def _signature(self, printed: str) -> int:
         return self._signatures.setdefault(printed, len(self._signatures))
@@ -396,7 +420,7 @@ class ReportData:
     def _without_texts(self, row: MetricsRow) -> MetricsRow:
         """Return a row with only the data that summaries read."""
         shared = self._ratios.setdefault
-        metrics = {name: shared(ratio, ratio) for name, ratio in row.metrics.items()}
+        metrics = {name: shared(ratio.parts, ratio) for name, ratio in row.metrics.items()}
         columns = (self.by, self.intervals.group if self.intervals else None)
         metadata = {name: row.metadata[name] for name in columns if name in row.metadata}
         return replace(row, metrics=metrics, versions="", metadata=metadata)
@@ -430,6 +454,13 @@ class ReportData:
         if all(row.label is None for row in rows):
             return []
         return summarize(rows, self.metrics, by, intervals=self.intervals)
+
+
+def _counts(share: Ratio) -> tuple[int, int] | None:
+    """Return numerator and denominator of a share of sentences; ``None`` if it is undefined."""
+    if share.numerator is None or not share.denominator:
+        return None
+    return int(share.numerator), share.denominator
 
 
 def _beginning(question: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,11 +13,14 @@ from markupsafe import Markup
 
 from labeler.audit import Check
 from labeler.calculators import Intervals, Metric, SummaryRow
+from labeler.calculators.headline import Headline, headline, in_words
+from labeler.calculators.plain_names import plain_name
 from labeler.calculators.statistics.intervals import MARK_NOTE
 from labeler.calculators.summary_table import floor_note, measured_rows
 from labeler.labels.signature import selection_warnings
 from labeler.report import charts
 from labeler.report.charts import filter_text
+from labeler.report.overview import TITLES, Tile, ends, tiles, worst_answer
 from labeler.report.report_data import (
     COMPLETENESS,
     MAX_GROUPS,
@@ -78,7 +82,13 @@ class SummaryLine(NamedTuple):
     @property
     def interval(self) -> tuple[float, float] | None:
         """Ends of the mean's confidence interval."""
-        return _ends(self.row)
+        return ends(self.row)
+
+    @property
+    def words(self) -> str:
+        """The mean in words with its interval."""
+        mean, interval = in_words(self.row)
+        return f"{mean} ({interval})" if interval else mean
 
     @property
     def mark(self) -> str:
@@ -105,11 +115,13 @@ class GroupTable(NamedTuple):
 
     Attributes:
         metric: the metric.
+        title: the metric in plain words.
         lines: one line per group.
         scale: values at both ends of the plots.
     """
 
     metric: Metric
+    title: str
     lines: Sequence[SummaryLine]
     scale: tuple[float, float]
 
@@ -171,6 +183,7 @@ class Summary:
         configurations: figures of each judge configuration.
         more_configurations: number of configurations without figures.
         faults: mixtures of answering models, and others than those that were asked for.
+        worst: whether the first configuration has answers without full support.
         groups: listed groups.
         more_groups: number of groups not listed.
         column: name of the grouping column.
@@ -196,6 +209,7 @@ class Summary:
             for place in range(min(configurations, MAX_CONFIGURATIONS))
         ]
         self.more_configurations = configurations - len(self.configurations)
+        self.worst = bool(self.configurations and self.configurations[0].worst)
         self.groups = data.groups[:MAX_GROUPS]
         self.more_groups = len(data.groups) - len(self.groups)
         self.column, self.made, self.faults = data.by, data.made, data.faults
@@ -212,10 +226,13 @@ class ConfigurationSummary:
 
     Attributes:
         number: number of the configuration, from 1.
+        headline: the conclusion in words.
+        worst: the answers with the least support.
         filter: filter set by a click.
         facts: name and value of each part of the signature.
         labeled: number of labels.
         failed: number of failed rows by reason.
+        unsupported_filter: filter of the answers without full support.
         warnings: limits of the embedded judge's labels, and of selected corrections.
         lines: the metrics over all records.
         methods: sentences on the intervals.
@@ -232,21 +249,33 @@ class ConfigurationSummary:
         self._rows = measured_rows(rows)
         self.number = place + 1
         self.filter = filter_text({"signature": place})
+        self.unsupported_filter = filter_text({"verdict": "unsupported"}, *self._filters)
         parts = (part.partition(":") for part in self._signature.split("|"))
         self.facts = [(name, value) for name, _, value in parts]
         self.labeled = len(self._entries)
         self.failed = self._rows[0].failed if self._rows else {}
         self.warnings = [*selection_warnings([self._signature]), *floor_note([self._signature])]
-        self.lines = [SummaryLine(row, _interval_plot(row, (0.0, 1.0))) for row in self._rows]
+        worst = data.worst.get(place, ())
+        self.headline: Headline = headline(self._rows)
+        self.worst = [worst_answer(one) for one in worst]
+        self.lines = [SummaryLine(row, _bar(row, (0.0, 1.0))) for row in self._rows]
         self.methods = _interval_methods(self._rows, data.intervals)
         if any(line.mark for line in self.lines):
             self.methods += f" {MARK_NOTE}."
         self.symbols = _symbol_words([row.metric.formula for row in self._rows])
 
+    @cached_property
+    def tiles(self) -> list[Tile]:
+        """The metrics at a glance."""
+        return [*tiles(self._rows, self._entries, f"way{self.number}", self._filters)]
+
     @property
     def histograms(self) -> Iterator[Plot]:
-        """The distribution of each metric."""
+        """The distribution of each metric without a tile."""
+        drawn = {tile.charted for tile in self.tiles}
         for place, row in enumerate(self._rows):
+            if row.metric.id in drawn:
+                continue
             values = [entry.value(row.metric.id) for entry in self._entries]
             defined = [value for value in values if value is not None]
             if defined:
@@ -271,28 +300,30 @@ class ConfigurationSummary:
         drawing = chart.draw(f"way{self.number}-{name}", self._filters)
         return Plot(chart, note, drawing)
 
-    @property
+    @cached_property
     def group_tables(self) -> list[GroupTable]:
-        """The metrics by group."""
+        """The metrics by group, the first ones to show first."""
         shown = set(self._data.groups[:MAX_GROUPS])
         own = [row for row in self._data.grouped if row.label == self._signature]
         rows = measured_rows(own)
         tables = []
-        for metric in dict.fromkeys(row.metric for row in rows):
+        metrics = dict.fromkeys(row.metric for row in rows)
+        for metric in sorted(metrics, key=lambda metric: metric.id not in TITLES):
             named = [(visible(row.group or ""), row) for row in rows if row.metric is metric]
             listed = [(group, row) for group, row in named if group in shown]
             scale = _scale([row for _, row in listed])
             lines = [
                 SummaryLine(
                     row,
-                    _interval_plot(row, scale),
+                    _bar(row, scale),
                     group,
                     filter_text({"subset": group}, *self._filters),
                 )
                 for group, row in listed
             ]
             if lines:
-                tables.append(GroupTable(metric, lines, scale))
+                title = plain_name(metric)
+                tables.append(GroupTable(metric, title[:1].upper() + title[1:], lines, scale))
         return tables
 
     @property
@@ -301,7 +332,7 @@ class ConfigurationSummary:
         for place, pattern in enumerate(PATTERNS):
             counts = Counter(entry.patterns[place] for entry in self._entries)
             total = counts[True] + counts[False]
-            plot = charts.draw_share(counts[True], total)
+            plot = charts.draw_bar(counts[True] / total) if total else Markup("")
             chosen = filter_text({"pattern": pattern.id}, *self._filters)
             yield PatternCount(pattern, counts[True], total, counts[None], plot, chosen)
 
@@ -323,7 +354,7 @@ class ConfigurationSummary:
                     check=check,
                     flagged=flagged,
                     records=records,
-                    plot=charts.draw_share(flagged, records),
+                    plot=charts.draw_bar(flagged / records),
                     filter=filter_text({"check": check.id}, *self._filters),
                     groups=[
                         (group, *by_group[group])
@@ -373,22 +404,17 @@ def _symbol_words(formulas: Iterable[str]) -> str:
     return f"{'; '.join(found)}." if found else ""
 
 
-def _interval_plot(row: SummaryRow, scale: tuple[float, float]) -> Markup:
+def _bar(row: SummaryRow, scale: tuple[float, float]) -> Markup:
     """Draw mean and interval; nothing if the mean is undefined or off the scale."""
     if row.mean is None or not scale[0] <= row.mean <= scale[1]:
         return Markup("")
-    return charts.draw_interval(row.mean, _ends(row), scale)
-
-
-def _ends(row: SummaryRow) -> tuple[float, float] | None:
-    return (row.interval.low, row.interval.high) if row.interval else None
+    return charts.draw_bar(row.mean, ends(row), scale)
 
 
 def _scale(rows: Sequence[SummaryRow]) -> tuple[float, float]:
     """Return the ends of a scale that holds the means and intervals of rows."""
-    ends = [end for row in rows if row.interval for end in (row.interval.low, row.interval.high)]
-    drawn = [*ends, *(row.mean for row in rows if row.mean is not None)]
-    return charts.scale_of(drawn) if drawn else (0.0, 1.0)
+    means = [row.mean for row in rows if row.mean is not None]
+    return charts.scale_of([*means, *(end for row in rows for end in ends(row) or ())])
 
 
 def _pairs(ids: Sequence[str]) -> list[tuple[str, str]]:

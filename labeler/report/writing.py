@@ -65,7 +65,7 @@ def write_report(
     metrics: str | Iterable[str] | None = None,
     intervals: Intervals | None = _INTERVALS,
     title: str | None = None,
-    order: Order = "doubt",
+    order: Order = "worst",
     calibration: Calibration | None = None,
 ) -> list[Path]:
     """Write labels as an offline page or folder: figures, and every record.
@@ -96,7 +96,8 @@ def write_report(
         UnknownName: there is no such metric.
 
     Example:
-        >>> [path.name for path in labeler.write_report(labels, folder / "r.html", name="mine")]
+        >>> written = labeler.report.write_report(labels, folder / "r.html", name="mine")
+        >>> [path.name for path in written]
         ['r.html']
     """
     in_folder = is_folder(path)

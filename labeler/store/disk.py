@@ -132,6 +132,11 @@ class DiskFile(Closing):
         _close(self._writer, self._leases, self._database)
         self._finalizer.detach()
 
+    def leave_thread(self) -> None:
+        """Close the connection of a thread that ends; only a slow search finds it later."""
+        if self._writer is not None:
+            self._writer.leave_thread()
+
     def _open_writer(self) -> Writer:
         if self._writer is None:
             raise UsageError(

@@ -244,7 +244,7 @@ def import_labels(outcomes: Iterable[AnyOutcome], store: str | Path = DEFAULT_ST
         StoreError: the store cannot be read or written.
 
     Example:
-        >>> labeler.import_labels(labels, folder / "store").new
+        >>> labeler.store.import_labels(labels, folder / "store").new
         14
     """
     new, present, differing = 0, 0, []

@@ -186,7 +186,7 @@ class Writer:
             return
         self._thread.join()
         if self._cache is not None:
-            self._close_connection()
+            self.leave_thread()
             self._cache = None
         if Path(self._directory, f"{FILE}-wal").exists():
             gc.collect()  # diskcache leaves the connections of other threads to the collector.
@@ -197,7 +197,7 @@ class Writer:
                 self._save(rows)
             except Exception as error:  # noqa: BLE001 - every waiting future must receive it
                 self._fail(rows, error)
-        self._close_connection()
+        self.leave_thread()
 
     def _next_rows(self, most: int) -> list[_Row]:
         """Return queued rows; waits for the first one, returns none after the close."""
@@ -226,7 +226,7 @@ class Writer:
             except Exception as error:
                 # If COMMIT fails, diskcache does not roll back: drop the connection, it opens
                 # another.
-                self._close_connection()
+                self.leave_thread()
                 reason = _first_sqlite_error(error)
                 if reason is None or not is_transient(reason):
                     raise
@@ -283,7 +283,7 @@ class Writer:
         with suppress(Exception):
             self._notice(f"label store {self._directory}: {text}")
 
-    def _close_connection(self) -> None:
+    def leave_thread(self) -> None:
         """Close this thread's connection; acknowledged rows do not depend on its success."""
         with suppress(sqlite3.Error):
             self._cache.close()

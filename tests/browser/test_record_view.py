@@ -155,16 +155,6 @@ def test_what_is_shown_at_first_is_not_chosen_for_changes(page: Page) -> None:
     expect(page.locator(".chosen")).to_have_attribute("data-key", "a")
 
 
-def test_the_panel_does_not_shrink_under_the_pointer(page: Page) -> None:
-    """Else the page would move, something else lie under the pointer, and so on without end."""
-    draw(page)
-    height = "document.querySelector('.record-panel').getBoundingClientRect().height"
-    before = page.evaluate(height)
-    page.locator('.sentence[data-key="1a"]').hover()
-    expect(page.locator(".explanation")).to_contain_text("not relevant, not utilized")
-    assert page.evaluate(height) == before
-
-
 def test_letters_ask_for_changes(page: Page) -> None:
     """`s` on a response sentence, `r` and `u` on a document sentence."""
     draw(page, edit=judgement())

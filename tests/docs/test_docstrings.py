@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import doctest
 import inspect
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
 
 import labeler
+import site_pages
 from labeler.audit.registry import CHECKS
 from labeler.calculators.registry import METRICS
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = {
-    "ClaimsLabelingOutput",
-    "Criterion",
-    "GPTLabelingOutput",
     "LabelFailure",
     "LabelRecord",
-    "ReferenceLabelingOutput",
-    "ScoreRecord",
+    "labels.ClaimsLabelingOutput",
+    "labels.Criterion",
+    "labels.GPTLabelingOutput",
+    "labels.ReferenceLabelingOutput",
+    "labels.ScoreRecord",
 }
 """Their docstrings are parts of published schemas, which never change."""
-NAMES = sorted({name for name in labeler.__all__ if not name.startswith("__")} - PUBLISHED)
+NAMES = sorted({*site_pages.public_names()} - PUBLISHED)
 METHODS = [f"Labels.{name}" for name in vars(labeler.Labels) if not name.startswith(("_", "to_"))]
 
 
@@ -46,23 +48,20 @@ def test_the_examples_of_a_name_run(
     monkeypatch.setenv("MISTRAL_API_KEY", "key")
     for catalog in (METRICS, CHECKS):
         monkeypatch.setattr(catalog, "_entries", dict(catalog._entries))
-    owner, _, method = name.partition(".")
-    found = getattr(labeler, owner)
-    text = inspect.getdoc(getattr(found, method) if method else found) or ""
+    found = attrgetter(name)(labeler)
+    text = inspect.getdoc(found) or ""
     names = {"labeler": labeler, "labels": labels, "folder": tmp_path}
     test = doctest.DocTestParser().get_doctest(text, names, name, None, None)
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     runner.run(test)
-    assert test.examples or isinstance(inspect.getattr_static(found, method, None), property)
+    assert test.examples or isinstance(found, property)
     assert not runner.failures
 
 
 @pytest.mark.parametrize("name", NAMES + METHODS)
 def test_the_arguments_and_the_result_of_a_name_are_described(name: str) -> None:
     """As far as it has any."""
-    owner, _, method = name.partition(".")
-    found = getattr(labeler, owner)
-    found = getattr(found, method) if method else found
+    found = attrgetter(name)(labeler)
     text = inspect.getdoc(found) or ""
     if not inspect.isfunction(found):
         return

@@ -32,8 +32,14 @@ def test_every_command_and_public_name_is_in_the_reference() -> None:
     assert [
         name for name in group.commands if f"\n## `labeler {name}`" not in f"\n{commands}"
     ] == []
-    public = {name for name in labeler.__all__ if not name.startswith("__")}
-    assert set(re.findall(r"^## (\w+)$", names, re.MULTILINE)) == public
+    assert re.findall(r"^## ([\w.]+)$", names, re.MULTILINE) == site_pages.public_names()
+
+
+def test_few_names_are_at_the_top() -> None:
+    """The others are reached by package, after ``import labeler`` alone."""
+    assert set(labeler.__all__) <= {*dir(labeler)}
+    assert len(dir(labeler)) <= 36
+    assert labeler.comparing.compare_runs.__module__ == "labeler.comparing.compare"
 
 
 @pytest.mark.parametrize(

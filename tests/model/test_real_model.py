@@ -229,7 +229,7 @@ def published(relay: Relay, tmp_path_factory: pytest.TempPathFactory, report: li
         command, cwd=folder, env=_environment(), capture_output=True, text=True, check=False
     )
     assert done.returncode in {0, 1}, done.stderr
-    outcomes = list(labeler.read_labels(folder / "labels.jsonl"))
+    outcomes = list(labeler.api.read_labels(folder / "labels.jsonl"))
     failed = any(isinstance(outcome, LabelFailure) for outcome in outcomes)
     assert done.returncode == failed, done.stderr
     run = finished(folder, TINY, outcomes, relay)
@@ -242,7 +242,7 @@ def bounded(relay: Relay, tmp_path_factory: pytest.TempPathFactory, report: list
     """The same way with the bounded schema, in this process."""
     folder = tmp_path_factory.mktemp("bounded")
     outcomes = labeled(bounded_recipe(relay), SHAPED, folder / "store")
-    labeler.write_labels(outcomes, folder / "labels.jsonl")
+    labeler.api.write_labels(outcomes, folder / "labels.jsonl")
     run = finished(folder, SHAPED, outcomes, relay)
     report += run.lines("the pipeline, bounded schema")
     return run

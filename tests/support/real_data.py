@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from labeler.data.ragbench import read_ragbench
 from labeler.labels.record import LabelRecord
+from labeler.plugins.ragbench.importing import read_ragbench
 from ragbench_data import ragbench_files, ragbench_folder, ragbench_rows
 
 __all__ = [

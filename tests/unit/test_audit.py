@@ -232,7 +232,7 @@ def test_checks_are_named_by_ids_or_given_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (None, "'careless' returned NoneType for record 'r1': yield a labeler.Found"),
+        (None, "'careless' returned NoneType for record 'r1': yield a labeler.audit.Found"),
         ("odd", "'careless' gave str for record 'r1'"),
         (["odd"], "'careless' gave str for record 'r1'"),
         ([Found("Odd.", "0a")], "keys that are no tuple"),  # type: ignore[arg-type]  # a slip

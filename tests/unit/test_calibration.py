@@ -140,7 +140,7 @@ def test_the_command_and_the_report(
 ) -> None:
     """Both read people's rows; few verdicts are warned of; the page has a plot and a table."""
     labels, human = str(tmp_path / "l.jsonl"), tmp_path / "people.csv"
-    labeler.write_labels(stating(base[:30], [(0.9, 0.2)] * 30), labels)
+    labeler.api.write_labels(stating(base[:30], [(0.9, 0.2)] * 30), labels)
     lines = [f"{n},{key},{word}" for n in range(30) for key, word in (("a", "yes"), ("b", "no"))]
     human.write_text("id,sentence,supported\n" + "\n".join(lines))
     code, out, _ = labeler_command("thresholds", labels, "--human", human)

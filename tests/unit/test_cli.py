@@ -12,6 +12,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from typer import Context
 from typer.core import TyperGroup
 from typer.main import get_command
 
@@ -99,8 +100,10 @@ def test_labels_go_to_standard_output_and_talk_does_not(labeler_command: Command
     assert code == 0
     assert len(json_lines(out)) == 14
     assert err.splitlines() == [
-        "9 of 14 answers fully supported (64 %, 38 to 86). 5 are not; "
-        "worst: tide-gate-wrong-year, iron-tablets-reversed.",
+        (
+            "9 of 14 answers fully supported (64 %, 38 to 86). 5 are not; "
+            "worst: tide-gate-wrong-year, iron-tablets-reversed."
+        ),
         "14 labeled by embedded/lexical/1, 0 from the store, 0 failed",
     ]
 
@@ -419,14 +422,15 @@ def test_options_have_the_librarys_defaults() -> None:
 def test_help_names_every_judge_and_splitter(labeler_command: Command) -> None:
     """What the catalogs hold can be found."""
     _, out, _ = labeler_command("label", "--help")
-    for name in [*JUDGES, *SPLITTERS]:
+    for name in [*JUDGES.names(), *SPLITTERS.names()]:
         assert name in out
 
 
 def _commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     yield path
-    for name in getattr(command, "commands", ()):
-        yield from _commands(command.commands[name], (*path, name))
+    context = Context(command)
+    for name in command.list_commands(context) if isinstance(command, TyperGroup) else ():
+        yield from _commands(command.get_command(context, name), (*path, name))
 
 
 @pytest.mark.parametrize("path", list(_commands(get_command(app))), ids=" ".join)

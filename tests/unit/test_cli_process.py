@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from labeler import label, write_labels
+from labeler import label
+from labeler.api import write_labels
 from labeler.store.disk import DiskStore
 from support.command import Command
 from wire.provider import Provider, late

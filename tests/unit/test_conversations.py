@@ -209,8 +209,8 @@ def test_labels_with_a_conversation_are_read_back_as_written(tmp_path: Path) -> 
     """From a file."""
     path = tmp_path / "labels.jsonl"
     made = [label(Asked("t0a", "0a")), record(id="r2", turns=1, support={"a": ["h0a"]})]
-    labeler.write_labels(made, path)
-    assert list(labeler.read_labels(path)) == made
+    labeler.api.write_labels(made, path)
+    assert list(labeler.api.read_labels(path)) == made
 
 
 def cells(form: Callable[[object], str]) -> dict[str, str]:

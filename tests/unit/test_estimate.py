@@ -17,7 +17,6 @@ import pytest
 
 from labeler.cli import run
 from labeler.data.parsing import to_example
-from labeler.data.ragbench import read_ragbench
 from labeler.data.rows import RowSequence
 from labeler.errors import StoreError, UsageError
 from labeler.judges.embedded.judge import EmbeddedJudge
@@ -41,6 +40,7 @@ from labeler.labeling.options import EstimateOptions, LabelOptions
 from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, Usage
+from labeler.plugins.ragbench.importing import read_ragbench
 from labeler.store.disk import DiskStore
 from labeler.store.memory import LabelStore, MemoryStore
 from support.real_data import needs_ragbench, ragbench_files

@@ -127,7 +127,6 @@ def test_names_at_the_top_may_come_from_a_package(declared: Callable[[str, str],
 
     declared("names", "[labeler.names]\nharbour_pi = math:pi\n")
     assert top.harbour_pi == pytest.approx(3.1416, abs=0.001)
-    del top.harbour_pi
     with pytest.raises(AttributeError):
         _ = top.no_such_name
 

@@ -255,7 +255,7 @@ def test_a_store_goes_out_as_parquet_and_comes_back(
 ) -> None:
     """Record for record; what metrics say of it is the same."""
     store = tmp_path / "store"
-    labeler.import_labels([sample_record(n) for n in range(3)], store)
+    labeler.store.import_labels([sample_record(n) for n in range(3)], store)
     for name in ("labels.parquet", "labels.jsonl"):
         assert labeler_command("export", "--store", store, "-o", tmp_path / name)[0] == 0
     code, _, err = labeler_command(

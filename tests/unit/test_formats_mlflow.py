@@ -14,8 +14,8 @@ import pytest
 import labeler
 from labeler.calculators import SummaryRow
 from labeler.errors import UsageError
-from labeler.integrations.mlflow import log_summary
 from labeler.labels.record import AnyOutcome, LabelFailure
+from labeler.plugins.mlflow import log_summary
 from labeler.version import install_command
 from support.records import sample_record
 

@@ -344,7 +344,7 @@ def test_without_pyarrow_it_says_what_to_install(
 
 def test_without_punkt_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the splitter of RAGBench needs it."""
-    name = "labeler.sentences.splitting.ragbench"
+    name = "labeler.plugins.ragbench.splitter"
     monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "punkt", None)
     with pytest.raises(UsageError, match=re.escape(install_command("ragbench"))):

@@ -11,12 +11,12 @@ import pytest
 
 import labeler
 from labeler.errors import JudgeError
-from labeler.integrations import opentelemetry as tracing
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.spec import OpenAISpec
 from labeler.judges.task import JudgeReply, Task
 from labeler.labeling.progress import JudgeCall, RunEvents
 from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, Usage
+from labeler.plugins import opentelemetry as tracing
 from labeler.sentences.example import Frozen
 from support.fakes import CountingJudge, agreeable
 

@@ -18,14 +18,16 @@ ROW = {"question": "How long is the quay?", "documents": ["It is 90 m long."], "
 def labels(tmp_path: Path) -> Path:
     """A label file of one row."""
     path = tmp_path / "labels.jsonl"
-    labeler.write_labels(labeler.label([ROW], judge="embedded", store=labeler.MemoryStore()), path)
+    labeler.api.write_labels(
+        labeler.label([ROW], judge="embedded", store=labeler.MemoryStore()), path
+    )
     return path
 
 
 @pytest.mark.parametrize("kind", [str, Path])
 def test_numbers_are_computed_of_a_file(labels: Path, kind: type[Any]) -> None:
     """As labels are made of one, by its path."""
-    records = list(labeler.read_labels(labels))
+    records = list(labeler.api.read_labels(labels))
     assert labeler.metrics(kind(labels)) == labeler.metrics(records)
     assert labeler.summary(kind(labels)) == labeler.summary(records)
 
@@ -43,15 +45,15 @@ def test_what_is_no_outcomes_is_refused(given: Any) -> None:
 
 def test_one_record_is_no_list(labels: Path) -> None:
     """Its fields are not outcomes."""
-    (record,) = labeler.read_labels(labels)
+    (record,) = labeler.api.read_labels(labels)
     with pytest.raises(UsageError, match="not LabelRecord"):
         labeler.metrics(record)  # type: ignore[arg-type]
 
 
 def test_an_audit_of_a_path_says_how_to_read_it() -> None:
     """Its characters are not labels."""
-    with pytest.raises(UsageError, match=r"labeler\.read_labels\('labels\.jsonl'\)"):
-        labeler.audit_labels("labels.jsonl")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"labeler\.api\.read_labels\('labels\.jsonl'\)"):
+        labeler.audit.audit_labels("labels.jsonl")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("given", [ROW, labeler.Example(id="1", **ROW)])  # type: ignore[arg-type]
@@ -77,7 +79,7 @@ def test_labels_are_not_written_under_another_formats_name(
     """Lines of JSON in a file that is called CSV would be read by nobody."""
     target = name if "://" in name else tmp_path / name
     with pytest.raises(UsageError, match=r"is an address|as JSON Lines or \.parquet, not \.\w"):
-        labeler.write_labels(labeler.read_labels(labels), target)
+        labeler.api.write_labels(labeler.api.read_labels(labels), target)
     assert [path.name for path in tmp_path.iterdir()] == ["labels.jsonl"]
 
 

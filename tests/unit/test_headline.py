@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from labeler.calculators import Intervals, measure, select_metrics, summarize
-from labeler.calculators.headline import WorstIds, headline, headline_metrics, percent
+from labeler.calculators.headline import WorstIds, headline, percent
 from labeler.calculators.worst import worst_records
 from labeler.labels.record import LabelFailure, LabelRecord
 from support.labeled import claims_output, output, record, says
@@ -60,7 +60,7 @@ FAILED = LabelFailure(id="x", reason="refusal", message="It refused.")
         ),
         (
             [record(id="e", response=0, support={})],
-            "Retrieved sentences that help: 33 % on average.",
+            "Retrieved sentences relevant: 33 % on average.",
         ),
         ([*labels(SUPPORTED), FAILED], "1 of 1 answer fully supported (100 %). 1 row failed."),
     ],
@@ -90,7 +90,7 @@ def test_the_headline_of_groups_names_the_lowest() -> None:
 
 def test_the_headline_of_other_metrics_is_the_first_of_them() -> None:
     """In words if the metric has a name in words."""
-    assert said(labels(HALF), "document_relevance") == "Document_relevance: 50 % on average."
+    assert said(labels(HALF), "document_relevance") == "Documents relevant: 50 % on average."
 
 
 @pytest.mark.parametrize(
@@ -100,15 +100,6 @@ def test_the_headline_of_other_metrics_is_the_first_of_them() -> None:
 def test_a_share_near_an_end_is_never_rounded_to_it(share: float, shown: str) -> None:
     """One unsupported answer among 300 is not 100 %."""
     assert percent(share) == shown
-
-
-def test_at_most_six_metrics_are_headline_metrics() -> None:
-    """The most important first, whatever the profile."""
-    rows = summarize([measure(record(answer=claims_output([says("a", ["0a"])])))], select_metrics())
-    named = [metric.id for metric in headline_metrics(rows)]
-    assert named[:2] == ["adherence", "adherence_fraction"]
-    assert "answer_relevancy" in named
-    assert len(named) == 6
 
 
 def test_the_worst_records_come_first() -> None:

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import labeler
-from labeler.data.ragbench import read_ragbench, to_record
 from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure, LabelRecord
+from labeler.plugins.ragbench.importing import read_ragbench, to_record
 from support.command import Command
 from support.real_data import needs_ragbench, ragbench_rows
 
@@ -216,7 +216,7 @@ def test_files_folders_and_patterns_are_read_one_after_the_other(
         assert [outcome.id for outcome in read_ragbench(*names)] == ids
         code, out, _ = labeler_command("import", "ragbench", *names, "-o", tmp_path / "l.jsonl")
         assert (code, out) == (1, "")
-        assert [outcome.id for outcome in labeler.read_labels(tmp_path / "l.jsonl")] == ids
+        assert [outcome.id for outcome in labeler.api.read_labels(tmp_path / "l.jsonl")] == ids
     failed = list(read_ragbench(first))[1]
     assert isinstance(failed, LabelFailure)
     assert failed.reason == "missing_field"
@@ -240,5 +240,5 @@ def test_standard_input_is_json_lines(
     monkeypatch.setattr("sys.stdin", stdin)
     code, _, _ = labeler_command("import", "ragbench", "-", "-o", tmp_path / "l.jsonl")
     assert code == 0
-    (made,) = labeler.read_labels(tmp_path / "l.jsonl")
+    (made,) = labeler.api.read_labels(tmp_path / "l.jsonl")
     assert made.id == "lamps_test/17/gen-1"

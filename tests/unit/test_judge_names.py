@@ -17,16 +17,17 @@ from labeler.judges.providers import PROVIDERS
 from labeler.store.memory import MemoryStore
 
 ROW = {"question": "What?", "documents": ["A harbor."], "response": "A harbor."}
-KEYS = {name: f"{name}-key-0123456789" for name in PROVIDERS}
+KEYS = {name: f"{name}-key-0123456789" for name in PROVIDERS.names()}
 
 
 @pytest.fixture(autouse=True)
 def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """A key of each provider in its own variable."""
     monkeypatch.delenv("LABELER_MODEL", raising=False)
-    for name, provider in PROVIDERS.items():
+    for name, key in KEYS.items():
+        provider = PROVIDERS[name]
         for variable in provider.key_variables:
-            monkeypatch.setenv(variable, KEYS[name])
+            monkeypatch.setenv(variable, key)
         for variable in provider.region_variables:
             monkeypatch.setenv(variable, "eu-central-1")
 
@@ -52,7 +53,7 @@ def test_a_providers_name_means_its_address_and_settings() -> None:
     assert ollama.base_url == "http://localhost:11434/v1"
 
 
-@pytest.mark.parametrize("name", PROVIDERS)
+@pytest.mark.parametrize("name", KEYS)
 def test_every_provider_is_a_judge_of_its_name(name: str) -> None:
     """By name in the catalog, and by the same name in label keys."""
     assert vars(JUDGES[name])["provider"] == name
@@ -106,7 +107,7 @@ def test_what_a_judge_cannot_mean_is_refused(options: dict[str, Any], said: str)
 
 def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the provider's variable; Ollama needs none."""
-    for provider in PROVIDERS.values():
+    for provider in map(PROVIDERS.__getitem__, KEYS):
         for variable in provider.key_variables:
             monkeypatch.delenv(variable, raising=False)
     with pytest.raises(UsageError, match="needs a key in MISTRAL_API_KEY or from --api-key-comma"):

@@ -14,9 +14,9 @@ import pytest
 from labeler.audit.auditing import findings_of, suspicion_score
 from labeler.data.corrections.correction import Correction, Judgement, judgement_of
 from labeler.errors import UsageError
-from labeler.integrations.label_studio.answers import Imported, import_answers
-from labeler.integrations.label_studio.tasks import labeling_configuration, task_of
 from labeler.labels.record import LabelRecord
+from labeler.plugins.label_studio.answers import Imported, import_answers
+from labeler.plugins.label_studio.tasks import labeling_configuration, task_of
 from labeler.review.label_set import Chosen, choose
 from support.judged import EARLY, LATE, correction, judgement
 from support.labeled import record

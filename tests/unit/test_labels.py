@@ -103,12 +103,14 @@ def test_the_methods_are_the_functions(labels: labeler.Labels) -> None:
     """The same numbers, findings and differences."""
     assert labels.metrics("relevance") == labeler.metrics(list(labels), "relevance")
     assert labels.summary(intervals=None) == labeler.summary(list(labels))
-    assert labels.audit() == labeler.audit_labels(list(labels))
+    assert labels.audit() == labeler.audit.audit_labels(list(labels))
     other = labels.at(support=0.9)
     options: dict[str, Any] = {"names": ("labels", "labels at support 0.9"), "metrics": "adherence"}
     assert labels.compare(other, "adherence").rows == labeler.compare(labels, other, **options).rows
-    assert labels.diff(other, "adherence") == labeler.diff_labels(labels, other, **options)
-    assert labels.to_polars().equals(labeler.to_frame(labels.metrics()))
+    assert labels.diff(other, "adherence") == labeler.comparing.diff_labels(
+        labels, other, **options
+    )
+    assert labels.to_polars().equals(labeler.calculators.to_frame(labels.metrics()))
 
 
 def test_gates_are_answered_and_not_raised(labels: labeler.Labels) -> None:
@@ -186,11 +188,11 @@ def test_no_value_fills_a_screen_or_escapes_it() -> None:
             audit,
             audit.records[0],
             audit.rows[0],
-            labeler.Finding("c", "note", HOSTILE, ("a",) * 999),
+            labeler.audit.Finding("c", "note", HOSTILE, ("a",) * 999),
         ),
         *(diff, diff.records, diff.flips[0], diff.metrics[0]),
         *(hostile.compare(hostile), hostile.compare(hostile).rows[0]),
-        labeler.compare_labels(hostile, hostile, by="group"),
+        labeler.comparing.compare_labels(hostile, hostile, by="group"),
         broken.check(adherence=0.99, by="group"),
     ]
     for value in shown:
@@ -233,7 +235,7 @@ def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
     """A run that stops leaves the older labels."""
     path = tmp_path / "labels.jsonl"
     path.write_text("older\n")
-    with pytest.raises(labeler.BadRows):
+    with pytest.raises(labeler.errors.BadRows):
         labeled([{"id": "1"}], output=path)
     assert path.read_text() == "older\n"
 

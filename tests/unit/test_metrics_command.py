@@ -51,7 +51,7 @@ def sources(request: pytest.FixtureRequest, tmp_path: Path) -> list[Path]:
     made = labels()
     if request.param == "store":
         kept = [one for one in made if not isinstance(one, LabelFailure)]
-        labeler.import_labels(kept, tmp_path / "store")
+        labeler.store.import_labels(kept, tmp_path / "store")
         return [tmp_path / "store"]
     if request.param in {"lines", "packed", "parquet"}:
         name = {"lines": "l.jsonl", "packed": "l.jsonl.gz", "parquet": "l.parquet"}[request.param]

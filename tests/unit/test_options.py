@@ -131,7 +131,7 @@ def test_labeling_and_measuring_load_what_they_use(tmp_path: Path) -> None:
     program = (
         f"import labeler; row = {ROW!r}\n"
         "done = labeler.label([row], judge='embedded', store=labeler.MemoryStore())\n"
-        f"labeler.metrics(done); labeler.write_labels(done, {str(path)!r})"
+        f"labeler.metrics(done); labeler.api.write_labels(done, {str(path)!r})"
     )
     assert loaded_by(program) <= 118
     rows = tmp_path / "rows.jsonl"

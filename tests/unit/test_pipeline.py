@@ -79,7 +79,7 @@ def test_a_rerun_from_disk_writes_the_same_bytes(tmp_path: Path) -> None:
     """What comes out of the store is what went in, to the last byte of the label file."""
     for name in ("first", "again"):
         outcomes = iter_labels(rows(5), judge="embedded", store=tmp_path / "store")
-        labeler.write_labels(outcomes, tmp_path / name)
+        labeler.api.write_labels(outcomes, tmp_path / name)
     assert (tmp_path / "first").read_bytes() == (tmp_path / "again").read_bytes()
 
 
@@ -242,7 +242,7 @@ def test_a_score_that_is_no_number_costs_its_record(tmp_path: Path) -> None:
     store = tmp_path / "store"
     outcomes = labeler.label(rows(3), judge=CountingJudge(doubtful), store=store)
     assert reasons(outcomes) == ["label", "judge_error", "label"]
-    assert len(list(labeler.read_labels(store))) == 2
+    assert len(list(labeler.api.read_labels(store))) == 2
 
 
 @pytest.mark.parametrize("depth", [65, 200, 260, 5000])

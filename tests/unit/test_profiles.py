@@ -120,7 +120,7 @@ def test_a_replay_answers_lower_profiles_from_richer_labels(
     """From a file: the very part of the label that the lower profile has."""
     file = tmp_path / "labels.jsonl"
     given = records(ROWS[:1], recorded)
-    labeler.write_labels(given, file)
+    labeler.api.write_labels(given, file)
     (replayed,) = records(ROWS[:1], wanted, ReplayJudge.from_file(file))
     output = profile_of(replayed.signature.response_schema.name).output
     assert type(replayed.label) is output

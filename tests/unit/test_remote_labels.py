@@ -80,7 +80,7 @@ def test_labels_at_an_address_are_read_as_a_folder(
 ) -> None:
     """By the commands that need their texts too; nothing is counted as no labels."""
     local = tmp_path / "labels.parquet"
-    labeler.write_labels([record(id="r1", answer=output(support={"a": ["0a"]}))], local)
+    labeler.api.write_labels([record(id="r1", answer=output(support={"a": ["0a"]}))], local)
     with fsspec.open(f"memory://{tmp_path.name}/part.parquet", "wb") as file:
         file.write(local.read_bytes())
     more = ("-o", tmp_path / "report.html") if command == "report" else ()

@@ -147,10 +147,10 @@ def test_no_function_takes_another_answer_for_a_copy() -> None:
     for function in (
         labeler.metrics,
         labeler.summary,
-        labeler.audit_labels,
+        labeler.audit.audit_labels,
         lambda one: labeler.compare(lonely(), one),
         lambda one: assert_metric(one, "adherence", at_least=0),
-        lambda one: labeler.write_report(one, "r.html", name="labels"),
+        lambda one: labeler.report.write_report(one, "r.html", name="labels"),
     ):
         with pytest.raises(UsageError, match=f"(B: )?outcome 11: record {first.id!r}"):
             function(outcomes)

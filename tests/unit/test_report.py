@@ -14,6 +14,7 @@ import pytest
 
 from labeler.audit import findings_of
 from labeler.calculators import Intervals, measure, select_metrics, summarize
+from labeler.calculators.headline import in_words
 from labeler.calculators.summary_table import FLOOR
 from labeler.data.label_files import read_outcomes, write_outcomes
 from labeler.errors import UnknownName, UsageError
@@ -273,7 +274,7 @@ def test_undefined_values_are_counted_with_their_reason(path: Path) -> None:
     outcomes = [record(id="r1"), record(id="r2", relevant=(), utilized=())]
     page = _report(outcomes, path, metrics="completeness")
     assert "1 undefined: no relevant sentences" in page.texts
-    assert "1 record, 1 without a value" in page.texts
+    assert "relevant sentences used; 1 without a value" in page.texts
     assert page.blocks["index"]["records"]["metrics"] == {"completeness": [1.0, None]}
     shown = [each["metrics"]["completeness"]["text"] for each in records_of(page)]
     assert shown == ["1.0000 (1/1)", "undefined: no_relevant_sentences"]
@@ -357,9 +358,10 @@ def test_the_figures_are_those_of_the_summary(path: Path) -> None:
     rows += summarize(metrics, chosen, "domain", intervals=FEW)
     assert len(rows) == 3
     for row in rows:
-        assert row.interval is not None
-        assert f"{row.mean:.4f}" in page.texts
-        assert f"{row.interval.low:.3f} to {row.interval.high:.3f}" in page.texts
+        assert all(part in page.texts for part in in_words(row))
+    assert rows[0].interval is not None
+    assert f"{rows[0].mean:.4f}" in page.texts
+    assert f"{rows[0].interval.low:.3f} to {rows[0].interval.high:.3f}" in page.texts
     assert '{"subset":"law"}' in page.with_attribute("data-filter")
 
 

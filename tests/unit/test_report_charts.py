@@ -138,42 +138,36 @@ def test_shades_grow_with_the_root_of_the_count(count: int, most: int, level: in
     assert charts.level_of(count, most) == level
 
 
-def test_an_interval_lies_about_its_dot() -> None:
-    """On a line of 160 units from 0.2 to 0.7, that begins 6 units in."""
-    drawing = _parsed(charts.draw_interval(0.45, (0.3, 0.6), (0.2, 0.7)))
-    dot = next(drawing.iter(f"{SVG}circle"))
-    line = next(p for p in drawing.iter(f"{SVG}path") if p.get("class") == "interval")
-    assert _floats(dot, "cx", "cy") == (86.0, 8.0)
-    assert line.get("d") == "M38 8H134M38 2V14M134 2V14"
-
-
-def test_without_an_interval_the_dot_stands_alone() -> None:
-    """One record has a mean and no interval."""
-    assert "interval" not in charts.draw_interval(0.5, None)
+def test_a_difference_lies_on_its_side_of_zero() -> None:
+    """On a line of 160 units from -0.2 to 0.2, with 0 in its middle, that begins 6 units in."""
+    drawing = _parsed(charts.draw_difference(0.1, (-0.05, 0.2), 0.2))
+    axis, line = drawing.iter(f"{SVG}path")
+    assert axis.get("d") == "M6 8H166M86 0V16"
+    assert line.get("d") == "M66 8H166M66 2V14M166 2V14"
+    assert _floats(next(drawing.iter(f"{SVG}circle")), "cx", "cy") == (126.0, 8.0)
+    assert "interval" not in charts.draw_difference(0.1, None)
 
 
 @pytest.mark.parametrize(
     ("values", "ends"),
-    [
-        ([0.27, 0.41], (0.2, 0.5)),
-        ([0.3, 0.3], (0.3, 0.4)),
-        ([0.0, 1.0], (0.0, 1.0)),
-        ([1.0], (0.9, 1.0)),
-        ([0.5, 1.3], (0.5, 1.3)),
-    ],
+    [([0.27, 0.41], (0.0, 1.0)), ([0.5, 1.3], (0.0, 1.4)), ([-0.5, 0.5], (-0.5, 0.5))],
 )
 def test_the_ends_of_a_line_are_round(values: list[float], ends: tuple[float, float]) -> None:
-    """So that the two numbers above it are short."""
+    """So that the two numbers above it are short; 0 lies between them."""
     assert charts.scale_of(values) == pytest.approx(ends)
 
 
-def test_a_share_is_a_bar_of_its_length() -> None:
-    """A quarter of 160 units; of nothing there is no share."""
-    bars = [
-        r for r in _parsed(charts.draw_share(1, 4)).iter(f"{SVG}rect") if r.get("class") == "bar"
-    ]
-    assert _floats(bars[0], "width") == (40.0,)
-    assert charts.draw_share(0, 0) == ""
+@pytest.mark.parametrize(
+    ("value", "scale", "bar"), [(0.25, (0, 1), (6.0, 40.0)), (-0.5, (-1, 1), (46.0, 40.0))]
+)
+def test_a_bar_begins_at_zero(
+    value: float, scale: tuple[float, float], bar: tuple[float, float]
+) -> None:
+    """Place and length of a quarter of 160 units, to the right or to the left."""
+    drawing = _parsed(charts.draw_bar(value, (0.1, 0.2), scale))
+    [drawn] = (each for each in drawing.iter(f"{SVG}rect") if each.get("class") == "bar")
+    assert _floats(drawn, "x", "width") == bar
+    assert drawing.find(f"{SVG}path[@class='interval']") is not None
 
 
 @pytest.mark.parametrize(

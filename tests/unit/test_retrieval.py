@@ -159,9 +159,9 @@ def test_imported_labels_bring_their_retrieval_labels(tmp_path: Path) -> None:
     judge, file = Asked(), tmp_path / "labels.jsonl"
     given = rows(*ANSWERS, documents=[CHAIR, "", LAMP, CHAIR, LAMP])
     first = list(label(given, judge))
-    labeler.write_labels(first, file)
+    labeler.api.write_labels(first, file)
     judge.tasks.clear()
-    assert labeler.import_labels(read_labels(file), tmp_path / "store") == (3, 0, ())
+    assert labeler.store.import_labels(read_labels(file), tmp_path / "store") == (3, 0, ())
     with DiskStore(tmp_path / "store") as store:
         [kept] = [record for record in store if isinstance(record, RetrievalRecord)]
         assert kept.fault() is None

@@ -165,7 +165,7 @@ def test_labels_and_scores_share_a_store(tmp_path: Path) -> None:
     assert {outcome.kind for outcome in api.read_labels(folder)} == {"label"}
     assert {outcome.kind for outcome in api.read_scores(folder)} == {"score"}
     api.write_labels(api.stored_outcomes(folder), tmp_path / "all.jsonl")
-    imported = labeler.import_labels(
+    imported = labeler.store.import_labels(
         api.stored_outcomes(tmp_path / "all.jsonl"), tmp_path / "other"
     )
     assert imported == (7, 0, ())

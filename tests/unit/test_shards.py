@@ -15,8 +15,6 @@ import pytest
 
 import labeler
 from labeler.errors import RunPaused, UsageError, error_of
-from labeler.integrations.ray import shards
-from labeler.integrations.ray.shards import Purse, Shard, Work, Worker
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.limits import Limits
@@ -24,6 +22,8 @@ from labeler.judges.task import JudgeReply, Task
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.progress import RunCounts
 from labeler.labels.record import LabelFailure
+from labeler.plugins.ray import shards
+from labeler.plugins.ray.shards import Purse, Shard, Work, Worker
 from labeler.version import install_command
 from support.command import Command
 from support.fakes import CountingJudge, agreeable
@@ -245,7 +245,7 @@ def test_without_ray_the_engine_says_what_to_install(
 ) -> None:
     """And nothing is written."""
     monkeypatch.setitem(sys.modules, "ray", None)
-    monkeypatch.delitem(sys.modules, "labeler.integrations.ray.cluster", raising=False)
+    monkeypatch.delitem(sys.modules, "labeler.plugins.ray.cluster", raising=False)
     for name in ("RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN"):
         monkeypatch.setenv(name, "")  # restored at the end, whatever the module sets
     file = write_rows(tmp_path / "rows.parquet", 3)

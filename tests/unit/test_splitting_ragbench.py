@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from labeler.plugins.ragbench.splitter import RAGBENCH
 from labeler.sentences.keys import document_key, response_key
-from labeler.sentences.splitting.ragbench import RAGBENCH
 from support.real_data import needs_ragbench, ragbench_rows
 
 
@@ -99,7 +99,7 @@ def test_a_joined_sentence_spans_its_parts() -> None:
 
 def test_looking_words_up_leaves_no_trace() -> None:
     """Memory does not grow with the vocabulary of the texts."""
-    from labeler.sentences.splitting.ragbench import _punkt
+    from labeler.plugins.ragbench.splitter import _punkt
 
     context = _punkt()._params.ortho_context
     before = len(context)

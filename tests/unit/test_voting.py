@@ -326,7 +326,7 @@ def test_the_command_votes_and_tells_how_far_they_agree(
     assert code == 0
     assert "3 labeled by the majority of embedded/lexical/1, 2 times each" in err
     assert "supported" in err
-    assert kinds(list(labeler.read_labels(out))) == ["label"] * 3
+    assert kinds(list(labeler.api.read_labels(out))) == ["label"] * 3
     code, _, err = labeler_command("label", given, "--judges", "embedded,embedded")
     assert (code, "names 'embedded' twice" in err) == (2, True)
     code, _, err = labeler_command("label", given, "--judges", "embedded", "--temperature", 1)

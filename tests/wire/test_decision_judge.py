@@ -413,7 +413,7 @@ def test_claims_are_refused() -> None:
 def test_a_budget_is_kept(tmp_path: Path) -> None:
     """Priced by input tokens alone; what was bought is not bought again."""
     rows = [{**ROW, "id": str(n), "question": f"Which {n}?"} for n in range(20)]
-    price = labeler.find_price("m", given="100,0")
+    price = labeler.judges.find_price("m", given="100,0")
     with Decider(likely) as server:
         judge = DecisionsJudge("m", api_key=KEY, base_url=server.url, price=price)
         store = tmp_path / "store"
@@ -430,7 +430,7 @@ def test_thresholds_move_on_the_command_line(tmp_path: Path, labeler_command: Co
     """No request is sent; the configuration names them, and no explanation is missed."""
     path = str(tmp_path / "labels.jsonl")
     with Decider(likely) as server:
-        labeler.write_labels(labeled(server, DecisionsJudge), path)
+        labeler.api.write_labels(labeled(server, DecisionsJudge), path)
     assert len(server.requests) == 1
     moved = ["--threshold", "support=0.2", "--threshold", "relevance=0.6"]
     code, out, _ = labeler_command("metrics", path, "--json", *moved)
@@ -450,7 +450,7 @@ def test_a_label_is_shown_with_its_probabilities(tmp_path: Path, labeler_command
     path = str(tmp_path / "labels.jsonl")
     with Decider(likely) as server:
         found = labeled(server, DecisionsJudge)
-    labeler.write_labels(found, path)
+    labeler.api.write_labels(found, path)
     view = record_view(of_one(found))
     assert view["made"]["answers"] == "probabilities, no explanation"
     assert view["label"] is not None

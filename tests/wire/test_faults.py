@@ -1,226 +1,262 @@
-"""The table of faults: what a server or a damaged store does, and what comes of it.
-
-It judges whatever carries requests and keeps labels: a row states an outcome, the requests sent
-and the waits, and nothing of how they come about.
-"""
+"""The table of faults: what a server does, and what comes of it, as the docs promise."""
 
 from __future__ import annotations
 
-import datetime as dt
-import gzip
-import json
+import itertools
 import random
-import shutil
-import sqlite3
-from collections.abc import Callable
-from contextlib import closing
-from email.utils import format_datetime
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from labeler.errors import StoreError
+from labeler.errors import FatalJudgeError
+from labeler.judges.openai import sender
 from labeler.judges.openai.request import MODES
 from labeler.labels.record import LabelRecord
-from labeler.store.disk import DiskStore
-from labeler.store.maintenance import merge_stores, verify_store
-from support.command import Command
-from support.records import sample_record
-from wire.behaviors import Behavior, error, says
+from labeler.store.memory import MemoryStore
+from reliability_faults import SHAPES
+from wire.behaviors import Behavior, error
 from wire.calls import Call
 from wire.connections import Wire
-from wire.damaged import (
-    behind,
-    body_of,
-    chunked,
-    doubled,
-    event_stream,
-    followed,
-    good,
-    in_message,
-    packed,
-    sent,
-    stated,
-    two_members,
-    whole,
-)
+from wire.damaged import behind, doubled, followed, good
+from wire.fault_table import ALL_ROWS, LIMIT, TABLE, Row
+from wire.faults import dice_of
 from wire.provider import Provider
-from wire.runs import KEY, labeling, reasons, row_file, rows, run
+from wire.runs import KEY, reasons, rows, run
+
+ROOT = Path(__file__).parents[2]
+COMPLETION = "POST /v1/chat/completions"
 
 
-class Row(NamedTuple):
-    """One row of the table: a fault that a single row meets again and again."""
+class Documented(NamedTuple):
+    """A line of the table of ``docs/failures.md``."""
 
-    behavior: Behavior
-    outcome: str = "label"
-    """``label``, or the reason of the failure."""
-    requests: int = 1
-    says: str = ""
-    """Part of the failure's message."""
-    waits: tuple[float, ...] = ()
-    """Seconds of the pauses at least."""
+    reason: str
+    what: str
+    stops: bool
+    """It ends the run."""
+    lasts: bool
+    """It is stored, and asked again only on ``--retry-failed``."""
 
-
-def edited(change: Callable[[dict[str, Any]], object]) -> Behavior:
-    """A good answer with another completion around it."""
-
-    async def behave(call: Call, wire: Wire) -> None:
-        await wire.respond(200, body_of(call, change))
-
-    return behave
-
-
-def answered(**fields: Any) -> Behavior:
-    """A good answer in other fields of the message."""
-    return edited(in_message(**fields))
-
-
-def raw_body(make: Callable[[bytes], bytes]) -> Behavior:
-    """A good answer with another body."""
-    return sent(lambda wire, body: whole(wire, make(body)))
-
-
-def called(text: str) -> list[dict[str, Any]]:
-    """A call of a tool."""
-    return [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": text}}]
-
-
-def object_of(text: str) -> Any:
-    """A text of JSON as the value that it holds."""
-    return json.loads(text)
-
-
-def out_of_order(value: dict[str, Any]) -> None:
-    """A second choice stands before the first."""
-    other = {"index": 1, "finish_reason": "stop", "message": {"content": "Another one."}}
-    value["choices"].insert(0, other)
-
-
-def at_the_cap(value: dict[str, Any]) -> None:
-    """The answer is whole, and said to be cut off."""
-    value["choices"][0]["finish_reason"] = "length"
-
-
-def ends(reason: str) -> Behavior:
-    """An empty answer that ends for a reason."""
-    return says("", finish=reason)
-
-
-def limited(seconds: float, ahead: float) -> Behavior:
-    """A 429 with a date, of a server whose clock is ahead."""
-
-    async def behave(call: Call, wire: Wire) -> None:
-        now = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=ahead)
-        headers = {
-            "date": format_datetime(now, usegmt=True),
-            "retry-after": format_datetime(now + dt.timedelta(seconds=seconds), usegmt=True),
-        }
-        await error(429, "rate_limit_exceeded", headers=headers)(call, wire)
-
-    return behave
-
-
-ANSWERS = {
-    # Answers in another place
-    "arguments as an object": Row(
-        answered(content=None, tool_calls=lambda text: called(object_of(text)))
-    ),
-    "two identical calls": Row(
-        answered(content=None, tool_calls=lambda text: called(text) + called(text))
-    ),
-    "function_call": Row(answered(content=None, function_call=lambda text: {"arguments": text})),
-    "content as an object": Row(answered(content=object_of)),
-    "one part": Row(answered(content=lambda text: {"type": "text", "text": text})),
-    "parts without a type": Row(answered(content=lambda t: [{"text": t[:9]}, {"text": t[9:]}])),
-    "texts for parts": Row(answered(content=lambda text: [text[:9], text[9:]])),
-    "reasoning_content": Row(answered(content="", reasoning_content=lambda text: text)),
-    "reasoning, after thoughts": Row(
-        answered(content=None, reasoning=lambda text: f"I see.\n{text}")
-    ),
-    "an event stream": Row(event_stream()),
-    "an event stream with other line ends": Row(event_stream("\r\n")),
-    # Paid answers in a damaged body
-    "two members of gzip": Row(packed(two_members)),
-    "bytes after gzip": Row(packed(lambda body: gzip.compress(body) + b"\0junk")),
-    "gzip without its end": Row(packed(lambda body: gzip.compress(body)[:-8])),
-    "bytes after the length": Row(sent(lambda wire, body: whole(wire, body) + b"}} more")),
-    "a chunk's end after the length": Row(sent(lambda w, body: whole(w, body) + b"\r\n0\r\n\r\n")),
-    "a longer length": Row(sent(stated(50), then_close=True)),
-    "no last chunk": Row(sent(chunked(b""), then_close=True)),
-    "a second value after the first": Row(raw_body(lambda body: body + b'{"error": "x"}')),
-    "a byte order mark": Row(raw_body(lambda body: b"\xef\xbb\xbf" + body)),
-    "a huge number": Row(raw_body(lambda b: b.replace(b'ed": 1', b'ed": ' + b"9" * 5000))),
-    "choices twice": Row(raw_body(lambda body: body[:-1] + b', "choices": null}')),
-    "choices out of order": Row(edited(out_of_order)),
-    "a whole answer at the cap": Row(edited(at_the_cap)),
-    "bytes that are no text, after it": Row(raw_body(lambda body: body + b"\xff\xfe")),
-    "half of gzip": Row(
-        packed(lambda body: gzip.compress(body)[:60]), "transport", 2, "answer is damaged"
-    ),
-    "a shorter length": Row(sent(stated(-5)), "transport", 2, "answer is damaged"),
-    "a wrong checksum": Row(
-        packed(lambda body: gzip.compress(body)[:-8] + b"\1" * 8), "transport", 2, "is damaged"
-    ),
-    "a bad chunk": Row(sent(chunked(b"zz\r\n\r\n")), "transport", 2, "is damaged"),
-    "two lengths": Row(
-        sent(lambda w, b: whole(w, b).replace(b"\r\n\r\n", b"\r\ncontent-length: 7\r\n\r\n", 1)),
-        "transport", 2, "is damaged",
-    ),
-    "cut-off JSON": Row(raw_body(lambda body: body[:-9]), "transport", 2, "is damaged"),
-    # No answer
-    "empty": Row(says(""), "malformed", 2, "the answer is empty"),
-    "empty next to thoughts": Row(
-        answered(content="", reasoning_content="Is it 0a?"), "malformed", 2,
-        "the answer is empty: the model wrote into reasoning_content only",
-    ),
-    "blank": Row(says(" \n"), "malformed", 2, "the answer is empty"),
-    "SAFETY": Row(ends("SAFETY"), "content_filter"),
-    "RECITATION": Row(ends("RECITATION"), "content_filter"),
-    "IMAGE_SAFETY": Row(ends("IMAGE_SAFETY"), "content_filter"),
-    "LANGUAGE": Row(ends("LANGUAGE"), "content_filter"),
-    "PROHIBITED_CONTENT": Row(ends("PROHIBITED_CONTENT"), "content_filter"),
-    "MAX_TOKENS": Row(ends("MAX_TOKENS"), "truncated"),
-    # A secret
-    "a key in escapes": Row(
-        answered(
-            content=lambda text: text.replace(
-                "Item", "".join(f"\\u{ord(letter):04x}" for letter in KEY)
-            )
+    def is_of(self, outcome: str, message: str) -> bool:
+        """Return True if the line describes an outcome of the table."""
+        what = re.escape(self.what).replace(r"\*the\ option\*", r"\w+").replace("180", r"[\d.]+")
+        return outcome.split() == ["stop"] * self.stops + [self.reason] and bool(
+            re.search(what, message)
         )
-    ),
-    # Waits, of the server's clock
-    "a date, an hour ahead": Row(limited(7, ahead=3600), "rate_limit", 3, waits=(7.0, 7.0)),
-    "a date, an hour behind": Row(limited(7, ahead=-3600), "rate_limit", 3, waits=(7.0, 7.0)),
-}  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ANSWERS)
-def test_an_answer_has_this_outcome(name: str) -> None:
-    """With these requests and waits; the first row of the run was labeled before."""
-    row, waits = ANSWERS[name], []
+@cache
+def documented() -> tuple[Documented, ...]:
+    """The lines of the page, the longest description first."""
+    text = (ROOT / "docs/failures.md").read_text()
+    lines = text.partition("<!-- begin failures -->")[2].partition("<!-- end")[0].splitlines()[3:]
+    cells = (re.split(r" \| ", line.strip("| ")) for line in lines)
+    found = [
+        Documented(reason.strip("`"), what, "stops" in does, "retry-failed" in again)
+        for reason, what, _, does, again, _ in cells
+    ]
+    return tuple(sorted(found, key=lambda line: -len(line.what)))
+
+
+def line_of(row: Row) -> Documented:
+    """The line of the page that a row shows."""
+    return next(line for line in documented() if line.is_of(row.outcome, row.says))
+
+
+@pytest.fixture
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limits that a test reaches soon."""
+    monkeypatch.setattr(sender, "LARGEST_BODY", LIMIT)
+    monkeypatch.setattr(sender, "MOST_CONTAINERS", LIMIT // 4)
+
+
+def scripted(row: Row) -> Iterator[str | Behavior]:
+    """The behaviors of a row, the last one without end."""
+    steps: Sequence[str | Behavior]
+    if isinstance(row.steps, str):
+        steps = row.steps.split()
+    else:
+        steps = row.steps if isinstance(row.steps, tuple) else [row.steps]
+    return itertools.chain(steps, itertools.repeat(steps[-1]))
+
+
+@pytest.mark.usefixtures("_small")
+@pytest.mark.parametrize("name", TABLE)
+def test_a_fault_that_a_row_meets(name: str) -> None:
+    """This outcome, with these requests and pauses, and asked again as the page says."""
+    row, paused, is_broken, store = TABLE[name], list[float](), [True], MemoryStore()
+    steps, given = scripted(row), rows(2)
+    given[1]["documents"].append("Item 1 is a lamp. " * 200)
 
     async def pause(seconds: float) -> None:
-        waits.append(seconds)
+        paused.append(seconds)
+
+    def script(call: Call) -> str | Behavior | None:
+        return next(steps) if is_broken[0] and "Item 1 " in call.raw.decode() else None
+
+    settings = {"sleep": pause, "max_attempts": 3, "timeout": 5.0, "output_mode": "strict"}
+    asking: dict[str, Any] = {"concurrency": 1, "max_outage": 0, "store": store}
+    asking["judge"] = {**settings, **row.judge}
+    with Provider(script) as provider:
+        try:
+            outcome = run(provider, given, **asking)[1]
+        except FatalJudgeError as stopped:
+            ended, message = f"stop {stopped.reason}", str(stopped)
+        else:
+            ended, message = reasons([outcome])[0], getattr(outcome, "message", "")
+            assert KEY not in outcome.model_dump_json()
+        assert (ended, provider.routes[COMPLETION] - 1) == (row.outcome, row.requests), message
+        assert row.says in message
+        assert KEY not in message
+        is_broken[0] = False
+        again = run(provider, given, **asking)
+        asked = provider.routes[COMPLETION] - 1 - row.requests
+        lasts = row.outcome != "label" and line_of(row).lasts
+        assert asked == (row.outcome != "label" and not lasts)
+        assert reasons(again)[1] == (row.outcome if lasts else "label")
+        if lasts:
+            assert reasons(run(provider, given, retry_failed=True, **asking)) == ["label"] * 2
+    limits = (least + 2**n for n, least in enumerate(row.waits))
+    assert len(paused) == len(row.waits)
+    assert all(
+        least <= wait <= most for wait, least, most in zip(paused, row.waits, limits, strict=True)
+    )
+
+
+@pytest.mark.usefixtures("_small")
+@pytest.mark.parametrize("name", ALL_ROWS)
+def test_a_fault_that_all_rows_meet(name: str) -> None:
+    """It ends so after few requests, and once it is repaired, rows get their labels."""
+    end, is_broken, store = ALL_ROWS[name], [True], MemoryStore()
+    (shape,) = (shape for shape in SHAPES if shape.name == name)
 
     def script(call: Call) -> Behavior | None:
-        return row.behavior if "Item 1 " in call.raw.decode() else None
-
-    attempts = 3 if row.waits else 6
-    with Provider(script) as provider:
-        outcomes = run(
-            provider,
-            rows(2),
-            concurrency=1,
-            judge={"sleep": pause, "max_attempts": attempts, "timeout": 5.0},
-            max_outage=0,
+        is_met = (
+            dice_of(1, call, 0).random() < shape.share
+            if shape.calls is None
+            else call.number <= shape.calls
         )
-        requests = provider.routes["POST /v1/chat/completions"] - 1
-    assert (reasons(outcomes)[1], requests) == (row.outcome, row.requests)
-    assert row.says in getattr(outcomes[1], "message", "")
-    assert KEY not in outcomes[1].model_dump_json()
-    if row.waits:
-        assert all(least <= wait < least + 60 for wait, least in zip(waits, row.waits, strict=True))
+        return shape.fault if is_met and is_broken[0] else None
+
+    provider = Provider(
+        script,
+        at={
+            "GET /v1/models/{id}": lambda _: (shape.lookup and is_broken[0] and shape.fault) or None
+        },
+        latency=lambda _: shape.latency / 10 if is_broken[0] else 0.0,
+    )
+    judge = {"output_mode": "strict", **end.judge}
+    away = {"base_url": "http://127.0.0.1:9/v1"} if shape.fault is None else {}
+    with provider:
+        try:
+            given = rows(50 if shape.share < 1 or shape.calls else 220)
+            ends = Counter(reasons(run(provider, given, judge={**judge, **away}, store=store)))
+        except FatalJudgeError as stopped:
+            ends = Counter([f"stop {stopped.reason}"])
+        met = ends[end.outcome] if shape.share < 1 else 1
+        good = ends["label"] if shape.share < 1 or shape.calls else 0
+        assert set(ends) - {"label"} == {end.outcome} - {"label"}
+        assert provider.routes[COMPLETION] - good <= end.most * met
+        is_broken[0] = False
+        again = run(provider, rows(20), judge=judge, store=store, retry_failed=shape.share < 1)
+        assert reasons(again) == ["label"] * 20
+
+
+# The pages
+
+_ROW = "wire/test_faults::test_a_fault_that_a_row_meets"
+_ALL = "wire/test_faults::test_a_fault_that_all_rows_meet"
+ELSEWHERE = {
+    # Lines of docs/failures.md
+    "the proxy does not connect to the server":
+        "wire/test_networks::test_a_proxy_that_does_not_connect_is_asked_again",
+    "there is no API key": "wire/test_networks::test_a_command_without_a_key_ends_the_run",
+    "the server's certificate is not trusted":
+        "wire/test_networks::test_a_private_authority_is_trusted_where_it_is_named",
+    "cannot connect to the server": _ALL,
+    "the answers do not fit the questions":
+        "wire/test_decision_judge::test_a_fault_is_a_failure",
+    "the server answers no record":
+        "wire/test_runs::test_an_outage_without_end_stops_the_run_and_keeps_what_there_is",
+    "the run was stopped before it could be asked again":
+        "wire/test_openai_judge::test_a_stopping_run_sends_nothing_more",
+    "no further request was sent": "wire/test_money::test_a_budget_is_kept_by_the_providers_books",
+    # Faults of docs/reliability.md
+    "quota at Gemini, 429 with `retryDelay`, ends": _ROW,
+    "answers above the cap, with a budget":
+        "wire/test_health::test_answers_above_their_cap_are_reserved_for",
+    # Paragraphs of docs/failures.md
+    **dict.fromkeys(
+        ("Failures of a judge", "Attempts", "Damaged answers", "Broken answers", "Cut prompts"),
+        _ROW,
+    ),
+    "The run judges the server, not the row":
+        "wire/test_health::test_a_server_that_changes_its_mind_stops_the_run_and_lasts_nowhere",
+    "Connections": "wire/test_faults::test_every_label_belongs_to_its_row",
+    "Before the first row": "wire/test_preflight::test_an_unknown_model_costs_few_completions",
+    "Other reasons": "unit/test_rows::test_a_bad_line_fails_alone",
+    "Batches": "wire/test_batches::test_every_behavior_of_a_server_has_its_outcome",
+    "Rate limits": "unit/test_pace::test_an_unknown_rate_is_found",
+    "Outages": "wire/test_runs::test_an_outage_loses_no_record",
+    "Budgets": "wire/test_money::test_a_budget_is_kept_by_the_providers_books",
+    "The report": "unit/test_run_report::test_requests_and_what_was_broken_are_told",
+    "The store, and several runs":
+        "wire/test_damaged_stores::test_damage_is_an_error_wherever_records_are_read",
+    "Stopping": "unit/test_cli_process::test_a_signal_lets_paid_requests_finish",
+    "Exit codes": "unit/test_cli::test_some_rows_failed",
+    # Sections of docs/reliability.md
+    "Rate limits that others cause": "unit/test_pace::test_rate_limits_of_others_hardly_slow_a_run",
+    "Rate limits that others cause, with many requests in flight":
+        "unit/test_pace::test_many_requests_in_flight_recover_from_what_seemed_their_fault",
+    "Servers that fail in one way each": _ALL,
+    "10 % of all calls go wrong": "wire/test_money::test_a_budget_is_kept_by_the_providers_books",
+    "10 % of all calls go wrong, next to other tools":
+        "wire/test_provider::test_a_stated_share_of_calls_misbehaves",
+    "Memory for hostile files and answers":
+        "unit/test_file_limits::test_a_line_without_end_takes_bounded_memory",
+    "A process that is killed":
+        "unit/test_store_durability::test_kill_9_loses_nothing_acknowledged",
+    "A process that is killed, with blind relevance":
+        "wire/test_blind_relevance::test_a_killed_run_goes_on",
+    "A judge that answers in probabilities: kills, faults and a budget":
+        "wire/test_decision_judge::test_a_budget_is_kept",
+    "A judge that answers in probabilities: faults of its server":
+        "wire/test_decision_judge::test_a_harmless_fault_changes_no_label",
+    "A budget for a part of the rows":
+        "wire/test_money::test_what_the_budget_left_is_asked_by_the_next_run",
+    "Two processes on one store": "wire/test_runs::test_two_processes_pay_for_each_record_once",
+    "A server that limits the rate":
+        "wire/test_runs::test_a_storm_of_rate_limits_loses_no_record",
+    "An outage": "wire/test_runs::test_a_server_that_goes_and_comes_back_is_waited_for",
+    "One large record": "wire/test_runs::test_a_large_document_does_not_hold_the_others_up",
+    "A wrong key": "wire/test_preflight::test_a_bad_key_costs_one_request_in_all",
+    "Throughput": "wire/test_transport::"
+        "test_hundreds_of_connections_are_open_at_once_and_closed_in_the_end",
+}  # fmt: skip
+"""What one row of the table cannot show, and the test that does."""
+
+
+def headings(page: str) -> list[str]:
+    """The sections of a page, and the paragraphs with a name."""
+    text = (ROOT / f"docs/{page}.md").read_text()
+    return re.findall(r"^(?:## |- \*\*|\*\*)([^*\n]+?)\.?(?:\*\*.*)?$", text, re.MULTILINE)
+
+
+def test_every_line_of_the_pages_is_shown_by_a_test() -> None:
+    """By a row of the table, or by a test that is named."""
+    shown = {line_of(row) for row in TABLE.values() if row.outcome != "label"}
+    lines = [line.what for line in documented() if line not in shown]
+    faults = [shape.name for shape in SHAPES if shape.name not in ALL_ROWS]
+    sections = [*headings("failures"), *headings("reliability")]
+    assert sorted(lines + faults + sections) == sorted(ELSEWHERE)
+    for place in ELSEWHERE.values():
+        file, _, name = place.partition("::")
+        assert f"def {name}(" in (ROOT / f"tests/{file}.py").read_text(), place
 
 
 REFUSALS = {
@@ -289,12 +325,12 @@ def test_every_label_belongs_to_its_row(stray: str) -> None:
         return STRAYS[stray] if count % 50 == 25 else good(dice.uniform(0.005, 0.03))
 
     with Provider(script) as provider:
-        outcomes = run(provider, rows(300), concurrency=16)
+        outcomes = run(provider, rows(150), concurrency=16)
     named = [
         outcome.label.relevance_explanation if isinstance(outcome, LabelRecord) else outcome.reason
         for outcome in outcomes
     ]
-    assert named == [f"Item {n} is a lamp." for n in range(300)]
+    assert named == [f"Item {n} is a lamp." for n in range(150)]
 
 
 def test_connections_are_used_again() -> None:
@@ -305,129 +341,3 @@ def test_connections_are_used_again() -> None:
         provider._connect = lambda: opened.add(len(opened)) or connect()  # type: ignore[func-returns-value,method-assign]
         assert reasons(run(provider, rows(60), concurrency=2)) == ["label"] * 60
     assert len(opened) < 30
-
-
-# Stores
-
-COUNT = 120
-PAGE = 4096
-
-
-@pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store of many labels."""
-    folder = tmp_path_factory.mktemp("sound") / "store"
-    with DiskStore(folder) as store:
-        for saved in [store.put(sample_record(n)) for n in range(COUNT)]:
-            saved.result(10)
-    return folder
-
-
-def pages(file: Path, kind: int) -> list[int]:
-    """Where the pages of a kind begin: 13 for rows, 10 for entries of an index."""
-    content = file.read_bytes()
-    return [at for at in range(PAGE, len(content), PAGE) if content[at] == kind]
-
-
-def lost_rows(file: Path, _: str) -> None:
-    """Overwrite 512 bytes of a page of rows, so that SQLite finds fewer and says nothing."""
-    sound = file.read_bytes()
-    for at in pages(file, 13):
-        for start in range(at + 512, at + PAGE, 512):
-            file.write_bytes(sound[:start] + bytes(512) + sound[start + 512 :])
-            if 0 < _found(file) < COUNT:
-                return
-    raise AssertionError("no such page")
-
-
-def _found(file: Path) -> int:
-    """Count the rows that are there by number; 0 if SQLite reports the damage by itself."""
-    with closing(sqlite3.connect(file)) as db:
-        try:
-            numbers = [n for (n,) in db.execute("SELECT rowid FROM Cache ORDER BY key")]
-            return sum(
-                len(db.execute("SELECT 1 FROM Cache WHERE rowid = ?", (n,)).fetchall())
-                for n in numbers
-            )
-        except sqlite3.DatabaseError:
-            return 0
-
-
-def flipped_bit(file: Path, key: str) -> None:
-    """Change a digit of a key in the index of keys into another one; the row keeps its key."""
-    content = bytearray(file.read_bytes())
-    places = (content.find(key.encode(), at, at + PAGE) for at in pages(file, 10))
-    (at,) = (place for place in places if place >= 0)
-    content[at + 40] ^= 2 if chr(content[at + 40]) in "af" else 1
-    file.write_bytes(content)
-
-
-def lost_entries(file: Path, key: str) -> None:
-    """Remove half of a page of the index of keys."""
-    content = bytearray(file.read_bytes())
-    (start,) = (at for at in pages(file, 10) if content.find(key.encode(), at, at + PAGE) >= 0)
-    entries = int.from_bytes(content[start + 3 : start + 5])
-    content[start + 3 : start + 5] = (entries // 2).to_bytes(2)
-    file.write_bytes(content)
-
-
-DAMAGES = {"lost rows": lost_rows, "a flipped bit": flipped_bit, "lost entries": lost_entries}
-
-
-@pytest.fixture(params=DAMAGES)
-def damaged(request: pytest.FixtureRequest, sound: Path, tmp_path: Path) -> Path:
-    """The same store, damaged."""
-    folder = tmp_path / "damaged"
-    shutil.copytree(sound, folder)
-    DAMAGES[request.param](folder / "cache.db", sample_record(7).key)
-    return folder
-
-
-def test_damage_is_an_error_wherever_records_are_read(
-    damaged: Path, labeler_command: Command, tmp_path: Path
-) -> None:
-    """No command works on fewer records than were stored, and ends well."""
-    with DiskStore(damaged, create=False) as store, pytest.raises(StoreError, match="damaged"):
-        list(store)
-    for command in (
-        ["metrics", damaged],
-        ["metrics", damaged, "-o", tmp_path / "numbers.csv"],
-        ["audit", damaged],
-        ["check", damaged, "--min", "adherence=0"],
-        ["report", damaged, "-o", tmp_path / "page.html"],
-        ["compare", damaged, damaged],
-        ["length", damaged],
-        ["agree", damaged, damaged],
-        ["show", damaged, sample_record(3).id],
-        ["export", "--store", damaged, "-o", tmp_path / "labels.jsonl"],
-    ):
-        code, _, err = labeler_command(*command)
-        assert (code, "damaged" in err) == (2, True), (command, err)
-
-
-def test_damage_is_reported_and_sound_records_are_rescued(damaged: Path, tmp_path: Path) -> None:
-    """By a verification and by a merge, which copies what can be read."""
-    found = verify_store(damaged)
-    assert found.damaged or found.damaged_keys
-    merged = merge_stores([damaged], tmp_path / "new")
-    assert merged.new == COUNT or merged.damaged
-    assert merged.new > COUNT * 0.9
-
-
-@pytest.mark.parametrize("damage", ["a flipped bit", "lost entries"])
-def test_a_label_that_its_key_does_not_find_is_not_bought_again(
-    damage: str, tmp_path: Path, labeler_command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is reported before anything is sent."""
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with Provider() as provider:
-        command = labeling(provider, row_file(tmp_path, rows(40)))
-        assert labeler_command(*command)[0] == 0
-        file = tmp_path / ".labeler" / "cache.db"
-        with closing(sqlite3.connect(file)) as db:
-            keys = [key for (key,) in db.execute("SELECT key FROM Cache ORDER BY key")]
-        DAMAGES[damage](file, keys[-1])
-        sent_before = provider.routes["POST /v1/chat/completions"]
-        code, _, err = labeler_command(*command)
-        assert (code, "do not find" in err) == (2, True), err
-        assert provider.routes["POST /v1/chat/completions"] == sent_before

@@ -18,6 +18,7 @@ from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.openai import access
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.openai.request import MODES, request_body
+from labeler.labels.record import LabelFailure
 from support import samples
 from support.command import Command
 from support.watching import Watch
@@ -118,6 +119,24 @@ def test_a_proxy_gets_its_credentials_from_a_variable(
         assert label(url, proxy="@COMPANY_PROXY", **network) == ["label"] * 2
     assert set(proxy.asked) == {f"{HOST}:{port}"}
     assert "proxy-authorization" not in provider.calls[0].headers or scheme == "http"
+
+
+def test_a_proxy_that_does_not_connect_is_asked_again() -> None:
+    """It may be up again soon; no request leaves without it."""
+    with Provider() as provider:
+        proxy = f"http://127.0.0.1:{provider.port}"  # it knows no CONNECT
+        judge = OpenAIJudge(
+            "m",
+            api_key=KEY,
+            base_url=f"https://{HOST}/v1",
+            proxy=proxy,
+            sleep=brief,
+            max_attempts=2,
+        )
+        (failed,) = labeler.label(rows(1), judge=judge, store=labeler.MemoryStore(), max_outage=0)
+    assert isinstance(failed, LabelFailure)
+    assert "after 2 requests: the proxy does not connect to the server" in failed.message
+    assert {call.method for call in provider.requests} == {"CONNECT"}
 
 
 @pytest.mark.usefixtures("named_hosts")

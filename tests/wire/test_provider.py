@@ -8,9 +8,7 @@ import json
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +18,7 @@ from wire.clients import ask, client_of, comes_true, record, request_of, send
 from wire.provider import (
     BEHAVIOURS,
     COMPLETIONS,
-    DRIFTED,
     FAULTS,
-    MODEL,
     Call,
     Json,
     Provider,
@@ -189,21 +185,6 @@ def test_it_counts_how_many_it_answers_at_once() -> None:
     assert provider.most_in_flight == 3
 
 
-def test_latency_comes_before_every_answer() -> None:
-    """As a number, or as a function of the call."""
-    asked: list[Call] = []
-
-    def latency(call: Call) -> float:
-        asked.append(call)
-        return 0.05
-
-    with Provider(latency=latency) as provider:
-        started = time.monotonic()
-        ask(provider, request_of())
-        assert time.monotonic() - started >= 0.05
-    assert asked == provider.calls
-
-
 def test_latencies_depend_on_the_record_alone() -> None:
     """Seeded, whatever the order in which records are asked."""
     calls = made_calls(50)
@@ -308,36 +289,6 @@ def test_faults_depend_on_the_record_and_how_often_it_was_asked() -> None:
     assert first == again
     assert any(before and not after for before, after in first.values())
     assert first != {call.identity: (p(call), p(call)) for p in [faulty(0.5)] for call in calls}
-
-
-def test_faults_are_behaviors() -> None:
-    """Each by its name."""
-    assert set(FAULTS) <= set(BEHAVIOURS)
-
-
-def test_a_wait_can_be_stated_as_a_date() -> None:
-    """Some seconds from now, in HTTP's form."""
-    with Provider(["429-date"]) as provider:
-        stated = ask(provider, request_of()).headers["retry-after"]
-    until = parsedate_to_datetime(stated)
-    assert until.tzinfo is not None
-    assert stated.endswith("GMT")
-
-
-def test_an_alias_can_come_to_mean_another_model() -> None:
-    """The answer says so, and is good otherwise."""
-    with Provider(["ok", "drift"]) as provider:
-        first, second = (ask(provider, request_of()).body for _ in range(2))
-    assert (first["model"], second["model"]) == (MODEL, DRIFTED)
-    assert first["choices"] == second["choices"]
-
-
-def test_a_label_can_name_a_member_twice() -> None:
-    """JSON readers differ in which one they believe."""
-    with Provider(["twice-name"]) as provider:
-        content = ask(provider, request_of()).body["choices"][0]["message"]["content"]
-    names = [name for name, _ in json.loads(content, object_pairs_hook=list)]
-    assert (names.count("relevance_explanation"), len(names)) == (2, 7)
 
 
 # In a process of its own

@@ -13,8 +13,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -96,23 +94,6 @@ def test_a_named_time_to_wait_is_waited_by_all() -> None:
         assert reasons(run(provider, rows(8), concurrency=1)) == ["label"] * 8
     assert len(came) == 12
     assert came[7] - came[6] >= 2.1
-
-
-def test_a_date_to_wait_for_is_waited_for_by_all() -> None:
-    """It has whole seconds; nothing comes before it."""
-    came: list[datetime] = []
-    dates: list[datetime] = []
-
-    def pick(_: Call) -> Behavior | None:
-        came.append(datetime.now(UTC))
-        if not 4 <= len(came) < 8:
-            return None
-        dates.append((came[-1] + timedelta(seconds=4)).replace(microsecond=0))
-        return error(429, headers={"retry-after": format_datetime(dates[-1], usegmt=True)})
-
-    with Provider(pick) as provider:
-        assert reasons(run(provider, rows(8), concurrency=1)) == ["label"] * 8
-    assert came[7] >= dates[-1] - timedelta(seconds=0.01)
 
 
 def test_a_wait_of_hours_ends_a_run_that_may_not_wait(
@@ -226,51 +207,6 @@ def test_an_outage_without_end_stops_the_run_and_keeps_what_there_is() -> None:
 
 
 # Failures that are kept, and those that are not
-
-
-LASTING = {
-    "refusal": ("refusal", 1),
-    "filtered": ("content_filter", 1),
-    "400-filter": ("content_filter", 1),
-    "400-context": ("context_length", 1),
-    "413": ("context_length", 1),
-    "truncated": ("truncated", 1),
-    "malformed": ("malformed", 2),
-    "unknown-key": ("contract", 2),
-    "missing-sentence": ("contract", 2),
-    "400": ("bad_request", 1),
-}
-
-
-@pytest.mark.parametrize("kind", LASTING)
-def test_what_would_end_the_same_is_asked_once_until_it_is_wanted(kind: str) -> None:
-    """A rerun sends nothing, and says the same of the row; ``retry_failed`` asks."""
-    store, (reason, requests) = MemoryStore(), LASTING[kind]
-    with Provider(lambda call: kind if "item 1?" in call.raw.decode() else None) as provider:
-        first = run(provider, rows(3), store=store)
-        assert reasons(first) == ["label", reason, "label"]
-        assert len(provider.calls) == 2 + requests
-        assert reasons(run(provider, rows(3), store=store)) == reasons(first)
-        assert len(provider.calls) == 2 + requests
-    with Provider() as provider:
-        again = run(provider, rows(3), store=store, retry_failed=True)
-        assert reasons(again) == ["label"] * 3
-        assert len(provider.calls) == 1
-        assert run(provider, rows(3), store=store) == again
-
-
-@pytest.mark.parametrize(
-    ("kind", "reason"), [("500", "transport"), ("close", "transport"), ("hang", "timeout")]
-)
-def test_what_the_network_did_is_asked_again_by_any_run(kind: str, reason: str) -> None:
-    """One record's failures on the way are not kept."""
-    store, quick = MemoryStore(), {"max_attempts": 2, "timeout": 0.3}
-    with Provider(lambda call: kind if "item 1?" in call.raw.decode() else None) as provider:
-        outcomes = run(provider, rows(3), store=store, judge=quick)
-        assert reasons(outcomes) == ["label", reason, "label"]
-    with Provider() as provider:
-        assert reasons(run(provider, rows(3), store=store)) == ["label"] * 3
-        assert len(provider.calls) == 1
 
 
 def test_rows_of_the_same_sentences_share_one_failure() -> None:

@@ -69,7 +69,7 @@ def first_supported(tally: Tally) -> labeler.Ratio:
     title="Much said on one document sentence",
     why="A long sentence seldom rests on one source alone: look for missing keys.",
 )
-def much_on_one_sentence(subject: labeler.Subject) -> Iterator[labeler.Found]:
+def much_on_one_sentence(subject: labeler.audit.Subject) -> Iterator[labeler.audit.Found]:
     """Look at each supported sentence of the response."""
     for entry in subject.judged:
         key = entry.response_sentence_key
@@ -79,7 +79,7 @@ def much_on_one_sentence(subject: labeler.Subject) -> Iterator[labeler.Found]:
             and len(entry.supporting_sentence_keys) == 1
             and len(words) >= LONG
         ):
-            yield labeler.Found(
+            yield labeler.audit.Found(
                 f"{len(words)} words rest on one sentence.", (key, *entry.supporting_sentence_keys)
             )
 

@@ -126,8 +126,8 @@ def apply_corrections(
         UsageError: labels are corrected already, or two different labels have one key.
 
     Example:
-        >>> events = labeler.CorrectionsFile(folder / "none.jsonl").read().events
-        >>> applied, corrected = labeler.apply_corrections(lambda: labels, events)
+        >>> events = labeler.data.CorrectionsFile(folder / "none.jsonl").read().events
+        >>> applied, corrected = labeler.data.apply_corrections(lambda: labels, events)
         >>> len(list(corrected)), len(applied.changed)
         (14, 0)
     """

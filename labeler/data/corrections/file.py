@@ -114,7 +114,7 @@ class CorrectionsFile:
         UsageError: the path is standard input or output.
 
     Example:
-        >>> file = labeler.CorrectionsFile(folder / "labels.corrections.jsonl")
+        >>> file = labeler.data.CorrectionsFile(folder / "labels.corrections.jsonl")
         >>> len(file.read().events)
         0
     """

@@ -37,12 +37,12 @@ from labeler.judges.openai.error_rules import (
     explain,
 )
 from labeler.judges.openai.retries import (
-    accepted,
     report_failure,
     report_quotas,
     report_usage,
     retrying,
     settle_end,
+    unsent,
 )
 from labeler.judges.openai.sender import (
     WIRE_ERRORS,
@@ -51,7 +51,7 @@ from labeler.judges.openai.sender import (
     observed_error,
 )
 from labeler.judges.openai.server import read_server, server_of
-from labeler.judges.pace import Pace, SentRequest, current
+from labeler.judges.pace import BudgetSpent, Pace, SentRequest, Stopped, current
 from labeler.judges.pricing import Price
 from labeler.judges.tokens import Approximation
 from labeler.labels.record import ReplyFacts, Usage
@@ -169,8 +169,8 @@ class OpenAIEmbedder:
         before = job.attempts
         try:
             vectors = await self._request(job, texts)
-        except AttemptFailed as failed:
-            cause = failed
+        except (AttemptFailed, Stopped, BudgetSpent) as failed:
+            cause = unsent(failed)
         else:
             job.traffic.labeled()
             return vectors
@@ -188,7 +188,7 @@ class OpenAIEmbedder:
         """Embed texts in one request, with retries."""
 
         async def attempt() -> tuple[Vector, ...]:
-            async with accepted(job.traffic, job, self._size(texts)) as sent:
+            async with job.traffic.request(job, self._size(texts)) as sent:
                 job.attempts += 1
                 return await self._send(job, texts, sent)
 

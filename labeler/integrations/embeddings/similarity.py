@@ -212,7 +212,7 @@ class _Comparison:
                 )
                 saving[key] = self.store.put(made)
             for saved in list(saving.values()):
-                await traffic.result_of(saved)
+                await traffic.unless_stopped(asyncio.wrap_future(saved))
 
     def _similarity(
         self, record: QuestionsRecord, vectors: dict[str, Vector | JudgeError]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -16,7 +16,7 @@ from labeler.judges.limits import Size
 from labeler.judges.openai.attempts import AttemptLog
 from labeler.judges.openai.completion import Completion
 from labeler.judges.openai.error_rules import AttemptFailed, ObservedError, find_rule
-from labeler.judges.openai.form import Form, Request
+from labeler.judges.openai.form import Form, Messages, Request
 from labeler.judges.openai.judge import HostedJudge
 from labeler.judges.task import JudgeReply, Task
 from labeler.judges.tokens import request_tokens, request_tokens_at_most
@@ -76,9 +76,6 @@ def _below(count: int, stated: str, least: int) -> int:
     return 0
 
 
-Messages = Sequence[Mapping[str, Any]]
-
-
 class DecisionsJudge(HostedJudge):
     """Labels records with a model that answers questions with probabilities.
 
@@ -121,14 +118,27 @@ class DecisionsJudge(HostedJudge):
     def _read(self, body: bytes, asked: Request) -> Completion | None:
         return self._form.read(body, _input(asked.task), cast("Sequence[Question]", asked.messages))
 
-    async def _ask(self, log: AttemptLog) -> Decisions:
+    async def label(self, task: Task[Any]) -> JudgeReply[Frozen]:
+        """Judge one record, as :class:`HostedJudge` does."""
+        log = await self._begin(task)
+        try:
+            decided, failed = await self._decide(log), None
+        except Exception as error:  # noqa: BLE001 - raised again below
+            failed = error
+        if failed is not None:
+            raise self._failure(log, failed)
+        facts = log.facts(self.host).model_copy(update={"thresholds": THRESHOLDS})
+        output = cast("type[Frozen]", task.answer_type)
+        return JudgeReply(answer_of(decided, output), facts, scores=scores_of(decided))
+
+    async def _decide(self, log: AttemptLog) -> Decisions:
         """Ask all questions, in as few requests as the server takes."""
         decided = Decisions(_prompt_of(log.task), log.task.example)
         most = self._limits.questions
         while questions := decided.open(self._limits.options):
             asked = questions[: min(most, self._limits.questions)]
             try:
-                completion = await self.complete(messages=cast("Messages", asked))
+                completion = await self._repeated(log, cast("Messages", asked))
             except AttemptFailed as failed:
                 is_long = failed.rule.reason == "context_length" and len(asked) > 1
                 if failed.stops or not (is_long or self._limits.learn(failed.observed, asked)):
@@ -139,11 +149,6 @@ class DecisionsJudge(HostedJudge):
             log.answers = 0  # the requests of a record are no re-asks
         log.answers = log.readable = 1
         return decided
-
-    def _reply(self, log: AttemptLog, answer: Any) -> JudgeReply[Frozen]:  # noqa: ANN401 - of _answer
-        facts = log.facts(self.host).model_copy(update={"thresholds": THRESHOLDS})
-        output = cast("type[Frozen]", log.task.answer_type)
-        return JudgeReply(answer_of(answer, output), facts, scores=scores_of(answer))
 
     def _size(self, log: AttemptLog, messages: Messages) -> Size:
         asked = cast("Sequence[Question]", messages)

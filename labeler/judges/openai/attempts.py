@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, TypeAdapter, ValidationError
+from pydantic import AfterValidator, TypeAdapter, ValidationError, ValidationInfo
 
 from labeler.errors import validation_faults
 from labeler.judges.judge import UnusableAnswer
@@ -64,8 +64,8 @@ class AttemptLog:
     violations: tuple[Violation, ...] = ()
     """Violations of the latest answer."""
     broken: Counter[str] = field(default_factory=Counter)
-    rejected: ValidationError | None = None
-    """Why the first answer was rejected, until instructor takes it up."""
+    failed: Exception | None = None
+    """Error of the first attempt, until tenacity or instructor takes it up."""
     latest: Completion | None = None
     content: str = ""
     """The latest answer: its JSON object, else all of it."""
@@ -123,17 +123,17 @@ class AttemptLog:
         return True
 
     def read(self, text: str, *, strict: bool | None = None) -> Frozen:
-        """Read an answer and check it, once. This log must be that of the current record.
+        """Read an answer and check it, once.
 
         Raises:
             ValidationError: it breaks the schema or a rule of its task.
         """
-        if self.rejected is not None:
-            rejected, self.rejected = self.rejected, None
-            raise rejected
+        failed, self.failed = self.failed, None
+        if failed is not None:
+            raise failed
         answer, self.has_duplicates = parse_object(text)
         plain = text if answer is None else flat(answer)
-        return _reader_of(self.task.answer_type).validate_json(plain, strict=strict)
+        return _reader_of(self.task.answer_type).validate_json(plain, strict=strict, context=self)
 
     def check(self, answer: Frozen) -> None:
         """Check an answer against the rules of its task.
@@ -210,11 +210,11 @@ every message, documents included, through a template engine."""
 
 @cache
 def _reader_of(output: type[Frozen]) -> TypeAdapter[Frozen]:
-    """Return a reader that checks answers of a class against the rules of the current record."""
+    """Return a reader of answers that checks the rules of the record in its context."""
     checked: Any = Annotated[output, AfterValidator(_check)]
     return TypeAdapter(checked)
 
 
-def _check(answer: Frozen) -> Frozen:
-    ATTEMPT_LOG.get().check(answer)
+def _check(answer: Frozen, info: ValidationInfo[AttemptLog]) -> Frozen:
+    info.context.check(answer)
     return answer

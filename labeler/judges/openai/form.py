@@ -12,13 +12,15 @@ from labeler.judges.openai.request import request_body
 from labeler.judges.openai.spec import OpenAISpec
 from labeler.judges.task import Task
 
+Messages = Sequence[Mapping[str, Any]]
+
 
 class Request(NamedTuple):
     """The content of one request."""
 
     spec: OpenAISpec
     task: Task[Any]
-    messages: Sequence[Mapping[str, Any]]
+    messages: Messages
     cap: int | None
     """Most tokens of the answer, including reasoning; ``None`` without a cap."""
     cached: bool = True

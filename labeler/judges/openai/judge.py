@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, ClassVar, NamedTuple, cast
@@ -34,20 +34,21 @@ from labeler.judges.openai.error_rules import (
     ObservedError,
     explain,
 )
-from labeler.judges.openai.form import CHAT, Form, Request
+from labeler.judges.openai.form import CHAT, Form, Messages, Request
 from labeler.judges.openai.request import mode_facts, mode_of, rejects_caching, request_parts
 from labeler.judges.openai.retries import (
-    accepted,
+    is_retried,
     report_failure,
     report_quotas,
     report_usage,
     retrying,
     settle_end,
+    unsent,
 )
 from labeler.judges.openai.sender import Answer, RequestFailed, Sender
 from labeler.judges.openai.server import server_of
 from labeler.judges.openai.spec import spec_of
-from labeler.judges.pace import SentRequest, Stopped, current
+from labeler.judges.pace import BudgetSpent, SentRequest, Stopped, current
 from labeler.judges.pricing import PRICE_FORM, Price, price_of
 from labeler.judges.task import JudgeReply, Task
 from labeler.judges.tokens import Approximation, answer_cap, request_tokens, request_tokens_at_most
@@ -118,6 +119,19 @@ class HostedJudge:
             RunPaused: the server asks to wait longer than the run may.
             UsageError: the run has a budget, and the model's price is unknown.
         """
+        log = await self._begin(task)
+        try:
+            answer, failed = log.read((await self._attempt(log, task.messages)).content), None
+        except Exception as error:  # noqa: BLE001 - raised again below
+            failed = error
+        # Handled here, so that no exception that holds the key or documents is chained to ours.
+        if failed is not None:
+            answer = await self._ask_again(log, failed)
+        log.pace.health.schemas.add(task.schema.name)
+        return JudgeReply(answer, log.facts(self.host), tokens=log.tokens, repairs=log.repairs)
+
+    async def _begin(self, task: Task) -> AttemptLog:
+        """Return the log of a record that may be sent."""
         pace = current()
         cap = self.spec.max_output_tokens
         if self._may_change(task):
@@ -131,26 +145,7 @@ class HostedJudge:
             cap = answer_cap(cap, task.expected_tokens)
         log = AttemptLog(task, cap=cap, pace=pace)
         await self._check_model(log)
-        token = ATTEMPT_LOG.set(log)
-        cause: BaseException | None = None
-        try:
-            answer = await self._ask(log)
-        except InstructorRetryException as error:
-            cause = error.__cause__ or error
-        except Exception as error:  # noqa: BLE001 - raised again below
-            cause = error
-        finally:
-            ATTEMPT_LOG.reset(token)
-        if cause is not None:
-            # Raised here, so that no exception that holds the key or documents is chained to ours.
-            raise self._failure(log, cause)
-        pace.health.schemas.add(task.schema.name)
-        return self._reply(log, answer)
-
-    def _reply(self, log: AttemptLog, answer: Any) -> JudgeReply[Frozen]:  # noqa: ANN401 - of _answer
-        """Return the reply that an answer makes."""
-        facts = log.facts(self.host)
-        return JudgeReply(answer.answer, facts, tokens=log.tokens, repairs=log.repairs)
+        return log
 
     @property
     def host(self) -> str:
@@ -185,8 +180,7 @@ class HostedJudge:
                 try:  # another record's look-up may have ended the run
                     found = await log.pace.unless_stopped(self._look_up(opened.sender))
                 except Stopped:
-                    interrupted = AttemptFailed(ObservedError("interrupted"))
-                    raise self._failure(log, interrupted) from None
+                    raise self._failure(log, Stopped()) from None
                 if found.failure is not None:
                     failed = AttemptFailed(found.failure)
                     failed.stops = True  # whatever a row with the same error would mean
@@ -201,31 +195,29 @@ class HostedJudge:
             return Preflight(warning=f"model {model!r} is asked at {self.host}")
         return await preflight(sender, self.form.url(self._server.base_url, path, model), model)
 
-    async def _ask(self, log: AttemptLog) -> Any:  # noqa: ANN401 - read by _reply
-        """Ask, and let instructor ask again only if the answer cannot be used.
+    async def _ask_again(self, log: AttemptLog, failed: Exception) -> Frozen:
+        """Let tenacity repeat a failed attempt, and instructor ask again after a rejected answer.
 
-        Its loop takes more of a processor than the request itself.
+        Their loops take more of a processor than a request, so they begin with a failure.
         """
-        messages = [*log.task.messages]
-        completion = await self.complete(messages=messages)
-        try:
-            return _Read(log.read(completion.content))
-        except ValidationError as error:
-            if not self.spec.reasks:
-                raise
-            log.rejected = error
-        return await self._instructor.create(
-            response_model=_Answer,
-            messages=cast("list[ChatCompletionMessageParam]", messages),
-            max_retries=self.spec.reasks,
-        )
+        if is_retried(failed) or (isinstance(failed, ValidationError) and self.spec.reasks):
+            log.failed, token = failed, ATTEMPT_LOG.set(log)
+            try:
+                found: Any = await self._instructor.create(
+                    response_model=_Answer,
+                    messages=cast("list[ChatCompletionMessageParam]", [*log.task.messages]),
+                    max_retries=self.spec.reasks,
+                )
+                return cast("Frozen", found.answer)
+            except InstructorRetryException as error:
+                failed = cast("Exception", error.__cause__ or error)
+            except Exception as error:  # noqa: BLE001 - raised again below
+                failed = error
+            finally:
+                ATTEMPT_LOG.reset(token)
+        raise self._failure(log, failed)
 
-    async def complete(
-        self,
-        *,
-        messages: Sequence[Mapping[str, Any]],
-        **_: object,
-    ) -> Completion:
+    async def complete(self, *, messages: Messages, **_: object) -> Completion:
         """Return one completion for the record in :data:`ATTEMPT_LOG`, after as many attempts.
 
         instructor calls this for each ask.
@@ -233,28 +225,45 @@ class HostedJudge:
         Raises:
             AttemptFailed: the last attempt's error.
         """
-        log, opened = ATTEMPT_LOG.get(), self._opened()
-        if log.rejected is not None and log.latest is not None:
+        log = ATTEMPT_LOG.get()
+        if isinstance(log.failed, ValidationError) and log.latest is not None:
             return log.latest
         if log.answers:
             # instructor's own re-ask names its classes and pydantic's version.
             messages = [*messages[:-1], {"role": "user", "content": log.reask_message()}]
         log.violations = ()
-        async for attempt in retrying(log.pace, self.spec.max_attempts, self._sleep):
-            with attempt:
-                size = self._size(log, messages)
-                async with accepted(log.pace, log.task.key, size) as sent:
-                    self._require_mode(log, sent)
-                    log.attempts += 1
-                    cached = self.spec.prompt_cache != "off" and not log.pace.health.rejects_caching
-                    asked = Request(self.spec, log.task, messages, log.cap, cached)
-                    body = msgspec.json.encode(self.form.body(asked))
-                    try:
-                        answer = await opened.sender.send("POST", opened.url, body)
-                    except RequestFailed as error:
-                        raise self._failed(log, sent, asked, error) from None
-                    completion = self._completed(log, sent, asked, answer)
-        return completion
+        return await self._repeated(log, messages)
+
+    async def _repeated(self, log: AttemptLog, messages: Messages) -> Completion:
+        """Return the completion of one attempt of several, which follow one that has failed."""
+
+        async def attempt() -> Completion:
+            failed, log.failed = log.failed, None
+            if failed is not None:
+                raise failed
+            return await self._attempt(log, messages)
+
+        return await retrying(log.pace, self.spec.max_attempts, self._sleep)(attempt)
+
+    async def _attempt(self, log: AttemptLog, messages: Messages) -> Completion:
+        """Return a completion after one request.
+
+        Raises:
+            AttemptFailed: there is no usable one.
+            ModeRejected: the request was not sent.
+        """
+        opened = self._opened()
+        async with log.pace.request(log.task.key, self._size(log, messages)) as sent:
+            self._require_mode(log, sent)
+            log.attempts += 1
+            cached = self.spec.prompt_cache != "off" and not log.pace.health.rejects_caching
+            asked = Request(self.spec, log.task, messages, log.cap, cached)
+            body = msgspec.json.encode(self.form.body(asked))
+            try:
+                answer = await opened.sender.send("POST", opened.url, body)
+            except RequestFailed as error:
+                raise self._failed(log, sent, asked, error) from None
+            return self._completed(log, sent, asked, answer)
 
     def _completed(
         self, log: AttemptLog, sent: SentRequest, asked: Request, answer: Answer
@@ -297,7 +306,7 @@ class HostedJudge:
                 )
         return failed
 
-    def _size(self, log: AttemptLog, messages: Sequence[Mapping[str, Any]]) -> Size:
+    def _size(self, log: AttemptLog, messages: Messages) -> Size:
         """Return the tokens of a request and its greatest possible cost."""
         asked, schema = request_parts(log.task, messages)
         tokens = request_tokens(self._counter, asked, schema)
@@ -327,8 +336,9 @@ class HostedJudge:
         sent = log.attempts if sent is None else sent
         if isinstance(cause, ValidationError):
             cause = AttemptFailed(*log.rejection(cause))
-        if not isinstance(cause, AttemptFailed):
+        if not isinstance(cause, AttemptFailed | BudgetSpent | Stopped):
             return cause
+        cause = unsent(cause)
         if cause.observed.kind == "no_key":
             sent = 0
         rejected = self._rejected_mode(log, cause)

@@ -6,14 +6,12 @@ the pace of the run holds them back and learns how each one ended.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from decimal import Decimal
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 from tenacity.wait import wait_random_exponential
 
-from labeler.judges.limits import Size
 from labeler.judges.openai.error_rules import (
     RETRIED,
     AttemptFailed,
@@ -76,20 +74,11 @@ def retrying(
     )
 
 
-@asynccontextmanager
-async def accepted(pace: Pace, record: Hashable, size: Size) -> AsyncIterator[SentRequest]:
-    """Wait until the pace of the run allows a request.
-
-    Raises:
-        AttemptFailed: the run is stopping, or the budget does not cover the request.
-    """
-    try:
-        async with pace.request(record, size) as sent:
-            yield sent
-    except Stopped:
-        raise AttemptFailed(ObservedError("interrupted")) from None
-    except BudgetSpent as spent:
-        raise AttemptFailed(ObservedError("budget"), detail=str(spent)) from None
+def unsent(error: AttemptFailed | BudgetSpent | Stopped) -> AttemptFailed:
+    """Return an error, as a failed attempt if the pace of the run holds the request back."""
+    if isinstance(error, BudgetSpent):
+        return AttemptFailed(ObservedError("budget"), detail=str(error))
+    return AttemptFailed(ObservedError("interrupted")) if isinstance(error, Stopped) else error
 
 
 def report_quotas(sent: SentRequest, headers: Mapping[str, str]) -> None:

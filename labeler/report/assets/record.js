@@ -21,8 +21,7 @@ const SHORT_EXPLANATION = 240;
  *   toggleSupport: function(string, string): void}} [options.edit] a person's judgement, drawn in
  *   place of the label, and callbacks that change it; the caller then calls `update`.
  *   `judgement.judged` has the response sentences that the person decided;
- *   `judgement.overall_supported` is null until the overall verdict is decided. While editing, only
- *   the focus selects a sentence.
+ *   `judgement.overall_supported` is null until the overall verdict is decided.
  * @param {boolean} [options.hidden] draw no verdict of the judge, and nothing derived from one.
  * @param {Object<string, {title: string, why: string}>} [options.checks] titles of the audit checks.
  * @returns {{node: HTMLElement, focus: function(string): boolean, focusSelected: function(): boolean,
@@ -204,17 +203,12 @@ class RecordDrawing {
 
   // The selection.
 
-  /** Listen to focus, clicks and keys; unless editing, also to the pointer. */
+  /** Listen to focus, clicks and keys. The pointer alone selects nothing: it lies anywhere. */
   listen() {
     this.rows.makeFirstStops();
     this.node.addEventListener("focusin", (event) => this.onFocus(event));
     this.node.addEventListener("click", (event) => this.onClick(event));
     this.node.addEventListener("keydown", (event) => this.keys.onKey(event));
-    // While editing, the selected sentence is the one that keys change: only the focus moves it.
-    if (this.subject.edit) return;
-    new SentenceFollower(this.selection, this.node);
-    this.body.addEventListener("mouseover", (event) => this.onPointer(event));
-    this.body.addEventListener("mouseleave", () => this.selection.point(null));
   }
 
   /** Handle focus on a sentence or on a button in it. */
@@ -230,15 +224,6 @@ class RecordDrawing {
   onClick(event) {
     const link = event.target.closest("[data-goto]");
     if (link) this.rows.focus(link.dataset.goto);
-  }
-
-  /** Handle the pointer over a sentence, the panel, or neither. */
-  onPointer(event) {
-    if (event.target.closest(".record-panel")) {
-      if (this.selection.focused !== null) this.selection.point(null);
-      return;
-    }
-    this.selection.point(event.target.closest(".sentence")?.dataset.key ?? null);
   }
 
   /** Handle a change of the selection or its judgement. */

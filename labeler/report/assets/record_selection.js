@@ -1,6 +1,6 @@
 /* The selected sentence of a record, and the sentences highlighted with it. */
 
-/** The sentence that has the focus, lies under the pointer, or was chosen last. */
+/** The sentence that has the focus, or the initial one. */
 class RecordSelection {
   /**
    * @param {RecordSubject} subject the record.
@@ -14,7 +14,6 @@ class RecordSelection {
     /** The sentence shown until a person selects one. */
     this.initial = subject.initialKey();
     this.focused = null;
-    this.pointed = null;
     /** The response sentence that had the focus last. */
     this.chosen = null;
     this.highlighted = new Set();
@@ -22,12 +21,12 @@ class RecordSelection {
 
   /** Key of the selected sentence, or null. */
   get key() {
-    return this.pointed ?? this.focused ?? this.initial;
+    return this.focused ?? this.initial;
   }
 
   /** Whether a person has selected nothing yet. */
   get isInitial() {
-    return this.pointed === null && this.focused === null;
+    return this.focused === null;
   }
 
   /**
@@ -37,17 +36,9 @@ class RecordSelection {
   focus(key) {
     if (this.focused === key) return false;
     this.focused = key;
-    this.pointed = null;
     if (this.rows.response.has(key)) this.chosen = key;
     this.update();
     return true;
-  }
-
-  /** Select the sentence under the pointer; null for none. */
-  point(key) {
-    if (this.pointed === key) return;
-    this.pointed = key;
-    this.update();
   }
 
   /** Highlight the sentences that belong to the selected one. */
@@ -112,30 +103,8 @@ class RecordSelection {
   showInitial() {
     if (this.initial === null || this.key !== this.initial) return;
     const rows = [...this.highlighted].map((one) => this.rows.document.get(one)).filter(Boolean);
-    showInPane([this.rows.response.get(this.initial)], "instant");
+    this.rows.row(this.initial).scrollIntoView({ block: "nearest" });
     showInPane(rows, "instant");
-  }
-}
-
-/** Selects the sentence at the reading line while a person scrolls a narrow screen. */
-class SentenceFollower {
-  /**
-   * @param {RecordSelection} selection the selection.
-   * @param {HTMLElement} node the record.
-   */
-  constructor(selection, node) {
-    if (matchMedia("(min-width: 60rem)").matches) return;
-    // Keys and links scroll, too, but to a sentence that they focus.
-    let scrolls = false;
-    for (const name of ["wheel", "touchmove"])
-      node.addEventListener(name, () => (scrolls = true), { passive: true });
-    node.addEventListener("focusin", () => (scrolls = false));
-    const line = { rootMargin: "-30% 0px -69% 0px" };
-    const observer = new IntersectionObserver((entries) => {
-      const row = entries.find((entry) => entry.isIntersecting)?.target;
-      if (scrolls && row) selection.point(row.dataset.key);
-    }, line);
-    for (const row of node.querySelectorAll(".sentence")) observer.observe(row);
   }
 }
 

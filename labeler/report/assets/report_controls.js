@@ -1,7 +1,10 @@
 /* The controls above a report's list: search, filters, order, columns. */
 
-/** Default number of metrics in the list. */
-const COLUMNS_AT_FIRST = 4;
+/** Default number of metrics in the list. Its first column has the support. */
+const COLUMNS_AT_FIRST = 3;
+const SUPPORT_METRICS = ["adherence", "adherence_fraction"];
+/** Filters that are not folded. */
+const KINDS_AT_FIRST = ["verdict", "subset"];
 /** Milliseconds after typing before the search starts. */
 const TYPING_REST = 80;
 
@@ -17,18 +20,22 @@ class ListControls {
     this.change = (make, how) => browser.change(make, how);
     /** Timer of a delayed search. */
     this.typing = null;
+    const kinds = filterKinds(this.index);
+    const draw = (those) => those.map((kind) => drawFilterChoice(kind, this.change));
+    const first = draw(kinds.filter(({ name }) => KINDS_AT_FIRST.includes(name)));
+    const rest = draw(kinds.filter(({ name }) => !KINDS_AT_FIRST.includes(name)));
     this.node = el(
       "div",
       { class: "controls no-print", role: "search", "aria-label": "Records" },
-      this.drawSearch(help),
+      el("div", { class: "filter-fields" }, this.drawSearch(help), first),
       el(
         "details",
         { class: "filters" },
-        el("summary", {}, "Filters, order, columns"),
+        el("summary", {}, "More filters, order, columns"),
         el(
           "div",
           { class: "filter-fields" },
-          filterKinds(this.index).map((kind) => drawFilterChoice(kind, this.change)),
+          rest,
           drawRangeFilter(this.index.metrics, this.change),
           this.drawOrder(),
           this.drawColumns(),
@@ -79,6 +86,7 @@ class ListControls {
   /** Draw the choice of the order. */
   drawOrder() {
     const names = [
+      ["support", "support"],
       ["order", "file order"],
       ["id", "id"],
       ["doubt", "suspicion"],
@@ -167,5 +175,6 @@ class ListControls {
 
 /** Return the metrics shown in the list. */
 function shownColumns(state, index) {
-  return state.columns ?? index.metrics.slice(0, COLUMNS_AT_FIRST);
+  const others = index.metrics.filter((id) => !SUPPORT_METRICS.includes(id));
+  return state.columns ?? others.slice(0, COLUMNS_AT_FIRST);
 }

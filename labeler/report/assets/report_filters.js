@@ -29,28 +29,20 @@ function filterKinds(index) {
     offer(name, words, values, titles, valuesOf, (state, value) => (state[name] = value));
   const { signatures } = index;
   const several = signatures.length > 1 ? signatures : [];
-  const [outcomes, outcomeTitles] = outcomesOf(records.failed);
-  const outcomeOf = (reason) => (reason === null ? [0] : [1, outcomes.indexOf(reason, 2)]);
+  const outcomes = Object.keys(OUTCOMES);
+  const reasons = [...new Set(records.failed.filter((reason) => reason !== null))].sort();
   return [
-    known("check", "Finding", index.checks, records.findings),
-    known("pattern", "Pattern", index.patterns, records.patterns),
+    one("verdict", "Answer", outcomes, Object.values(OUTCOMES), (row) => [
+      outcomes.indexOf(index.outcome(row)),
+    ]),
     one("subset", subset.column ?? "Subset", subset.values, subset.values, (row) => [
       records.subset[row],
     ]),
+    known("check", "Finding", index.checks, records.findings),
+    known("pattern", "Pattern", index.patterns, records.patterns),
     one("signature", "Configuration", [...several.keys()], several, (row) => [records.signature[row]]),
-    one("failed", "Outcome", outcomes, outcomeTitles, (row) => outcomeOf(records.failed[row])),
+    one("failed", "Failure", reasons, reasons, (row) => [reasons.indexOf(records.failed[row])]),
   ].filter(({ options }) => options.length > 0);
-}
-
-/** Return the filters for failed rows, with their words. */
-function outcomesOf(failed) {
-  const reasons = [...new Set(failed.filter((reason) => reason !== null))].sort();
-  if (reasons.length === 0) return [[], []];
-  const titles = reasons.map((reason) => `failed: ${reason}`);
-  return [
-    ["none", "any", ...reasons],
-    ["labeled", "failed", ...titles],
-  ];
 }
 
 /**
@@ -109,8 +101,7 @@ function filtersInForce(state, index) {
   const titled = (list, id) => list.find((one) => one.id === id)?.title ?? id;
   const without = (name, id) => (now) => (now[name] = now[name].filter((one) => one !== id));
   const reset = (name) => (now) => (now[name] = null);
-  const { subset, signature, failed, text } = state;
-  const failure = ownValue({ any: "failed", none: "labeled" }, failed) ?? `failed: ${failed}`;
+  const { verdict, subset, signature, failed, text } = state;
   return [
     ...[...state.ranges].map(([metric, range]) => [
       rangeWords(metric, range),
@@ -118,9 +109,10 @@ function filtersInForce(state, index) {
     ]),
     ...state.checks.map((id) => [titled(index.checks, id), without("checks", id)]),
     ...state.patterns.map((id) => [titled(index.patterns, id), without("patterns", id)]),
+    verdict !== null && [ownValue(OUTCOMES, verdict) ?? verdict, reset("verdict")],
     subset !== null && [`${index.subset.column ?? "subset"}: ${subset}`, reset("subset")],
     signature !== null && [`configuration: ${index.signatures[signature] ?? signature}`, reset("signature")],
-    failed !== null && [failure, reset("failed")],
+    failed !== null && [`failed: ${failed}`, reset("failed")],
     text !== "" && [`“${text}”${state.full ? " in all texts" : ""}`, (now) => (now.text = "")],
   ].filter(Boolean);
 }

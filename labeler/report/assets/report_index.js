@@ -1,5 +1,13 @@
 /* The index of a report's records: filtering and sorting. */
 
+/** Outcomes of rows in words. */
+const OUTCOMES = {
+  unsupported: "not fully supported",
+  supported: "fully supported",
+  unjudged: "no verdict",
+  failed: "failed",
+};
+
 /** The index of a report. */
 class RecordIndex {
   /** @param {object} index the page's data block `index`. */
@@ -8,7 +16,9 @@ class RecordIndex {
     this.count = this.records.id.length;
     this.rowOf = new Map(this.records.id.map((id, row) => [id, row]).reverse());
     this.checkById = Object.fromEntries(this.checks.map((check) => [check.id, check]));
-    this.firstOrder = this.order === "doubt" ? ["doubt", true] : ["order", false];
+    this.firstOrder = { worst: ["support", false], doubt: ["doubt", true], file: ["order", false] }[
+      this.order
+    ];
   }
 
   /** Return the row of a state's record: the first with its id, unless the state names another. */
@@ -25,6 +35,20 @@ class RecordIndex {
   /** Return the value of a metric, or null. */
   value(metric, row) {
     return ownValue(this.records.metrics, metric)?.[row] ?? null;
+  }
+
+  /** Return the outcome of a row, a key of {@link OUTCOMES}. */
+  outcome(row) {
+    if (this.records.failed[row] !== null) return "failed";
+    const share = this.support(row);
+    if (share === null) return "unjudged";
+    return share < 1 ? "unsupported" : "supported";
+  }
+
+  /** Return the share of supported sentences of a row, or null. */
+  support(row) {
+    const counts = this.records.supported[row];
+    return counts && counts[0] / counts[1];
   }
 
   /** Return id and question of a row in lower case. */
@@ -56,13 +80,14 @@ class RecordIndex {
       const at = this.patterns.findIndex((pattern) => pattern.id === id);
       tests.push((row) => records.patterns[row].includes(at));
     }
+    if (state.verdict !== null) tests.push((row) => this.outcome(row) === state.verdict);
     if (state.subset !== null) {
       const at = this.subset.values.indexOf(state.subset);
       tests.push((row) => at >= 0 && records.subset[row] === at);
     }
     if (state.signature !== null)
       tests.push((row) => records.signature[row] === state.signature);
-    if (state.failed !== null) tests.push(failureTest(records.failed, state.failed));
+    if (state.failed !== null) tests.push((row) => records.failed[row] === state.failed);
     const words = wordsOf(state.text);
     if (words.length > 0)
       tests.push((row) => holdsAll(this.textOf(row), words) || (state.full && found.has(row)));
@@ -89,23 +114,25 @@ class RecordIndex {
     return at >= 0 ? !this.higher_is_better[at] : ["doubt", "findings"].includes(sort);
   }
 
-  /** Sort rows; equal ones stay in the order of the file. */
+  /** Sort rows; of equal ones the more suspicious comes first, then the earlier one. */
   sorted(rows, state) {
     const [sort, descending] = this.orderOf(state);
     const value = this.sortValue(sort);
     if (value === null) return descending ? rows.reverse() : rows;
     const values = new Map(rows.map((row) => [row, value(row)]));
     const sign = descending ? -1 : 1;
+    const { doubt } = this.records;
     return rows.sort((one, other) => {
       const [a, b] = [values.get(one), values.get(other)];
       if (a === null || b === null) return (a === null) - (b === null) || one - other;
-      return (a < b ? -sign : a > b ? sign : 0) || one - other;
+      return (a < b ? -sign : a > b ? sign : 0) || doubt[other] - doubt[one] || one - other;
     });
   }
 
   /** Return the sort value of rows; null for the order of the file. Rows without a value come last. */
   sortValue(sort) {
     const { records } = this;
+    if (sort === "support") return (row) => this.support(row);
     if (sort === "id") return (row) => records.id[row];
     if (sort === "doubt") return (row) => records.doubt[row] ?? null;
     if (sort === "findings") return (row) => records.findings[row].length;
@@ -119,11 +146,4 @@ class RecordIndex {
       for (const at of valuesOf(row)) if (at >= 0) counts[at] += 1;
     return counts;
   }
-}
-
-/** Return whether a row's failure matches: `any`, `none`, or a reason. */
-function failureTest(failed, asked) {
-  if (asked === "any") return (row) => failed[row] !== null;
-  if (asked === "none") return (row) => failed[row] === null;
-  return (row) => failed[row] === asked;
 }

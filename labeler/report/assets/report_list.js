@@ -45,6 +45,7 @@ class RecordList {
     const columns = shownColumns(this.browser.state, this.index);
     const { subset } = this.index;
     const head = [
+      ["support", "Support"],
       ["id", "Id"],
       [null, "Question"],
       subset.values.length > 0 && [null, subset.column ?? "Subset"],
@@ -80,7 +81,7 @@ class RecordList {
     const [by, descending] = this.index.orderOf(this.browser.state);
     const sorted = by === sort;
     const order = sorted ? (descending ? "descending" : "ascending") : null;
-    const number = sort === "id" ? "" : "number";
+    const number = ["id", "support"].includes(sort) ? "" : "number";
     const button = el(
       "button",
       {
@@ -114,15 +115,13 @@ class RecordList {
       );
     return el(
       "tr",
-      {
-        class: failed === null ? "row" : "row failed",
-        onclick: (event) => this.onRowClick(event, row),
-      },
+      { class: `row ${this.index.outcome(row)}`, onclick: (event) => this.onRowClick(event, row) },
+      el("td", {}, this.drawOutcome(row)),
       el("th", { scope: "row" }, this.drawLink(row)),
       el(
         "td",
         { class: "row-question" },
-        failed !== null && el("span", { class: "chip bad" }, `failed: ${failed}`),
+        failed !== null && el("span", { class: "muted" }, failed),
         el("span", { dir: "auto" }, shownText(records.question[row])),
       ),
       subset.values.length > 0 &&
@@ -131,10 +130,25 @@ class RecordList {
           { "data-name": subset.column ?? "subset", dir: "auto" },
           shownText(subset.values[records.subset[row]] ?? "–"),
         ),
-      columns.map((metric) => number(metric, this.index.value(metric, row), 2)),
+      columns.map((metric) => {
+        const value = this.index.value(metric, row);
+        const cell = number(metric, value, 2);
+        if (value >= 0 && value <= 1) cell.style.setProperty("--share", `${100 * value}%`);
+        return cell;
+      }),
       number("suspicion", records.doubt[row] ?? null, 2),
       number("findings", failed === null ? records.findings[row].length : null, 0),
     );
+  }
+
+  /** Draw the outcome of a row: the number of supported sentences, in color. */
+  drawOutcome(row) {
+    const outcome = this.index.outcome(row);
+    const look = { supported: "good", unjudged: "unsure" }[outcome] ?? "bad";
+    const [supported, all] = this.index.records.supported[row] ?? [];
+    const words = all ? `${supported} of ${all}` : OUTCOMES[outcome];
+    const sign = { good: "✓ ", bad: "✗ " }[look] ?? "";
+    return el("span", { class: `chip ${look}`, title: OUTCOMES[outcome] }, sign, words);
   }
 
   /** Draw the link that opens a record. */

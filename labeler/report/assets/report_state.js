@@ -21,7 +21,7 @@ class BrowserState {
     for (const range of parameters.getAll("metric")) state.readRange(range);
     state.checks = parameters.getAll("check");
     state.patterns = parameters.getAll("pattern");
-    for (const name of ["subset", "failed", "record", "sentence"]) state[name] = parameters.get(name);
+    for (const name of ["verdict", "subset", "failed", "record", "sentence"]) state[name] = parameters.get(name);
     state.signature = parameters.has("signature") ? Number.parseInt(parameters.get("signature"), 10) : null;
     state.place = parameters.has("place") ? Number.parseInt(parameters.get("place"), 10) : null;
     state.text = parameters.get("q") ?? "";
@@ -61,7 +61,7 @@ class BrowserState {
       parameters.append("metric", `${metric}:${low ?? ""}:${high ?? ""}${open ? ")" : ""}`);
     for (const check of this.checks) parameters.append("check", check);
     for (const pattern of this.patterns) parameters.append("pattern", pattern);
-    for (const name of ["subset", "signature", "failed"])
+    for (const name of ["verdict", "subset", "signature", "failed"])
       if (this[name] !== null) parameters.set(name, this[name]);
     if (this.text) parameters.set("q", this.text);
     if (this.text && this.full) parameters.set("full", "1");
@@ -71,16 +71,14 @@ class BrowserState {
   /**
    * Add a filter in the form of `data-filter`.
    * @param {object} filter a range of a metric, without its high end unless `closed`; or a check,
-   *   pattern, subset, index of a signature, or reason of a failure.
+   *   pattern, verdict, subset, index of a signature, or reason of a failure.
    */
-  add({ metric, low, high, closed, check, pattern, subset, signature, failed }) {
+  add({ metric, low, high, closed, check, pattern, ...single }) {
     if (metric !== undefined)
       this.ranges.set(metric, { low: low ?? null, high: high ?? null, open: !closed });
     if (check !== undefined) this.checks.push(check);
     if (pattern !== undefined) this.patterns.push(pattern);
-    if (subset !== undefined) this.subset = subset;
-    if (signature !== undefined) this.signature = signature;
-    if (failed !== undefined) this.failed = failed === true ? "any" : failed;
+    Object.assign(this, single);
   }
 
   /** Remove all filters. */
@@ -89,6 +87,8 @@ class BrowserState {
     this.ranges = new Map();
     this.checks = [];
     this.patterns = [];
+    /** @type {?string} a key of {@link OUTCOMES}. */
+    this.verdict = null;
     this.subset = null;
     this.signature = null;
     this.failed = null;

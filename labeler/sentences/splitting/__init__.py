@@ -60,7 +60,6 @@ rejects rows without given sentences."""
 
 SPLITTERS: Catalog[Splitter] = Catalog("splitter", group="splitters")
 SPLITTERS.add("general", "labeler.sentences.splitting.general:GENERAL")
-SPLITTERS.add("ragbench", "labeler.sentences.splitting.ragbench:RAGBENCH")
 SPLITTERS.add("given", GIVEN)
 
 

@@ -10,18 +10,16 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, Any, NamedTuple
 
-from labeler.calculators import MetricsRow
-from labeler.calculators.metrics_row import Measurer
+from labeler.calculators.metrics_row import Measurer, MetricsRow
 from labeler.calculators.ratio import Ratio
 from labeler.data.label_files import replaced
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
-from labeler.labeling.progress import OnEvent, RunEvent
 from labeler.labels.record import Outcome
 from labeler.version import __version__
 
@@ -59,27 +57,21 @@ def write_events(rows: Iterable[MetricsRow], path: str) -> Written:
 
 
 @contextmanager
-def events_file(path: str) -> Iterator[OnEvent]:
-    """Open a file for the metrics of a run's results; it appears if the run ends well.
+def events_file(path: str) -> Iterator[Callable[[Outcome], object]]:
+    """Open a file for the metrics of outcomes as they come; it appears if all goes well.
 
     Args:
         path: file to write.
 
     Yields:
-        A listener of the run.
+        A function that writes the metrics of an outcome.
 
     Raises:
         UsageError: the file cannot be written.
     """
     with _opened(path) as file:
         measurer = Measurer()
-
-        def write(event: RunEvent) -> None:
-            if event.kind == "result" and event.outcome is not None:
-                outcome = cast("Outcome", event.outcome)  # labels are the only results
-                file.write(_line(measurer.row(outcome)) + "\n")
-
-        yield write
+        yield lambda outcome: file.write(_line(measurer.row(outcome)) + "\n")
 
 
 def _opened(path: str) -> AbstractContextManager[IO[str]]:

@@ -63,7 +63,7 @@ def read_ragbench(*paths: str | Path) -> Iterator[Outcome]:
         UsageError: a file cannot be read, or a pattern matches no file.
 
     Example:
-        >>> found = labeler.read_ragbench("covidqa/*.parquet")  # doctest: +SKIP
+        >>> found = read_ragbench("covidqa/*.parquet")  # doctest: +SKIP
     """
     for raw in chain.from_iterable(map(read_source, chain.from_iterable(map(_files, paths)))):
         try:

@@ -17,7 +17,7 @@ from typing import Any
 
 from labeler.data.documents import documents_of
 from labeler.data.inputs_outputs import Talk, answer_of, conversation, parsed
-from labeler.data.traces.conventions import Span, Unjoinable
+from labeler.plugins.traces.conventions import Span, Unjoinable
 
 _DEEPEST = 200
 """Levels of spans."""

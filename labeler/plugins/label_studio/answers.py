@@ -15,7 +15,9 @@ from pydantic import ValidationError
 from labeler.data.corrections.applying import labels_by_key
 from labeler.data.corrections.correction import Correction, Judgement, Opinion, Queue, differences
 from labeler.errors import UsageError, describe_faults, kind_of
-from labeler.integrations.label_studio.tasks import (
+from labeler.labels.answers import SPECIAL_SUPPORT, in_order, judged_sentences
+from labeler.labels.record import AnyOutcome, LabelRecord
+from labeler.plugins.label_studio.tasks import (
     COMMENT,
     DOCUMENT_MARKS,
     OVERALL,
@@ -27,8 +29,6 @@ from labeler.integrations.label_studio.tasks import (
     shown_sentences,
     supporting_keys,
 )
-from labeler.labels.answers import SPECIAL_SUPPORT, in_order, judged_sentences
-from labeler.labels.record import AnyOutcome, LabelRecord
 
 SOURCE = "label-studio"
 """Source of the corrections."""

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from labeler.catalog import snake_case
 from labeler.data.inputs_outputs import parsed
-from labeler.data.traces.conventions import (
+from labeler.plugins.traces.conventions import (
     Fields,
     Span,
     SpanFault,

@@ -28,7 +28,7 @@ TEXTS = {DOCUMENT_MARKS: "documents", RESPONSE_MARKS: "response"}
 
 def labeling_configuration() -> str:
     """Return the configuration of a project, which is the same for all records."""
-    folder = resources.files("labeler.integrations.label_studio")
+    folder = resources.files("labeler.plugins.label_studio")
     return folder.joinpath("labeling.config.xml").read_text(encoding="utf-8")
 
 

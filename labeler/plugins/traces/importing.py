@@ -18,10 +18,10 @@ import msgspec
 
 from labeler.data.formats import read_source
 from labeler.data.parsing import to_example
-from labeler.data.traces.conventions import Fields, Span, SpanFault, Unjoinable
-from labeler.data.traces.formats import FORMATS
-from labeler.data.traces.joining import has_root, rows_of
 from labeler.errors import BadRow, UsageError
+from labeler.plugins.traces.conventions import Fields, Span, SpanFault, Unjoinable
+from labeler.plugins.traces.formats import FORMATS
+from labeler.plugins.traces.joining import has_root, rows_of
 
 _UNKNOWN = SpanFault(
     "unknown_format",

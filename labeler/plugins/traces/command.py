@@ -1,11 +1,10 @@
-"""Commands between traces of production and labels."""
+"""The command that makes rows of traces of production."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,31 +17,7 @@ from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 
 if TYPE_CHECKING:
-    from labeler.calculators import MetricsRow
-    from labeler.data.traces.importing import TraceCounts
-    from labeler.labeling.progress import OnEvent
-
-
-def write_events(rows: Iterable[MetricsRow], path: str) -> None:
-    """Write metrics as evaluation events, and report how many name their trace."""
-    from labeler.integrations.evaluation_events import write_events as write
-
-    written = write(rows, path)
-    without = f"; {written.untraced:,} without a trace id in metadata" if written.untraced else ""
-    notify(f"events of {plural(written.records, 'record')} written to {path}{without}")
-
-
-@contextmanager
-def events_file(path: str | None) -> Iterator[list[OnEvent]]:
-    """Yield the listeners that write the metrics of a run as evaluation events to a file."""
-    if path is None:
-        yield []
-        return
-    from labeler.integrations.evaluation_events import events_file as opened
-
-    with opened(path) as write:
-        yield [write]
-    notify(f"evaluation events written to {path}")
+    from labeler.plugins.traces.importing import TraceCounts
 
 
 _NO_TRACE = "the files hold no trace, or --sample takes none of theirs"
@@ -75,7 +50,7 @@ def import_traces(
 ) -> int:
     """Join the spans of traces into rows: question, documents, response."""
     from labeler.data.label_files import is_table
-    from labeler.data.traces.importing import TraceChoice, TraceCounts, read_traces
+    from labeler.plugins.traces.importing import TraceChoice, TraceCounts, read_traces
 
     check_label_target(files, output)
     if is_table(output):
@@ -121,7 +96,7 @@ def _require_rows(counts: TraceCounts) -> None:
 
 def _summary(counts: TraceCounts) -> Iterator[str]:
     """Yield lines about traces that give no row, and what was odd about the others."""
-    from labeler.data.traces.conventions import REASONS
+    from labeler.plugins.traces.conventions import REASONS
 
     for reason, count in counts.unjoined.most_common():
         first = counts.examples[reason]

@@ -1,4 +1,4 @@
-"""Log summaries and label files as metrics and artifacts of an MLflow run."""
+"""Log summaries, label files and the counts of runs to MLflow."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from labeler.calculators import SummaryRow
 from labeler.errors import UsageError
+from labeler.labeling.progress import RunEvent
 from labeler.labels.answering import ANSWERED
 from labeler.version import __version__, install_command
 
@@ -56,6 +57,35 @@ def log_summary(rows: Iterable[SummaryRow], label_file: str | Path | None = None
         mlflow.log_artifact(str(label_file))
 
 
+def log_run(event: RunEvent) -> None:
+    """Log the counts and cost of a run at its end, to the active run of MLflow.
+
+    Pass it as ``on_event``. The metrics are ``labeler.labeled``, ``labeler.stored``,
+    ``labeler.failed``, ``labeler.requests``, ``labeler.prompt_tokens``,
+    ``labeler.completion_tokens`` and, where the judge has a price, ``labeler.dollars``.
+
+    Args:
+        event: an event of the run.
+
+    Raises:
+        UsageError: mlflow is not installed; raised before anything is spent.
+    """
+    mlflow, counts = _mlflow(), event.counts
+    if event.kind != "finish":
+        return
+    numbers = {
+        "labeled": counts.origins["judge"],
+        "stored": counts.origins["store"],
+        "failed": counts.failed,
+        "requests": counts.requests,
+        "prompt_tokens": counts.usage.prompt_tokens,
+        "completion_tokens": counts.usage.completion_tokens,
+    }
+    dollars = float(counts.spent.spent) if counts.spent else 0.0
+    priced = {"dollars": dollars} if dollars else {}
+    mlflow.log_metrics({f"labeler.{name}": n for name, n in (numbers | priced).items()})
+
+
 def _numbers(series: Iterable[tuple[SummaryRow, str]]) -> dict[str, float]:
     numbers: dict[str, float] = {}
     for row, model in series:
@@ -93,6 +123,6 @@ def _mlflow() -> Any:  # noqa: ANN401 - mlflow may be missing
         import mlflow  # noqa: PLC0415 - slow to import
     except ImportError as error:
         raise UsageError(
-            f"log_summary needs mlflow, which is not installed: {install_command('mlflow')}"
+            f"this needs mlflow, which is not installed: {install_command('mlflow')}"
         ) from error
     return mlflow

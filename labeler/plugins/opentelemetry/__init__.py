@@ -77,6 +77,11 @@ class JudgeSpans:
                     _quietly(_mark_failed, trace, span, call.error)
 
 
+def spans() -> JudgeSpans | None:
+    """Return the listener of a run; ``None`` without OpenTelemetry, which a provider loads."""
+    return JudgeSpans() if "opentelemetry.trace" in sys.modules else None
+
+
 def _begun(trace: Any, spec: JudgeSpec, request: Task) -> Any:  # noqa: ANN401 - OpenTelemetry need not be installed
     """A span that has started; ``None`` where nobody records it."""
     with suppress(Exception):

@@ -26,10 +26,10 @@ from labeler.data.lines import is_remote, open_bytes
 from labeler.data.options import ExampleOptions
 from labeler.data.row_stream import RowStream
 from labeler.errors import FatalJudgeError, LabelerError, UsageError, ending_of
-from labeler.integrations.batch.folder import PendingKeys
 from labeler.judges.judge import Judge
 from labeler.judges.limits import Budget
 from labeler.labeling.options import LabelOptions, TaskOptions
+from labeler.labeling.pending import pending_labels
 from labeler.labeling.pipeline import run_tasks
 from labeler.labeling.progress import RunCounts, RunEvents
 from labeler.labeling.run import Run
@@ -243,7 +243,7 @@ class Worker:
                 limits=options.limits().share(self.workers, share),
                 retry_failed=options.retry_failed,
                 same_host=options.same_host,
-                batch_of=PendingKeys(self.work.store),
+                batch_of=pending_labels(self.work.store),
                 events=events,
             ) as run,
         ):

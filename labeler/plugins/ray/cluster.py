@@ -13,8 +13,8 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from labeler.errors import FatalJudgeError, UsageError, error_of
-from labeler.integrations.ray.shards import Purse, Shard, Work, Worker
 from labeler.labeling.progress import RunCounts
+from labeler.plugins.ray.shards import Purse, Shard, Work, Worker
 from labeler.version import install_command
 
 # Ray reads these when it is imported.

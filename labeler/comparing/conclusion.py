@@ -1,0 +1,251 @@
+"""The conclusion of a comparison in one sentence, for terminals, pages and Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from labeler.calculators.plain_names import OF_WHOLE_ANSWERS, headline_metrics, plain_name
+from labeler.calculators.statistics.intervals import Interval, Undefined
+from labeler.comparing.metric_comparison import UNTESTED, MetricComparison
+from labeler.sentences.display import Column, Grid, shortened
+
+Kind = Literal[
+    "better", "worse", "higher", "lower", "not certain", "no difference seen", "not compared"
+]
+_AGAINST = {"better": "worse", "worse": "better", "higher": "lower", "lower": "higher"}
+"""The verdicts on certain differences, and those of the other direction."""
+_VERDICTS = {
+    "not significant after Holm": "not certain",
+    "no evidence": "no difference seen",
+    "no difference": "equal",
+    "definedness differs": "equal where both have a value",
+    "judge inconsistency": "same documents",
+    "not tested": "not compared",
+}
+"""Verdicts in words; the others are words already."""
+_DIGITS, _MOST_DIGITS = 2, 6
+_LONGEST_GROUP = 40
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """The conclusion of a comparison; ``str`` is the sentence.
+
+    Attributes:
+        kind: ``better`` or ``worse`` by the first metric that certainly differs, ``higher`` or
+            ``lower`` where different judges labeled both sides.
+        sentence: the conclusion with its figures.
+    """
+
+    kind: Kind
+    sentence: str
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+@dataclass(frozen=True, kw_only=True)
+class Circumstances:
+    """Facts about both sides that a conclusion depends on.
+
+    Attributes:
+        same_judge: whether judge, prompt and settings of both sides are the same.
+        same_sentences: whether both sides label the same sentences.
+        tests: number of tests of the whole comparison.
+        losses: labels and values that A has and B lacks, in words.
+    """
+
+    same_judge: bool = True
+    same_sentences: bool = False
+    tests: int = 1
+    losses: Sequence[str] = ()
+
+
+def conclude(
+    rows: Sequence[MetricComparison], circumstances: Circumstances, b: str = "B"
+) -> Conclusion:
+    """Return the conclusion of a comparison.
+
+    A difference is certain if the verdict on its metric says so; its interval excludes 0 then.
+
+    Args:
+        rows: one for each metric and group.
+        circumstances: facts about both sides.
+        b: name of the second side.
+    """
+    valued = in_order([row for row in rows if row.pairs])
+    certain = [row for row in valued if row.verdict in _AGAINST]
+    found = _certain(certain, valued, circumstances, b) if certain else _open(valued, circumstances)
+    return Conclusion(found.kind, "; but ".join((found.sentence, *circumstances.losses[:1])))
+
+
+def in_order(rows: Sequence[MetricComparison]) -> list[MetricComparison]:
+    """Return rows with the headline metrics first."""
+    first = headline_metrics(row.metric for row in rows)
+    place = {metric: number for number, metric in enumerate(first)}
+    return sorted(rows, key=lambda row: place.get(row.metric, len(place)))
+
+
+def in_headlines(rows: Sequence[MetricComparison]) -> list[MetricComparison]:
+    """Return the rows of headline metrics, in order."""
+    first = headline_metrics(row.metric for row in rows)
+    return [row for metric in first for row in rows if row.metric is metric]
+
+
+def _certain(
+    certain: Sequence[MetricComparison],
+    valued: Sequence[MetricComparison],
+    circumstances: Circumstances,
+    b: str,
+) -> Conclusion:
+    kind = cast("Kind", certain[0].verdict)
+    parts = [f"{b} is {kind}: {_clauses(certain, kind)}"]
+    if against := _clauses(certain, _AGAINST[kind]):
+        parts.append(f"but {_AGAINST[kind]}: {against}")
+    if valued[0].metric not in {row.metric for row in certain}:
+        parts.append(f"no difference seen: {described(valued[0])}")
+    if not circumstances.same_judge:
+        parts.append("other judges, prompts or thresholds gave these labels, so neither is better")
+    elif circumstances.same_sentences:
+        parts.append("the answers are the same, only their labels differ")
+    return Conclusion(kind, "; ".join(parts))
+
+
+def _clauses(rows: Sequence[MetricComparison], kind: str) -> str:
+    """Return the first difference of one direction, and the number of further ones."""
+    own = [row for row in rows if row.verdict == kind]
+    more = len({row.metric for row in own}) - 1
+    several = "1 more metric" if more == 1 else f"{more} more metrics"
+    return " and ".join([*map(described, own[:1]), *([several] if more > 0 else [])])
+
+
+def _open(rows: Sequence[MetricComparison], circumstances: Circumstances) -> Conclusion:
+    """Return the conclusion where no difference is certain."""
+    if not rows:
+        return Conclusion("not compared", "nothing to compare: no metric has a value on both sides")
+    first = next((row for row in rows if isinstance(row.interval, Interval)), rows[0])
+    uncertain = [row for row in rows if row.verdict == "not significant after Holm"]
+    if uncertain:
+        return Conclusion(
+            "not certain",
+            f"not certain: {described(uncertain[0])}; of {circumstances.tests} differences tested "
+            "at once, one can be as large by chance",
+        )
+    if isinstance(first.interval, Undefined):
+        return _without_interval(first)
+    return Conclusion("no difference seen", _no_difference(first, rows, circumstances))
+
+
+def _without_interval(row: MetricComparison) -> Conclusion:
+    """Return the conclusion where nothing could be tested."""
+    if isinstance(row.interval, Undefined) and row.interval.reason == UNTESTED:
+        return Conclusion(
+            "not compared",
+            "nothing to compare: both sides retrieved the same documents, so a difference in "
+            f"{plain_name(row.metric)} is the judge's",
+        )
+    if row.pairs == 1:
+        few = "1 record is too few to tell"
+    else:
+        few = f"too few to tell: all {row.pairs} records ask one question"
+    return Conclusion("not compared", f"{few}; {described(row)}")
+
+
+def _no_difference(
+    first: MetricComparison, rows: Sequence[MetricComparison], circumstances: Circumstances
+) -> str:
+    visible = f"with {first.pairs} pairs only one of {_least_visible(first)} or more would show"
+    if any(row.difference or row.definedness.differs for row in rows):
+        return f"no difference seen: {described(first)}; {visible}"
+    equal = f"no difference: all {max(row.pairs for row in rows)} pairs have equal values"
+    return equal if circumstances.same_sentences else f"{equal}; {visible}"
+
+
+def _least_visible(row: MetricComparison) -> str:
+    """Return the least difference whose interval would exclude 0, about."""
+    found = row.interval
+    if isinstance(found, Undefined) or isinstance(row.difference, Undefined):
+        return "any size"
+    return figure(max(row.difference - found.low, found.high - row.difference))
+
+
+def row_name(row: MetricComparison) -> str:
+    """Return the plain name of a row's metric, and its group."""
+    name = plain_name(row.metric)
+    return name if row.group is None else f"{name} in {row_group(row)}"
+
+
+def row_group(row: MetricComparison) -> str:
+    """Return the shortened group of a row."""
+    return shortened(row.group or "", _LONGEST_GROUP)
+
+
+def figures(
+    rows: Sequence[MetricComparison],
+    level: float,
+    b: str = "B",
+    *,
+    name: Callable[[MetricComparison], str] = row_name,
+) -> Grid:
+    """Return a table of means, changes with their intervals, and verdicts in words.
+
+    Args:
+        rows: rows of metrics and groups.
+        level: of the intervals.
+        b: name of the second side.
+        name: returns the name of a row.
+    """
+    names = [Column("", words=True), Column("A"), Column(b)]
+    change = Column(f"change ({100 * level:g} % range)", words=True)
+    return Grid(
+        [*names, change, Column(f"{b} is", words=True)],
+        [
+            [
+                name(row),
+                figure(row.mean_a),
+                figure(row.mean_b),
+                change_in_words(row),
+                _VERDICTS.get(row.verdict, row.verdict),
+            ]
+            for row in rows
+        ],
+    )
+
+
+def described(row: MetricComparison) -> str:
+    """Return a difference in words: ``6 more of 60 answers fully supported, +.10 (.02 to .18)``."""
+    name = row_name(row)
+    count = 0 if isinstance(row.difference, Undefined) else round(row.difference * row.pairs)
+    if row.metric.id in OF_WHOLE_ANSWERS and count:
+        words = f"{abs(count)} {'more' if count > 0 else 'fewer'} of {row.pairs} {name}"
+    else:
+        words = f"{name} {figure(row.mean_a)} → {figure(row.mean_b)}"
+    return f"{words}, {change_in_words(row)}"
+
+
+def change_in_words(row: MetricComparison) -> str:
+    """Return a difference and its interval: ``+.10 (.02 to .18)``."""
+    found = row.interval
+    if isinstance(row.difference, Undefined) or isinstance(found, Undefined):
+        return figure(row.difference, signed=True)
+    # As many digits as it takes that no end is shown as 0 that is not.
+    ends = [end for end in (found.low, found.high) if end]
+    digits = next(
+        (n for n in range(_DIGITS, _MOST_DIGITS) if all(round(end, n) for end in ends)),
+        _MOST_DIGITS,
+    )
+    low, high = (figure(end, digits) for end in (found.low, found.high))
+    return f"{figure(row.difference, digits, signed=True)} ({low} to {high})"
+
+
+def figure(value: float | Undefined, digits: int = _DIGITS, *, signed: bool = False) -> str:
+    """Return a number without a leading zero: ``.35``, ``-.02``, ``1``, or with its sign."""
+    if isinstance(value, Undefined):
+        return "-"
+    if not value:
+        return "0"
+    digits = 0 if abs(value) == 1 else digits
+    text = f"{value:{'+' if signed else ''}.{digits}f}"
+    return text.replace("0.", ".", 1) if abs(float(text)) < 1 else text

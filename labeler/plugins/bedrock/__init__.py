@@ -1,0 +1,1 @@
+"""A judge behind Amazon Bedrock's Converse API."""

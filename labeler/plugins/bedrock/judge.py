@@ -1,0 +1,75 @@
+"""The judge: requests and answers of Amazon Bedrock's Converse API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from labeler.judges.native import completion_of, set_only, texts_of, usage_of, value_at
+from labeler.judges.openai.completion import Completion
+from labeler.judges.openai.form import Form, Request
+from labeler.judges.openai.judge import HostedJudge
+from labeler.judges.openai.reading import json_of
+from labeler.judges.openai.request import schema_name
+
+_CONVERSE_ENDS = {
+    **dict.fromkeys(("max_tokens", "model_context_window_exceeded"), "length"),
+    **dict.fromkeys(("content_filtered", "guardrail_intervened"), "content_filter"),
+    **dict.fromkeys(("malformed_model_output", "malformed_tool_use"), "error"),
+    "refusal": "refusal",
+}
+
+
+def _converse_body(asked: Request) -> dict[str, Any]:
+    instructions, messages, schema = texts_of(asked)
+    spec = asked.spec
+    system: list[dict[str, Any]] = [{"text": instructions}]
+    if asked.cached:
+        system.append({"cachePoint": {"type": "default"}})  # the tools stand before it
+    body: dict[str, Any] = {
+        **(spec.extra_body or {}),
+        "system": system,
+        "messages": [{"role": role, "content": [{"text": text}]} for role, text in messages],
+        "inferenceConfig": set_only(
+            temperature=spec.temperature, topP=spec.top_p, maxTokens=asked.cap
+        ),
+    }
+    if schema is not None:
+        name = schema_name(asked.task.schema)
+        body["toolConfig"] = {
+            "tools": [{"toolSpec": {"name": name, "inputSchema": {"json": schema}}}],
+            "toolChoice": {"tool": {"name": name}},
+        }
+    return body
+
+
+def _read_converse(body: bytes, _: Request) -> Completion | None:
+    values = json_of(body)
+    read, written = "cacheReadInputTokens", "cacheWriteInputTokens"
+    usage = value_at(values, "usage")
+    return completion_of(
+        body,
+        values,
+        ["output", "message", "content"],
+        ["toolUse", "input"],
+        _CONVERSE_ENDS.get(str(value_at(values, "stopReason"))),
+        usage_of(usage, ("inputTokens", read, written), ("outputTokens",), read, (written,)),
+    )
+
+
+class BedrockJudge(HostedJudge):
+    """Labels records with a model on Amazon Bedrock, by its Converse API.
+
+    An API key of Bedrock is a bearer token, so no request is signed. Arguments are those of its
+    base.
+
+    Raises:
+        UsageError: neither ``base_url`` nor ``AWS_REGION`` names a region, or as for its base.
+
+    Example:
+        >>> url = "https://bedrock-runtime.eu-central-1.amazonaws.com"
+        >>> labeler.BedrockJudge("MODEL", api_key="key", base_url=url).spec.model
+        'MODEL'
+    """
+
+    provider = "bedrock"
+    form = Form("/model/{model}/converse", _converse_body, _read_converse)

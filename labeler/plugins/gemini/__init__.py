@@ -1,0 +1,1 @@
+"""A judge behind Google's Gemini API."""

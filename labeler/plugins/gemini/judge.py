@@ -1,0 +1,83 @@
+"""The judge: requests and answers of Google's Gemini API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from labeler.judges.native import completion_of, set_only, texts_of, usage_of, value_at
+from labeler.judges.openai.completion import Completion
+from labeler.judges.openai.form import Form, Request
+from labeler.judges.openai.judge import HostedJudge
+from labeler.judges.openai.reading import json_of
+from labeler.judges.openai.request import schema_name
+
+_CANDIDATE_ENDS = {
+    "MAX_TOKENS": "length",
+    **dict.fromkeys(
+        ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE"),
+        "content_filter",
+    ),
+    **dict.fromkeys(("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "OTHER"), "error"),
+}
+
+
+def _candidate_body(asked: Request) -> dict[str, Any]:
+    """Return the body of a request, the schema where the API takes JSON Schema."""
+    system, messages, schema = texts_of(asked)
+    spec, extra = asked.spec, dict(asked.spec.extra_body or {})
+    given = set_only(
+        temperature=spec.temperature, topP=spec.top_p, seed=spec.seed, maxOutputTokens=asked.cap
+    )
+    body: dict[str, Any] = {
+        **extra,
+        "systemInstruction": {"parts": [{"text": system}]},
+        "contents": [
+            {"role": "model" if role == "assistant" else role, "parts": [{"text": text}]}
+            for role, text in messages
+        ],
+        "generationConfig": {**extra.get("generationConfig", {}), **given},
+    }
+    if schema is not None:
+        name = schema_name(asked.task.schema)
+        body["tools"] = [{"functionDeclarations": [{"name": name, "parametersJsonSchema": schema}]}]
+        calling = {"mode": "ANY", "allowedFunctionNames": [name]}
+        body["toolConfig"] = {"functionCallingConfig": calling}
+    return body
+
+
+def _read_candidate(body: bytes, _: Request) -> Completion | None:
+    values = json_of(body)
+    blocked = value_at(values, "promptFeedback", "blockReason") is not None
+    ended = _CANDIDATE_ENDS.get(str(value_at(values, "candidates", 0, "finishReason")))
+    answer = "candidatesTokenCount", "thoughtsTokenCount"
+    usage = value_at(values, "usageMetadata")
+    return completion_of(
+        body,
+        values,
+        ["candidates", 0, "content", "parts"],
+        ["functionCall", "args"],
+        "content_filter" if blocked else ended,
+        usage_of(usage, ("promptTokenCount",), answer, "cachedContentTokenCount"),
+        value_at(values, "modelVersion"),
+    )
+
+
+class GeminiJudge(HostedJudge):
+    """Labels records with a model of Google's Gemini API; arguments are those of its base.
+
+    Example:
+        >>> labeler.GeminiJudge("MODEL", api_key="key").spec.model
+        'MODEL'
+    """
+
+    provider = "gemini"
+    form = Form(
+        "/{model}:generateContent",
+        _candidate_body,
+        _read_candidate,
+        model_path="/{model}",
+        version="/v1beta",
+        name=lambda model: model if "/" in model else f"models/{model}",
+        safe="/",
+        key=("x-goog-api-key", ""),
+    )

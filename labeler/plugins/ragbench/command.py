@@ -1,0 +1,33 @@
+"""The command that imports published rows of RAGBench."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from labeler.cli import options
+from labeler.cli.running import SOME_FAILED, check_label_target
+
+
+def import_ragbench(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            help="RAGBench rows: Parquet or JSON Lines, folders of the former, patterns, or - for "
+            "standard input."
+        ),
+    ],
+    *,
+    output: options.Output = "-",
+) -> int:
+    """Import published RAGBench rows as label records."""
+    from labeler import api
+    from labeler.cli.run_report import RunReport
+    from labeler.plugins.ragbench.importing import read_ragbench
+
+    check_label_target(files, output)
+    with RunReport("importing") as progress:
+        api.write_labels(progress.watching(read_ragbench(*files)), output)
+    progress.close(f"{progress.counts.origins['row']} imported")
+    return SOME_FAILED if progress.counts.failed else 0

@@ -1,0 +1,141 @@
+"""Stores whose database has lost rows or entries without a word of SQLite."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from labeler.errors import StoreError
+from labeler.store.disk import DiskStore
+from labeler.store.maintenance import merge_stores, verify_store
+from support.command import Command
+from support.records import sample_record
+from wire.provider import Provider
+from wire.runs import KEY, labeling, row_file, rows
+
+COUNT = 120
+PAGE = 4096
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store of many labels."""
+    folder = tmp_path_factory.mktemp("sound") / "store"
+    with DiskStore(folder) as store:
+        for saved in [store.put(sample_record(n)) for n in range(COUNT)]:
+            saved.result(10)
+    return folder
+
+
+def pages(file: Path, kind: int) -> list[int]:
+    """Where the pages of a kind begin: 13 for rows, 10 for entries of an index."""
+    content = file.read_bytes()
+    return [at for at in range(PAGE, len(content), PAGE) if content[at] == kind]
+
+
+def lost_rows(file: Path, _: str) -> None:
+    """Overwrite 512 bytes of a page of rows, so that SQLite finds fewer and says nothing."""
+    sound = file.read_bytes()
+    for at in pages(file, 13):
+        for start in range(at + 512, at + PAGE, 512):
+            file.write_bytes(sound[:start] + bytes(512) + sound[start + 512 :])
+            if 0 < _found(file) < COUNT:
+                return
+    raise AssertionError("no such page")
+
+
+def _found(file: Path) -> int:
+    """Count the rows that are there by number; 0 if SQLite reports the damage by itself."""
+    with closing(sqlite3.connect(file)) as db:
+        try:
+            numbers = [n for (n,) in db.execute("SELECT rowid FROM Cache ORDER BY key")]
+            return sum(
+                len(db.execute("SELECT 1 FROM Cache WHERE rowid = ?", (n,)).fetchall())
+                for n in numbers
+            )
+        except sqlite3.DatabaseError:
+            return 0
+
+
+def flipped_bit(file: Path, key: str) -> None:
+    """Change a digit of a key in the index of keys into another one; the row keeps its key."""
+    content = bytearray(file.read_bytes())
+    places = (content.find(key.encode(), at, at + PAGE) for at in pages(file, 10))
+    (at,) = (place for place in places if place >= 0)
+    content[at + 40] ^= 2 if chr(content[at + 40]) in "af" else 1
+    file.write_bytes(content)
+
+
+def lost_entries(file: Path, key: str) -> None:
+    """Remove half of a page of the index of keys."""
+    content = bytearray(file.read_bytes())
+    (start,) = (at for at in pages(file, 10) if content.find(key.encode(), at, at + PAGE) >= 0)
+    entries = int.from_bytes(content[start + 3 : start + 5])
+    content[start + 3 : start + 5] = (entries // 2).to_bytes(2)
+    file.write_bytes(content)
+
+
+DAMAGES = {"lost rows": lost_rows, "a flipped bit": flipped_bit, "lost entries": lost_entries}
+
+
+@pytest.fixture(params=DAMAGES)
+def damaged(request: pytest.FixtureRequest, sound: Path, tmp_path: Path) -> Path:
+    """The same store, damaged."""
+    folder = tmp_path / "damaged"
+    shutil.copytree(sound, folder)
+    DAMAGES[request.param](folder / "cache.db", sample_record(7).key)
+    return folder
+
+
+def test_damage_is_an_error_wherever_records_are_read(
+    damaged: Path, labeler_command: Command, tmp_path: Path
+) -> None:
+    """No command works on fewer records than were stored, and ends well."""
+    with DiskStore(damaged, create=False) as store, pytest.raises(StoreError, match="damaged"):
+        list(store)
+    for command in (
+        ["metrics", damaged],
+        ["metrics", damaged, "-o", tmp_path / "numbers.csv"],
+        ["audit", damaged],
+        ["check", damaged, "--min", "adherence=0"],
+        ["report", damaged, "-o", tmp_path / "page.html"],
+        ["compare", damaged, damaged],
+        ["length", damaged],
+        ["agree", damaged, damaged],
+        ["show", damaged, sample_record(3).id],
+        ["export", "--store", damaged, "-o", tmp_path / "labels.jsonl"],
+    ):
+        code, _, err = labeler_command(*command)
+        assert (code, "damaged" in err) == (2, True), (command, err)
+
+
+def test_damage_is_reported_and_sound_records_are_rescued(damaged: Path, tmp_path: Path) -> None:
+    """By a verification and by a merge, which copies what can be read."""
+    found = verify_store(damaged)
+    assert found.damaged or found.damaged_keys
+    merged = merge_stores([damaged], tmp_path / "new")
+    assert merged.new == COUNT or merged.damaged
+    assert merged.new > COUNT * 0.9
+
+
+@pytest.mark.parametrize("damage", ["a flipped bit", "lost entries"])
+def test_a_label_that_its_key_does_not_find_is_not_bought_again(
+    damage: str, tmp_path: Path, labeler_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is reported before anything is sent."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with Provider() as provider:
+        command = labeling(provider, row_file(tmp_path, rows(40)))
+        assert labeler_command(*command)[0] == 0
+        file = tmp_path / ".labeler" / "cache.db"
+        with closing(sqlite3.connect(file)) as db:
+            keys = [key for (key,) in db.execute("SELECT key FROM Cache ORDER BY key")]
+        DAMAGES[damage](file, keys[-1])
+        sent_before = provider.routes["POST /v1/chat/completions"]
+        code, _, err = labeler_command(*command)
+        assert (code, "do not find" in err) == (2, True), err
+        assert provider.routes["POST /v1/chat/completions"] == sent_before
