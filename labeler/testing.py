@@ -78,10 +78,11 @@ def assert_metric(
         intervals=intervals or Intervals(),
         allowed=Allowed(max_failed, max_undefined),
         one_model=one_model,
-        with_records=True,
     )
     base = None if against is None else as_outcomes(against)
     missed = check_gates(as_outcomes(labels), demands, base, settings).results.missed
     if missed:
-        lines = (f"{one}\n  worst: {one.worst}" if one.worst else str(one) for one in missed)
+        lines = (
+            f"{one.details}\n  worst: {one.worst}" if one.worst else one.details for one in missed
+        )
         raise AssertionError(visible("\n".join(lines)))

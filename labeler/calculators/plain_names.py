@@ -87,6 +87,12 @@ def plain_name(metric: Metric) -> str:
     return f"{PLAIN_NAMES[metric.name]} ({metric.definition})"
 
 
+def name_with_id(metric: Metric) -> str:
+    """Return the plain words for a metric with its id in parentheses."""
+    words = PLAIN_NAMES.get(metric.id) or PLAIN_NAMES.get(metric.name)
+    return f"{words} ({metric.id})" if words else metric.id
+
+
 def headline_metrics(metrics: Iterable[Metric]) -> list[Metric]:
     """Return the metrics to show first, at most six, in their order.
 

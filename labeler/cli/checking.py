@@ -13,16 +13,15 @@ import typer
 from labeler.cli.config import Config
 from labeler.cli.reading import Group, Labels, Level
 from labeler.cli.running import Threshold, outcomes_or_numbers
-from labeler.cli.terminal import notify, notify_repeated, print_json
+from labeler.cli.terminal import notify, notify_repeated, print_json, print_lines
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
-from labeler.sentences.characters import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from labeler.comparing.gates import Demand, On
-    from labeler.comparing.verdicts import Verdict
+    from labeler.comparing.verdicts import GateResults, Verdict
 
 GATE_MISSED = 1
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
@@ -63,6 +62,10 @@ OneModel = Annotated[
     bool,
     typer.Option("--one-model", help="Miss if another model or several hosts answered."),
 ]
+Details = Annotated[
+    bool,
+    typer.Option("--details", help="Show counts, methods, and why values are missing."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")]
 JUnit = Annotated[str | None, typer.Option(help="JUnit XML file to write.")]
 JUnitPerRecord = Annotated[
@@ -89,6 +92,7 @@ def check(
     one_model: OneModel = False,
     level: Level = 0.95,
     group: Group = None,
+    details: Details = False,
     as_json: AsJson = False,
     junit: JUnit = None,
     junit_per_record: JUnitPerRecord = False,
@@ -101,6 +105,7 @@ def check(
     A gate is also missed where too many rows failed or are undefined.
     """
     from labeler.calculators import Intervals
+    from labeler.cli import gate_reports
     from labeler.comparing.checking import GateSettings, check_gates
     from labeler.comparing.gates import Allowed, Demand
 
@@ -119,7 +124,7 @@ def check(
         intervals=intervals if on == "interval" else None,
         allowed=Allowed(max_failed, max_undefined),
         one_model=one_model,
-        with_records=bool(junit or github),
+        every_record=junit_per_record,
     )
     base = None if against is None else outcomes_or_numbers(against, threshold)
     outcomes = outcomes_or_numbers(labels, threshold)
@@ -129,7 +134,12 @@ def check(
     if settings.intervals and group is None:
         _notify_clusters(one.row.clusters for one in verdicts if one.row)
     notify_repeated(repeated)
-    _report(verdicts, junit, as_json=as_json, per_record=junit_per_record)
+    if as_json:
+        print_json([gate_reports.as_json(verdict) for verdict in verdicts])
+    else:
+        _print(verdicts, details=details)
+    if junit:
+        _write(junit, gate_reports.junit(verdicts, per_record=junit_per_record))
     if github:
         _summarize_step(verdicts, as_json=as_json)
     return 0 if verdicts.passed else GATE_MISSED
@@ -155,22 +165,14 @@ def _check_options(
         raise UsageError("--level and --group are for intervals: they go with --on interval")
 
 
-def _report(
-    verdicts: Sequence[Verdict],
-    junit: str | None,
-    *,
-    as_json: bool,
-    per_record: bool,
-) -> None:
-    """Print the verdicts and write the files that were asked for."""
-    from labeler.cli import gate_reports
-
-    if as_json:
-        print_json([gate_reports.as_json(verdict) for verdict in verdicts])
-    for verdict in verdicts if not as_json else ():
-        sys.stdout.write(visible(str(verdict)) + "\n")
-    if junit:
-        _write(junit, gate_reports.junit(verdicts, per_record=per_record))
+def _print(verdicts: GateResults, *, details: bool) -> None:
+    """Print the conclusion, then the verdicts, missed ones first, and remarks."""
+    ordered = sorted(verdicts, key=lambda one: one.passed)
+    first = [verdicts.conclusion] if details or len(ordered) > 1 else []
+    if details:
+        print_lines([*first, *(verdict.details_with_worst for verdict in ordered)])
+    else:
+        print_lines([*first, *map(str, ordered), *(f"note: {one}" for one in verdicts.notes)])
 
 
 def _notify_clusters(counts: Iterable[int | None]) -> None:

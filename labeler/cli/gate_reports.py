@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from labeler.comparing.verdicts import Verdict
+from labeler.comparing.verdicts import GateResults, Verdict
 from labeler.sentences.characters import visible
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -28,12 +28,13 @@ def as_json(verdict: Verdict) -> dict[str, Any]:
         "labels": verdict.label,
         "passed": verdict.passed,
         "value": verdict.value,
+        "verdict": str(verdict),
         "finding": verdict.finding,
         "rows": counts.rows if counts else 0,
         "defined": counts.defined if counts else 0,
         "undefined": dict(counts.undefined) if counts else {},
         "failed": dict(counts.failed) if counts else {},
-        "exceeded": verdict.exceeded,
+        "exceeded": [one.details for one in verdict.exceeded],
     }
 
 
@@ -83,12 +84,11 @@ def _case(
 
 
 def markdown(verdicts: Sequence[Verdict]) -> str:
-    """Return a Markdown table of verdicts, below the number of missed gates."""
-    missed = sum(not verdict.passed for verdict in verdicts)
+    """Return a Markdown table of verdicts, below the conclusion."""
     lines = [
         "### labeler check",
         "",
-        f"{missed} of {len(verdicts)} gates missed" if missed else "All gates passed",
+        _markdown(GateResults(verdicts).conclusion),
         "",
         "| | gate | found | labels |",
         "|---|---|---|---|",

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, get_args
 
 from labeler.calculators import Intervals, Metric, MetricsRow, SummaryRow, summarize
-from labeler.calculators.metrics_row import DistinctRows, group_key, group_names
+from labeler.calculators.metrics_row import DistinctRows
 from labeler.calculators.ratio import Ratio, counts_in_gates
 from labeler.calculators.summary import CountedRows
 from labeler.calculators.summary_table import not_finite_notes
+from labeler.comparing.gate_records import GateRecords
 from labeler.comparing.gates import (
     DEFAULT_ALLOWED,
     IN_BASE,
@@ -21,12 +22,7 @@ from labeler.comparing.gates import (
     listed,
     measure_gates,
 )
-from labeler.comparing.verdicts import (
-    GateResults,
-    Verdict,
-    judge,
-    record_values,
-)
+from labeler.comparing.verdicts import GateResults, Note, Verdict, judge
 from labeler.errors import UsageError
 from labeler.labels.answering import AnsweringModels, joined, mixture
 from labeler.labels.record import AnyOutcome
@@ -49,7 +45,7 @@ class GateSettings:
         intervals: settings of the intervals; with ``on="interval"`` there is a default.
         allowed: the largest shares of rows without a value that pass.
         one_model: True if only the model that was asked for may have answered, at one host.
-        with_records: True to name the records of each verdict.
+        every_record: True to keep all records of each verdict, not only the few worst.
 
     Raises:
         UsageError: ``on`` is unknown.
@@ -60,7 +56,7 @@ class GateSettings:
     intervals: Intervals | None = None
     allowed: Allowed = DEFAULT_ALLOWED
     one_model: bool = False
-    with_records: bool = False
+    every_record: bool = False
 
     def __post_init__(self) -> None:
         if self.on not in get_args(On):
@@ -117,7 +113,7 @@ def check_gates(
     gates, new = measure_gates(outcomes, demands, column=column)
     means = [gate for gate in gates if not gate.of_drop]
     rows: Iterable[MetricsRow] = new
-    if settings.with_records or base is not None or not demands:
+    if base is not None or not demands:
         rows = list(new)
     found: list[Verdict] = []
     if means or not (drops or settings.one_model):
@@ -147,8 +143,7 @@ def check_rows(
     them.
 
     Args:
-        rows: rows that were measured with the gates' metrics; consumed once, a list if records are
-            to be named.
+        rows: rows that were measured with the gates' metrics; consumed once.
         gates: the gates.
         settings: how to check.
 
@@ -167,35 +162,24 @@ def _check_rows(
     rows: Iterable[MetricsRow],
     gates: Sequence[Gate],
     settings: GateSettings | None,
-    notes: Iterable[str] = (),
+    notes: Iterable[Note] = (),
 ) -> list[Verdict]:
-    """Check rows; the notes go with the first verdict."""
+    """Check rows; the notes go with each verdict."""
     settings = settings or GateSettings()
     metrics = tuple(dict.fromkeys(gate.metric for gate in gates))
-    named = rows if isinstance(rows, list) and settings.with_records else []
-    summaries = summarize(rows, metrics, settings.by, intervals=settings.drawn, by_model=False)
-    groups = _by_group(named, settings.by)
-    return [one for gate in gates for one in _verdicts(gate, summaries, settings, groups, notes)]
-
-
-_Groups = Mapping[str | None, Sequence[MetricsRow]]
-
-
-def _by_group(rows: Iterable[MetricsRow], by: str | None) -> _Groups:
-    """Return rows by the names of their groups; ``None`` if they are not grouped."""
-    found: dict[str, list[MetricsRow]] = {}
-    for row in rows:
-        found.setdefault("" if by is None else group_key(row.metadata, by), []).append(row)
-    names = group_names(found)
-    return {None if by is None else names[key]: some for key, some in found.items()}
+    records = GateRecords(gates, settings.by, every=settings.every_record)
+    summaries = summarize(
+        records.watch(rows), metrics, settings.by, intervals=settings.drawn, by_model=False
+    )
+    return [one for gate in gates for one in _verdicts(gate, summaries, settings, records, notes)]
 
 
 def _verdicts(
     gate: Gate,
     summaries: Sequence[SummaryRow],
     settings: GateSettings,
-    groups: _Groups,
-    remarks: Iterable[str],
+    records: GateRecords,
+    remarks: Iterable[Note],
 ) -> Iterator[Verdict]:
     """Yield the verdicts on one gate."""
     rows = [row for row in summaries if row.metric == gate.metric]
@@ -203,11 +187,13 @@ def _verdicts(
         yield judge(gate, None, settings.on, settings.allowed)
     ways, unasked = _ways(rows), _unasked(rows)
     checked = {row.group for row in rows if row.label not in unasked}
-    notes: dict[str | None, list[str]] = {}
+    notes: dict[str | None, list[Note]] = {}
     for row in rows:
         if row.label in unasked and row.group in checked:
-            note = f"not gated: {listed({**row.undefined, **row.failed})} by {ways[row.label]}"
-            notes.setdefault(row.group, []).append(note)
+            counts = {**row.undefined, **row.failed}
+            full = f"not gated: {listed(counts)} by {ways[row.label]}"
+            brief = f"not checked: {sum(counts.values())} records whose judge was not asked for it"
+            notes.setdefault(row.group, []).append(Note(full, brief))
     for row in rows:
         if row.label in unasked and row.group in checked:
             continue
@@ -223,8 +209,8 @@ def _verdicts(
             settings.on,
             settings.allowed,
             way=ways[row.label],
-            notes=(*notes.pop(row.group, ()), *filter(None, own), *remarks),
-            records=record_values(gate, groups.get(row.group, ()), row.label),
+            notes=(*notes.pop(row.group, ()), *map(Note, filter(None, own)), *remarks),
+            records=records,
         )
 
 
@@ -393,14 +379,17 @@ def _by_label(metric: Metric, rows: Iterable[MetricsRow]) -> dict[str | None, _S
     return {label: {**unsigned, **side} for label, side in found.items()} or {None: unsigned}
 
 
-def _notes(label: str | None, base_label: str | None, pairs: Sequence[_Pair]) -> Iterator[str]:
+def _notes(label: str | None, base_label: str | None, pairs: Sequence[_Pair]) -> Iterator[Note]:
     """Yield notes on differences in making, on several models, and on selected corrections."""
     if label != base_label:
-        yield f"the base was labeled otherwise: {base_label or 'no label'}"
+        yield Note(
+            f"the base was labeled otherwise: {base_label or 'no label'}",
+            "the base has labels of another judge, prompt or settings, which can explain a change",
+        )
     new, base = (
         joined(row.answered.name for row in side if row and row.answered)
         for side in ((pair.new for pair in pairs), (pair.base for pair in pairs))
     )
     if new and base and (new != base or mixture([new])):
-        yield f"answered by {new}, in the base by {base}"
-    yield from selection_warnings([base_label])
+        yield Note(f"answered by {new}, in the base by {base}")
+    yield from map(Note, selection_warnings([base_label]))

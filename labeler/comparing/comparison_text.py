@@ -10,7 +10,6 @@ from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.summary_table import alias_note, not_finite_notes, small_sample_note
 from labeler.comparing.comparison import Comparison, Comparisons
 from labeler.comparing.conclusion import (
-    figure,
     figures,
     in_headlines,
     in_order,
@@ -19,7 +18,7 @@ from labeler.comparing.conclusion import (
 )
 from labeler.comparing.metric_comparison import MetricComparison, Moved
 from labeler.labels.signature import selection_warnings
-from labeler.sentences.display import NONE, Column, Grid, arrow, number, reason_counts
+from labeler.sentences.display import NONE, Column, Grid, arrow, figure, number, reason_counts
 from labeler.version import __version__
 
 _LEAST_SHOWN = 0.0001

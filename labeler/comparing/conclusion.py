@@ -9,7 +9,7 @@ from typing import Literal, cast
 from labeler.calculators.plain_names import OF_WHOLE_ANSWERS, headline_metrics, plain_name
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.comparing.metric_comparison import UNTESTED, MetricComparison
-from labeler.sentences.display import Column, Grid, shortened
+from labeler.sentences.display import Column, Grid, digits_for, figure, shortened
 
 Kind = Literal[
     "better", "worse", "higher", "lower", "not certain", "no difference seen", "not compared"
@@ -25,7 +25,6 @@ _VERDICTS = {
     "not tested": "not compared",
 }
 """Verdicts in words; the others are words already."""
-_DIGITS, _MOST_DIGITS = 2, 6
 _LONGEST_GROUP = 40
 
 
@@ -230,22 +229,6 @@ def change_in_words(row: MetricComparison) -> str:
     found = row.interval
     if isinstance(row.difference, Undefined) or isinstance(found, Undefined):
         return figure(row.difference, signed=True)
-    # As many digits as it takes that no end is shown as 0 that is not.
-    ends = [end for end in (found.low, found.high) if end]
-    digits = next(
-        (n for n in range(_DIGITS, _MOST_DIGITS) if all(round(end, n) for end in ends)),
-        _MOST_DIGITS,
-    )
+    digits = digits_for(found.low, found.high)
     low, high = (figure(end, digits) for end in (found.low, found.high))
     return f"{figure(row.difference, digits, signed=True)} ({low} to {high})"
-
-
-def figure(value: float | Undefined, digits: int = _DIGITS, *, signed: bool = False) -> str:
-    """Return a number without a leading zero: ``.35``, ``-.02``, ``1``, or with its sign."""
-    if isinstance(value, Undefined):
-        return "-"
-    if not value:
-        return "0"
-    digits = 0 if abs(value) == 1 else digits
-    text = f"{value:{'+' if signed else ''}.{digits}f}"
-    return text.replace("0.", ".", 1) if abs(float(text)) < 1 else text

@@ -60,8 +60,8 @@ class Allowed:
         rows: int,
         undefined: Mapping[str, int],
         failed: Mapping[str, int],
-    ) -> Iterator[str]:
-        """Yield each share that is exceeded, in words.
+    ) -> Iterator[Excess]:
+        """Yield each share that is exceeded.
 
         Args:
             metric: the metric.
@@ -75,10 +75,46 @@ class Allowed:
             ("undefined", counting, self.undefined),
         ):
             # Compared as the decimals that were written.
-            if (count := sum(counts.values())) > rows * Fraction(str(float(most))):
-                why = f"{count} of {rows} rows {name}, more than {most:.15g} of them"
-                others = definitions_with_values(metric, counts)
-                yield "; ".join((f"{why}: {listed(counts)}", f"--max-{name} allows more", *others))
+            if sum(counts.values()) > rows * Fraction(str(float(most))):
+                yield Excess(
+                    name, counts, rows, most, tuple(definitions_with_values(metric, counts))
+                )
+
+
+class Excess(NamedTuple):
+    """A share of rows without a value that is too large.
+
+    Attributes:
+        name: ``failed`` or ``undefined``.
+        counts: the rows by reason.
+        rows: number of all rows.
+        most: the largest share that passes.
+        others: definitions of the metric that have a value for a reason, in words.
+    """
+
+    name: str
+    counts: Mapping[str, int]
+    rows: int
+    most: float
+    others: tuple[str, ...] = ()
+
+    @property
+    def details(self) -> str:
+        """The share with its reasons."""
+        why = f"{self._count} of {self.rows} rows {self.name}, more than {self.most:.15g} of them"
+        option = f"--max-{self.name} allows more"
+        return "; ".join((f"{why}: {listed(self.counts)}", option, *self.others))
+
+    def __str__(self) -> str:
+        """Return the share in plain words."""
+        what = "failed" if self.name == "failed" else "have no value"
+        if any(reason.startswith("only_in") for reason in self.counts):
+            what = "have no label on both sides"
+        return f"{self._count} of {self.rows} records {what}, at most {100 * self.most:.15g} % may"
+
+    @property
+    def _count(self) -> int:
+        return sum(self.counts.values())
 
 
 DEFAULT_ALLOWED = Allowed()

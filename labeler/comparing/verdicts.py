@@ -2,37 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from labeler.calculators import Metric, MetricsRow, SummaryRow
-from labeler.calculators.ratio import counts_in_gates
-from labeler.comparing.gates import IN_BASE, Allowed, Gate, On, definitions_with_values, listed
-from labeler.sentences.display import Brief, Column, Display, Displayed, Grid
+from labeler.calculators import Metric, SummaryRow
+from labeler.calculators.plain_names import name_with_id
+from labeler.comparing.gate_records import WORST, GateRecords, RecordValue
+from labeler.comparing.gates import Allowed, Excess, Gate, On, definitions_with_values, listed
+from labeler.sentences.display import (
+    Brief,
+    Column,
+    Display,
+    Displayed,
+    Grid,
+    digits_for,
+    figure,
+    shortened,
+)
 
 _DIGITS = 4
 """Decimal places shown, unless they would hide why a gate is missed."""
 _MOST_DIGITS = 17
-_WORST = 5
-"""Records that are named for a missed gate."""
+_LONGEST_ID = 80
 
 
-class RecordValue(NamedTuple):
-    """A record's part in a verdict.
+class Note(NamedTuple):
+    """A remark on a verdict.
 
     Attributes:
-        id: the record.
-        value: its value, or its drop; ``None`` without one.
-        shown: the value in words, or the reason why there is none.
-        missed: True if a mean of this value alone would miss the gate, or if there is no value
-            and gates count that.
+        full: the whole remark.
+        brief: the same without names of settings and reasons; by default the whole.
     """
 
-    id: str
-    value: float | None
-    shown: str
-    missed: bool
+    full: str
+    brief: str = ""
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,9 +49,13 @@ class Verdict(Brief):
         finding: the result in words, with the numbers of records.
         value: the checked value: the mean or the end of its interval; ``None`` where undefined.
         row: the checked summary; ``None`` where there are no records at all.
-        exceeded: the shares of rows without a value that are too large, in words.
-        records: the records that were checked, the worst first; empty where they were not asked
-            for.
+        exceeded: the shares of rows without a value that are too large.
+        records: the records that were checked, the worst first; unless all were asked for, the
+            few worst that miss the gate.
+        gate: the gate; ``None`` for the demand of one model.
+        way: the parts of the signature by which these labels differ from the others; ``None``
+            if all labels have one signature.
+        notes: remarks.
     """
 
     demand: str
@@ -55,8 +63,11 @@ class Verdict(Brief):
     finding: str
     value: float | None = None
     row: SummaryRow | None = None
-    exceeded: tuple[str, ...] = ()
+    exceeded: tuple[Excess, ...] = ()
     records: tuple[RecordValue, ...] = ()
+    gate: Gate | None = None
+    way: str | None = None
+    notes: tuple[Note, ...] = ()
 
     @property
     def group(self) -> str | None:
@@ -73,15 +84,87 @@ class Verdict(Brief):
         """The gate and the group."""
         return self.demand if self.group is None else f"{self.demand} in {self.group}"
 
+    @property
+    def details(self) -> str:
+        """The verdict with the numbers of records, methods and remarks, without records."""
+        return f"{self._state}: {self.title}: {self.finding}"
+
+    @property
+    def details_with_worst(self) -> str:
+        """The same, with the worst records of a missed gate on a second line."""
+        return f"{self.details}\n  worst: {self.worst}" if self.worst else self.details
+
+    @property
+    def _state(self) -> str:
+        return "passed" if self.passed else "MISSED"
+
     def __str__(self) -> str:
-        """Return the verdict in words, without records."""
-        return f"{'passed' if self.passed else 'MISSED'}: {self.title}: {self.finding}"
+        """Return the verdict in plain words, by how much it is one, and the worst records."""
+        if self.gate is None or self.row is None:
+            return self.details
+        by = f", by {self.way}" if self.way else ""
+        outcome = f"{_outcome(self.gate, self.row, self.value)}{by}"
+        found = "; ".join([outcome, *map(str, self.exceeded)])
+        return f"{self._state}{self._margin(self.gate)}: {found}{self._names(self.gate)}"
+
+    def _names(self, gate: Gate) -> str:
+        """Return the worst records of a missed gate, or those whose missing values miss it."""
+        kept = self.value is not None and gate.kept_by(self.value)
+        named = [one.id for one in self._missed if not kept or one.value is None]
+        ids = ", ".join(shortened(one, _LONGEST_ID) for one in named)
+        return f"; {'without a value' if kept else 'worst'}: {ids}" if ids else ""
+
+    def _margin(self, gate: Gate) -> str:
+        """Return by how much the threshold is missed or kept, unless it is met exactly."""
+        if self.value is None or gate.kept_by(self.value) is not self.passed:
+            return ""
+        margin = abs(self.value - gate.threshold)
+        return f" by {figure(margin, digits_for(margin))}" if margin else ""
+
+    @property
+    def _missed(self) -> list[RecordValue]:
+        return [] if self.passed else [one for one in self.records if one.missed][:WORST]
 
     @property
     def worst(self) -> str:
         """Ids and values of the worst records of a missed gate, or an empty string."""
-        missed = [] if self.passed else [one for one in self.records if one.missed]
-        return ", ".join(f"{one.id!r} {one.shown}" for one in missed[:_WORST])
+        return ", ".join(f"{one.id!r} {one.shown}" for one in self._missed)
+
+
+def _outcome(gate: Gate, row: SummaryRow, value: float | None) -> str:
+    """Return the checked value and the threshold in plain words."""
+    name = name_with_id(gate.metric) + ("" if row.group is None else f" in {row.group}")
+    if row.mean is None:
+        sides = " on both sides" if gate.of_drop else ""
+        why = [f"no record has a value of {name}{sides}", *gate.metric.remedies(row.undefined)]
+        return "; ".join(why)
+    digits = decimal_places(row.mean if value is None else value, gate.kept_by, 2)
+    by_end = value != row.mean
+    ends = (row.interval.low, row.interval.high) if row.interval and by_end else ()
+    # A drop below 0 is a gain, and its interval the other way around.
+    sign = -1 if gate.of_drop and row.mean < 0 else 1
+    mean, *between = (figure(sign * one, digits) for one in (row.mean, *ends[::sign]))
+    found = f"{mean} ({' to '.join(between)})" if between else mean
+    if value is None:
+        found += " (too few records for a range)"
+    if gate.of_drop:
+        found = f"{_direction(gate, row.mean)} {found}" if row.mean else "unchanged"
+    return f"{name} {found}, {_demanded(gate, by_end=by_end)}"
+
+
+def _direction(gate: Gate, drop: float) -> str:
+    worse, better = ("lost", "gained") if gate.metric.higher_is_better else ("rose", "fell")
+    return worse if drop > 0 else better
+
+
+def _demanded(gate: Gate, *, by_end: bool) -> str:
+    """Return the threshold in words, and the end of the interval that must keep it."""
+    threshold = figure(gate.threshold, len(f"{gate.threshold:.15f}".rstrip("0").partition(".")[2]))
+    if gate.of_drop:
+        lost = "lost" if gate.metric.higher_is_better else "added"
+        return f"at most {threshold} may {'certainly ' * by_end}be {lost}"
+    bound, end = ("least", "low") if gate.at_least else ("most", "high")
+    return f"at {bound} {threshold} asked {f'of the {end} end' if by_end else 'for'}"
 
 
 class GateResults(Displayed, tuple[Verdict, ...]):
@@ -102,18 +185,28 @@ class GateResults(Displayed, tuple[Verdict, ...]):
         """The verdicts on missed gates."""
         return tuple(verdict for verdict in self if not verdict.passed)
 
-    def _display(self) -> Display:
-        groups = any(one.group is not None for one in self)
-        names = ("gate", "result", *(["group"] * groups))
-        ordered = sorted(self, key=lambda verdict: verdict.passed)
-        cells = [
-            [one.demand, "passed" if one.passed else "MISSED", *([one.group or ""] * groups)]
-            for one in ordered
-        ]
-        notes = [f"{one.demand}: {one.finding}" for one in ordered]
+    @property
+    def conclusion(self) -> str:
+        """The verdict on one gate, or the number of missed gates."""
+        if len(self) == 1:
+            return str(self[0])
         missed = len(self.missed)
-        title = f"{missed} of {len(self)} gates missed" if missed else "all gates passed"
-        return Display(title, Grid([Column(name, words=True) for name in names], cells), notes)
+        return (
+            f"MISSED: {missed} of {len(self)} gates" if missed else f"passed: all {len(self)} gates"
+        )
+
+    @property
+    def notes(self) -> list[str]:
+        """The remarks on all verdicts in plain words, each once."""
+        every = (note.brief or note.full for verdict in self for note in verdict.notes)
+        return list(dict.fromkeys(every))
+
+    def _display(self) -> Display:
+        ordered = sorted(self, key=lambda verdict: verdict.passed)
+        cells = [[one.title, "passed" if one.passed else "MISSED"] for one in ordered]
+        grid = Grid([Column("gate", words=True), Column("result", words=True)], cells)
+        verdicts = map(str, ordered) if len(self) > 1 else ()
+        return Display(self.conclusion, grid, [*verdicts, *self.notes])
 
 
 def judge(
@@ -123,8 +216,8 @@ def judge(
     allowed: Allowed,
     *,
     way: str | None = None,
-    notes: Iterable[str] = (),
-    records: Iterable[RecordValue] = (),
+    notes: Iterable[Note] = (),
+    records: GateRecords | None = None,
 ) -> Verdict:
     """Return the verdict on a summary.
 
@@ -135,27 +228,31 @@ def judge(
         allowed: the shares of rows without a value that pass.
         way: the parts of the signature by which these labels differ from the others.
         notes: remarks on the gate and the group.
-        records: the records of the summary, in any order.
+        records: the kept records.
     """
     if row is None:
         return Verdict(gate.demand, passed=False, finding="there are no records")
     value = _checked_value(gate, row, on)
-    exceeded: tuple[str, ...] = ()
+    exceeded: tuple[Excess, ...] = ()
     if row.mean is None:
         found = "; ".join(_why_without_value(gate.metric, row))
     else:
         exceeded = tuple(allowed.exceeded(row.metric, row.rows, row.undefined, row.failed))
         found = _in_words(gate, row, value)
     found += "" if way is None else f" by {way}"
-    kept = value is not None and gate.kept_by(value)
+    kept, notes = value is not None and gate.kept_by(value), tuple(notes)
+    named = records.of(gate, row.label, row.group, values_first=not kept) if records else ()
     return Verdict(
         gate.demand,
         kept and not exceeded,
-        "; ".join((found, *exceeded, *notes)),
+        "; ".join((found, *(one.details for one in exceeded), *(note.full for note in notes))),
         value,
         row,
         exceeded,
-        _worst_first(gate, records, values_first=not kept),
+        named,
+        gate,
+        way,
+        notes,
     )
 
 
@@ -188,49 +285,9 @@ def _in_words(gate: Gate, row: SummaryRow, value: float | None) -> str:
     return f"{interval}, mean {row.mean:{sign}.{digits}f} {count}"
 
 
-def decimal_places(value: float, kept_by: Callable[[float], bool]) -> int:
+def decimal_places(value: float, kept_by: Callable[[float], bool], least: int = _DIGITS) -> int:
     """Return the decimal places at which the rounded value passes or fails like the value."""
     kept = kept_by(value)
-    digits = range(_DIGITS, _MOST_DIGITS)
+    digits = range(least, _MOST_DIGITS)
     found = (each for each in digits if kept_by(float(f"{value:.{each}f}")) == kept)
     return next(found, _MOST_DIGITS)
-
-
-def record_values(gate: Gate, rows: Sequence[MetricsRow], label: str | None) -> list[RecordValue]:
-    """Return the values of the records of one judge configuration.
-
-    Args:
-        gate: the gate.
-        rows: the rows of one group.
-        label: printed signature of the labels.
-    """
-    metric, found = gate.metric.id, []
-    own = {row.id for row in rows if row.label == label is not None}
-    for row in rows:
-        if metric not in row.metrics or (row.label or label) != label:
-            continue
-        if row.label is None and row.id in own:
-            continue  # failed before the judge was asked, and has a row since
-        ratio = row.metrics[metric]
-        if (value := ratio.value) is None:
-            reason = ratio.undefined or "undefined"
-            missed = bool(row.failed) or counts_in_gates(reason.removesuffix(IN_BASE))
-            found.append(RecordValue(row.id, None, row.failed or reason, missed=missed))
-        else:
-            missed = not gate.kept_by(value)
-            shown = f"{value:{'+' * gate.of_drop}.{_DIGITS}f}"
-            found.append(RecordValue(row.id, value, shown, missed=missed))
-    return found
-
-
-def _worst_first(
-    gate: Gate, records: Iterable[RecordValue], *, values_first: bool
-) -> tuple[RecordValue, ...]:
-    """Sort records; where the value keeps the threshold, rows without one are why it is missed."""
-    sign = 1 if gate.at_least else -1
-    return tuple(
-        sorted(
-            records,
-            key=lambda one: ((one.value is None) is values_first, sign * (one.value or 0), one.id),
-        )
-    )

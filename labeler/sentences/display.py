@@ -227,6 +227,22 @@ def number(value: object, form: str = ".4f") -> str:
     return format(float(value), form) if isinstance(value, int | float | Fraction) else NONE
 
 
+def figure(value: object, digits: int = 2, *, signed: bool = False) -> str:
+    """Return a number without a leading zero: ``.35``, ``-.02``, ``1``, or with its sign."""
+    if not isinstance(value, int | float | Fraction):
+        return NONE
+    if not value:
+        return "0"
+    digits = 0 if abs(value) == 1 else digits
+    text = f"{float(value):{'+' if signed else ''}.{digits}f}"
+    return text.replace("0.", ".", 1) if abs(float(text)) < 1 else text
+
+
+def digits_for(*values: float) -> int:
+    """Return the least digits, from 2 to 6, at which no value is shown as 0 that is not 0."""
+    return next((n for n in range(2, 6) if all(round(one, n) for one in values if one)), 6)
+
+
 def reason_counts(counts: Mapping[str, int]) -> str:
     """Return ``2 refusal, 1 contract``."""
     return ", ".join(f"{count} {reason}" for reason, count in counts.items())

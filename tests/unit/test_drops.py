@@ -49,7 +49,7 @@ def checked(
     rows = [[measure(outcome, metrics) for outcome in side] for side in (new, base)]
     on: On = "interval" if interval else "point"
     gate = Gate(metrics[0], most, at_least=False, of_drop=True)
-    settings = GateSettings(on=on, allowed=allowed, with_records=True)
+    settings = GateSettings(on=on, allowed=allowed, every_record=True)
     (found,) = check_drops(rows[0], rows[1], [gate], settings)
     return found
 
@@ -179,14 +179,26 @@ def test_the_command_fails_where_a_metric_drops(check: Command) -> None:
     drops = ("--max-drop", "adherence=0.02", "--max-drop", "hallucination_rate=0.5")
     code, out, _ = check(new, base, *drops, "--min", "adherence=0.9", "--junit", "j.xml")
     assert code == 1
-    assert [line.partition(":")[0] for line in out.splitlines()] == ["passed", "MISSED", "passed"]
-    assert "adherence drop at most 0.02: mean +0.0400 (n 50, undefined 0, failed 0)" in out
+    assert out.splitlines() == [
+        "MISSED: 1 of 3 gates",
+        (
+            "MISSED by .02: answers fully supported (adherence) lost .04, at most .02 may be lost; "
+            "worst: r48, r49"
+        ),
+        "passed by .06: answers fully supported (adherence) .96, at least .9 asked for",
+        (
+            "passed by .46: answer sentences unsupported (hallucination_rate) rose .04, at most .5 "
+            "may be added"
+        ),
+    ]
     suite = ET.parse("j.xml").getroot()[0]  # noqa: S314 - our own file
     assert (suite.attrib["tests"], suite.attrib["failures"]) == ("3", "1")
     failure = suite.find(".//failure")
     assert failure is not None
     assert "worst: 'r48' +1.0000, 'r49' +1.0000" in (failure.text or "")
     assert check(new, base, "--max-drop", "adherence=0.04")[0] == 0
+    _, out, _ = check(base, new, "--max-drop", "adherence=0.02")
+    assert out.startswith("passed by .06: answers fully supported (adherence) gained .04, at most")
 
 
 def test_each_record_may_be_a_case_of_junit(check: Command) -> None:

@@ -45,7 +45,7 @@ def test_numbers_texts_and_missing_values_are_groups_of_their_own() -> None:
     assert {row.group for row in audit_labels(labels(), by="g").rows} == NAMES
     rows = list(labeler.metrics(labels(), "adherence"))
     gate = Gate.of("adherence", 0.9, at_least=True)
-    for verdict in check_rows(rows, [gate], GateSettings(by="g", with_records=True)):
+    for verdict in check_rows(rows, [gate], GateSettings(by="g", every_record=True)):
         assert len(verdict.records) == counts[verdict.group]
 
 

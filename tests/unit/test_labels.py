@@ -122,7 +122,9 @@ def test_gates_are_answered_and_not_raised(labels: labeler.Labels) -> None:
     assert "hallucination_rate at most 0.1" in repr(missed)
     failed = labels + labeled(rows(1, response=""))
     assert not failed.check(adherence=0.5)
-    assert "1 of 15 rows failed" in repr(failed.check(adherence=0.5))
+    assert "1 of 15 records failed, at most 5 % may; without a value: r0" in repr(
+        failed.check(adherence=0.5)
+    )
     assert failed.check(adherence=0.5, max_failed=0.1)
     with pytest.raises(UnknownName, match="did you mean 'adherence'"):
         labels.check(adherance=0.5)
