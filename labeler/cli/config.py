@@ -204,7 +204,8 @@ def _known(context: typer.Context) -> dict[str, set[str]]:
     for path in _COMMANDS:
         command = root
         for name in path:
-            command = command.commands[name]
+            command = command.get_command(context, name)
+        command = getattr(command, "loaded", lambda command=command: command)()
         for option in _options(command):
             known[_table(option)].add(_key(option))
     known["gates"] = {_key(option) for option in _options(root.commands["check"])}
