@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from labeler import report as report
     from labeler import store as store
     from labeler.api import (
+        aiter_labels,
+        alabel,
         estimate,
         iter_labels,
         label,
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
     from labeler.store.memory import MemoryStore
 
 _HOMES = {
-    "api": "estimate iter_labels label metrics open_rows score summary",
+    "api": "aiter_labels alabel estimate iter_labels label metrics open_rows score summary",
     "audit": "check",
     "calculators": "Intervals Ratio metric",
     "comparing.compare": "compare",
@@ -83,6 +85,8 @@ __all__ = [
     "OpenAIJudge",
     "Ratio",
     "__version__",
+    "aiter_labels",
+    "alabel",
     "check",
     "compare",
     "estimate",
