@@ -199,17 +199,21 @@ def _check(name: str, tables: Mapping[str, Any], context: typer.Context, *, expl
 
 def _known(context: typer.Context) -> dict[str, set[str]]:
     """Return the keys of each table."""
-    root: Any = context.find_root().command
+    root = context.find_root()
     known: dict[str, set[str]] = {table: set() for table in TABLES}
     for path in _COMMANDS:
-        command = root
-        for name in path:
-            command = command.get_command(context, name)
-        command = getattr(command, "loaded", lambda command=command: command)()
-        for option in _options(command):
+        for option in _options(_command(root, path)):
             known[_table(option)].add(_key(option))
-    known["gates"] = {_key(option) for option in _options(root.commands["check"])}
+    known["gates"] = {_key(option) for option in _options(_command(root, ("check",)))}
     return known
+
+
+def _command(root: typer.Context, path: Iterable[str]) -> Any:  # noqa: ANN401 - a command of typer
+    """Return the command of a path, such as that of ``batch submit``; a plug-in is imported."""
+    command: Any = root.command
+    for name in path:
+        command = command.get_command(root, name)
+    return command.loaded() if hasattr(command, "loaded") else command
 
 
 def _options(command: Any) -> Iterator[TyperOption]:  # noqa: ANN401 - a command of typer
