@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from labeler.calculators import Intervals, Ratio, metric
     from labeler.comparing.compare import compare
     from labeler.errors import LabelerError
+    from labeler.evidence.exam import exam
     from labeler.judges.embedded.judge import EmbeddedJudge
     from labeler.judges.function import judge
     from labeler.judges.openai.judge import MistralJudge, OllamaJudge, OpenAIJudge
@@ -55,6 +56,7 @@ _HOMES = {
     "calculators": "Intervals Ratio metric",
     "comparing.compare": "compare",
     "errors": "LabelerError",
+    "evidence.exam": "exam",
     "judges.embedded.judge": "EmbeddedJudge",
     "judges.function": "judge",
     "judges.openai.judge": "MistralJudge OllamaJudge OpenAIJudge",
@@ -90,6 +92,7 @@ __all__ = [
     "check",
     "compare",
     "estimate",
+    "exam",
     "iter_labels",
     "judge",
     "label",
