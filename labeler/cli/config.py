@@ -208,7 +208,7 @@ def _known(context: typer.Context) -> dict[str, set[str]]:
     return known
 
 
-def _command(root: typer.Context, path: Iterable[str]) -> Any:  # noqa: ANN401 - a command of typer
+def _command(root: Any, path: Iterable[str]) -> Any:  # noqa: ANN401 - of typer
     """Return the command of a path, such as that of ``batch submit``; a plug-in is imported."""
     command: Any = root.command
     for name in path:
