@@ -143,7 +143,7 @@ def test_differences_and_names_of_metrics_stand_whole(
     Path("other.jsonl").write_bytes(Path(labels).read_bytes())
     compared = ("compare", labels, "other.jsonl")
     rows = json.loads(labeler_command(*compared, "--json")[1])["comparisons"]
-    shown = labeler_command(*compared)[1]
+    shown = labeler_command(*compared, "--details")[1]
     for row in (row for row in rows if row["mean_a"] is not None):
         assert re.search(rf"^{row['metric']} +[↑↓] .*{row['mean_a']:.4f} ", shown, re.MULTILINE)
     for head in ("interval", "B is", "p Holm", "undefined pairs"):
