@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from labeler.comparing.gates import On
     from labeler.comparing.verdicts import GateResults
     from labeler.data.label_view import Glance
+    from labeler.evidence.anchors import Anchors
 
 _LEFT_OUT = ("v", "pooled")
 """Columns of summaries that the short table does without."""
@@ -307,6 +308,27 @@ class Labels(Displayed, Sequence[Outcome]):
 
         options = {"names": self._names(other)} | options
         return compare(self, as_outcomes(other), metrics, **options)
+
+    def anchors(self, n: int = 80, *, seed: int = 0) -> Anchors:
+        """Choose records to ask the same judge about again, to see whether it has changed.
+
+        Args:
+            n: number of records, 2 or more; fewer if there are not so many.
+            seed: another seed chooses other records.
+
+        Returns:
+            The records, whose ``check(judge=…).changed`` tells; ``save`` keeps them in a file.
+
+        Raises:
+            UsageError: there are fewer than 2 complete labels.
+
+        Example:
+            >>> labels.anchors(n=10).check(judge="embedded").changed
+            False
+        """
+        from labeler.evidence.anchors import choose_anchors
+
+        return choose_anchors(self, n, seed=seed)
 
     def diff(
         self,

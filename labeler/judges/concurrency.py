@@ -10,11 +10,14 @@ none of them. So their usual share is counted while the limit is well below that
 
 from __future__ import annotations
 
-import asyncio
 import math
 import random
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from labeler.judges.pace import SentRequest
 
 FIRST_ROWS = 8
 """Rows that may end alike before the first label of a run. Until then, rows that are being asked,
@@ -166,16 +169,12 @@ class Outage:
             self._last_answer = self._clock()
         self._end()
 
-    def failed(
-        self, record: Hashable, began: float, first: float, *, probe: bool, allowed: int
-    ) -> bool:
+    def failed(self, sent: SentRequest, first: float, *, allowed: int) -> bool:
         """Record a request without an answer; return true if the outage begins with it.
 
         Args:
-            record: the record of the request.
-            began: when it was sent.
-            first: when a request of the record failed first.
-            probe: true if the request was a probe.
+            sent: the request.
+            first: when a request of its record failed first.
             allowed: requests that may be in flight; as many must have failed.
         """
         self.in_vain += 1
@@ -184,14 +183,14 @@ class Outage:
         has_answered = self._last_answer is not None
         if has_answered and not self._is_missing:
             # Not silent before: while others judged, this server may have been asked nothing.
-            self.rest_until(began)
+            self.rest_until(sent.began)
         self._is_missing = True
         if self.is_on:
-            if probe:
+            if sent.probe:
                 self._probe_after(min(_LONGEST_PAUSE, self._pause * 2))
             return False
         self._failures += 1
-        self._records.add(record)
+        self._records.add(sent.record)
         is_new = has_answered and self._failures >= max(_MIN_FAILURES, allowed)
         if is_new and len(self._records) >= _MIN_RECORDS:
             self._probe_after(_FIRST_PAUSE)
@@ -235,35 +234,23 @@ _TIMES_USUAL, _LARGEST_SHARE = 3.0, 0.25
 """Multiple of the usual share that is no excess, and the share that always is one."""
 
 
-class Slots:
-    """Slots for requests to one server, assigned in order of request.
+class Level:
+    """The requests that one server accepts at once, as far as they are known.
 
     Args:
-        maximum: slots in use at most.
+        maximum: requests in flight at most.
         clock: a monotonic clock, in seconds.
-        health: the server's, which leaves few slots before the first label.
-        beside: slots of another server of the run, which share its maximum.
     """
 
-    def __init__(
-        self,
-        maximum: int,
-        clock: Callable[[], float],
-        health: Health,
-        beside: Slots | None = None,
-    ) -> None:
-        self._members: list[Slots] = beside._members if beside else []  # noqa: SLF001 - our own
-        self._shared: int = beside._shared if beside else maximum  # noqa: SLF001 - the same
-        self._members.append(self)
-        self._maximum, self._clock, self._health = maximum, clock, health
+    def __init__(self, maximum: int, clock: Callable[[], float]) -> None:
+        self._maximum, self._clock = maximum, clock
         self._grown_at, self._allowed = clock(), 0.0
         self._limit: float = min(maximum, _START)
-        self.in_use = self._sent = self._clean = self._reduced = 0
+        self._sent = self._clean = self._reduced = 0
         self._ceiling: float | None = None
         self._usual, self._counted = 0.0, 0
         self._first, self._further, self._watched_share = -_WATCH, 0, 0.0
         self._excess = (0, 0)
-        self._waiting: deque[asyncio.Future[None]] = deque()
 
     @property
     def is_full(self) -> bool:
@@ -271,49 +258,14 @@ class Slots:
         return self._limit >= self._maximum
 
     @property
-    def waiting(self) -> int:
-        """Jobs that wait for a slot."""
-        return len(self._waiting)
-
-    @property
     def limit(self) -> int:
-        """Slots that exist now."""
+        """Requests that may be in flight now."""
         return max(1, int(self._limit))
-
-    async def acquire(self, *, first: bool = False) -> None:
-        """Wait for a slot.
-
-        Args:
-            first: go to the head of the queue, as a job does that held a slot before.
-        """
-        if self._is_free() and not self._waiting:
-            self.in_use += 1
-            return
-        turn = asyncio.get_running_loop().create_future()
-        (self._waiting.appendleft if first else self._waiting.append)(turn)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self.release(clean=False)
-            raise
-
-    def release(self, *, clean: bool) -> None:
-        """Free a slot, and assign all free ones: the server with the fewest in use comes first.
-
-        Args:
-            clean: true if the server answered, so the limit may grow.
-        """
-        if clean:
-            self._grow()
-        self.in_use -= 1
-        for slots in sorted(self._members, key=lambda slots: slots.in_use):
-            slots.assign()
 
     def sent(self) -> int:
         """Count a request that is sent, and return its number."""
-        if self._is_safe:
-            self._usual -= self._usual / self._weight
+        if self._is_safe():
+            self._usual -= self._usual / self._weight()
             self._counted += 1
             further, watched = self._excess
             if self._sent + 1 - self._reduced >= _PROOF and further < self._usually(watched):
@@ -325,7 +277,7 @@ class Slots:
         """Record the rate limit error of a request; return true if it lowers the limit."""
         if number <= self._reduced:  # requests in flight together are one excess
             return False
-        share = self._is_safe / self._weight
+        share = self._is_safe() / self._weight()
         self._usual += share
         watched = number - self._first
         if watched > _WATCH:
@@ -344,16 +296,8 @@ class Slots:
         self._limit = max(1.0, self._limit * (_FAR_REDUCTION if far else _REDUCTION))
         return True
 
-    def assign(self) -> None:
-        """Assign free slots to waiting jobs."""
-        while self._waiting and self._is_free():
-            turn = self._waiting.popleft()
-            if not turn.done():
-                self.in_use += 1
-                turn.set_result(None)
-
-    def _grow(self) -> None:
-        """Raise the limit after a clean answer: by a slot as time allows, or after a round."""
+    def grow(self) -> None:
+        """Raise the limit after a clean answer: by one as time allows, or after a round."""
         if self._ceiling is None:
             before, self._grown_at = self._grown_at, self._clock()
             share = math.log(2) * (self._grown_at - before) / _DOUBLING_SECONDS
@@ -369,21 +313,13 @@ class Slots:
         factor = min(careful, _GROWTH) if near else _GROWTH
         self._clean, self._limit = 0, min(self._maximum, self._limit * factor)
 
-    @property
     def _is_safe(self) -> bool:
-        """True if the limit is well below the one at which the previous excess began."""
+        """Return true if the limit is well below the one at which the previous excess began."""
         return self._ceiling is None or self._limit < _CAREFUL_FROM * self._ceiling
 
     def _usually(self, watched: int) -> float:
         """Return the further errors, among requests after one, that are still no excess."""
         return _EXCESS + min(_LARGEST_SHARE, _TIMES_USUAL * self._usual) * watched
 
-    @property
     def _weight(self) -> int:
         return min(_MEMORY, self._counted + _DOUBT)
-
-    def _is_free(self) -> bool:
-        return (
-            self.in_use < min(self.limit, self._health.most_at_once)
-            and sum(slots.in_use for slots in self._members) < self._shared
-        )

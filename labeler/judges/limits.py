@@ -154,11 +154,6 @@ class Size:
     worst_cost: Decimal = Decimal(0)
     """US dollars at most."""
 
-    @property
-    def units(self) -> dict[str, float]:
-        """Amount that the request takes, by unit."""
-        return {"requests": 1.0, "tokens": float(self.tokens)}
-
 
 @dataclass(frozen=True)
 class Quota:
@@ -216,16 +211,14 @@ class RateLimits:
                 )
                 bucket.follow(quota.rate, quota.limit, quota.remaining)
 
-    def wait(self, size: Size) -> float:
-        """Return the seconds until every bucket holds what a request takes."""
-        return max((bucket.wait(size.units[n]) for n, bucket in self._buckets.items()), default=0.0)
-
-    def take(self, size: Size) -> None:
-        """Spend what a request takes."""
+    def wait(self, tokens: float) -> float:
+        """Return the seconds until every bucket holds what a request of so many tokens takes."""
+        wait = 0.0
         for unit, bucket in self._buckets.items():
-            bucket.take(size.units[unit])
+            wait = max(wait, bucket.wait(tokens if unit == "tokens" else 1.0))
+        return wait
 
-    def correct(self, tokens: float) -> None:
-        """Spend tokens beyond those that were expected; negative for tokens that were not used."""
-        if "tokens" in self._buckets:
-            self._buckets["tokens"].take(tokens)
+    def take(self, requests: float, tokens: float) -> None:
+        """Spend requests and tokens; a negative number returns what was reserved and not used."""
+        for unit, bucket in self._buckets.items():
+            bucket.take(tokens if unit == "tokens" else requests)

@@ -1,8 +1,8 @@
 """The pace of one run: concurrency, request rate, outages and cost.
 
-A sender asks for permission before each request and reports how the request ended. A problem of one
-record concerns that record alone. Rate limits, outages and the budget concern all records, so they
-are handled here, once per run.
+A sender waits for permission before each request and reports how the request ended. A problem of
+one record concerns that record alone. Rate limits, outages and the budget concern all records, so
+they are handled here, once per run.
 
 A job holds a slot (:meth:`Pace.slot`) while it asks a judge. The judge asks for each request
 (:meth:`Pace.request`) and frees the slot while it pauses (:meth:`Pace.sleep`). A judge that does
@@ -14,25 +14,19 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from operator import attrgetter
 from typing import Literal, Self, TypeVar
 
 from labeler.errors import RunPaused, UsageError
-from labeler.judges.concurrency import Health, Outage, Slots
-from labeler.judges.limits import (
-    LONGEST_WAIT,
-    MINUTE,
-    Budget,
-    Limits,
-    Quota,
-    RateLimits,
-    Size,
-)
+from labeler.judges.concurrency import Health, Level, Outage
+from labeler.judges.limits import LONGEST_WAIT, MINUTE, Budget, Limits, Quota, RateLimits, Size
 
 T = TypeVar("T")
 
@@ -43,6 +37,7 @@ _FEW_IN_VAIN, _MANY_IN_VAIN = 4, 8
 records: as many as may be in flight, within these bounds."""
 _MIN_NOTICE = 10.0
 """Shortest wait in seconds that is reported to the user."""
+_IN_USE = attrgetter("in_use")
 
 
 class Stopped(Exception):
@@ -54,25 +49,24 @@ class BudgetSpent(Exception):
 
 
 class SentRequest:
-    """A request that may be sent; the sender reports how it ended."""
+    """A request that may be sent once its context is entered; the sender reports how it ended."""
 
     def __init__(self, pace: Pace, record: Hashable, size: Size) -> None:
+        self._pace, self.record, self.size = pace, record, size
         self.number = 0
         """One more than that of the request before, to the same server."""
         self.probe = False
         """True if it probes a server after an outage; a failure is then no fault of its record."""
+        self.began = 0.0
         self.end: Literal["answered", "limited", "failed"] | None = None
+        self.tokens: int | None = None
+        self.cost: Decimal | None = None
         self.refill = 0.0
         """Seconds, up to a minute, until a limit that the server reports as used up is whole again.
         Serves as the wait after a rate limit error that names no time."""
-        self.record, self.size = record, size
-        self.tokens: int | None = None
-        self.cost: Decimal | None = None
-        self.began = 0.0
-        self._pace = pace
 
     async def __aenter__(self) -> Self:
-        await self._pace.acquire(self)
+        await self._pace.start(self)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -101,8 +95,9 @@ class SentRequest:
 
     def quotas(self, *, requests: Quota | None, tokens: Quota | None) -> None:
         """Report the rate limits that the server's headers name."""
-        used_up = [q.reset for q in (requests, tokens) if q is not None and q.remaining < 1]
-        self.refill = min(MINUTE, max(used_up, default=0.0))
+        for quota in (requests, tokens):
+            if quota is not None and quota.remaining < 1:
+                self.refill = min(MINUTE, max(self.refill, quota.reset))
         self._pace.server_rates.follow(requests, tokens)
 
 
@@ -118,7 +113,7 @@ _SLOT: ContextVar[_HeldSlot | None] = ContextVar("slot", default=None)
 
 
 class Pace:
-    """The pace of one run, on one event loop.
+    """The pace of one run at one server, on one event loop.
 
     Args:
         concurrency: requests in flight at most.
@@ -137,33 +132,28 @@ class Pace:
     ) -> None:
         if concurrency < 1:
             raise UsageError(f"concurrency must be 1 or more, got {concurrency}")
-        self.concurrency = concurrency
-        self.limits = limits or Limits()
+        self.concurrency, self.limits = concurrency, limits or Limits()
         self.clock, self.notice = clock, notice
         self.stopping = asyncio.Event()
         """Set while the run is stopping: nothing more is sent, pauses end."""
         self._waits: set[asyncio.Future[None]] = set()
         """Wake those who wait for something :meth:`unless_stopped`."""
         self.budget = Budget(self.limits.budget)
-        self.health = Health()
-        """How the rows of the run ended at this server."""
-        self._slots = Slots(concurrency, clock, self.health)
-        self._outage = Outage(clock)
-        self._gate = asyncio.Lock()
-        self._changed = asyncio.Event()
-        self._user_rates = RateLimits.of(self.limits, clock)
-        self.server_rates = RateLimits(clock)
-        self._closed_until = -math.inf
-        self._noticed_until = -math.inf
+        self.health, self.level = Health(), Level(concurrency, clock)
+        self.outage = Outage(clock)
+        self._user_rates, self.server_rates = RateLimits.of(self.limits, clock), RateLimits(clock)
+        self._servers = [self]
+        """Of the run; they share the slots of the first."""
+        self.in_use = self._in_flight = self._reported_level = 0
+        self._queue: deque[asyncio.Future[None]] = deque()
+        self._gate, self._changed = asyncio.Lock(), asyncio.Event()
+        self._closed_until = self._noticed_until = self._reported_level_at = -math.inf
         self._noticed_own_limits = False
-        self._reported_level = 0
-        self._reported_level_at = -math.inf
-        self._in_flight = 0
 
     @property
     def ready(self) -> int:
         """Jobs that wait for a slot and nothing else; readable on any thread."""
-        return self._slots.waiting
+        return len(self._queue)
 
     def for_server(self, concurrency: int | None = None, budget: Budget | None = None) -> Pace:
         """Return the pace at another server of the same run.
@@ -177,10 +167,10 @@ class Pace:
         """
         maximum = concurrency or self.concurrency
         other = Pace(maximum, self.limits, notice=self.notice, clock=self.clock)
-        other.stopping, other._changed = self.stopping, self._changed
-        other._waits = self._waits
-        other._slots = Slots(maximum, self.clock, other.health, self._slots)
-        other.budget, other._user_rates = budget or self.budget, self._user_rates
+        for shared in ("stopping", "_changed", "_waits", "_user_rates", "_servers"):
+            setattr(other, shared, getattr(self, shared))
+        other._servers.append(other)
+        other.budget = budget or self.budget
         return other
 
     @asynccontextmanager
@@ -190,7 +180,7 @@ class Pace:
         Raises:
             Stopped: the run is stopping.
         """
-        await self._slots.acquire()
+        await self._take_slot()
         slot = _HeldSlot()
         token = _SLOT.set(slot)
         try:
@@ -200,7 +190,7 @@ class Pace:
         finally:
             _SLOT.reset(token)
             if slot.held:
-                self._slots.release(clean=slot.clean)
+                self._free_slot(clean=slot.clean)
 
     async def sleep(
         self, seconds: float, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -212,11 +202,11 @@ class Pace:
         slot = _SLOT.get() if self.health.labels else None
         if slot is not None:
             slot.held = False
-            self._slots.release(clean=False)
+            self._free_slot(clean=False)
         with suppress(Stopped):
             await self.unless_stopped(sleep(seconds))
         if slot is not None and not self.stopping.is_set():
-            await self._slots.acquire(first=True)
+            await self._take_slot(first=True)
             slot.held = slot.clean = True
 
     def request(self, record: Hashable, size: Size) -> SentRequest:
@@ -233,7 +223,7 @@ class Pace:
     def labeled(self) -> None:
         """Report a usable answer: the first one opens all slots."""
         self.health.labeled()
-        self._slots.assign()
+        self.fill_slots()
         self._changed.set()
 
     def pause(self, seconds: float) -> None:
@@ -244,7 +234,7 @@ class Pace:
         """
         self._notice_server_wait(seconds)
         self._closed_until = max(self._closed_until, self.clock() + seconds)
-        self._outage.rest_until(self._closed_until)
+        self.outage.rest_until(self._closed_until)
 
     def hold(self, seconds: float) -> None:
         """Pause for a wait that a server names to one record, if it has answered nobody lately.
@@ -254,10 +244,10 @@ class Pace:
         Raises:
             RunPaused: the wait is longer than the run may wait.
         """
-        many = min(_MANY_IN_VAIN, self._slots.limit)
+        many = min(_MANY_IN_VAIN, self.level.limit)
         if seconds <= MINUTE:  # the record waits that long by itself, and others may be welcome
             many = max(_FEW_IN_VAIN, many)
-        if self._outage.in_vain + 1 >= many:
+        if self.outage.in_vain + 1 >= many:
             self.pause(seconds)
 
     def waits_out_outages(self) -> bool:
@@ -265,7 +255,7 @@ class Pace:
 
         False before the server's first answer, and after an outage of ``max_outage`` seconds.
         """
-        return self._outage.silence < self.limits.max_outage
+        return self.outage.silence < self.limits.max_outage
 
     async def unless_stopped(self, waiting: Awaitable[T]) -> T:
         """Wait for an awaitable until the run stops.
@@ -294,33 +284,100 @@ class Pace:
         for wait in self._waits:
             _wake(wait)
 
-    async def acquire(self, sent: SentRequest) -> None:
+    async def start(self, sent: SentRequest) -> None:
         """Wait in order, and take what a request needs."""
-        size = sent.size
         async with self._gate:
-            while True:
-                if self.stopping.is_set():
-                    raise Stopped
-                user_wait, server_wait = self._user_rates.wait(size), self.server_rates.wait(size)
-                wait = max(self._shared_wait(), user_wait, server_wait)
-                self._notice_server_wait(server_wait)
-                self._notice_own_limits(user_wait)
-                if wait <= _NEGLIGIBLE and not self._reserve(size):
-                    wait = math.inf
-                if wait <= _NEGLIGIBLE:
-                    break
-                await self._wait_for_change(wait)
+            while (wait := self._wait(sent.size)) > _NEGLIGIBLE or not self._reserve(sent.size):
+                await self._wait_for_change(wait if wait > _NEGLIGIBLE else math.inf)
             for rates in (self._user_rates, self.server_rates):
-                rates.take(size)
+                rates.take(1, sent.size.tokens)
             self._in_flight += 1
-            sent.number, sent.probe = self._slots.sent(), self._outage.send()
+            sent.number, sent.probe = self.level.sent(), self.outage.send()
             sent.began = self.clock()
 
-    def _shared_wait(self) -> float:
-        """Return the seconds that any request has to wait, whatever its size."""
+    def settle(self, sent: SentRequest) -> None:
+        """Act on a request's end, and correct its reservations."""
+        self._in_flight -= 1
+        slot = _SLOT.get() or _HeldSlot()
+        slot.clean = slot.clean and sent.end not in {"limited", "failed"}
+        if sent.end == "answered":
+            if self.outage.answered(sent.began):
+                self.notice("the server answers again")
+            if self._reported_level and self.level.is_full:
+                self._notice_level()
+        elif sent.end == "limited":
+            self.outage.limited()
+            if self.level.limited(sent.number):
+                self._notice_level()
+        elif sent.end == "failed":
+            slot.failed_at = min(slot.failed_at, self.clock())
+            if self.outage.failed(sent, slot.failed_at, allowed=self.level.limit):
+                self._notice_outage()
+        else:
+            self.outage.dropped(probe=sent.probe)
+        self.budget.settle(sent.size.worst_cost, sent.cost)
+        if sent.tokens is not None:
+            for rates in (self._user_rates, self.server_rates):
+                rates.take(0, sent.tokens - sent.size.tokens)
+        self._changed.set()
+
+    async def _take_slot(self, *, first: bool = False) -> None:
+        """Wait for a slot; first in the queue, as a job does that held one before."""
+        turn = asyncio.get_running_loop().create_future()
+        (self._queue.appendleft if first else self._queue.append)(turn)
+        self.fill_slots()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._free_slot(clean=False)
+            raise
+
+    def _free_slot(self, *, clean: bool) -> None:
+        """Free a slot, and fill all free ones: the server with the fewest in use comes first."""
+        if clean:
+            self.level.grow()
+        self.in_use -= 1
+        for server in sorted(self._servers, key=_IN_USE):
+            server.fill_slots()
+
+    def fill_slots(self) -> None:
+        """Give the free slots to the jobs that wait for one."""
+        most = min(self.level.limit, self.health.most_at_once)
+        whole = self._servers[0].concurrency
+        while self._queue and self.in_use < most and sum(map(_IN_USE, self._servers)) < whole:
+            turn = self._queue.popleft()
+            if not turn.done():
+                self.in_use += 1
+                turn.set_result(None)
+
+    async def _wait_for_change(self, seconds: float) -> None:
+        """Wait for the given time, or until the end of a request or of the run."""
+        self._changed.clear()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._changed.wait(), None if seconds == math.inf else seconds)
+
+    def _wait(self, size: Size) -> float:
+        """Return the seconds until a request may be sent, as far as nothing changes.
+
+        Raises:
+            Stopped: the run is stopping.
+            RunPaused: the server asks to wait longer than the run may.
+        """
+        if self.stopping.is_set():
+            raise Stopped
+        own, servers = self._user_rates.wait(size.tokens), self.server_rates.wait(size.tokens)
+        if servers > 0:
+            self._notice_server_wait(servers)
+        if own >= _MIN_NOTICE and not self._noticed_own_limits:
+            self._noticed_own_limits = True
+            self.notice(
+                "the requests or tokens a minute that this run is limited to hold it back: the "
+                f"next request goes in {own:.0f} s, at {_local_time(own)}"
+            )
         if self._in_flight >= self.health.most_at_once:
             return math.inf
-        return max(self._closed_until - self.clock(), self._outage.wait(), 0.0)
+        return max(self._closed_until - self.clock(), self.outage.wait(), own, servers)
 
     def _reserve(self, size: Size) -> bool:
         """Reserve a request's worst case; false while requests in flight may still free enough.
@@ -339,44 +396,11 @@ class Pace:
             f"${size.worst_cost:.4f}: ${budget.spent:.4f} is spent"
         )
 
-    def settle(self, sent: SentRequest) -> None:
-        """Act on a request's end, and correct its reservations."""
-        self._in_flight -= 1
-        slot = _SLOT.get() or _HeldSlot()
-        slot.clean = slot.clean and sent.end not in {"limited", "failed"}
-        if sent.end == "answered":
-            if self._outage.answered(sent.began):
-                self.notice("the server answers again")
-            if self._reported_level and self._slots.is_full:
-                self._notice_level()
-        elif sent.end == "limited":
-            self._outage.limited()
-            if self._slots.limited(sent.number):
-                self._notice_level()
-        elif sent.end == "failed":
-            self._on_failure(sent, slot)
-        else:
-            self._outage.dropped(probe=sent.probe)
-        self.budget.settle(sent.size.worst_cost, sent.cost)
-        if sent.tokens is not None:
-            for rates in (self._user_rates, self.server_rates):
-                rates.correct(sent.tokens - sent.size.tokens)
-        self._changed.set()
-
-    def _on_failure(self, sent: SentRequest, slot: _HeldSlot) -> None:
-        slot.failed_at = first = min(slot.failed_at, self.clock())
-        allowed = self._slots.limit
-        if self._outage.failed(sent.record, sent.began, first, probe=sent.probe, allowed=allowed):
-            self.notice(
-                "the server does not answer: asking with one request at a time until it does; "
-                f"after {self.limits.max_outage / MINUTE:.0f} min without an answer the run ends"
-            )
-
-    async def _wait_for_change(self, seconds: float) -> None:
-        """Wait for the given time, or until the end of a request or of the run."""
-        self._changed.clear()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._changed.wait(), None if seconds == math.inf else seconds)
+    def _notice_outage(self) -> None:
+        self.notice(
+            "the server does not answer: asking with one request at a time until it does; "
+            f"after {self.limits.max_outage / MINUTE:.0f} min without an answer the run ends"
+        )
 
     def _notice_server_wait(self, seconds: float) -> None:
         """Report a long wait that the server asks for, once.
@@ -402,21 +426,12 @@ class Pace:
 
     def _notice_level(self) -> None:
         """Report the requests in flight after a change, at most once a minute."""
-        limit, full = self._slots.limit, self._slots.is_full
+        limit, full = self.level.limit, self.level.is_full
         if self.clock() - self._reported_level_at < MINUTE:
             return
         self._reported_level, self._reported_level_at = 0 if full else limit, self.clock()
         why = "limits the rate less" if full else "limits the rate"
         self.notice(f"the server {why}: going on with {limit} requests in flight")
-
-    def _notice_own_limits(self, seconds: float) -> None:
-        """Report once per run that the user's own limits slow it down."""
-        if seconds >= _MIN_NOTICE and not self._noticed_own_limits:
-            self._noticed_own_limits = True
-            self.notice(
-                "the requests or tokens a minute that this run is limited to hold it back: the "
-                f"next request goes in {seconds:.0f} s, at {_local_time(seconds)}"
-            )
 
 
 def _wake(wait: asyncio.Future[None]) -> None:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import pytest
 
 from labeler.errors import RunPaused, UsageError
-from labeler.judges.concurrency import Health, Slots
+from labeler.judges.concurrency import Level
 from labeler.judges.limits import Bucket, Budget, Limits, Quota, Size
 from labeler.judges.openai.headers import retry_after
 from labeler.judges.pace import BudgetSpent, Pace, Stopped
@@ -157,15 +157,13 @@ def test_places_double_up_to_what_the_user_allows() -> None:
 def test_places_grow_one_by_one(between: float) -> None:
     """Each clean answer adds one at most, also if all come at once; time doubles them at most."""
     now = 0.0
-    slots = Slots(256, lambda: now, Health())
+    level = Level(256, lambda: now)
     for _ in range(16):
         now += between / 16
-        slots.in_use += 1
-        slots.release(clean=True)
+        level.grow()
     for _ in range(16):
-        slots.in_use += 1
-        slots.release(clean=True)
-    assert slots.limit == pytest.approx(16 * min(2 ** (between / 0.25), 3), abs=1)
+        level.grow()
+    assert level.limit == pytest.approx(16 * min(2 ** (between / 0.25), 3), abs=1)
 
 
 @pytest.mark.parametrize("headers", [False, True])
@@ -211,22 +209,22 @@ def test_rate_limits_of_others_do_not_hide_our_own() -> None:
 
 def test_errors_of_an_excess_do_not_become_usual() -> None:
     """Else a run whose level comes down step by step would accept ever more of them."""
-    slots = Slots(10**9, lambda: 0.0, Health())
+    level = Level(10**9, lambda: 0.0)
     for _ in range(10):
-        numbers = [slots.sent() for _ in range(100)]
-        assert sum(slots.limited(number) for number in numbers[:24:4]) == 1
+        numbers = [level.sent() for _ in range(100)]
+        assert sum(level.limited(number) for number in numbers[:24:4]) == 1
 
 
 def test_a_level_that_is_still_far_too_high_is_halved_again() -> None:
     """An excess at once after another takes half, a later one a fifth."""
-    slots = Slots(64, lambda: 0.0, Health())
+    level = Level(64, lambda: 0.0)
     levels = []
     for clean in (0, 0, 100):
         for _ in range(clean):
-            slots.sent()
-        numbers = [slots.sent() for _ in range(6)]
-        assert sum(slots.limited(number) for number in numbers) == 1
-        levels.append(slots.limit)
+            level.sent()
+        numbers = [level.sent() for _ in range(6)]
+        assert sum(level.limited(number) for number in numbers) == 1
+        levels.append(level.limit)
     assert levels == [8, 4, 3]
 
 
@@ -289,7 +287,7 @@ def test_one_episode_costs_once() -> None:
                 sent.limited()
 
         await asyncio.gather(*(limited() for _ in range(10)))
-        return pace._slots.limit
+        return pace.level.limit
 
     assert served(work) == 18  # half of 16 and a slot for each answer, once
 
@@ -616,7 +614,7 @@ def test_a_cancelled_probe_lets_another_one_go() -> None:
         async with pace.request(0, Size()) as sent:
             sent.answered()
         for record in range(8):
-            if pace._outage.is_on:
+            if pace.outage.is_on:
                 break
             async with pace.request(record, Size()) as sent:
                 sent.failed(charged=False)

@@ -1,0 +1,326 @@
+"""Anchors: records that the same judge is asked about again, to see whether it has changed.
+
+Their texts are frozen, so a change of the system under test cannot move them. The first check asks
+twice, later ones once; how far answers of one judge differ is part of the comparison
+(:mod:`labeler.evidence.change`).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice, zip_longest
+from pathlib import Path
+from random import Random
+from typing import Any, TypeAlias, cast
+
+from labeler.calculators.outcomes import metrics
+from labeler.calculators.statistics.intervals import Interval, Undefined
+from labeler.calculators.statistics.paired import mean_difference, paired_interval
+from labeler.data.label_files import outcome_of, replaced, to_line
+from labeler.data.lines import parse_object, read_lines, with_checksum
+from labeler.errors import BadRow, UsageError
+from labeler.evidence.asking import as_example, ask, asked_like
+from labeler.evidence.change import Change, Verdicts, find_change, look_level
+from labeler.labels.answers import judged_sentences
+from labeler.labels.record import AnyOutcome, LabelRecord, Outcome
+from labeler.labels.signature import shown, texts_digest
+from labeler.sentences.display import Column, Display, Displayed, Grid
+
+KINDS = ("support", "relevance", "use")
+"""Kinds of verdicts, in the order of :func:`verdicts_of`."""
+LEVEL = 0.05
+"""Probability of a false alarm, over all looks together."""
+_Answer: TypeAlias = tuple[Verdicts, Verdicts, Verdicts] | None
+_HEADER = "anchors"
+_DOUBTFUL = (0.2, 0.8)
+"""Probabilities of support that make a record a doubtful one."""
+
+
+@dataclass(frozen=True)
+class AnchorCheck(Displayed):
+    """Result of one check.
+
+    Attributes:
+        look: number of the check, from 1.
+        changes: result for each kind of verdict; see :class:`labeler.evidence.change.Change`.
+        noise: verdicts of any kind that differ between the two answers of the first check.
+        moved: ids of the records whose last answer differs from the first one, most first.
+        failed: ids of the records that the judge gave no label this time.
+    """
+
+    look: int
+    changes: dict[str, Change]
+    noise: int
+    moved: tuple[str, ...]
+    failed: tuple[str, ...]
+
+    @property
+    def changed(self) -> bool:
+        """True if the judge has changed; false in 5 % of all series of checks, at most."""
+        return any(one.changed for one in self.changes.values())
+
+    @property
+    def sentence(self) -> str:
+        """The conclusion, in one sentence."""
+        named = {kind: one for kind, one in self.changes.items() if one.changed}
+        parts = [f"{one.differing} of {one.verdicts} verdicts on {k}" for k, one in named.items()]
+        if parts:
+            return (
+                f"The judge has changed: {', '.join(parts)} differ from its first answers; "
+                f"asked twice at the start, it differed in {self.noise}."
+            )
+        differing = sum(one.differing for one in self.changes.values())
+        verdicts = sum(one.verdicts for one in self.changes.values())
+        return (
+            f"No sign that the judge has changed (check {self.look}): {differing} of {verdicts} "
+            f"verdicts differ from its first answers; asked twice at the start, it differed in "
+            f"{self.noise}."
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the published form."""
+        changes = {kind: one._asdict() for kind, one in self.changes.items()}
+        own = {"look": self.look, "changed": self.changed, "sentence": self.sentence}
+        lists = {"moved": list(self.moved), "failed": list(self.failed)}
+        return own | {"changes": changes, "noise": self.noise} | lists
+
+    def _display(self) -> Display:
+        heads = [Column("verdicts on", words=True), *map(Column, ("differ", "of", "changed"))]
+        rows = [
+            [kind, str(one.differing), str(one.verdicts), "yes" if one.changed else "no"]
+            for kind, one in self.changes.items()
+        ]
+        notes = [f"most moved: {', '.join(self.moved[:5])}"] if self.moved and self.changed else []
+        if self.failed:
+            notes.append(f"no answer this time: {', '.join(self.failed[:5])}")
+        return Display(self.sentence, Grid(heads, rows), notes)
+
+
+class Anchors(Displayed):
+    """Records with all answers that the judge gave about them.
+
+    Args:
+        rounds: answers by round, each with one outcome a record in one order; the first round has
+            the labels that the anchors were made of.
+        path: file to keep them in; see :meth:`save`.
+        pending: trial of a round that was begun and is not complete.
+    """
+
+    def __init__(
+        self,
+        rounds: Sequence[Sequence[Outcome]],
+        *,
+        path: str | Path | None = None,
+        pending: int | None = None,
+    ) -> None:
+        self.rounds = [list(one) for one in rounds]
+        self._path, self._pending = path, pending
+
+    @property
+    def records(self) -> list[LabelRecord]:
+        """The records, with the answers that they were chosen by."""
+        return [one for one in self.rounds[0] if isinstance(one, LabelRecord)]
+
+    @property
+    def looks(self) -> int:
+        """Checks so far; the first one has two rounds."""
+        return max(0, len(self.rounds) - 2)
+
+    def check(self, **options: Any) -> AnchorCheck:  # noqa: ANN401 - those of labeler.label
+        """Ask the judge again, and compare with all its earlier answers.
+
+        Args:
+            options: those of :func:`labeler.label`, such as ``judge`` and ``store``.
+
+        Returns:
+            The result. The answers are kept, here and in the file if there is one.
+
+        Raises:
+            UsageError: an option is wrong.
+            FatalJudgeError: no record can be labeled; answers that were paid for stay in the store.
+        """
+        rows = [as_example(one.example) for one in self.records]
+        asked = {"progress": False} | asked_like(self.records[0]) | options
+        for _ in range(2 if len(self.rounds) == 1 else 1):
+            self._pending = self._pending or time.time_ns() // 1_000_000  # asked under no other run
+            self._save()
+            self.rounds.append(ask(rows, asked | {"trial": self._pending}))
+            self._pending = None
+            self._save()
+        return self.result()
+
+    def result(self) -> AnchorCheck:
+        """Return the result of the last check; nothing is asked.
+
+        Raises:
+            UsageError: nothing was asked yet.
+        """
+        if not self.looks:
+            raise UsageError("these anchors were never checked: check() asks the judge")
+        answers = [[verdicts_of(one[place]) for one in self.rounds] for place in range(self._size)]
+        level = look_level(self.looks, LEVEL) / len(KINDS)
+        changes = {
+            kind: find_change([[one and one[k] for one in each] for each in answers], level)
+            for k, kind in enumerate(KINDS)
+        }
+        moved = {
+            one.id: count
+            for one, each in zip(self.records, answers, strict=True)
+            if (count := _differing(each[0], each[-1]))
+        }
+        return AnchorCheck(
+            self.looks,
+            changes,
+            sum(_differing(each[1], each[2]) for each in answers),
+            tuple(sorted(moved, key=moved.__getitem__, reverse=True)),
+            tuple(one.id for one in self.rounds[-1] if not isinstance(one, LabelRecord)),
+        )
+
+    def shift(self, metric: str) -> tuple[float | Undefined, Interval | Undefined]:
+        """Return what the judge's change alone does to a metric's mean, with its interval.
+
+        Args:
+            metric: id of a metric.
+
+        Returns:
+            Mean difference of the last answers from the first ones over the records that have the
+            metric in both; undefined without such records.
+
+        Raises:
+            UnknownName: there is no such metric.
+        """
+        rounds = ([_value(one, metric) for one in self.rounds[place]] for place in (0, -1))
+        pairs = zip(*rounds, strict=True)
+        differences = [b - a for a, b in pairs if a is not None and b is not None]
+        return mean_difference(differences), paired_interval(differences)
+
+    @property
+    def _size(self) -> int:
+        return len(self.rounds[0])
+
+    def save(self, path: str | Path) -> None:
+        """Write the anchors to a file of JSON Lines, which later checks keep up to date.
+
+        Raises:
+            UsageError: the file cannot be written.
+        """
+        self._path = path
+        self._save()
+
+    def _save(self) -> None:
+        if self._path is None:
+            return
+        header = {"kind": _HEADER, "version": 1, "records": self._size, "pending": self._pending}
+        with replaced(Path(self._path)) as file:
+            file.write(json.dumps(header) + "\n")
+            for outcome in chain.from_iterable(self.rounds):
+                file.write(with_checksum(to_line(outcome).encode()).decode() + "\n")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Anchors:
+        """Read anchors that :meth:`save` wrote.
+
+        Raises:
+            UsageError: the file holds no anchors, or a line was damaged.
+        """
+        lines = read_lines(path)
+        try:
+            header = parse_object(next(lines))
+        except (StopIteration, BadRow):
+            header = {}
+        size, pending = header.get("records"), header.get("pending")
+        if header.get("kind") != _HEADER or not isinstance(size, int) or size < 1:
+            raise UsageError(f"{path} holds no anchors: make some by 'labeler anchors make LABELS'")
+        if pending is not None and not isinstance(pending, int):
+            raise UsageError(f"{path}:1: pending is a trial's number or null, got {pending!r:.40}")
+        outcomes = [cast("Outcome", outcome_of(line)) for line in lines]
+        rounds = [outcomes[at : at + size] for at in range(0, len(outcomes), size)]
+        if not rounds or len(rounds[-1]) != size:
+            raise UsageError(
+                f"{path}: {len(outcomes)} answers about {size} records: lines are lost"
+            )
+        return cls(rounds, path=path, pending=pending)
+
+    def _display(self) -> Display:
+        checks = f"{self.looks} checks" if self.looks != 1 else "1 check"
+        return Display(f"{self._size} anchors, {checks}: check(judge=…) asks the same judge again")
+
+
+def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80, *, seed: int = 0) -> Anchors:
+    """Choose records to ask about again, equally many of each kind as far as there are so many.
+
+    Kinds are supported and not entirely supported responses, each with and without a doubtful
+    probability of support. Records of the same sentences count once, and so does a record's first
+    trial. The choice does not depend on the order of the records.
+
+    Args:
+        outcomes: labels; failures and labels with gaps are left out.
+        n: number of records; fewer if there are not so many.
+        seed: another seed chooses other records.
+
+    Raises:
+        UsageError: n is below 2, or there are fewer than 2 complete labels.
+    """
+    if n < 2:  # noqa: PLR2004 - one record does not vary
+        raise UsageError(f"anchors are 2 records or more, got {n}")
+    kinds: defaultdict[tuple[bool, bool], dict[str, LabelRecord]] = defaultdict(dict)
+    for one in outcomes:
+        if isinstance(one, LabelRecord) and verdicts_of(one) is not None:
+            texts = texts_digest(shown(one.example, reference=True))
+            kinds[_kind_of(one)].setdefault(texts, one)
+    random = Random(seed)  # noqa: S311 - a sample, no secret
+    groups = [random.sample(sorted(each.items()), len(each)) for each in kinds.values()]
+    turns = chain.from_iterable(zip_longest(*groups))  # one of each kind in turn
+    chosen = [item[1] for item in islice(filter(None, turns), n)]
+    if len(chosen) < 2:  # noqa: PLR2004
+        raise UsageError("anchors need 2 complete labels or more: label rows first")
+    return Anchors([chosen])
+
+
+def verdicts_of(outcome: Outcome) -> tuple[Verdicts, Verdicts, Verdicts] | None:
+    """Return the verdicts of a label by kind; ``None`` for a failure or a label with gaps.
+
+    Returns:
+        Support of each response sentence, then relevance and use of each document sentence.
+    """
+    if not isinstance(outcome, LabelRecord):
+        return None
+    judged, keys = judged_sentences(outcome.label), outcome.example.response_keys()
+    if not keys or any(key not in judged for key in keys):
+        return None
+    relevant, used = (
+        set(named)
+        for named in (
+            outcome.label.all_relevant_sentence_keys,
+            outcome.label.all_utilized_sentence_keys,
+        )
+    )
+    sentences = outcome.example.document_keys()
+    support = [bool(judged[key].fully_supported) for key in keys]
+    return support, [key in relevant for key in sentences], [key in used for key in sentences]
+
+
+def _kind_of(record: LabelRecord) -> tuple[bool, bool]:
+    """Return whether everything is supported, and whether a probability of support is doubtful."""
+    low, high = _DOUBTFUL
+    stated = record.scores.support.values() if record.scores else ()
+    return record.label.overall_supported, any(low < one < high for one in stated)
+
+
+def _value(outcome: Outcome, metric: str) -> float | None:
+    """Return the value of a metric of one outcome; ``None`` where it is undefined."""
+    if not isinstance(outcome, LabelRecord):
+        return None
+    return metrics([outcome], [metric])[0][metric].value
+
+
+def _differing(first: _Answer, last: _Answer) -> int:
+    """Count the verdicts of any kind that differ between two answers."""
+    if first is None or last is None:
+        return 0
+    pairs = zip(chain(*first), chain(*last), strict=True)
+    return sum(a != b for a, b in pairs)

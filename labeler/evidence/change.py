@@ -1,0 +1,120 @@
+"""Whether answers to the same questions, asked again and again, come from the same judge.
+
+If the judge has not changed, the answers about one record are exchangeable: any order of them is as
+likely as the one that was seen. The test takes the answers of a record apart into earlier and later
+ones, counts the verdicts that differ between both parts, and compares the count with that of every
+other way to take them apart. Counts of records add up; their exact distribution is a convolution.
+The judge's own noise needs no estimate: it makes all ways alike. Verdicts of one record may depend
+on each other in any way; records must not.
+
+Looks share the error rate: look k gets 6 / (π k)² of it, so any number of looks together raises a
+false alarm at most that often. Within a look each kind of verdict and each candidate date of
+the change get an equal share (Bonferroni).
+
+Source: permutation tests under exchangeability, Lehmann and Romano, Testing Statistical
+Hypotheses, 15.2; spending over looks, Lan and DeMets 1983.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import combinations
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+Verdicts: TypeAlias = Sequence[bool]
+"""Verdicts of one kind in one answer about a record, in a fixed order."""
+EARLIEST, LATEST = 3, 3
+"""Answers of a record that are compared if there are more: the first ones and the last ones."""
+RECENT = 3
+"""Most looks back at which the change is looked for, besides that after the very first answer."""
+
+
+class Change(NamedTuple):
+    """Result of one look at one kind of verdict.
+
+    Attributes:
+        changed: True if the judge has changed, at this look's share of the error rate.
+        p_value: smallest probability of as many differences from an unchanged judge, times the
+            number of candidate dates, at most 1.
+        level: error rate that the p-value is held against.
+        differing: verdicts of the last answers that differ from the first ones.
+        verdicts: verdicts compared.
+    """
+
+    changed: bool
+    p_value: float
+    level: float
+    differing: int
+    verdicts: int
+
+
+def look_level(look: int, level: float = 0.05) -> float:
+    """Return the share of an error rate that a look gets; all looks together get all of it.
+
+    Args:
+        look: number of the look, from 1.
+        level: error rate over all looks.
+    """
+    return level * 6 / (math.pi * look) ** 2
+
+
+def find_change(records: Sequence[Sequence[Verdicts | None]], level: float) -> Change:
+    """Test whether the last answers come from another judge than the first ones.
+
+    Args:
+        records: for each record an entry for each round in order of time: the verdicts of that
+            answer on the same sentences, or ``None`` if the judge gave none.
+        level: error rate of this test.
+
+    Returns:
+        The result; no change where there are fewer than 2 rounds or no verdicts.
+    """
+    kept = [_compared(answers) for answers in records]
+    rounds = min(map(len, kept), default=0)
+    ends = [(one[0], one[-1]) for one in kept if rounds > 1]
+    both = [(np.asarray(a), np.asarray(b)) for a, b in ends if a is not None and b is not None]
+    dates = sorted({1, *range(max(1, rounds - RECENT), rounds)} if rounds > 1 else ())
+    smallest = min((_p_value(kept, date) for date in dates), default=1.0)
+    p_value = min(1.0, smallest * max(1, len(dates)))
+    differing = sum(int((a != b).sum()) for a, b in both)
+    return Change(p_value <= level, p_value, level, differing, sum(len(a) for a, _ in both))
+
+
+def _compared(answers: Sequence[Verdicts | None]) -> Sequence[Verdicts | None]:
+    """Return the answers that are compared: a fixed choice by place, so they stay exchangeable."""
+    if len(answers) <= EARLIEST + LATEST:
+        return answers
+    return [*answers[:EARLIEST], *answers[-LATEST:]]
+
+
+def _p_value(records: Sequence[Sequence[Verdicts | None]], date: int) -> float:
+    """Return the probability of as many differences between answers before a round and later."""
+    total, distribution = 0, np.ones(1)
+    for answers in records:
+        earlier = [one for one in answers[:date] if one is not None]
+        later = [one for one in answers[date:] if one is not None]
+        if not earlier or not later:
+            continue
+        counts = _differences(np.array([*earlier, *later], dtype=bool), len(earlier))
+        total += int(counts[0] - counts.min())
+        distribution = np.convolve(distribution, np.bincount(counts - counts.min()) / len(counts))
+    return float(distribution[total:].sum())
+
+
+def _differences(answers: np.ndarray, earlier: int) -> np.ndarray:
+    """Count differing verdicts between both parts, for each way to take the answers apart.
+
+    Args:
+        answers: shape (answers, verdicts).
+        earlier: number of answers in the earlier part.
+
+    Returns:
+        One count for each way; that of the order of time comes first.
+    """
+    apart = (answers[:, None] != answers[None]).sum(axis=2)
+    places = range(len(answers))
+    ways = combinations(places, earlier)  # the first of them is that of the order of time
+    return np.array([apart[np.ix_(way, [n for n in places if n not in way])].sum() for way in ways])
