@@ -31,16 +31,12 @@ if TYPE_CHECKING:
         metrics,
         open_rows,
         score,
-        submit_batch,
         summary,
     )
     from labeler.audit import check
     from labeler.calculators import Intervals, Ratio, metric
     from labeler.comparing.compare import compare
     from labeler.errors import LabelerError
-    from labeler.integrations.batch.client import OpenAIBatches
-    from labeler.integrations.batch.collect import collect_batches
-    from labeler.integrations.batch.status import batch_status, cancel_batch
     from labeler.judges.embedded.judge import EmbeddedJudge
     from labeler.judges.function import judge
     from labeler.judges.openai.judge import MistralJudge, OllamaJudge, OpenAIJudge
@@ -52,14 +48,11 @@ if TYPE_CHECKING:
     from labeler.store.memory import MemoryStore
 
 _HOMES = {
-    "api": "estimate iter_labels label metrics open_rows score submit_batch summary",
+    "api": "estimate iter_labels label metrics open_rows score summary",
     "audit": "check",
     "calculators": "Intervals Ratio metric",
     "comparing.compare": "compare",
     "errors": "LabelerError",
-    "integrations.batch.client": "OpenAIBatches",
-    "integrations.batch.collect": "collect_batches",
-    "integrations.batch.status": "batch_status cancel_batch",
     "judges.embedded.judge": "EmbeddedJudge",
     "judges.function": "judge",
     "judges.openai.judge": "MistralJudge OllamaJudge OpenAIJudge",
@@ -87,14 +80,10 @@ __all__ = [
     "MemoryStore",
     "MistralJudge",
     "OllamaJudge",
-    "OpenAIBatches",
     "OpenAIJudge",
     "Ratio",
     "__version__",
-    "batch_status",
-    "cancel_batch",
     "check",
-    "collect_batches",
     "compare",
     "estimate",
     "iter_labels",
@@ -105,7 +94,6 @@ __all__ = [
     "metrics",
     "open_rows",
     "score",
-    "submit_batch",
     "summary",
 ]
 

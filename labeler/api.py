@@ -27,7 +27,6 @@ from labeler.errors import UsageError
 from labeler.extensions import load, offered
 from labeler.judges.opening import hosted_spec, open_judge, open_judges, price_of_run
 from labeler.labeling.options import (
-    BatchOptions,
     EstimateOptions,
     LabelFileOptions,
     LabelOptions,
@@ -43,7 +42,6 @@ from labeler.store.memory import MemoryStore
 if TYPE_CHECKING:
     from labeler.data.options import RowSource
     from labeler.data.rows import Rows
-    from labeler.integrations.batch.submit import Submission
     from labeler.integrations.embeddings.records import QuestionsOutcome
     from labeler.judges.judge import Judge
     from labeler.labeling.estimate import Estimate
@@ -288,50 +286,6 @@ def iter_similarity(
         yield from compare_rows(run, opened, task, embedder, work)
 
 
-@keywords(BatchOptions)
-def submit_batch(rows: RowSource, options: BatchOptions) -> Submission:
-    """Submit rows to a Batch API: about half the price, answers within a day.
-
-    :func:`labeler.collect_batches` stores the answers; then :func:`label` finds them there.
-
-    Args:
-        rows: as for :func:`open_rows`.
-        options: ``judge`` is an ``OpenAIJudge``, or ``model`` and its settings; ``batches`` is a
-            service such as ``OpenAIBatches(api_key=…)`` with the judge's ``base_url``; ``store``
-            is a folder, which also records the batches.
-
-    Returns:
-        Name and size of the new batch, and the rows that it leaves out.
-
-    Raises:
-        UsageError: the rows cannot be read, or judge and service do not fit; nothing was sent.
-        JudgeError: the provider rejects it, or cannot be reached; run it again to continue.
-        StoreError: the store cannot be read or written.
-
-    Example:
-        >>> labeler.submit_batch(  # doctest: +SKIP
-        ...     "rows.jsonl", model="MODEL", batches=labeler.OpenAIBatches()
-        ... )
-    """
-    from labeler.integrations.batch import submit
-    from labeler.labeling.tasks import label_tasks
-
-    if options.batches is None or not isinstance(options.store, str | Path):
-        raise UsageError("a batch needs a service, batches=OpenAIBatches(…), and a folder as store")
-    opened = options.open(rows)
-    [judge] = _judges(options, default="openai")
-    return submit.submit_batch(
-        opened,
-        label_tasks(judge, options),
-        options.batches,
-        options.store,
-        retry_failed=options.retry_failed,
-        same_host=options.same_host,
-        limits=options.limits,
-        notice=options.notice or (lambda _: None),
-    )
-
-
 @keywords(EstimateOptions)
 def estimate(rows: RowSource, options: EstimateOptions) -> Estimate:
     """Estimate the requests, cost and time of labeling; nothing is sent, no key is needed.
@@ -366,7 +320,7 @@ def estimate(rows: RowSource, options: EstimateOptions) -> Estimate:
 
 
 def _judges(
-    options: LabelOptions | ScoreOptions | SimilarityOptions | BatchOptions,
+    options: LabelOptions | ScoreOptions | SimilarityOptions,
     *,
     default: str | None = None,
 ) -> list[Judge]:
@@ -478,7 +432,6 @@ __all__ = [
     "read_scores",
     "score",
     "stored_outcomes",
-    "submit_batch",
     "summary",
     "write_labels",
 ]

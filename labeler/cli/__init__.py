@@ -85,12 +85,14 @@ class _Declared(TyperCommand):
         self.declared, self.rich_help_panel = name, "Plug-ins"
 
     def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:  # noqa: ANN401 - as typer passes them
-        declared = load("commands", self.declared)
-        if isinstance(declared, typer.Typer):
-            command = get_command(declared)
-        else:
-            command = _made(declared, pipe_closed=_PIPE_CLOSED)
-        return command.make_context(info_name, args, parent, **extra)
+        return self.loaded().make_context(info_name, args, parent, **extra)
+
+    def loaded(self) -> Any:  # noqa: ANN401 - a command of typer
+        """Import the command; its attribute ``pipe_closed`` is as in :class:`_Command`."""
+        found = load("commands", self.declared)
+        if isinstance(found, typer.Typer):
+            return get_command(found)
+        return _made(found, pipe_closed=getattr(found, "pipe_closed", _PIPE_CLOSED))
 
 
 def _load(name: str, location: _Command) -> Any:  # noqa: ANN401 - a command of typer
@@ -204,14 +206,18 @@ app = _group(
     "Label RAG records with an LLM judge once, and recompute metrics from stored labels.",
 )
 _add_group(
+    "anchors",
+    "Evidence",
+    {
+        "make": _Command(None, "anchoring", "make"),
+        "check": _Command(None, "anchoring", "check"),
+    },
+    "See whether the judge has changed: ask it about the same records again.",
+)
+_add_group(
     "batch",
     "Label",
-    {
-        "submit": _Command(None, "batching", "submit"),
-        "status": _Command(None, "batching", "status"),
-        "collect": _Command(None, "batching", "collect"),
-        "cancel": _Command(None, "batching", "cancel"),
-    },
+    {},
     "Label rows within a day at half the price.",
 )
 _add_group(

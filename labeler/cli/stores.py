@@ -14,6 +14,7 @@ from labeler.cli.running import SOME_FAILED
 from labeler.cli.terminal import notify, plural
 from labeler.data.options import DEFAULT_STORE
 from labeler.errors import UsageError
+from labeler.extensions import load, offered
 
 if TYPE_CHECKING:
     from labeler.store.database import Database
@@ -164,13 +165,14 @@ def _delete_traces(stores: Stores, selection: Selection, *, dry_run: bool) -> Co
     An interrupted deletion can thus be repeated.
     """
     from labeler.data.corrections.file import CorrectionsFile, corrections_path
-    from labeler.integrations.batch.status import delete_requests
     from labeler.store.maintenance import rewrite_without
 
     counts = Counter[str]()
     for folder, _, found in stores:
         counts.update(found.kinds)
-        counts["batch request"] += delete_requests(folder, selection, found.keys, dry_run=dry_run)
+        for name in offered("deletions"):
+            delete = load("deletions", name)
+            counts[f"{name} request"] += delete(folder, selection, found.keys, dry_run=dry_run)
         corrections = CorrectionsFile(corrections_path(folder))
         said = [
             event

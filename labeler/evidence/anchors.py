@@ -14,7 +14,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, zip_longest
 from pathlib import Path
-from random import Random
 from typing import Any, TypeAlias, cast
 
 from labeler.calculators.outcomes import metrics
@@ -27,7 +26,7 @@ from labeler.evidence.asking import as_example, ask, asked_like
 from labeler.evidence.change import Change, Verdicts, find_change, look_level
 from labeler.labels.answers import judged_sentences
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome
-from labeler.labels.signature import shown, texts_digest
+from labeler.labels.signature import digest, shown
 from labeler.sentences.display import Column, Display, Displayed, Grid
 
 KINDS = ("support", "relevance", "use")
@@ -40,7 +39,7 @@ _DOUBTFUL = (0.2, 0.8)
 """Probabilities of support that make a record a doubtful one."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AnchorCheck(Displayed):
     """Result of one check.
 
@@ -144,7 +143,7 @@ class Anchors(Displayed):
             FatalJudgeError: no record can be labeled; answers that were paid for stay in the store.
         """
         rows = [as_example(one.example) for one in self.records]
-        asked = {"progress": False} | asked_like(self.records[0]) | options
+        asked = asked_like(self.records[0]) | options
         for _ in range(2 if len(self.rounds) == 1 else 1):
             self._pending = self._pending or time.time_ns() // 1_000_000  # asked under no other run
             self._save()
@@ -270,10 +269,12 @@ def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80, *, seed: int = 0
     kinds: defaultdict[tuple[bool, bool], dict[str, LabelRecord]] = defaultdict(dict)
     for one in outcomes:
         if isinstance(one, LabelRecord) and verdicts_of(one) is not None:
-            texts = texts_digest(shown(one.example, reference=True))
-            kinds[_kind_of(one)].setdefault(texts, one)
-    random = Random(seed)  # noqa: S311 - a sample, no secret
-    groups = [random.sample(sorted(each.items()), len(each)) for each in kinds.values()]
+            seen = shown(one.example, reference=True)
+            kept = kinds[_kind_of(one)]
+            kept.setdefault(digest([seed, seen]), one)
+            if len(kept) > 4 * n:  # no more in memory than may be chosen
+                kinds[_kind_of(one)] = dict(sorted(kept.items())[:n])
+    groups = [sorted(each.items()) for _, each in sorted(kinds.items())]
     turns = chain.from_iterable(zip_longest(*groups))  # one of each kind in turn
     chosen = [item[1] for item in islice(filter(None, turns), n)]
     if len(chosen) < 2:  # noqa: PLR2004

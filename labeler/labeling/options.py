@@ -3,7 +3,7 @@
 Annotations are evaluated, as in :mod:`labeler.data.options`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -26,8 +26,6 @@ from labeler.judges.options import PACE, JudgeLike, JudgeOptions
 
 if TYPE_CHECKING:
     from labeler.calculators.rater_agreement import Votes
-    from labeler.integrations.batch.client import OpenAIBatches
-    from labeler.integrations.batch.request_files import FileLimits
     from labeler.integrations.embeddings.embedder import Embedder
     from labeler.integrations.embeddings.similarity import EmbeddingWork
     from labeler.judges.limits import Limits
@@ -204,7 +202,12 @@ class LabelFileOptions(LabelOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EstimateOptions(ExampleOptions, JudgeOptions, TaskOptions, StoreOptions):
+class RequestOptions(ExampleOptions, JudgeOptions, TaskOptions, StoreOptions):
+    """Options of requests for labels that no run sends."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EstimateOptions(RequestOptions):
     """Options of ``estimate``."""
 
     PANEL: ClassVar = LIMITS
@@ -261,22 +264,4 @@ class SimilarityOptions(ExampleOptions, JudgeOptions, RunOptions):
     ] = "wordllama"
     work: Annotated[
         "EmbeddingWork | None", Option("Filled with what embedding took.", cli=False)
-    ] = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class BatchOptions(ExampleOptions, JudgeOptions, TaskOptions, StoreOptions):
-    """Options of ``batch submit``."""
-
-    same_host: SameHost = False
-    batches: Annotated[
-        "OpenAIBatches | None",
-        Option("The service, such as OpenAIBatches(api_key=…).", cli=False),
-    ] = None
-    limits: Annotated[
-        "FileLimits | None", Option("How large one file of a batch may be.", cli=False)
-    ] = None
-    notice: Annotated[
-        "Callable[[str], object] | None",
-        Option("Called with messages for people.", cli=False),
     ] = None

@@ -15,7 +15,7 @@ from labeler.judges.prompting import DECISIONS, Prompt, is_retrieval_prompt, loa
 from labeler.judges.providers import provider_of
 from labeler.judges.task import TASK_KINDS, Task, label_kind
 from labeler.judges.tokens import Approximation, request_tokens, request_tokens_at_most
-from labeler.labeling.options import BLIND, RELEVANCE, BatchOptions, EstimateOptions, LabelOptions
+from labeler.labeling.options import BLIND, RELEVANCE, LabelOptions, RequestOptions
 from labeler.labels.answers import RetrievalLabel
 from labeler.labels.profiles import AUTO, PROFILES, SUPPORT, Profile, family_of, version_of
 from labeler.labels.retrieval_record import RetrievalRecord, basis_of, without_documents
@@ -298,7 +298,7 @@ def _require_content(example: KeyedExample) -> None:
 
 def label_tasks(
     judge: Judge,
-    options: LabelOptions | BatchOptions | EstimateOptions,
+    options: LabelOptions | RequestOptions,
     *,
     extra: int = 0,
     price: Price | None = None,
@@ -345,7 +345,7 @@ def label_tasks(
     return LabelTasks(prompt=worded, schema=schema, where_referenced=referenced, **common)
 
 
-def _is_blind(judge: Judge, options: LabelOptions | BatchOptions | EstimateOptions) -> bool:
+def _is_blind(judge: Judge, options: LabelOptions | RequestOptions) -> bool:
     """Return whether relevance is judged without responses.
 
     Raises:

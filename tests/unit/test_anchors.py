@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from labeler.evidence.asking import ask
 from labeler.evidence.change import find_change, look_level
 from labeler.judges.function import FunctionJudge
 from labeler.judges.task import Task
+from support.command import Command
 
 
 def share(text: str) -> float:
@@ -194,3 +196,14 @@ def test_what_the_judge_alone_does_to_a_metric() -> None:
     assert isinstance(mean, float)
     assert isinstance(interval, Interval)
     assert interval.low < mean < interval.high
+
+
+def test_commands_make_and_check(labeler_command: Command, tmp_path: Path) -> None:
+    """The file goes from command to command; a file of labels is no file of anchors."""
+    labels, anchors = labels_of(noisy(), 6).save(tmp_path / "l.jsonl"), tmp_path / "a.jsonl"
+    assert labeler_command("anchors", "make", labels, "-n", 4, "-o", anchors)[0] == 0
+    judge = ("--judge", "embedded", "--store", tmp_path / "store", "--json")
+    for look in (1, 2):
+        _, out, _ = labeler_command("anchors", "check", anchors, *judge)
+        assert json.loads(out)["look"] == look
+    assert labeler_command("anchors", "check", labels, *judge)[0] == 2

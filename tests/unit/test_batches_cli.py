@@ -160,7 +160,7 @@ def test_a_status_that_asks_nobody_says_so(
         monkeypatch.delenv("OPENAI_API_KEY")
     code, out, err = command.anywhere("status")
     assert (code, "validating" in out, "look it up" in out) == (0, True, True)
-    assert err.startswith(f"nobody was asked at {command.url}: ")
+    assert err.startswith(f"{command.url} was not queried: ")
     assert "as of submission or the last collection" in err
     assert f"`labeler batch status --base-url {command.url}`" in err
     assert "address" not in out
@@ -184,7 +184,7 @@ def test_a_status_of_several_addresses_names_them(command: Batch) -> None:
         _, out, err = command("status")
         looked_up = [view["looked_up"] for view in json.loads(command("status", "--json")[1])]
     assert (name in out, "address" in out) == (True, True)
-    assert (f"nobody was asked at {other.url}" in err, command.url in err) == (True, False)
+    assert (f"{other.url} was not queried" in err, command.url in err) == (True, False)
     assert looked_up == [True, False]
 
 

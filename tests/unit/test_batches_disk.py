@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from labeler.errors import StoreError, UsageError
-from labeler.integrations.batch.folder import (
+from labeler.plugins.batch.folder import (
     BATCH_FILE,
     BatchFolder,
     BatchInfo,
@@ -22,7 +21,7 @@ from labeler.integrations.batch.folder import (
     pending_keys,
     write_durably,
 )
-from labeler.integrations.batch.request_files import (
+from labeler.plugins.batch.requests import (
     BatchRequest,
     FileLimits,
     History,
@@ -40,15 +39,10 @@ def asked(number: int = 0, history: History | None = None) -> BatchRequest:
     return BatchRequest(samples.request(example), history or History())
 
 
-def line(request: BatchRequest) -> str:
-    """A short line."""
-    return json.dumps({"custom_id": request.task.key})
-
-
 def prepared(store: Path, count: int = 3) -> BatchFolder:
     """A batch that is prepared and not sent."""
     with new_folder(store, NAME) as aside:
-        with PartWriter(aside, line, limits=FileLimits(), now=0.0) as writer:
+        with PartWriter(aside, FileLimits(), "max_tokens", now=0.0) as writer:
             for number in range(count):
                 assert writer.add(asked(number))
         info = BatchInfo(model="m", base_url="http://127.0.0.1/v1", created=0.0)
@@ -74,8 +68,7 @@ def moved(folder: BatchFolder, state: str) -> BatchPart:
 @pytest.mark.parametrize(
     ("state", "expected"),
     [
-        ("prepared", 3), ("uploaded", 3), ("creating", 3), ("created", 3), ("ended", 3),
-        ("collected", 0), ("dropped", 0),
+        ("prepared", 3), ("uploaded", 3), ("created", 3), ("collected", 0), ("dropped", 0),
     ],
 )  # fmt: skip
 def test_what_may_still_be_answered_is_pending(tmp_path: Path, state: str, expected: int) -> None:
@@ -109,7 +102,7 @@ def test_a_batch_that_is_handed_in_meanwhile_is_noticed(tmp_path: Path) -> None:
 def test_parts_that_ask_again_count_from_when_their_first_is_collected(tmp_path: Path) -> None:
     """Until then they are the beginning of an interrupted collection."""
     folder = prepared(tmp_path)
-    writer = PartWriter(folder.path, line, limits=FileLimits(), now=0.0, parent="0001", round_=2)
+    writer = PartWriter(folder.path, FileLimits(), "max_tokens", now=0.0, parent=folder.parts()[0])
     with writer:
         writer.add(asked(1))
     assert [part.name for part in folder.parts()] == ["0001"]
@@ -162,7 +155,7 @@ def test_a_request_that_was_changed_is_refused(
 ) -> None:
     """An answer is never stored for sentences that were not shown."""
     folder = prepared(tmp_path)
-    file = folder.file("0001", "asked.jsonl")
+    file = folder.file(folder.parts()[0], "asked.jsonl")
     file.write_text(edit(file.read_text()))
     with pytest.raises(StoreError, match=said), RequestFile(folder, folder.parts()[0]) as requests:
         _ = requests[keys()[1]]

@@ -11,13 +11,13 @@ import pytest
 import labeler
 from labeler import EmbeddedJudge, OpenAIJudge
 from labeler.errors import UsageError
-from labeler.integrations.batch.client import OpenAIBatches
 from labeler.judges.openai.spec import spec_of
 from labeler.judges.pricing import given_price, price_of
 from labeler.labeling.estimate import Unasked
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import context_limit, label_tasks
 from labeler.labels.record import LabelFailure
+from labeler.plugins.batch.client import OpenAIBatches
 from labeler.store.memory import MemoryStore
 from support.fakes import CountingJudge
 from wire.provider import Provider

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.core import TyperGroup
 from typer.main import get_command
 
 import labeler
 from labeler import MemoryStore, api
-from labeler.cli import app
+from labeler.cli import _Declared, app
 from labeler.cli.options import expand_options
 from labeler.data.options import RowsOptions, option_of
 from labeler.errors import UsageError
@@ -33,7 +32,7 @@ FUNCTIONS: list[Callable[..., Any]] = [
     api.estimate,
     api.score,
     api.iter_similarity,
-    api.submit_batch,
+    labeler.submit_batch,
 ]
 
 
@@ -41,8 +40,9 @@ def parameters_of(command: str) -> dict[str | None, str]:
     """The help texts of a command's parameters by their names."""
     found: Any = get_command(app)
     for word in command.split():
-        assert isinstance(found, TyperGroup)
-        found = found.commands[word]
+        found = found.get_command(None, word)
+    if isinstance(found, _Declared):
+        found = found.loaded()
     return {one.name: one.help for one in found.params}
 
 

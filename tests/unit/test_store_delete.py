@@ -16,8 +16,8 @@ import pytest
 import labeler
 from labeler.data.corrections.correction import Correction
 from labeler.data.corrections.file import CorrectionsFile
-from labeler.integrations.batch.folder import batches
 from labeler.labels.record import LabelRecord
+from labeler.plugins.batch.folder import batches
 from labeler.store.checksums import encode
 from labeler.store.disk import DiskStore
 from labeler.store.maintenance import exclusive_file
@@ -67,8 +67,8 @@ def with_batch(folder: Path, state: str) -> Path:
     """The store with a batch that asked for the rows r0, r1 and r2."""
     batch = prepared(folder)
     (part,) = batch.parts()
-    batch.save(part.model_copy(update={"state": state}))
-    output = batch.file(part.name, "output.jsonl")
+    part = batch.save(part, state=state)
+    output = batch.file(part, "output.jsonl")
     output.write_text("".join(f'{{"custom_id": "{key}"}}\n' for key in batch.keys(part)))
     return folder
 
@@ -182,7 +182,7 @@ def test_a_damaged_file_of_requests_stops_the_deletion(
     """It may hold the row; the message names file and line."""
     folder = with_batch(filled(tmp_path / "s"), "collected")
     (batch,) = batches(folder)
-    with batch.file("0001", "asked.jsonl").open("a") as file:
+    with batch.file(batch.parts()[0], "asked.jsonl").open("a") as file:
         file.write("{}\n")
     code, _, err = labeler_command("store", "delete", folder, "--id", VICTIM.id, "--yes")
     assert (code, "asked.jsonl:4: not a saved request" in err) == (2, True)

@@ -22,15 +22,6 @@ import pytest
 import labeler
 from labeler.api import open_rows
 from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError
-from labeler.integrations.batch import collect as collecting
-from labeler.integrations.batch.answers import AnswerResult, read_answer
-from labeler.integrations.batch.client import OpenAIBatches
-from labeler.integrations.batch.collect import Collection, Waiting
-from labeler.integrations.batch.folder import BatchFolder, BatchPart, RemoteBatch, pending_keys
-from labeler.integrations.batch.folder import batches as folders
-from labeler.integrations.batch.request_files import FileLimits
-from labeler.integrations.batch.submit import Submission, submit_batch
-from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.pricing import given_price
 from labeler.judges.task import JudgeReply
@@ -38,6 +29,13 @@ from labeler.labeling.failures import record_or_failure
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, ReplyFacts, Usage
+from labeler.plugins.batch.answers import AnswerLine, AnswerReader, AnswerResult
+from labeler.plugins.batch.client import OpenAIBatches
+from labeler.plugins.batch.collect import Collection, Waiting
+from labeler.plugins.batch.folder import BatchFolder, BatchPart, RemoteBatch, pending_keys
+from labeler.plugins.batch.folder import batches as folders
+from labeler.plugins.batch.requests import FileLimits
+from labeler.plugins.batch.submit import Submission
 from labeler.sentences.example import Example
 from labeler.store.disk import DiskStore
 from wire.behaviors import Behavior, named
@@ -74,16 +72,20 @@ def submit(
     **settings: Any,
 ) -> Submission:
     """Hand rows in."""
-    at, asked = service(provider, kind), how(provider, **(judge or {}))
-    return submit_batch(open_rows(given), asked, at, store, **settings)
+    asked = OpenAIJudge("model-1", api_key=KEY, base_url=provider.url, **(judge or {}))
+    batches = service(provider, kind)
+    done: Submission
+    done = labeler.submit_batch(given, judge=asked, batches=batches, store=store, **settings)
+    return done
 
 
 def collect(
     provider: Provider, store: Path, kind: type[OpenAIBatches] = OpenAIBatches, **settings: Any
 ) -> Collection:
     """Look until everything is over."""
-    waiting = Waiting(sleep=no_sleep)
-    return labeler.collect_batches(service(provider, kind), store, waiting=waiting, **settings)
+    waiting, at = Waiting(sleep=no_sleep), service(provider, kind)
+    done: Collection = labeler.collect_batches(at, store, waiting=waiting, **settings)
+    return done
 
 
 def stored(store: Path) -> tuple[list[LabelRecord], list[LabelFailure]]:
@@ -198,13 +200,13 @@ def test_a_row_that_no_file_can_hold_is_reported(tmp_path: Path) -> None:
 
 def test_a_judge_without_batches_or_of_another_address_is_refused(tmp_path: Path) -> None:
     """Rows do not go to a server that the judge does not name."""
-    embedded = label_tasks(EmbeddedJudge(), LabelOptions())
     with Provider() as provider:
+        asked = {"batches": service(provider), "store": tmp_path}
         with pytest.raises(UsageError, match="cannot be asked in batches"):
-            submit_batch(open_rows(rows(1)), embedded, service(provider), tmp_path)
-        elsewhere = OpenAIBatches(api_key=KEY, base_url="http://127.0.0.1:9/v1")
+            labeler.submit_batch(rows(1), judge="embedded", **asked)
+        elsewhere = OpenAIJudge("model-1", api_key=KEY, base_url="http://127.0.0.1:9/v1")
         with pytest.raises(UsageError, match="same base_url"):
-            submit_batch(open_rows(rows(1)), how(provider), elsewhere, tmp_path)
+            labeler.submit_batch(rows(1), judge=elsewhere, **asked)
         assert not provider.requests
 
 
@@ -268,14 +270,12 @@ def test_an_answer_that_breaks_the_contract_fails_as_online(
         answer = good.label.model_copy(update={"all_relevant_sentence_keys": ["zz"]})
         facts = ReplyFacts(attempts=2, reasks=1, usage=Usage(prompt_tokens=7))
 
-        unchecked = AnswerResult(JudgeReply(answer, facts))
-        monkeypatch.setattr(
-            collecting,
-            "read_answer",
-            lambda asked, *rest: (
-                unchecked if asked.task.example.id == "r0" else read_answer(asked, *rest)
-            ),
-        )
+        unchecked, read = AnswerResult(JudgeReply(answer, facts)), AnswerReader.read
+
+        def unread(self: AnswerReader, line: AnswerLine) -> AnswerResult:
+            return unchecked if self._request.task.example.id == "r0" else read(self, line)
+
+        monkeypatch.setattr(AnswerReader, "read", unread)
         submit(provider, tmp_path / "batch", given)
         collect(provider, tmp_path / "batch")
         example = next(iter(open_rows(given))).content
@@ -543,18 +543,6 @@ def test_answers_that_are_missing_are_fetched_again_and_not_bought_again(
         assert sorted(provider.paid.values()) == [1] * good
 
 
-def test_a_part_that_was_written_down_without_its_file_is_looked_at_again(tmp_path: Path) -> None:
-    """Nothing that an earlier look has missed stays missed."""
-    with Provider() as provider:
-        _ended(provider, tmp_path, 2)
-        folder = folders(tmp_path)[0]
-        part = folder.parts()[0]
-        assert part.batch_id is not None
-        remote = RemoteBatch(id=part.batch_id, status="completed", total=2, completed=2)
-        folder.save(part.model_copy(update={"state": "ended", "remote": remote}))
-        assert collect(provider, tmp_path).results.labelled == 2
-
-
 def test_what_is_dropped_is_not_handed_in_again(tmp_path: Path) -> None:
     """A part whose answers are missing prepares further ones, and letting go of it is final."""
     with Provider(_first_fail(1)) as provider:
@@ -674,18 +662,19 @@ def fuse(monkeypatch: pytest.MonkeyPatch) -> Fuse:
     """A fuse that burns at every request and round every state that is written down."""
     save = BatchFolder.save
 
-    def mortal_save(self: BatchFolder, part: BatchPart) -> None:
+    def mortal_save(self: BatchFolder, part: BatchPart, **changes: object) -> BatchPart:
         FUSE.burn()
-        save(self, part)
+        saved = save(self, part, **changes)
         FUSE.burn()
+        return saved
 
     monkeypatch.setattr(BatchFolder, "save", mortal_save)
     FUSE.left = 0
     return FUSE
 
 
-_STEPS_OF_A_SUBMISSION = 10
-_STEPS_OF_A_COLLECTION = 24
+_STEPS_OF_A_SUBMISSION = 8
+_STEPS_OF_A_COLLECTION = 22
 
 
 @pytest.mark.parametrize("step", range(1, _STEPS_OF_A_SUBMISSION + 1))
@@ -778,7 +767,8 @@ def test_a_batch_that_is_listed_late_is_not_started_again(tmp_path: Path, late: 
     }
     with Provider(at=unheard) as provider:
         at = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=pause)
-        submit_batch(open_rows(rows(3)), how(provider), at, tmp_path)
+        judge = OpenAIJudge("model-1", api_key=KEY, base_url=provider.url)
+        labeler.submit_batch(rows(3), judge=judge, batches=at, store=tmp_path)
         assert provider.routes["GET /v1/batches"] == late + 1
         assert collect(provider, tmp_path).results.labelled == 3
         assert sorted(provider.paid.values()) == [1, 1, 1]
@@ -839,7 +829,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """What cannot be written is told as such, and the next one goes on."""
     full = OSError(errno.ENOSPC, "No space left on device")
 
-    def no_space(*_: object) -> None:
+    def no_space(*_: object, **__: object) -> None:
         raise full
 
     with Provider() as provider:
@@ -947,7 +937,7 @@ def test_a_look_that_fails_is_told_with_what_was_last_known(tmp_path: Path) -> N
     with Provider(at={"GET /v1/batches/{id}": lambda _: "500"}) as provider:
         submit(provider, tmp_path, rows(1))
         view = labeler.batch_status(tmp_path, service(provider))[0]
-    assert "the server failed" in view.parts[0].trouble
+    assert "the server failed" in view.trouble["0001"]
     assert (view.state, view.next) == ("validating", "look again later")
     assert labeler.batch_status(tmp_path)[0].state == "validating"
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import labeler
-from labeler.integrations.batch.client import OpenAIBatches
-from labeler.integrations.batch.collect import Waiting
 from labeler.judges.pricing import given_price
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
+from labeler.plugins.batch.client import OpenAIBatches
+from labeler.plugins.batch.collect import Waiting
 from labeler.store.memory import MemoryStore
 from wire.calls import Call
 from wire.clients import comes_true

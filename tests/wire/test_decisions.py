@@ -11,17 +11,13 @@ import jsonschema
 import pytest
 
 import labeler
-from labeler.api import open_rows
-from labeler.integrations.batch.client import OpenAIBatches
-from labeler.integrations.batch.collect import Waiting
-from labeler.integrations.batch.submit import submit_batch
 from labeler.judges.openai.reading import flat, parse_object
 from labeler.judges.openai.request import MODES
-from labeler.labeling.options import LabelOptions
-from labeler.labeling.tasks import label_tasks
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelRecord, Outcome
 from labeler.labels.schemas import load_schema
+from labeler.plugins.batch.client import OpenAIBatches
+from labeler.plugins.batch.collect import Waiting
 from labeler.store.disk import DiskStore
 from wire.calls import Json, label_for, written
 from wire.provider import Provider, answers, completes
@@ -127,10 +123,9 @@ def test_a_batch_brings_the_same_label_under_the_same_key(tmp_path: Path) -> Non
     """The key does not say how a label was bought."""
     with Provider(batches=completes()) as provider:
         online = label(provider, "reference")
-        options = LabelOptions(profile="reference")
-        how = label_tasks(judge_of(provider), options)
         service = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=brief)
-        submit_batch(open_rows([ROW]), how, service, tmp_path)
+        asked = {"judge": judge_of(provider), "profile": "reference"}
+        labeler.submit_batch([ROW], batches=service, store=tmp_path, **asked)
         again = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=brief)
         labeler.collect_batches(again, tmp_path, waiting=Waiting(sleep=brief))
     with DiskStore(tmp_path, create=False) as store:

@@ -13,8 +13,6 @@ import pytest
 import labeler
 from labeler.api import iter_scores
 from labeler.errors import FatalJudgeError, UsageError
-from labeler.integrations.batch.client import OpenAIBatches
-from labeler.integrations.batch.collect import Waiting
 from labeler.judges.openai.reading import find_object
 from labeler.judges.openai.request import FRAME, FRAME_VERSION, MODES, mode_of, request_body
 from labeler.judges.openai.spec import OpenAISpec, spec_of
@@ -24,6 +22,8 @@ from labeler.judges.task import Task
 from labeler.labeling.progress import RunEvent
 from labeler.labels.record import LabelRecord
 from labeler.labels.schemas import load_schema
+from labeler.plugins.batch.client import OpenAIBatches
+from labeler.plugins.batch.collect import Waiting
 from labeler.store.memory import MemoryStore
 from support import samples
 from support.scored import criterion

@@ -10,23 +10,19 @@ from typing import Any
 import pytest
 
 import labeler
-from labeler.api import open_rows
 from labeler.errors import BadRows
-from labeler.integrations.batch.client import OpenAIBatches
-from labeler.integrations.batch.collect import Waiting
-from labeler.integrations.batch.submit import submit_batch
 from labeler.judges.limits import Limits
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.openai.request import response_format
 from labeler.judges.pace import CURRENT, Pace
 from labeler.judges.task import JudgeReply, Task
-from labeler.labeling.options import LabelOptions
-from labeler.labeling.tasks import label_tasks
 from labeler.labels.answers import ClaimsLabelingOutput, GPTLabelingOutput, ReferenceLabelingOutput
 from labeler.labels.contract import check_label
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.labels.schemas import load_schema
+from labeler.plugins.batch.client import OpenAIBatches
+from labeler.plugins.batch.collect import Waiting
 from labeler.sentences.example import Frozen, key_reference
 from labeler.store.disk import DiskStore
 from support import samples
@@ -252,11 +248,9 @@ def test_a_reask_is_worded_in_a_batch_as_online(tmp_path: Path) -> None:
 
 
 def _in_a_batch(provider: Provider, given: list[dict[str, Any]], store: Path, profile: str) -> None:
-    how = label_tasks(
-        OpenAIJudge("m", api_key=KEY, base_url=provider.url), LabelOptions(profile=profile)
-    )
+    judge = OpenAIJudge("m", api_key=KEY, base_url=provider.url)
     service = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=_no_sleep)
-    submit_batch(open_rows(given), how, service, store)
+    labeler.submit_batch(given, judge=judge, batches=service, store=store, profile=profile)
     again = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=_no_sleep)
     labeler.collect_batches(again, store, waiting=Waiting(sleep=_no_sleep))
 

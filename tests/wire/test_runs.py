@@ -21,13 +21,13 @@ import pytest
 
 import labeler
 from labeler.errors import FatalJudgeError, StoreError
-from labeler.integrations.batch.client import OpenAIBatches
-from labeler.integrations.batch.collect import Waiting
-from labeler.integrations.batch.folder import pending_keys
 from labeler.judges import concurrency
 from labeler.judges.pace import Pace
 from labeler.labeling.progress import RunEvent
 from labeler.labels.record import LabelFailure
+from labeler.plugins.batch.client import OpenAIBatches
+from labeler.plugins.batch.collect import Waiting
+from labeler.plugins.batch.folder import pending_keys
 from labeler.store.disk import DiskStore
 from labeler.store.memory import MemoryStore
 from support.command import Command

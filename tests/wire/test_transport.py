@@ -18,12 +18,12 @@ import pytest
 from multidict import CIMultiDict
 
 from labeler.errors import FatalJudgeError, JudgeError
-from labeler.integrations.batch.client import OpenAIBatches
 from labeler.judges.openai import sender
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.openai.sender import OversizedBody, Sender
 from labeler.judges.openai.server import server_of
 from labeler.judges.options import ServerOptions
+from labeler.plugins.batch.client import OpenAIBatches
 from support import samples
 from wire.behaviors import answers
 from wire.calls import Call

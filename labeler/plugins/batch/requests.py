@@ -1,41 +1,43 @@
-"""The files of a part: requests written up to a size limit, and read again by label key."""
+"""The requests of a part: written up to a size limit, and read again by label key."""
 
 from __future__ import annotations
 
+import json
 import operator
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any, Literal, Self
 
 from pydantic import Field, ValidationError
 
 from labeler.data.lines import BOM
 from labeler.errors import LabelerError, StoreError, validation_faults
-from labeler.integrations.batch.folder import BatchFolder, BatchPart, write_durably
 from labeler.judges.openai.attempts import AttemptLog
+from labeler.judges.openai.request import request_body
+from labeler.judges.openai.spec import spec_of
 from labeler.judges.options import CapField
 from labeler.judges.prompting import load_prompt
 from labeler.judges.task import Task, judged_task
 from labeler.labels.record import RetrievalBasis, Usage
 from labeler.labels.schemas import load_schema
 from labeler.labels.signature import Signature
+from labeler.plugins.batch.folder import BatchFolder, BatchPart, write_durably
+from labeler.sentences.characters import plain_json
 from labeler.sentences.example import Frozen, KeyedExample
 
-MOST_LINES = 50_000
-"""OpenAI's limit for one file."""
-MOST_BYTES = 190_000_000
-"""Slightly less than OpenAI's limit of 200 MB for one file."""
+ENDPOINT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
 
 
 @dataclass(frozen=True)
 class FileLimits:
-    """Limits of one file of requests."""
+    """Limits of one file of requests; by default slightly less than OpenAI's."""
 
-    lines: int = MOST_LINES
-    size: int = MOST_BYTES
+    lines: int = 50_000
+    size: int = 190_000_000
     """In bytes."""
 
 
@@ -58,7 +60,9 @@ class History(Frozen):
     def of(cls, log: AttemptLog, *, answer: str | None, complaint: str | None) -> Self:
         """Return the history that a log leaves to the next round."""
         kept = {name: getattr(log, name) for name in _LOGGED}
-        return cls(**kept, answer=answer, complaint=complaint)
+        # A file cannot hold lone surrogates.
+        plain = answer and answer.encode("utf-8", "replace").decode()
+        return cls(**kept, answer=plain, complaint=complaint)
 
     def log(self, task: Task[Any]) -> AttemptLog:
         """Return the log that goes on from here."""
@@ -75,9 +79,27 @@ class BatchRequest:
 
     task: Task[Any]
     history: History
-    reasks: int = 1
-    """How often an answer may be sent back."""
-    cap_field: CapField = "max_completion_tokens"
+
+    def line(self, cap_field: CapField) -> str:
+        """Return the line of the uploaded file, named by the label's key.
+
+        Its body equals the online request.
+
+        Args:
+            cap_field: name that the server has for the cap of an answer.
+        """
+        task, history = self.task, self.history
+        messages: list[Mapping[str, Any]] = list(task.messages)
+        if history.complaint is not None:
+            messages.append({"role": "assistant", "content": history.answer or ""})
+            messages.append({"role": "user", "content": history.complaint})
+        spec = spec_of(task.signature.model, {**task.signature.sampling, "cap_field": cap_field})
+        # A server that refuses the fields for caching would refuse every line of a file.
+        body = request_body(spec, task, messages, history.cap, cached=False)
+        line = {"custom_id": task.key, "method": "POST", "url": ENDPOINT, "body": body}
+        text = json.dumps(line, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        # Some servers would take a line separator inside a text for the end of the line.
+        return plain_json(text)
 
 
 class SavedRequest(Frozen):
@@ -90,28 +112,38 @@ class SavedRequest(Frozen):
     retrieval: RetrievalBasis | None = Field(default=None, exclude_if=operator.not_)
     """The retrieval label that a label rests on."""
 
-    def task(self) -> Task[Any]:
-        """Rebuild the task.
+    @classmethod
+    def of(cls, request: BatchRequest) -> Self:
+        """Return what is saved of a request."""
+        task = request.task
+        return cls(
+            key=task.key,
+            example=task.example,
+            signature=task.signature,
+            history=request.history,
+            retrieval=getattr(task.kind, "basis", None),
+        )
+
+    def request(self) -> BatchRequest:
+        """Rebuild the request.
 
         Raises:
             StoreError: the line was changed, or its prompt or schema has changed since.
         """
+        signature = self.signature
         try:
-            prompt = load_prompt(self.signature.prompt.name if self.signature.prompt else "")
-            schema = load_schema(self.signature.response_schema.name)
+            prompt = load_prompt(signature.prompt.name if signature.prompt else "")
+            schema = load_schema(signature.response_schema.name)
         except LabelerError as error:
             raise StoreError(f"request {self.key}: {error}") from error
-        same = (prompt.artifact, schema.artifact) == (
-            self.signature.prompt,
-            self.signature.response_schema,
-        )
-        task = judged_task(self.example, self.signature, prompt, schema, self.retrieval)
+        same = (prompt.artifact, schema.artifact) == (signature.prompt, signature.response_schema)
+        task = judged_task(self.example, signature, prompt, schema, self.retrieval)
         if not same or task.key != self.key:
             raise StoreError(
                 f"request {self.key} is not what its key says: it was damaged or edited, or "
                 "written by a version of labeler with other prompts"
             )
-        return task
+        return BatchRequest(task, self.history)
 
 
 class PartWriter:
@@ -121,76 +153,67 @@ class PartWriter:
 
     Args:
         directory: the folder of the batch.
-        line: makes the line that is uploaded.
         limits: of one file.
+        cap_field: name that the server has for the cap of an answer.
         now: Unix time.
-        parent: the part whose requests are sent again; empty for a new batch.
-        round_: how often the requests will have been sent.
+        parent: the part whose requests are sent again; ``None`` for a new batch.
     """
 
     def __init__(
         self,
         directory: Path,
-        line: Callable[[BatchRequest], str],
-        *,
         limits: FileLimits,
+        cap_field: CapField,
+        *,
         now: float,
-        parent: str = "",
-        round_: int = 1,
+        parent: BatchPart | None = None,
     ) -> None:
         self.parts: list[BatchPart] = []
-        self._directory, self._line, self._limits = directory, line, limits
-        self._now, self._parent, self._round = now, parent, round_
+        self._directory, self._limits, self._cap_field = directory, limits, cap_field
+        self._prefix, self._width = (f"{parent.name}-", 2) if parent else ("", 4)
+        self._round, self._now = parent.round + 1 if parent else 1, now
+        self._open = ExitStack()
         self._files: list[IO[bytes]] = []
-        self._name, self._lines, self._size = "", 0, 0
+        self._lines = self._size = 0
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self._finish()
-        for file in self._files:
-            file.close()
+        with self._open:
+            if kind is None:
+                self._finish()
 
     def add(self, request: BatchRequest) -> bool:
         """Write a request; ``False`` if it alone exceeds the size of a file."""
-        line = self._line(request).encode() + b"\n"
+        line = request.line(self._cap_field).encode() + b"\n"
         if len(line) > self._limits.size:
             return False
         if self._lines == self._limits.lines or self._size + len(line) > self._limits.size:
             self._finish()
         if not self._files:
-            self._open()
-        task = request.task
-        saved = SavedRequest(
-            key=task.key,
-            example=task.example,
-            signature=task.signature,
-            history=request.history,
-            retrieval=getattr(task.kind, "basis", None),
-        )
-        written = (task.key.encode() + b"\n", saved.model_dump_json().encode() + b"\n", line)
+            for kind in ("keys", "asked.jsonl", "lines.jsonl"):
+                path = self._directory / f"part-{self._name}.{kind}"
+                self._files.append(self._open.enter_context(path.open("wb")))
+        saved = SavedRequest.of(request).model_dump_json().encode()
+        written = (request.task.key.encode() + b"\n", saved + b"\n", line)
         for file, content in zip(self._files, written, strict=True):
             file.write(content)
         self._lines, self._size = self._lines + 1, self._size + len(line)
         return True
 
-    def _open(self) -> None:
-        """Open the files of the next part."""
-        number = len(self.parts) + 1
-        self._name = f"{self._parent}-{number:02d}" if self._parent else f"{number:04d}"
-        for kind in ("keys", "asked.jsonl", "lines.jsonl"):
-            self._files.append((self._directory / f"part-{self._name}.{kind}").open("wb"))
+    @property
+    def _name(self) -> str:
+        return f"{self._prefix}{len(self.parts) + 1:0{self._width}d}"
 
     def _finish(self) -> None:
         """Make the files of the present part durable, then its state."""
         if not self._files:
             return
-        while self._files:
-            with self._files.pop() as file:
-                file.flush()
-                os.fsync(file.fileno())
+        for file in self._files:
+            file.flush()
+            os.fsync(file.fileno())
+        self._open.close()
         part = BatchPart(
             name=self._name,
             round=self._round,
@@ -201,23 +224,23 @@ class PartWriter:
         state = self._directory / f"part-{part.name}.json"
         write_durably(state, part.model_dump_json().encode())
         self.parts.append(part)
-        self._lines = self._size = 0
+        self._files, self._lines, self._size = [], 0, 0
 
 
-class RequestFile:
-    """The saved requests of a part, read one by one on demand.
+class RequestFile(Mapping[str, BatchRequest]):
+    """The saved requests of a part by key, each read when it is needed.
 
     Use as a context manager.
 
     Raises:
-        StoreError: the file does not hold the requests of the part.
+        StoreError: the file does not hold the requests of the part, or a line is damaged.
     """
 
     def __init__(self, folder: BatchFolder, part: BatchPart) -> None:
-        self._path, self._info = folder.file(part.name, "asked.jsonl"), folder.info
+        self._path = folder.file(part, "asked.jsonl")
         keys = folder.keys(part)
         try:
-            self._file: IO[bytes] = self._path.open("rb")
+            self._file = self._path.open("rb")
             self._offsets = dict(zip(keys, _line_offsets(self._file), strict=False))
         except OSError as error:
             raise StoreError(f"{self._path}: cannot be read: {error}") from error
@@ -234,29 +257,24 @@ class RequestFile:
         self._file.close()
 
     def __iter__(self) -> Iterator[str]:
-        """Yield every key, in the order of the requests."""
         return iter(self._offsets)
+
+    def __len__(self) -> int:
+        return len(self._offsets)
 
     def __contains__(self, key: object) -> bool:
         return key in self._offsets
 
     def __getitem__(self, key: str) -> BatchRequest:
-        """Return the request of a key.
-
-        Raises:
-            StoreError: its line is damaged.
-        """
         self._file.seek(self._offsets[key])
         try:
-            line = self._file.readline().removeprefix(BOM)
-            saved = SavedRequest.model_validate_json(line)
+            saved = SavedRequest.model_validate_json(self._file.readline().removeprefix(BOM))
         except ValidationError as error:
             fault = validation_faults(error)[0]["msg"]
             raise StoreError(f"{self._path}: request {key}: {fault}") from error
         if saved.key != key:
             raise StoreError(f"{self._path}: request {key} stands in another's place")
-        info = self._info
-        return BatchRequest(saved.task(), saved.history, info.reasks, info.cap_field)
+        return saved.request()
 
 
 def _line_offsets(file: IO[bytes]) -> Iterator[int]:

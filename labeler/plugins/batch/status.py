@@ -5,18 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import shutil
 import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError
-from labeler.integrations.batch.client import run
-from labeler.integrations.batch.folder import (
-    CLOSED,
+from labeler.plugins.batch.client import OpenAIBatches, run
+from labeler.plugins.batch.folder import (
     ENDED,
     FOLDER,
     UNSENT,
@@ -27,36 +24,17 @@ from labeler.integrations.batch.folder import (
     batches,
     locked,
     require_address,
+    require_batches,
     total,
 )
 from labeler.store.disk import DiskStore
 from labeler.store.maintenance import Selection, rewrite_without
-
-if TYPE_CHECKING:
-    from labeler.integrations.batch.client import OpenAIBatches
 
 _CONCURRENT = 8
 """Most requests to the provider at a time."""
 _KEY = re.compile(rb"[0-9a-f]{64}")
 _FILES = ("keys", "lines.jsonl", "output.jsonl", "errors.jsonl", "asked.jsonl")
 """The saved requests come last: they alone tell rows, if the deletion is interrupted."""
-
-
-@dataclass(frozen=True)
-class PartStatus:
-    """The current state of a part."""
-
-    name: str
-    round: int
-    lines: int
-    state: str
-    """The provider's status of a batch that is not collected yet, otherwise ours."""
-    done: int
-    failed: int
-    batch_id: str | None
-    problems: tuple[str, ...] = ()
-    trouble: str = ""
-    """Why its status is not available."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +46,12 @@ class BatchStatus:
     base_url: str
     age: float
     """Seconds since it was prepared."""
-    parts: tuple[PartStatus, ...]
+    parts: tuple[BatchPart, ...]
+    """With the provider's latest description of each."""
+    trouble: dict[str, str]
+    """Why the provider's description is not available, by part."""
     results: Results
     """Results collected so far."""
-    next: str
-    """The next step for its user."""
     looked_up: bool
     """True if the provider was asked; otherwise the state is that of the last collection or
     submission."""
@@ -80,7 +59,7 @@ class BatchStatus:
     @property
     def is_open(self) -> bool:
         """True if answers are still to be collected."""
-        return any(part.state not in CLOSED for part in self.parts)
+        return any(part.is_open for part in self.parts)
 
     @property
     def lines(self) -> int:
@@ -90,20 +69,34 @@ class BatchStatus:
     @property
     def done(self) -> int:
         """Requests that the provider has answered."""
-        return sum(part.done for part in self.parts)
+        return sum(part.remote.completed for part in self.parts if part.remote)
 
     @property
     def failed(self) -> int:
         """Requests that the provider could not answer."""
-        return sum(part.failed for part in self.parts)
+        return sum(part.remote.failed for part in self.parts if part.remote)
 
     @property
     def state(self) -> str:
         """The states of the parts with their counts."""
-        states = Counter(part.state for part in self.parts)
-        if len(states) == 1 and len(self.parts) == 1:
-            return self.parts[0].state
+        states = Counter(part.status for part in self.parts)
+        if len(self.parts) == 1:
+            return self.parts[0].status
         return ", ".join(f"{count} {state}" for state, count in states.items())
+
+    @property
+    def next(self) -> str:
+        """The next step for its user."""
+        if any(part.state in UNSENT for part in self.parts):
+            return "run submit or collect: parts are still to be handed in"
+        if self.trouble:
+            return "look again later"
+        if any(part.is_open and part.status in ENDED for part in self.parts):
+            return "collect"
+        if self.is_open:
+            return "wait" if self.looked_up else "look it up"
+        released = self.results.released.total()
+        return f"label or submit the rows again: {released} have no answer" if released else "done"
 
 
 def batch_status(store: str | Path, client: OpenAIBatches | None = None) -> list[BatchStatus]:
@@ -133,6 +126,38 @@ def batch_status(store: str | Path, client: OpenAIBatches | None = None) -> list
     return run(views(), client, store)
 
 
+async def _status(
+    folder: BatchFolder, client: OpenAIBatches | None, gate: asyncio.Semaphore
+) -> BatchStatus:
+    here = client if client and client.base_url == folder.info.base_url else None
+    trouble = dict[str, str]()
+
+    async def latest(part: BatchPart) -> BatchPart:
+        if here and part.batch_id and part.is_open:
+            try:
+                async with gate:
+                    remote = await here.retrieve(part.batch_id)
+            except FatalJudgeError:
+                raise
+            except JudgeError as error:
+                trouble[part.name] = str(error)
+            else:
+                return part.model_copy(update={"remote": remote})
+        return part
+
+    parts = await asyncio.gather(*map(latest, folder.parts()))
+    return BatchStatus(
+        name=folder.name,
+        model=folder.info.model,
+        base_url=folder.info.base_url,
+        age=max(0.0, time.time() - folder.info.created),
+        parts=tuple(parts),
+        trouble=trouble,
+        results=total([part.results for part in parts if part.results]),
+        looked_up=here is not None,
+    )
+
+
 def cancel_batch(
     client: OpenAIBatches, store: str | Path, name: str, *, drop: bool = False
 ) -> list[str]:
@@ -157,108 +182,35 @@ def cancel_batch(
         >>> labeler.cancel_batch(client, ".labeler", "batch-1")  # doctest: +SKIP
     """
     require_batches(store)
-    with DiskStore(store) as opened:
-        return run(_cancel(client, opened.directory, name, drop=drop), client, store)
-
-
-def require_batches(store: str | Path) -> None:
-    """Reject a folder that does not exist.
-
-    Raises:
-        UsageError: it does not.
-    """
-    if not Path(store).is_dir():
-        raise UsageError(f"there is no label store in {store}; name the one that batches belong to")
-
-
-async def _cancel(client: OpenAIBatches, store: Path, name: str, *, drop: bool) -> list[str]:
     if not drop:
         require_address(store, client.base_url, "cancel", name=name)
-    with locked(store):
-        folder = batch(store, name)
-        open_parts = [part for part in folder.parts() if part.state not in CLOSED]
-        return [await _cancel_part(folder, part, client, drop=drop) for part in open_parts]
+
+    async def cancel(directory: Path) -> list[str]:
+        with locked(directory):
+            folder = batch(directory, name)
+            open_parts = folder.open_parts()
+            return [await _cancel_part(folder, part, client, drop=drop) for part in open_parts]
+
+    with DiskStore(store) as opened:
+        return run(cancel(opened.directory), client, store)
 
 
 async def _cancel_part(
     folder: BatchFolder, part: BatchPart, client: OpenAIBatches, *, drop: bool
 ) -> str:
     batch_id = part.batch_id
-    if part.state == "creating" and part.file_id is not None and not drop:
+    if part.state == "uploaded" and not drop:
         marker = folder.marker(part)
-        found = await client.find(part.file_id, marker, since=part.prepared)
+        found = await client.find(part.file_id or "", marker, since=part.prepared)
         batch_id = found.id if found else None
     if drop or batch_id is None:
-        folder.save(part.model_copy(update={"state": "dropped"}))
+        folder.save(part, state="dropped")
         return f"part {part.name}: dropped"
     remote = await client.retrieve(batch_id)
     if remote.status not in ENDED:
         remote = await client.cancel(batch_id)
-    known = {"state": "created", "batch_id": batch_id, "remote": remote}
-    folder.save(part.model_copy(update=known))
+    folder.save(part, state="created", batch_id=batch_id, remote=remote)
     return f"part {part.name}: {remote.status}; collect what was answered"
-
-
-async def _status(
-    folder: BatchFolder, client: OpenAIBatches | None, gate: asyncio.Semaphore
-) -> BatchStatus:
-    here = client if client and client.base_url == folder.info.base_url else None
-    parts = folder.parts()
-    statuses = await asyncio.gather(*(_part_status(part, here, gate) for part in parts))
-    results = total([part.results for part in parts if part.results])
-    return BatchStatus(
-        name=folder.name,
-        model=folder.info.model,
-        base_url=folder.info.base_url,
-        age=max(0.0, time.time() - folder.info.created),
-        parts=tuple(statuses),
-        results=results,
-        next=_next(parts, statuses, results, looked_up=here is not None),
-        looked_up=here is not None,
-    )
-
-
-async def _part_status(
-    part: BatchPart, client: OpenAIBatches | None, gate: asyncio.Semaphore
-) -> PartStatus:
-    remote, trouble = part.remote, ""
-    if client and part.state == "created" and part.batch_id:
-        try:
-            async with gate:
-                remote = await client.retrieve(part.batch_id)
-        except FatalJudgeError:
-            raise
-        except JudgeError as error:
-            trouble = str(error)
-    shows_remote = remote is not None and part.state in {"created", "ended"}
-    return PartStatus(
-        name=part.name,
-        round=part.round,
-        lines=part.lines,
-        state=remote.status if remote and shows_remote else part.state,
-        done=remote.completed if remote else 0,
-        failed=remote.failed if remote else 0,
-        batch_id=part.batch_id,
-        problems=remote.problems if remote else (),
-        trouble=trouble,
-    )
-
-
-def _next(
-    parts: list[BatchPart], statuses: list[PartStatus], results: Results, *, looked_up: bool
-) -> str:
-    """Return the next step for the user of a batch."""
-    if any(part.state in UNSENT for part in parts):
-        return "run submit or collect: parts are still to be handed in"
-    if any(status.trouble for status in statuses):
-        return "look again later"
-    still_open = [s for s, part in zip(statuses, parts, strict=True) if part.state not in CLOSED]
-    if any(status.state in ENDED for status in still_open):
-        return "collect"
-    if still_open:
-        return "wait" if looked_up else "look it up"
-    released = results.released.total()
-    return f"label or submit the rows again: {released} have no answer" if released else "done"
 
 
 def delete_requests(store: Path, selection: Selection, keys: set[str], *, dry_run: bool) -> int:
@@ -275,35 +227,30 @@ def delete_requests(store: Path, selection: Selection, keys: set[str], *, dry_ru
             (folder, part, mine)
             for folder in batches(store)
             for part in folder.parts()
-            if (mine := set(_keys(folder, part, selection, keys)))
+            if (mine := set(_selected_keys(folder, part, selection, keys)))
         ]
         for folder, part, _ in found:
-            if part.state not in CLOSED:
+            if part.is_open:
                 raise UsageError(
                     f"batch {folder.name} may still answer selected rows: run "
                     f"`{folder.command('collect', '--wait')}` or `{folder.command('cancel')}` "
                     "first; nothing was deleted"
                 )
-        if not dry_run:
-            for leftover in (store / FOLDER).glob(".new-*"):  # of a killed process
-                shutil.rmtree(leftover)
-            for folder, part, mine in found:
-                _drop(folder, part, mine)
+        for folder, part, mine in [] if dry_run else found:
+            for path in (folder.file(part, kind) for kind in _FILES):
+                if path.exists():
+                    rewrite_without(
+                        path,
+                        lambda line, mine=mine: not mine.isdisjoint(_KEY.findall(line)),  # type: ignore[misc]
+                    )
     return len(set[bytes]().union(*(mine for _, _, mine in found)))
 
 
-def _drop(folder: BatchFolder, part: BatchPart, keys: set[bytes]) -> None:
-    for kind in _FILES:
-        path = folder.file(part.name, kind)
-        if path.exists():
-            rewrite_without(path, lambda line: not keys.isdisjoint(_KEY.findall(line)))
-
-
-def _keys(
+def _selected_keys(
     folder: BatchFolder, part: BatchPart, selection: Selection, keys: set[str]
 ) -> Iterator[bytes]:
     """Yield the label keys of selected requests of a part."""
-    path = folder.file(part.name, "asked.jsonl")
+    path = folder.file(part, "asked.jsonl")
     if not path.exists():
         return
     with path.open("rb") as lines:

@@ -7,28 +7,30 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich import box
+from rich.table import Table
 
-from labeler.cli import options
+from labeler.cli import TRY_LATER, WRONG_USE, options
 from labeler.cli.interrupt import announce
 from labeler.cli.running import SOME_FAILED
 from labeler.cli.terminal import counted, notify, plural, print_json
 from labeler.data.options import given as given_fields
 from labeler.errors import UsageError
+from labeler.judges.opening import api_key
 from labeler.judges.options import ServerOptions
-from labeler.labeling.options import BatchOptions
+from labeler.judges.pricing import Price, find_price
+from labeler.plugins.batch.client import OpenAIBatches
+from labeler.plugins.batch.collect import Collection, Waiting, collect_batches
+from labeler.plugins.batch.folder import Results, batches, command, require_address, servers
+from labeler.plugins.batch.options import BatchOptions
+from labeler.plugins.batch.requests import FileLimits
+from labeler.plugins.batch.status import BatchStatus, batch_status, cancel_batch
+from labeler.plugins.batch.submit import Submission, submit_batch
 from labeler.sentences.characters import visible
 from labeler.sentences.display import console
-
-if TYPE_CHECKING:
-    from labeler.integrations.batch.client import OpenAIBatches
-    from labeler.integrations.batch.collect import Collection
-    from labeler.integrations.batch.folder import Results
-    from labeler.integrations.batch.status import BatchStatus
-    from labeler.integrations.batch.submit import Submission
-    from labeler.judges.pricing import Price
 
 _MEGABYTE = 1_000_000
 _HOUR, _MINUTE = 3600, 60
@@ -47,10 +49,6 @@ def submit(
     as_json: options.Json = False,
 ) -> int:
     """Submit rows without a label; run it again to go on."""
-    from labeler import api
-    from labeler.integrations.batch.folder import command
-    from labeler.integrations.batch.request_files import FileLimits
-
     given = given.resolved()
     if given.judge not in {None, "openai"}:
         raise UsageError(
@@ -62,17 +60,15 @@ def submit(
             "a batch needs --model (or LABELER_MODEL): models retire, so none is built in"
         )
     service = _service(given)
-    announce("stopping: what was written down is gone on with when you run this again")
+    announce("stopping: progress is saved; run the same command to continue")
     limits = FileLimits(max_lines, max_megabytes * _MEGABYTE)
     also = {"batches": service, "limits": limits, "notice": notify}
-    done = api.submit_batch(rows, **vars(given) | also)
+    done = submit_batch(rows, **vars(given) | also)
     if as_json:
         bad = [failure.model_dump(mode="json") for failure in done.bad]
         print_json({**asdict(done), "bad": bad})
     else:
-        store, at = str(given.store), given.server
-        look, fetch = (command(action, store=store, server=at) for action in ("status", "collect"))
-        _print_submission(done, look, fetch)
+        _print_submission(done, str(given.store), given.server)
     return SOME_FAILED if done.bad else 0
 
 
@@ -83,8 +79,6 @@ def status(
     as_json: options.Json = False,
 ) -> None:
     """Show the batches of a store, and the next command."""
-    from labeler.integrations.batch.status import batch_status
-
     has_key = server.api_key_command or os.environ.get("OPENAI_API_KEY")
     service = _service(server) if has_key or server.base_url is not None else None
     views = batch_status(store, service)
@@ -121,16 +115,13 @@ def collect(
     Exit code 75: files are not answered yet, so come back later; 1: all came in, and some rows have
     no label; 2: something has to be seen to.
     """
-    from labeler.integrations.batch.collect import Waiting, collect_batches
-    from labeler.integrations.batch.request_files import FileLimits
-    from labeler.judges.pricing import find_price
 
     def priced(model: str) -> Price | None:
         found = find_price(model, server.base_url, given=price, file=prices)
         return found.batched() if found else None
 
-    waits = ["--wait"] if wait else []
-    _require_address(store, server.base_url, "collect", *waits, name=name)
+    # The address comes before the key, which may belong to another server.
+    require_address(store, server.base_url, "collect", *["--wait"] * wait, name=name)
     if wait:
         announce("stopping: what was answered until now is stored; collect again to go on")
     done = collect_batches(
@@ -148,7 +139,11 @@ def collect(
         print_json({**counts, "results": results})
     else:
         _print_collection(done)
-    return _code_of(done)
+    if done.stuck:  # a need for the user comes before a need to wait
+        return WRONG_USE
+    if done.still_open:
+        return TRY_LATER
+    return SOME_FAILED if done.results.failed or done.results.released else 0
 
 
 def cancel(
@@ -161,34 +156,20 @@ def cancel(
     ] = False,
 ) -> None:
     """Cancel a batch; its answers can still be collected."""
-    from labeler.integrations.batch.status import cancel_batch
-
     if not drop:
-        _require_address(store, server.base_url, "cancel", name=name)
-    service = _service(server)
-    for line in cancel_batch(service, store, name, drop=drop) or ["nothing was open"]:
+        require_address(store, server.base_url, "cancel", name=name)
+    for line in cancel_batch(_service(server), store, name, drop=drop) or ["nothing was open"]:
         notify(line)
 
 
-def _require_address(
-    store: str, base_url: str | None, action: str, *words: str, name: str | None
-) -> None:
-    """Report a missing address before asking for a key, which may belong to another server."""
-    from labeler.integrations.batch.folder import require_address
-    from labeler.judges.openai.address import OFFICIAL_URL
-
-    require_address(Path(store), base_url or OFFICIAL_URL, action, *words, name=name)
+status.pipe_closed = ""  # type: ignore[attr-defined]  # it only shows
 
 
 def _service(server: ServerOptions) -> OpenAIBatches:
-    from labeler.integrations.batch.client import OpenAIBatches
-    from labeler.judges.opening import api_key
-
     return OpenAIBatches(api_key=api_key(server), **given_fields(server, ServerOptions))
 
 
-def _print_submission(done: Submission, look: str, fetch: str) -> None:
-
+def _print_submission(done: Submission, store: str, server: ServerOptions) -> None:
     for name in done.continued:
         notify(f"{name}: parts that were left over are handed in now")
     left_out = counted(done.left_out)
@@ -201,8 +182,8 @@ def _print_submission(done: Submission, look: str, fetch: str) -> None:
         notify(
             f"{done.lines} requests handed in, {files}, {done.size / _MEGABYTE:.1f} MB{left_out}"
         )
-        notify(f"look on: {look}")
-        notify(f"fetch:   {fetch}")
+        notify(f"look on: {command('status', store=store, server=server)}")
+        notify(f"fetch:   {command('collect', store=store, server=server)}")
         sys.stdout.write(f"{done.batch}\n")
     if done.bad:
         notify(f"{len(done.bad)} rows cannot be asked about:")
@@ -212,28 +193,17 @@ def _print_submission(done: Submission, look: str, fetch: str) -> None:
         notify(f"  … and {len(done.bad) - _SHOWN_BAD} more; --json names all")
 
 
-def _code_of(done: Collection) -> int:
-    """Return the exit code of a collection; a need for the user comes before a need to wait."""
-    from labeler.cli import TRY_LATER, WRONG_USE
-
-    if done.stuck:
-        return WRONG_USE
-    if done.still_open:
-        return TRY_LATER
-    return SOME_FAILED if done.results.failed or done.results.released else 0
-
-
 def _print_collection(done: Collection) -> None:
-
     results = done.results
-    failed, released = sum(results.failed.values()), sum(results.released.values())
-    parts = [f"{results.labelled} labels stored", f"{failed} failed{counted(results.failed)}"]
+    parts = [
+        f"{results.labelled} labels stored",
+        f"{results.failed.total()} failed{counted(results.failed)}",
+    ]
     if results.again:
-        parts.append(f"{sum(results.again.values())} asked again{counted(results.again)}")
-    if released:
-        parts.append(
-            f"{released} without an answer{counted(results.released)}: label or submit them again"
-        )
+        parts.append(f"{results.again.total()} asked again{counted(results.again)}")
+    if results.released:
+        released = f"{results.released.total()} without an answer{counted(results.released)}"
+        parts.append(f"{released}: label or submit them again")
     notify(", ".join(parts))
     if results.answered:
         notify(f"{results.answered} answers: {_money(results)}")
@@ -261,55 +231,39 @@ def _money(results: Results) -> str:
 
 def _print_unreached(views: Iterable[BatchStatus], store: str) -> None:
     """List the addresses that were not queried, and the command for each."""
-    from labeler.integrations.batch.folder import batches, command, servers
-
+    reached = {view.base_url for view in views if view.looked_up}
     for address, server in servers(batches(Path(store))).items():
-        if all(view.looked_up for view in views if view.base_url == address):
-            continue
-        query = command("status", store=store, server=server)
-        notify(
-            f"nobody was asked at {address}: what it has is shown as of submission or the last "
-            f"collection; `{query}` asks, with its key in OPENAI_API_KEY"
-        )
+        if address not in reached:
+            query = command("status", store=store, server=server)
+            notify(
+                f"{address} was not queried: its batches are shown as of submission or the last "
+                f"collection; `{query}` asks, with its key in OPENAI_API_KEY"
+            )
 
 
 def _print_table(views: Sequence[BatchStatus]) -> None:
-    from rich import box
-    from rich.table import Table
-
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     several = len({view.base_url for view in views}) > 1
     columns = ["batch", "model", "lines", "state", "done", "failed", "stored", "age", "next"]
     for column in columns + ["address"] * several:
         right = column in {"lines", "done", "failed", "stored", "age"}
-        # Users copy a batch name.
+        whole = column == "batch"  # users copy a batch name
         table.add_column(
-            column,
-            justify="right" if right else "left",
-            overflow="fold",
-            no_wrap=column == "batch",
+            column, justify="right" if right else "left", overflow="fold", no_wrap=whole
         )
     for view in views:
-        cells = [
-            view.name,
-            view.model,
-            str(view.lines),
-            view.state,
-            str(view.done),
-            str(view.failed),
-            str(view.results.labelled),
-            _age(view.age),
-            view.next,
-            *([view.base_url] if several else []),
-        ]
-        table.add_row(*map(visible, cells))
+        numbers = (view.done, view.failed, view.results.labelled)
+        cells = [view.name, view.model, view.lines, view.state, *numbers, _age(view.age), view.next]
+        cells += [view.base_url] * several
+        table.add_row(*(visible(str(cell)) for cell in cells))
     console().print(table)
     for view in views:
         for part in view.parts:
-            if part.problems:
-                notify(f"{view.name}, part {part.name}: refused: {', '.join(part.problems)}")
-            if part.trouble:
-                notify(f"{view.name}, part {part.name}: {part.trouble}")
+            where = f"{view.name}, part {part.name}"
+            if part.remote and part.remote.problems:
+                notify(f"{where}: refused: {', '.join(part.remote.problems)}")
+            if part.name in view.trouble:
+                notify(f"{where}: {view.trouble[part.name]}")
 
 
 def _age(seconds: float) -> str:
@@ -319,12 +273,10 @@ def _age(seconds: float) -> str:
 
 
 def _view_json(view: BatchStatus) -> dict[str, Any]:
-    results = view.results.model_dump(mode="json")
+    names = ("name", "model", "base_url", "age", "trouble", "next", "looked_up")
+    counts = ("state", "lines", "done", "failed")
     return {
-        **asdict(view),
-        "results": results,
-        "state": view.state,
-        "lines": view.lines,
-        "done": view.done,
-        "failed": view.failed,
+        **{name: getattr(view, name) for name in (*names, *counts)},
+        "parts": [part.model_dump(mode="json", exclude={"results"}) for part in view.parts],
+        "results": view.results.model_dump(mode="json"),
     }

@@ -28,14 +28,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
-from pydantic import Field, ValidationError
+from pydantic import AliasChoices, AliasPath, BeforeValidator, Field, ValidationError, WrapValidator
 
 from labeler.data.lines import BOM
 from labeler.data.options import given
 from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError, describe_faults
 from labeler.judges.openai.address import OFFICIAL_URL
+from labeler.judges.openai.error_rules import plain_code
 from labeler.judges.options import CapField, ServerOptions
 from labeler.labels.record import Usage
 from labeler.sentences.example import Frozen
@@ -44,47 +45,78 @@ from labeler.store.disk import flush_directory
 FOLDER = "batches"
 BATCH_FILE = "batch.json"
 
-PartState = Literal["prepared", "uploaded", "creating", "created", "ended", "collected", "dropped"]
-"""``creating``: a batch may have been started; ``ended``: no more answers will come; ``dropped``:
-canceled by its user without asking the provider."""
-UNSENT: frozenset[PartState] = frozenset({"prepared", "uploaded", "creating"})
+PartState = Literal["prepared", "uploaded", "created", "collected", "dropped"]
+"""``uploaded``: a batch may have been started; ``dropped``: canceled by its user without asking the
+provider."""
+UNSENT: frozenset[PartState] = frozenset({"prepared", "uploaded"})
 CLOSED: frozenset[PartState] = frozenset({"collected", "dropped"})
 
-RemoteStatus = Literal[
-    "validating",
-    "in_progress",
-    "finalizing",
-    "cancelling",
-    "completed",
-    "expired",
-    "cancelled",
-    "failed",
-    "unknown",
-]
-"""The provider's status of a batch; ``unknown`` stands for a word that we do not know."""
-ENDED: frozenset[RemoteStatus] = frozenset({"completed", "expired", "cancelled", "failed"})
-"""No more answers will come."""
+_GOING = Literal["validating", "in_progress", "finalizing", "cancelling", "unknown"]
+_ENDED = Literal["completed", "expired", "cancelled", "failed"]
+ENDED: frozenset[str] = frozenset(get_args(_ENDED))
+"""A provider's statuses of a batch that gets no more answers."""
 
 _DEFAULT_STORE = ".labeler"
 _NAME = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}", re.ASCII)
 _PART = re.compile(r"part-(\d{4}(?:-\d{2})*)\.json", re.ASCII)
 _KEY = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_MOST_PROBLEMS = 5
+_MOST_COUNTED = 10**9
+"""No batch has more requests: a larger count is invalid."""
 
 _Model = TypeVar("_Model", bound=Frozen)
 
 
-class RemoteBatch(Frozen):
+def _or(default: object) -> WrapValidator:
+    """Return a validator that replaces an invalid value: a server may write anything."""
+
+    def validate(value: Any, handler: Any) -> Any:  # noqa: ANN401 - any value of a server
+        try:
+            return handler(value)
+        except ValidationError:
+            return default
+
+    return WrapValidator(validate)
+
+
+def _of_server(name: str, *path: str) -> Any:  # noqa: ANN401 - a field of pydantic
+    """Return a field that is saved under its name, and elsewhere in a server's description."""
+    return Field(None, validation_alias=AliasChoices(name, AliasPath(*path)), validate_default=True)
+
+
+def _codes(problems: object) -> object:
+    """Return short codes with line numbers for what a server writes."""
+    if not isinstance(problems, list) or all(isinstance(problem, str) for problem in problems):
+        return problems
+    listed = [problem if isinstance(problem, dict) else {} for problem in problems]
+    found = [
+        (plain_code(str(problem.get("code") or "")) or "no code")
+        + (f" in line {problem['line']}" if type(problem.get("line")) is int else "")
+        for problem in listed
+    ]
+    more = [f"and {len(found) - _MOST_PROBLEMS} more"] if len(found) > _MOST_PROBLEMS else []
+    return found[:_MOST_PROBLEMS] + more
+
+
+_Count = Annotated[int, Field(strict=True, ge=0, le=_MOST_COUNTED), _or(0)]
+_FileId = Annotated[str | None, Field(min_length=1), _or(None)]
+
+
+class RemoteBatch(Frozen, extra="ignore"):
     """A batch as its provider describes it."""
 
-    id: str
-    status: RemoteStatus
-    total: int = 0
+    id: str = Field(min_length=1)
+    status: Annotated[_GOING | _ENDED, _or("unknown")] = "unknown"
+    """``unknown`` stands for a word that we do not know."""
+    total: _Count = _of_server("total", "request_counts", "total")
     """Requests in it; 0 while they are not counted yet."""
-    completed: int = 0
-    failed: int = 0
-    output_file: str | None = None
-    error_file: str | None = None
-    problems: tuple[str, ...] = ()
+    completed: _Count = _of_server("completed", "request_counts", "completed")
+    failed: _Count = _of_server("failed", "request_counts", "failed")
+    output_file: _FileId = _of_server("output_file", "output_file_id")
+    error_file: _FileId = _of_server("error_file", "error_file_id")
+    problems: Annotated[tuple[str, ...], BeforeValidator(_codes), _or(())] = _of_server(
+        "problems", "errors", "data"
+    )
     """Short codes of why it was rejected, with line numbers; never the provider's words."""
 
     @property
@@ -152,9 +184,14 @@ class BatchPart(Frozen):
     results: Results | None = None
 
     @property
-    def parent(self) -> str | None:
-        """The part whose requests this one sends again."""
-        return self.name.rpartition("-")[0] or None
+    def is_open(self) -> bool:
+        """True if answers are still to be collected."""
+        return self.state not in CLOSED
+
+    @property
+    def status(self) -> str:
+        """The provider's status of a batch that is not collected yet, otherwise our state."""
+        return self.remote.status if self.remote and self.batch_id and self.is_open else self.state
 
 
 class BatchInfo(Frozen):
@@ -185,16 +222,21 @@ class BatchFolder:
         self.info = _read(path / BATCH_FILE, BatchInfo)
 
     def parts(self) -> list[BatchPart]:
-        """Return every valid part, in order."""
-        files = (_PART.fullmatch(file.name) for file in self.path.iterdir())
-        names = sorted(match[1] for match in files if match)
-        found = {name: self._part(name) for name in names}
-        return [part for part in found.values() if _is_valid(part, found)]
+        """Return every valid part, in order; others are remains of an interrupted collection."""
+        found: dict[str, BatchPart] = {}
+        names = [match[1] for file in self.path.iterdir() if (match := _PART.fullmatch(file.name))]
+        for name in sorted(names):  # a parent before its children
+            part = _read(self.path / f"part-{name}.json", BatchPart)
+            if part.name != name:
+                raise _unreadable(self.path / f"part-{name}.json", "it names another part")
+            parent = name.rpartition("-")[0]
+            if not parent or (parent in found and found[parent].state == "collected"):
+                found[name] = part
+        return list(found.values())
 
-    @property
-    def is_open(self) -> bool:
-        """True if answers of any part are still to be collected."""
-        return any(part.state not in CLOSED for part in self.parts())
+    def open_parts(self) -> list[BatchPart]:
+        """Return the parts whose answers are still to be collected."""
+        return [part for part in self.parts() if part.is_open]
 
     @property
     def server(self) -> ServerOptions:
@@ -206,17 +248,19 @@ class BatchFolder:
         store = self.path.parent.parent
         return command(action, self.name, *options, store=store, server=self.server)
 
-    def file(self, part: str, kind: str) -> Path:
+    def file(self, part: BatchPart, kind: str) -> Path:
         """Return a file of a part: ``keys``, ``lines.jsonl`` and so on."""
-        return self.path / f"part-{part}.{kind}"
+        return self.path / f"part-{part.name}.{kind}"
 
-    def save(self, part: BatchPart) -> None:
-        """Save the state of a part."""
-        write_durably(self.file(part.name, "json"), part.model_dump_json().encode())
+    def save(self, part: BatchPart, **changes: object) -> BatchPart:
+        """Save the state of a part with changes, and return it."""
+        changed = part.model_copy(update=changes)
+        write_durably(self.file(part, "json"), changed.model_dump_json().encode())
+        return changed
 
     def keys(self, part: BatchPart) -> list[str]:
         """Return the label keys that a part asks for."""
-        path = self.file(part.name, "keys")
+        path = self.file(part, "keys")
         keys = _content(path).decode("ascii", "replace").split()
         if len(keys) != part.lines or not all(map(_KEY.fullmatch, keys)):
             raise _unreadable(path, f"it should hold {part.lines} label keys")
@@ -232,19 +276,15 @@ class BatchFolder:
         again = f"/{part.crowded_out}" if part.crowded_out else ""
         return f"{self.name}/{part.name}{again}"
 
-    def _part(self, name: str) -> BatchPart:
-        part = _read(self.file(name, "json"), BatchPart)
-        if part.name != name:
-            raise _unreadable(self.file(name, "json"), "it names another part")
-        return part
-
-
-def _is_valid(part: BatchPart, parts: dict[str, BatchPart]) -> bool:
-    """Return false for the remains of an interrupted collection."""
-    if part.parent is None:
-        return True
-    parent = parts.get(part.parent)
-    return parent is not None and parent.state == "collected" and _is_valid(parent, parts)
+    @contextlib.contextmanager
+    def naming(self, part: BatchPart, remedy: str = "") -> Iterator[None]:
+        """Add the name of the part to errors of the provider."""
+        try:
+            yield
+        except JudgeError as error:
+            kind = FatalJudgeError if isinstance(error, FatalJudgeError) else JudgeError
+            message = f"{self.name}, part {part.name}: {error}{remedy}"
+            raise kind(message, reason=error.reason) from None
 
 
 def batches(store: Path) -> list[BatchFolder]:
@@ -253,12 +293,8 @@ def batches(store: Path) -> list[BatchFolder]:
     Raises:
         StoreError: the state of a batch cannot be read.
     """
-    found = [BatchFolder(path) for path in _folders(store)]
+    found = [BatchFolder(store / FOLDER / name) for name in _names(str(store / FOLDER))]
     return sorted(found, key=lambda folder: folder.info.created)
-
-
-def _folders(store: Path) -> list[Path]:
-    return [store / FOLDER / name for name in _names(str(store / FOLDER))]
 
 
 def _names(folder: str) -> list[str]:
@@ -276,11 +312,11 @@ def batch(store: Path, name: str) -> BatchFolder:
     Raises:
         UsageError: there is no batch of this name.
     """
-    for found in batches(store):
-        if found.name == name:
-            return found
-    have = ", ".join(found.name for found in batches(store)) or "none"
-    raise UsageError(f"the store {store} has no batch {name!r}; it has {have}")
+    found = {folder.name: folder for folder in batches(store)}
+    if name not in found:
+        have = ", ".join(found) or "none"
+        raise UsageError(f"the store {store} has no batch {name!r}; it has {have}")
+    return found[name]
 
 
 def pending_keys(store: str | Path) -> dict[str, str]:
@@ -297,9 +333,8 @@ def pending_keys(store: str | Path) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for folder in batches(Path(store)):
-        for part in folder.parts():
-            if part.state not in CLOSED:
-                found.update(dict.fromkeys(folder.keys(part), folder.name))
+        for part in folder.open_parts():
+            found.update(dict.fromkeys(folder.keys(part), folder.name))
     return found
 
 
@@ -336,12 +371,7 @@ class PendingKeys:
         return self._keys.get(key)
 
 
-def command(
-    action: str,
-    *words: str,
-    store: str | Path,
-    server: ServerOptions,
-) -> str:
+def command(action: str, *words: str, store: str | Path, server: ServerOptions) -> str:
     """Return a complete ``labeler batch`` command line, quoted for a shell.
 
     Args:
@@ -362,12 +392,12 @@ def command(
 
 def servers(folders: Iterable[BatchFolder]) -> dict[str, ServerOptions]:
     """Return how the servers of open batches are reached, by their sorted addresses."""
-    found = {folder.info.base_url: folder.server for folder in folders if folder.is_open}
+    found = {folder.info.base_url: folder.server for folder in folders if folder.open_parts()}
     return dict(sorted(found.items()))
 
 
 def require_address(
-    store: Path, base_url: str, action: str, *words: str, name: str | None = None
+    store: str | Path, base_url: str | None, action: str, *words: str, name: str | None = None
 ) -> None:
     """Reject an address if the store's open batches are all at other addresses.
 
@@ -375,7 +405,7 @@ def require_address(
 
     Args:
         store: the store's folder; it need not exist.
-        base_url: the given address.
+        base_url: the given address; by default OpenAI's.
         action: the command that is about to run, such as ``collect``.
         words: further arguments of the command.
         name: the batch that it applies to; by default all.
@@ -384,6 +414,7 @@ def require_address(
         UsageError: the open batches are elsewhere; the message names the address and the command.
         StoreError: the state of a batch cannot be read.
     """
+    store, base_url = Path(store), base_url or OFFICIAL_URL
     addresses = servers(one for one in batches(store) if name in {None, one.name})
     if not addresses or base_url in addresses:
         return
@@ -398,6 +429,16 @@ def require_address(
     )
 
 
+def require_batches(store: str | Path) -> None:
+    """Reject a folder that does not exist.
+
+    Raises:
+        UsageError: it does not.
+    """
+    if not Path(store).is_dir():
+        raise UsageError(f"there is no label store in {store}; name the one that batches belong to")
+
+
 @contextlib.contextmanager
 def new_folder(store: Path, name: str) -> Iterator[Path]:
     """Make a folder that gets its name when it is complete; drop it if it has no batch file."""
@@ -409,15 +450,12 @@ def new_folder(store: Path, name: str) -> Iterator[Path]:
     temporary.mkdir(mode=0o700)
     try:
         yield temporary
-    except BaseException:
+        if (temporary / BATCH_FILE).exists():
+            flush_directory(temporary)
+            temporary.rename(parent / name)
+            flush_directory(parent)
+    finally:
         shutil.rmtree(temporary, ignore_errors=True)
-        raise
-    if not (temporary / BATCH_FILE).exists():
-        shutil.rmtree(temporary)
-        return
-    flush_directory(temporary)
-    temporary.rename(parent / name)
-    flush_directory(parent)
 
 
 @contextlib.contextmanager
@@ -440,17 +478,6 @@ def locked(store: Path) -> Iterator[None]:
                 "wait until it ends, then run this again"
             ) from error
         yield
-
-
-@contextlib.contextmanager
-def naming(folder: BatchFolder, part: BatchPart, remedy: str = "") -> Iterator[None]:
-    """Add the name of the part to errors of the provider."""
-    try:
-        yield
-    except JudgeError as error:
-        kind = FatalJudgeError if isinstance(error, FatalJudgeError) else JudgeError
-        message = f"{folder.name}, part {part.name}: {error}{remedy}"
-        raise kind(message, reason=error.reason) from None
 
 
 def write_durably(path: Path, content: bytes) -> None:

@@ -10,20 +10,15 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from labeler.integrations.batch.request_files import BatchRequest, History
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.address import host_of
 from labeler.judges.openai.attempts import ATTEMPT_LOG
-from labeler.judges.openai.completion import read_completion, stated_error, text_of
-from labeler.judges.openai.error_rules import (
-    RETRIED,
-    ObservedError,
-    explain,
-    find_rule,
-)
+from labeler.judges.openai.completion import object_of, read_completion, stated_error, text_of
+from labeler.judges.openai.error_rules import RETRIED, ObservedError, explain, find_rule
 from labeler.judges.openai.reading import read_body
 from labeler.judges.task import JudgeReply
 from labeler.labels.record import Usage
+from labeler.plugins.batch.requests import BatchRequest, History
 from labeler.sentences.example import Frozen
 
 OK = 200
@@ -68,41 +63,35 @@ def answer_lines(files: list[Path]) -> Iterator[AnswerLine | None]:
                     yield _parse_line(content)
 
 
-def read_answer(
-    request: BatchRequest, line: AnswerLine, base_url: str, timeout: float
-) -> AnswerResult:
-    """Judge the answer to one request as the same answer would be judged online.
+class AnswerReader:
+    """Judges the answer to one request as the same answer would be judged online.
 
     Args:
         request: the request.
-        line: its answer.
+        reasks: how often an answer may be sent back.
         base_url: the address that answered.
         timeout: seconds for one request, for messages.
     """
-    return _Reader(request, base_url, timeout).read(line.status, line.body)
 
-
-class _Reader:
-    """Reads the answer to one request."""
-
-    def __init__(self, request: BatchRequest, base_url: str, timeout: float) -> None:
-        self._request, self._host, self._timeout = request, host_of(base_url), timeout
+    def __init__(self, request: BatchRequest, reasks: int, base_url: str, timeout: float) -> None:
+        self._request, self._reasks = request, reasks
+        self._host, self._timeout = host_of(base_url), timeout
         self._log = request.history.log(request.task)
         self._log.attempts += 1
 
-    def read(self, status: int, body: Mapping[str, Any] | None) -> AnswerResult:
+    def read(self, line: AnswerLine) -> AnswerResult:
+        """Read the line with the answer."""
         outcome: JudgeReply[Frozen] | UnusableAnswer | SendAgain
-        before, usage = self._log.broken_contracts(), None
-        if status != OK:
-            outcome = self._without_answer(stated_error(body, status))
-        elif (completion := read_completion(body)) is None:
+        before, usage = Counter(self._log.broken_contracts()), None
+        if line.status != OK:
+            outcome = self._without_answer(stated_error(line.body, line.status))
+        elif (completion := read_completion(line.body)) is None:
             outcome = self._without_answer(ObservedError("not_json"))
         else:
             usage = completion.usage
             flaw = self._log.record_completion(completion)
             outcome = self._without_answer(flaw) if flaw else self._answer(completion.content)
-        broken = Counter(self._log.broken_contracts())
-        return AnswerResult(outcome, usage, broken - Counter(before))
+        return AnswerResult(outcome, usage, Counter(self._log.broken_contracts()) - before)
 
     def _without_answer(self, observed: ObservedError) -> UnusableAnswer | SendAgain:
         longer = observed.kind == "truncated" and self._log.raise_cap()
@@ -128,7 +117,7 @@ class _Reader:
             return JudgeReply(answer, facts, tokens=log.tokens, repairs=log.repairs)
         finally:
             ATTEMPT_LOG.reset(token)
-        if log.reasks >= self._request.reasks:
+        if log.reasks >= self._reasks:
             return self._no_label(observed, detail)
         history = History.of(log, answer=text, complaint=log.reask_message())
         return SendAgain(find_rule(observed).reason, history)
@@ -146,30 +135,14 @@ class _Reader:
 def _parse_line(content: bytes) -> AnswerLine | None:
     try:
         line = read_body(content)
-        if b"\\ud" in content.lower():
-            line = _without_surrogates(line)
     except (ValueError, RecursionError):
         return None
     if not isinstance(line, dict) or not isinstance(line.get("custom_id"), str):
         return None
-    response, error = line.get("response"), line.get("error")
+    key, response, error = line["custom_id"], line.get("response"), line.get("error")
     if isinstance(response, dict) and type(response.get("status_code")) is int:
-        body = response.get("body")
-        known = body if isinstance(body, dict) else None
-        return AnswerLine(line["custom_id"], response["status_code"], known, "")
+        body = object_of(response.get("body")) or None
+        return AnswerLine(key, response["status_code"], body, "")
     if isinstance(error, dict):
-        return AnswerLine(line["custom_id"], 0, None, text_of(error.get("code")) or "none")
+        return AnswerLine(key, 0, None, text_of(error.get("code")) or "none")
     return None
-
-
-def _without_surrogates(value: object) -> object:
-    """Replace lone surrogates, which no file can hold."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
-    if isinstance(value, list):
-        return [_without_surrogates(item) for item in value]
-    if isinstance(value, dict):
-        return {
-            _without_surrogates(name): _without_surrogates(item) for name, item in value.items()
-        }
-    return value

@@ -7,58 +7,47 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast, get_args
+from typing import Any, TypeVar
 
 from openai import AsyncOpenAI
 from openai.resources.batches import AsyncBatchesWithRawResponse
-from openai.types import FileObject
+from pydantic import BaseModel, Field, ValidationError
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 
 from labeler.errors import FatalJudgeError, JudgeError, StoreError
-from labeler.integrations.batch.folder import RemoteBatch, RemoteStatus
-from labeler.integrations.batch.request_files import BatchRequest
 from labeler.judges.openai.access import KeySource
 from labeler.judges.openai.client import open_client
-from labeler.judges.openai.completion import text_of
 from labeler.judges.openai.error_rules import (
     RETRIED,
     AttemptFailed,
     ObservedError,
     explain,
     find_rule,
-    plain_code,
 )
 from labeler.judges.openai.masking import MaskedBytes
-from labeler.judges.openai.request import request_body
 from labeler.judges.openai.retries import BACK_OFF, error_of, is_retried
 from labeler.judges.openai.sender import WIRE_ERRORS, observed_error
 from labeler.judges.openai.server import read_server, server_of
-from labeler.judges.openai.spec import spec_of
-from labeler.sentences.characters import plain_json
+from labeler.plugins.batch.folder import RemoteBatch
+from labeler.plugins.batch.requests import ENDPOINT
 
-ENDPOINT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
-MARKER = "labeler_part"
+_MARKER = "labeler_part"
 """The metadata field that holds our name of a batch."""
-
 _TRANSFER_SECONDS = 3600.0
-"""Limit for the transfer of a whole file; ``timeout`` applies between two bytes of it."""
+"""Limit for the transfer of a whole file, or of long lists that are read several times;
+``timeout`` applies between two bytes, and to one request."""
 _CLOCKS_APART = 86_400.0
 """Most seconds by which the provider's clock and ours may differ."""
 _PAGE, _MOST_PAGES = 100, 100
-_SEARCH_SECONDS = 3600.0
-"""Limit for reading long lists several times; ``timeout`` applies to one request."""
 _SEARCH_PAUSES = (0.0, 10.0, 20.0)
 """Seconds before each search."""
 _NOT_FOUND = 404
 _RETRIEVE, _CANCEL, _FETCH = "look at the batch", "cancel the batch", "fetch the answers"
 _LIST = "list batches"
-_OF_ONE_BATCH = (_RETRIEVE, _CANCEL, _FETCH)
 _UNKNOWN_BATCH = (
     "the server does not know it (status 404): use the key and the project that it was handed in "
     "with; if it is gone for good, `labeler batch cancel NAME --drop` lets go of its rows"
@@ -67,11 +56,45 @@ _CHECK_LIST = (
     "nothing was started; see in the provider's own list whether a batch was started for these "
     "rows, and run it again; `labeler batch cancel NAME --drop` lets go of them"
 )
-_MOST_PROBLEMS = 5
-_MOST_COUNTED = 10**9
-"""No batch has more requests: a larger count is invalid."""
 
 T = TypeVar("T")
+_Read = TypeVar("_Read", bound=BaseModel)
+
+
+class _Named(BaseModel):
+    """What a server's object needs: a name."""
+
+    id: str = Field(min_length=1, strict=True)
+
+
+class _Listed(_Named, extra="allow"):
+    """A batch in the provider's list."""
+
+    created_at: Any = None
+    input_file_id: Any = None
+    metadata: Any = None
+
+
+class _Page(BaseModel, strict=True):
+    """A page of the provider's list of batches."""
+
+    data: list[_Listed]
+    has_more: bool | None = None
+
+    def is_last(self, since: float) -> bool:
+        """Return True if no batch of this time or later can stand on the next page.
+
+        Raises:
+            AttemptFailed: more are said to follow none.
+        """
+        if not self.data:
+            if self.has_more:
+                raise AttemptFailed(ObservedError("not_json"))
+            return True
+        first, last = self.data[0].created_at, self.data[-1].created_at
+        if type(first) is type(last) is int and last < first and last < since:
+            return True  # the newest come first
+        return not (len(self.data) == _PAGE if self.has_more is None else self.has_more)
 
 
 class OpenAIBatches:
@@ -113,35 +136,15 @@ class OpenAIBatches:
         self._max_retry_after, self._sleep = max_retry_after, sleep
         self._opened: AsyncOpenAI | None = None
 
-    def line(self, request: BatchRequest) -> str:
-        """Return the line of a request in the uploaded file, named by the label's key.
-
-        Its body equals the online request.
-
-        Raises:
-            UsageError: the signature does not belong to this provider's judge.
-        """
-        line = {
-            "custom_id": request.task.key,
-            "method": "POST",
-            "url": ENDPOINT,
-            "body": _body(request),
-        }
-        text = json.dumps(line, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        # Some servers would take a line separator inside a text for the end of the line.
-        return plain_json(text)
-
     async def upload(self, path: Path) -> str:
         """Upload a file of requests; return the file's id."""
 
         async def send() -> str:
             # An open file is streamed; a path would be read into memory first.
             with path.open("rb") as file:
-                made: object = await self._client().files.create(file=file, purpose="batch")
-            name = text_of(made.id) if isinstance(made, FileObject) else ""
-            if not name:
-                raise AttemptFailed(ObservedError("not_json"))
-            return name
+                files = self._client().files.with_raw_response
+                made = await files.create(file=file, purpose="batch")
+            return _read(_Named, made.http_response.content).id
 
         return await self._step("hand in the file of requests", send, _TRANSFER_SECONDS)
 
@@ -175,11 +178,11 @@ class OpenAIBatches:
                     completion_window="24h",
                     endpoint=ENDPOINT,
                     input_file_id=file_id,
-                    metadata={MARKER: marker},
+                    metadata={_MARKER: marker},
                 )
-            return _remote(made.http_response.json())
+            return _read(RemoteBatch, made.http_response.content)
 
-        return await self._step("start the batch", send, _SEARCH_SECONDS)
+        return await self._step("start the batch", send, _TRANSFER_SECONDS)
 
     async def find(self, file_id: str, marker: str, *, since: float) -> RemoteBatch | None:
         """Search for the batch of a file, now and two more times; ``None`` if there is none.
@@ -200,7 +203,7 @@ class OpenAIBatches:
             if pause:
                 await self._sleep(pause)
             found = await self._step(
-                _LIST, lambda: self._find(file_id, marker, since), _SEARCH_SECONDS
+                _LIST, lambda: self._find(file_id, marker, since), _TRANSFER_SECONDS
             )
             if found is not None:
                 return found
@@ -208,21 +211,11 @@ class OpenAIBatches:
 
     async def retrieve(self, batch_id: str) -> RemoteBatch:
         """Return the current state of a batch."""
-
-        async def send() -> RemoteBatch:
-            answer = await self._batches().retrieve(batch_id)
-            return _remote(answer.http_response.json())
-
-        return await self._step(_RETRIEVE, send)
+        return await self._of_batch(_RETRIEVE, self._batches().retrieve, batch_id)
 
     async def cancel(self, batch_id: str) -> RemoteBatch:
         """Cancel a batch; answers that exist by then stay available."""
-
-        async def send() -> RemoteBatch:
-            answer = await self._batches().cancel(batch_id)
-            return _remote(answer.http_response.json())
-
-        return await self._step(_CANCEL, send)
+        return await self._of_batch(_CANCEL, self._batches().cancel, batch_id)
 
     async def download(self, file_id: str, path: Path) -> None:
         """Download a file of answers; the path exists only when it is complete and durable."""
@@ -251,22 +244,31 @@ class OpenAIBatches:
         if client is not None:
             await client.close()
 
+    async def _of_batch(
+        self, doing: str, call: Callable[[str], Awaitable[Any]], batch_id: str
+    ) -> RemoteBatch:
+        async def send() -> RemoteBatch:
+            return _read(RemoteBatch, (await call(batch_id)).http_response.content)
+
+        return await self._step(doing, send)
+
     async def _find(self, file_id: str, marker: str, since: float) -> RemoteBatch | None:
         """Return the batch with a marker, or of a file, which no other batch ever uses.
 
         ``None`` means that a batch will be started: any doubt is an error.
         """
-        after: str | None = None
+        after: dict[str, Any] = {}
         for _ in range(_MOST_PAGES):
-            page = await self._page(after)
-            for batch in page.batches:
-                metadata = batch.get("metadata")
-                marked = isinstance(metadata, Mapping) and metadata.get(MARKER) == marker
-                if marked or batch.get("input_file_id") == file_id:
-                    return _remote(batch)
-            if page.is_last or page.reaches_before(since - _CLOCKS_APART):
+            async with asyncio.timeout(self.timeout):
+                answer = await self._batches().list(limit=_PAGE, **after)
+            page = _read(_Page, answer.http_response.content)
+            for one in page.data:
+                marked = isinstance(one.metadata, dict) and one.metadata.get(_MARKER) == marker
+                if marked or one.input_file_id == file_id:
+                    return RemoteBatch.model_validate(one.model_dump())
+            if page.is_last(since - _CLOCKS_APART):
                 return None
-            after = page.batches[-1]["id"]
+            after = {"after": page.data[-1].id}
         raise JudgeError(
             f"could not {_LIST} at {self._server.host}: it lists more than "
             f"{_MOST_PAGES * _PAGE}, and the one that was to be started is not among them; "
@@ -274,62 +276,47 @@ class OpenAIBatches:
             reason="unclear",
         )
 
-    async def _page(self, after: str | None) -> _Page:
-        """Return one page of the provider's batches, validated: the library would not check it."""
-        at: dict[str, Any] = {} if after is None else {"after": after}
-        async with asyncio.timeout(self.timeout):
-            answer = await self._batches().list(limit=_PAGE, **at)
-        listed: object = answer.http_response.json()
-        page = _page(listed)
-        if page is not None:
-            return page
-        if isinstance(listed, Mapping) and isinstance(listed.get("data"), list):
-            raise JudgeError(
-                f"could not {_LIST} at {self._server.host}: what it lists is no list of "
-                f"batches, each with an id; {_CHECK_LIST}",
-                reason="unclear",
-            )
-        raise AttemptFailed(ObservedError("not_json"))
-
     async def _step(
         self, doing: str, send: Callable[[], Awaitable[T]], seconds: float | None = None
     ) -> T:
         """The one retry layer."""
+
+        async def attempt() -> T:
+            try:
+                async with asyncio.timeout(seconds or self.timeout):
+                    return await send()
+            except WIRE_ERRORS as error:
+                observed = observed_error(error)
+            raise AttemptFailed(observed)
+
         retrying = AsyncRetrying(
             stop=stop_after_attempt(self._max_attempts),
             wait=_pause,
-            retry=retry_if_exception(self._worth_retrying),
+            retry=retry_if_exception(
+                lambda error: is_retried(error) and _asked_wait(error) <= self._max_retry_after
+            ),
             sleep=self._sleep,
             reraise=True,
         )
         try:
-            return await retrying(self._attempt, send, seconds or self.timeout)
+            return await retrying(attempt)
         except AttemptFailed as failed:
             observed = failed.observed
         # Raised here, so that no exception that holds the key is chained to ours.
         raise self._failure(doing, observed)
 
-    async def _attempt(self, send: Callable[[], Awaitable[T]], seconds: float) -> T:
-        try:
-            async with asyncio.timeout(seconds):
-                return await send()
-        except WIRE_ERRORS as error:
-            observed = observed_error(error)
-        raise AttemptFailed(observed)
-
-    def _worth_retrying(self, error: BaseException) -> bool:
-        return is_retried(error) and _asked_wait(error) <= self._max_retry_after
-
     def _failure(self, doing: str, observed: ObservedError) -> JudgeError:
         rule = find_rule(observed)
         where = f"could not {doing} at {self._server.host}"
-        if observed.status == _NOT_FOUND and doing in _OF_ONE_BATCH:
+        if observed.status == _NOT_FOUND and doing in {_RETRIEVE, _CANCEL, _FETCH}:
             return JudgeError(f"{where}: {_UNKNOWN_BATCH}", reason="not_found")
+        if observed.kind == "not_json" and doing == _LIST:
+            wrong = f"{where}: what it lists is no list of batches, each with an id; {_CHECK_LIST}"
+            return JudgeError(wrong, reason="unclear")
         hint = self._server.key_hint(observed)
         message = f"{where}: {explain(observed, timeout=self.timeout, detail=hint)}"
-        if rule.policy in RETRIED:
-            return JudgeError(message, reason=rule.reason)
-        return FatalJudgeError(message, reason=rule.reason)
+        kind = JudgeError if rule.policy in RETRIED else FatalJudgeError
+        return kind(message, reason=rule.reason)
 
     def _batches(self) -> AsyncBatchesWithRawResponse:
         """Return the calls about batches; their responses are validated here, not by openai."""
@@ -377,47 +364,6 @@ def run(work: Coroutine[Any, Any, T], client: OpenAIBatches | None, store: str |
             raise
 
 
-@dataclass(frozen=True)
-class _Page:
-    """A page of the provider's list of batches."""
-
-    batches: list[Mapping[str, Any]]
-    is_last: bool
-
-    def reaches_before(self, moment: float) -> bool:
-        """Return true if the newest come first and all later ones are older than a Unix time."""
-        first: object = self.batches[0].get("created_at")
-        last: object = self.batches[-1].get("created_at")
-        if not isinstance(first, int) or not isinstance(last, int):
-            return False
-        return last < first and last < moment
-
-
-def _page(listed: object) -> _Page | None:
-    """Validate a page; ``None`` if it is no list, or any item is not a batch."""
-    found = listed.get("data") if isinstance(listed, Mapping) else None
-    if not isinstance(listed, Mapping) or not isinstance(found, list):
-        return None
-    named = [one for one in found if isinstance(one, Mapping) and text_of(one.get("id"))]
-    more = listed.get("has_more")
-    if len(named) < len(found) or (more and not named):
-        return None
-    goes_on = more or (more is None and len(named) == _PAGE)
-    return _Page(named, is_last=not goes_on)
-
-
-def _body(line: BatchRequest) -> dict[str, Any]:
-    request, history = line.task, line.history
-    messages: list[Mapping[str, Any]] = list(request.messages)
-    if history.complaint is not None:
-        messages.append({"role": "assistant", "content": history.answer or ""})
-        messages.append({"role": "user", "content": history.complaint})
-    settings = {**request.signature.sampling, "cap_field": line.cap_field}
-    spec = spec_of(request.signature.model, settings)
-    # A server that refuses the fields for caching would refuse every line of a file.
-    return request_body(spec, request, messages, history.cap, cached=False)
-
-
 def _pause(state: RetryCallState) -> float:
     """Return the seconds until the next attempt: the back-off, or more if the server asks."""
     return max(_asked_wait(error_of(state)), BACK_OFF(state))
@@ -428,34 +374,13 @@ def _asked_wait(error: BaseException | None) -> float:
     return (error.observed.retry_after or 0.0) if isinstance(error, AttemptFailed) else 0.0
 
 
-def _remote(batch: object) -> RemoteBatch:
-    """Validate a batch; the library does not."""
-    fields: Mapping[str, Any] = batch if isinstance(batch, Mapping) else {}
-    name, status = text_of(fields.get("id")), text_of(fields.get("status"))
-    if not name:
-        raise AttemptFailed(ObservedError("not_json"))
-    found = fields.get("request_counts")
-    counts = found if isinstance(found, Mapping) else {}
-    return RemoteBatch(
-        id=name,
-        status=cast("RemoteStatus", status) if status in get_args(RemoteStatus) else "unknown",
-        **{kind: _count(counts.get(kind)) for kind in ("total", "completed", "failed")},
-        output_file=text_of(fields.get("output_file_id")) or None,
-        error_file=text_of(fields.get("error_file_id")) or None,
-        problems=tuple(_problems(fields.get("errors"))),
-    )
+def _read(model: type[_Read], body: bytes) -> _Read:
+    """Validate a server's object; the library does not.
 
-
-def _problems(errors: object) -> list[str]:
-    listed = errors.get("data") if isinstance(errors, Mapping) else None
-    found = []
-    for problem in listed if isinstance(listed, list) else []:
-        fields = problem if isinstance(problem, Mapping) else {}
-        code, line = plain_code(text_of(fields.get("code"))) or "no code", fields.get("line")
-        found.append(f"{code} in line {line}" if type(line) is int else code)
-    more = [f"and {len(found) - _MOST_PROBLEMS} more"] if len(found) > _MOST_PROBLEMS else []
-    return found[:_MOST_PROBLEMS] + more
-
-
-def _count(value: object) -> int:
-    return value if type(value) is int and 0 < value <= _MOST_COUNTED else 0
+    Raises:
+        AttemptFailed: it is none.
+    """
+    try:
+        return model.model_validate_json(body)
+    except ValidationError:
+        raise AttemptFailed(ObservedError("not_json")) from None

@@ -11,51 +11,33 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from labeler.errors import FatalJudgeError, JudgeError, UnstorableRecord, UsageError
-from labeler.integrations.batch.answers import (
-    OK,
-    AnswerLine,
-    AnswerResult,
-    SendAgain,
-    answer_lines,
-    read_answer,
-)
-from labeler.integrations.batch.client import run
-from labeler.integrations.batch.folder import (
-    CLOSED,
-    ENDED,
-    BatchFolder,
-    BatchPart,
-    RemoteBatch,
-    Results,
-    batches,
-    command,
-    locked,
-    naming,
-    require_address,
-    servers,
-    total,
-)
-from labeler.integrations.batch.request_files import (
-    BatchRequest,
-    FileLimits,
-    PartWriter,
-    RequestFile,
-)
-from labeler.integrations.batch.status import require_batches
-from labeler.integrations.batch.submit import send
+from labeler.errors import FatalJudgeError, JudgeError, UnstorableRecord
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.pricing import Price
 from labeler.judges.task import JudgeReply
 from labeler.labeling.failures import UNSTORABLE, record_or_failure, task_failure, unusable
 from labeler.labels.record import LabelFailure
-from labeler.sentences.example import Frozen
+from labeler.plugins.batch.answers import OK, AnswerLine, AnswerReader, SendAgain, answer_lines
+from labeler.plugins.batch.client import OpenAIBatches, run
+from labeler.plugins.batch.folder import (
+    ENDED,
+    BatchFolder,
+    BatchPart,
+    RemoteBatch,
+    Results,
+    batch,
+    batches,
+    command,
+    locked,
+    require_address,
+    require_batches,
+    servers,
+    total,
+)
+from labeler.plugins.batch.requests import BatchRequest, FileLimits, PartWriter, RequestFile
+from labeler.plugins.batch.submit import send
 from labeler.store.disk import DiskStore
-
-if TYPE_CHECKING:
-    from labeler.integrations.batch.client import OpenAIBatches
 
 MOST_ROUNDS = 3
 """How often a request is sent at most, re-asks included."""
@@ -124,15 +106,10 @@ def collect_batches(
         >>> labeler.collect_batches(labeler.OpenAIBatches(), ".labeler")  # doctest: +SKIP
     """
     require_batches(store)
+    require_address(store, client.base_url, "collect", *["--wait"] * bool(waiting), name=name)
     with DiskStore(store, notice=notice) as opened:
-        collector = _Collector(
-            client,
-            opened,
-            name,
-            limits=limits or FileLimits(),
-            price=price,
-            notice=notice or (lambda _: None),
-        )
+        said = notice or (lambda _: None)
+        collector = _Collector(client, opened, name, limits or FileLimits(), price, said)
         return run(collector.collect(waiting), client, store)
 
 
@@ -155,10 +132,6 @@ class _Collector:
 
     async def collect(self, waiting: Waiting | None) -> Collection:
         """Look once, or until every batch has ended."""
-        words = ["--wait"] if waiting else []
-        require_address(
-            self.store.directory, self.client.base_url, "collect", *words, name=self.name
-        )
         pause = waiting.first if waiting else 0.0
         await self._look()
         while waiting is not None and self._open > self._stuck:
@@ -170,7 +143,7 @@ class _Collector:
             parts=len(self._results),
             results=total(self._results),
             still_open=self._open,
-            failures=tuple(self._failures),
+            failures=tuple(self._failures[:_SHOWN]),
             stuck=self._stuck,
         )
 
@@ -179,38 +152,34 @@ class _Collector:
         self._open = self._stuck = 0
         with locked(self.store.directory):
             for folder in self._folders():
-                await self._folder(folder)
+                for part in folder.open_parts():
+                    await self._try(folder, part)
+                self._open += len(folder.open_parts())
         if self._fatal:
             raise self._fatal[0]
 
     def _folders(self) -> list[BatchFolder]:
-        found = batches(self.store.directory)
-        chosen = [folder for folder in found if self.name in {None, folder.name}]
-        if self.name and not chosen:
-            raise UsageError(f"{self.store.directory} has no batch {self.name!r}")
+        store = self.store.directory
+        chosen = [batch(store, self.name)] if self.name else batches(store)
         here = [folder for folder in chosen if folder.info.base_url == self.client.base_url]
         for address, server in servers(one for one in chosen if one not in here).items():
-            go_on = command("collect", store=self.store.directory, server=server)
+            go_on = command("collect", store=store, server=server)
             self._report(
                 f"batches at {address} are left alone, for this key is for "
                 f"{self.client.base_url}: `{go_on}` collects them, or base_url in Python"
             )
         return here
 
-    async def _folder(self, folder: BatchFolder) -> None:
-        for part in folder.parts():
-            if part.state in CLOSED:
-                continue
-            try:
-                await self._part(folder, part)
-            except FatalJudgeError as error:
-                # Answers of other parts are paid for, and are collected first.
-                self._fatal.append(error)
-            except JudgeError as error:
-                # A failed look loses nothing: the next one may succeed.
-                self._report(str(error))
-                self._stuck += error.reason in _NEEDS_USER
-        self._open += sum(part.state not in CLOSED for part in folder.parts())
+    async def _try(self, folder: BatchFolder, part: BatchPart) -> None:
+        try:
+            await self._part(folder, part)
+        except FatalJudgeError as error:
+            # Answers of other parts are paid for, and are collected first.
+            self._fatal.append(error)
+        except JudgeError as error:
+            # A failed look loses nothing: the next one may succeed.
+            self._report(str(error))
+            self._stuck += error.reason in _NEEDS_USER
 
     async def _part(self, folder: BatchFolder, part: BatchPart) -> None:
         """Bring one part as far as possible now."""
@@ -218,49 +187,32 @@ class _Collector:
             await send(folder, self.client)
             return
         remote = part.remote
-        if part.state == "created" or remote is None or not remote.is_whole:
-            with naming(folder, part):
+        if remote is None or not remote.is_whole:
+            with folder.naming(part):
                 remote = await self.client.retrieve(part.batch_id)
             if remote.status not in ENDED:
                 return
-            if not remote.is_whole:
-                folder.save(part.model_copy(update={"state": "created", "remote": remote}))
-                raise _unnamed_file(folder, part, remote)
             if _is_crowded_out(remote):
-                unsent: dict[str, Any] = {
-                    "state": "prepared",
-                    "batch_id": None,
-                    "file_id": None,
-                    "remote": None,
-                    "crowded_out": part.crowded_out + 1,
-                }
-                folder.save(part.model_copy(update=unsent))
+                again = part.crowded_out + 1
+                kept = part.model_copy(update={"batch_id": None, "file_id": None, "remote": None})
+                folder.save(kept, state="prepared", crowded_out=again)
                 self._report(f"{folder.name}, part {part.name}: the queue is full; it waits")
                 return
-            part = part.model_copy(update={"state": "ended", "remote": remote})
-            folder.save(part)
-        with naming(folder, part):
+            part = folder.save(part, remote=remote)
+            if not remote.is_whole:
+                raise _unnamed_file(folder, part, remote)
+        with folder.naming(part):
             files = await self._fetch(folder, part, remote)
         collector = _PartCollector(self, folder, part, self.price(folder.info.model))
-        try:
-            part = collector.collect(files)
-        except JudgeError:
-            # The next look may name other files, which are downloaded again.
-            folder.save(part.model_copy(update={"state": "created"}))
-            raise
-        folder.save(part)
+        collector.collect(files)
         self._results.append(collector.results)
-        self._failures += collector.failures[: _SHOWN - len(self._failures)]
-        self._report_part(folder, part, collector.results)
-        await send(folder, self.client)
-
-    def _report_part(self, folder: BatchFolder, part: BatchPart, results: Results) -> None:
-        """Report anything unusual about a part."""
+        self._failures += collector.failures
         where = f"{folder.name}, part {part.name}"
-        if part.remote and part.remote.problems:
-            self._report(f"{where}: refused by the provider: {', '.join(part.remote.problems)}")
-        for kind, count in results.odd.items():
+        if remote.problems:
+            self._report(f"{where}: refused by the provider: {', '.join(remote.problems)}")
+        for kind, count in collector.results.odd.items():
             self._report(f"{where}: {count} times {kind}")
+        await send(folder, self.client)
 
     def _report(self, message: str) -> None:
         """Give a notice, once."""
@@ -270,17 +222,12 @@ class _Collector:
 
     async def _fetch(self, folder: BatchFolder, part: BatchPart, remote: RemoteBatch) -> list[Path]:
         """Return the answer files, downloaded unless they already were."""
-        files = []
-        for kind, file_id in (
-            ("output.jsonl", remote.output_file),
-            ("errors.jsonl", remote.error_file),
-        ):
-            if file_id is not None:
-                path = folder.file(part.name, kind)
-                if not path.exists():
-                    await self.client.download(file_id, path)
-                files.append(path)
-        return files
+        named = {"output.jsonl": remote.output_file, "errors.jsonl": remote.error_file}
+        files = {folder.file(part, kind): file_id for kind, file_id in named.items() if file_id}
+        for path, file_id in files.items():
+            if not path.exists():
+                await self.client.download(file_id, path)
+        return list(files)
 
 
 def _unnamed_file(folder: BatchFolder, part: BatchPart, remote: RemoteBatch) -> JudgeError:
@@ -325,21 +272,19 @@ class _PartCollector:
     def __post_init__(self) -> None:
         self.results = Results(cost=Decimal(0) if self.price else None)
 
-    def collect(self, files: list[Path]) -> BatchPart:
-        """Store every answer; return the new state of the part once all answers are durable."""
-        self.folder.remove_children(self.part)
-        writer = PartWriter(
-            self.folder.path,
-            self.collector.client.line,
-            limits=self.collector.limits,
-            now=time.time(),
-            parent=self.part.name,
-            round_=self.part.round + 1,
-        )
-        stopped = self.part.remote is not None and self.part.remote.status in _STOPPED
-        may_ask = not stopped and self.part.round < MOST_ROUNDS
-        again = writer if may_ask else None
-        with RequestFile(self.folder, self.part) as requests, writer:
+    def collect(self, files: list[Path]) -> None:
+        """Store every answer, and save the part as collected once all answers are durable.
+
+        Raises:
+            JudgeError: paid answers are missing.
+        """
+        folder, part = self.folder, self.part
+        folder.remove_children(part)
+        limits, cap_field = self.collector.limits, folder.info.cap_field
+        writer = PartWriter(folder.path, limits, cap_field, now=time.time(), parent=part)
+        is_stopped = part.remote is not None and part.remote.status in _STOPPED
+        again = None if is_stopped or part.round >= MOST_ROUNDS else writer
+        with RequestFile(folder, part) as requests, writer:
             unanswered, unmentioned = dict.fromkeys(requests), set(requests)
             for line in answer_lines(files):
                 if line is None:
@@ -353,11 +298,14 @@ class _PartCollector:
                 elif not line.error:
                     del unanswered[line.key]
                     self._settle(requests[line.key], line, again)
+            status = part.remote.status if part.remote else "unknown"
+            reason = "not_answered" if status == "completed" else status
             for key in unanswered:
-                self._without_answer(requests[key], again)
+                request = requests[key]
+                self._send_again(request, SendAgain(reason, request.history), again)
             self._await_saved(requests)
         self._require_all(files, unmentioned)
-        return self.part.model_copy(update={"state": "collected", "results": self.results})
+        folder.save(part, state="collected", results=self.results)
 
     def _require_all(self, files: list[Path], unmentioned: set[str]) -> None:
         """Reject files that lack paid answers: asking again would pay twice.
@@ -371,12 +319,12 @@ class _PartCollector:
         Raises:
             JudgeError: there are fewer than the provider counts; the files are moved aside.
         """
-        counted = self.part.remote.completed if self.part.remote else 0
-        counted = min(counted, self.part.lines)
+        counted = min(self.part.remote.completed if self.part.remote else 0, self.part.lines)
         if self._completed >= counted or not unmentioned:
             return
         for file in files:
             file.replace(file.with_suffix(".short"))
+        self.folder.save(self.part, remote=None)  # the next look may name other files
         raise JudgeError(
             f"{self.folder.name}, part {self.part.name}: its files hold {self._completed} "
             f"answers, and the provider counts {counted}: those are stored; collect again later, "
@@ -385,29 +333,31 @@ class _PartCollector:
             reason="incomplete",
         )
 
-    def _settle(self, request: BatchRequest, line: AnswerLine, writer: PartWriter | None) -> None:
-        """Store the outcome of one answer."""
-        client = self.collector.client
-        result = read_answer(request, line, client.base_url, client.timeout)
-        self._meter(line, result)
-        outcome = result.outcome
-        if isinstance(outcome, JudgeReply):
-            self._label(request, outcome)
-        elif isinstance(outcome, UnusableAnswer):
-            self._fail(unusable(request.task, outcome))
-        else:
-            self._send_again(request, outcome, writer)
-
-    def _meter(self, line: AnswerLine, result: AnswerResult) -> None:
-        self.results.answered += 1
+    def _settle(self, request: BatchRequest, line: AnswerLine, again: PartWriter | None) -> None:
+        """Store the outcome of one answer, and count what it cost."""
+        client, results = self.collector.client, self.results
+        reader = AnswerReader(request, self.folder.info.reasks, client.base_url, client.timeout)
+        result = reader.read(line)
+        results.answered += 1
         self._completed += line.status == OK
         if result.usage is not None:
-            self.results.usage += result.usage
-            if self.price is not None and self.results.cost is not None:
-                self.results.cost += self.price.cost(result.usage)
+            results.usage += result.usage
+            if self.price is not None and results.cost is not None:
+                results.cost += self.price.cost(result.usage)
         elif line.status == OK:
-            self.results.unmetered += 1
-        self.results.broken.update(result.broken)
+            results.unmetered += 1
+        results.broken.update(result.broken)
+        if isinstance(result.outcome, JudgeReply):
+            outcome = record_or_failure(request.task, result.outcome)
+            if isinstance(outcome, LabelFailure):
+                self._fail(outcome)
+            else:
+                results.labelled += 1
+                self._saved.append((outcome.key, self.collector.store.put(outcome)))
+        elif isinstance(result.outcome, UnusableAnswer):
+            self._fail(unusable(request.task, result.outcome))
+        else:
+            self._send_again(request, result.outcome, again)
 
     def _await_saved(self, requests: RequestFile) -> None:
         """Wait until everything is durable; an unstorable label is a failure of its row alone."""
@@ -416,15 +366,11 @@ class _PartCollector:
                 future.result()
             except UnstorableRecord as error:
                 self.results.labelled -= 1
-                attempts = requests[key].history.attempts + 1
+                request = requests[key]
+                attempts = request.history.attempts + 1
+                said = str(error)
                 self._fail(
-                    task_failure(
-                        requests[key].task,
-                        UNSTORABLE,
-                        str(error),
-                        attempts=attempts,
-                        lasting=True,
-                    )
+                    task_failure(request.task, UNSTORABLE, said, attempts=attempts, lasting=True)
                 )
         if not self.results.labelled and self.part.round == 1:
             return  # the batch may be at fault, rather than its rows
@@ -432,26 +378,12 @@ class _PartCollector:
             with suppress(UnstorableRecord):
                 written.result()
 
-    def _label(self, request: BatchRequest, reply: JudgeReply[Frozen]) -> None:
-        outcome = record_or_failure(request.task, reply)
-        if not isinstance(outcome, LabelFailure):
-            self.results.labelled += 1
-            self._saved.append((outcome.key, self.collector.store.put(outcome)))
-        else:
-            self._fail(outcome)
-
     def _fail(self, failure: LabelFailure) -> None:
         self.results.failed[failure.reason] += 1
         if len(self.failures) < _SHOWN:
             self.failures.append(failure)
         if failure.lasting:
             self._lasting.append(failure)
-
-    def _without_answer(self, request: BatchRequest, writer: PartWriter | None) -> None:
-        """Handle a request that expired or was not answered for another reason."""
-        status = self.part.remote.status if self.part.remote else "unknown"
-        reason = "not_answered" if status == "completed" else status
-        self._send_again(request, SendAgain(reason, request.history), writer)
 
     def _send_again(
         self, request: BatchRequest, again: SendAgain, writer: PartWriter | None

@@ -1,0 +1,280 @@
+"""Submit rows: the requests that a run would send now, in files; each batch starts exactly once."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from labeler.data.options import keywords
+from labeler.data.row_stream import RowStream
+from labeler.errors import BadRow, UsageError
+from labeler.judges.openai.request import mode_of
+from labeler.judges.openai.spec import OpenAISpec
+from labeler.judges.opening import open_judge
+from labeler.judges.task import Task
+from labeler.labeling.cache import ServedLabels
+from labeler.labeling.failures import bad_row
+from labeler.labeling.modes import choose_mode, first_tasks
+from labeler.labeling.selection import Selection
+from labeler.labeling.tasks import LabelTasks, label_tasks
+from labeler.labels.record import LabelFailure
+from labeler.plugins.batch.client import OpenAIBatches, run
+from labeler.plugins.batch.folder import (
+    BATCH_FILE,
+    FOLDER,
+    UNSENT,
+    BatchFolder,
+    BatchInfo,
+    BatchPart,
+    batches,
+    locked,
+    new_folder,
+    pending_keys,
+    write_durably,
+)
+from labeler.plugins.batch.options import BatchOptions
+from labeler.plugins.batch.requests import BatchRequest, FileLimits, History, PartWriter
+from labeler.store.disk import DiskStore
+from labeler.store.memory import Lease
+
+if TYPE_CHECKING:
+    from labeler.data.options import RowSource
+
+
+@dataclass(frozen=True)
+class Submission:
+    """The outcome of a submission."""
+
+    batch: str | None
+    """Name of the new batch; ``None`` if there was nothing to buy."""
+    parts: int = 0
+    lines: int = 0
+    size: int = 0
+    """Bytes."""
+    left_out: dict[str, int] = field(default_factory=dict)
+    """Rows that cost nothing now, by reason: ``alike`` (asks the same as an earlier row),
+    ``stored``, ``failed before``, ``in a batch``, …"""
+    waiting: int = 0
+    """Rows whose responses can be asked about once retrieval labels are stored: submit again."""
+    bad: tuple[LabelFailure, ...] = ()
+    """Rows that cannot be judged."""
+    continued: tuple[str, ...] = ()
+    """Batches of which parts were still to be sent."""
+
+
+@keywords(BatchOptions)
+def submit_batch(rows: RowSource, options: BatchOptions) -> Submission:
+    """Submit rows to a Batch API: about half the price, answers within a day.
+
+    :func:`labeler.collect_batches` stores the answers; then :func:`label` finds them there. Parts
+    that an interrupted submission prepared are sent first, so running it again continues.
+
+    Args:
+        rows: as for :func:`open_rows`.
+        options: ``judge`` is an ``OpenAIJudge``, or ``model`` and its settings; ``batches`` is a
+            service such as ``OpenAIBatches(api_key=…)`` with the judge's ``base_url``; ``store``
+            is a folder, which also records the batches.
+
+    Returns:
+        Name and size of the new batch, and the rows that it leaves out.
+
+    Raises:
+        UsageError: the rows cannot be read, two rows share an id and differ, judge and service do
+            not fit, or another host gave a stored label and ``same_host`` rejects it; nothing was
+            sent.
+        FatalJudgeError: the provider rejects it; prepared parts stay.
+        JudgeError: the provider cannot be reached; run it again to continue.
+        StoreError: the store or a batch cannot be read or written.
+
+    Example:
+        >>> labeler.submit_batch(  # doctest: +SKIP
+        ...     "rows.jsonl", model="MODEL", batches=labeler.OpenAIBatches()
+        ... )
+    """
+    client, store = options.batches, options.store
+    if client is None or not isinstance(store, str | Path):
+        raise UsageError("a batch needs a service, batches=OpenAIBatches(…), and a folder as store")
+    opened = options.open(rows)
+    how = label_tasks(open_judge(replace(options, judge=options.judge or "openai")), options)
+    spec, notice = how.judge.spec, options.notice or (lambda _: None)
+    if not isinstance(spec, OpenAISpec) or spec.judge != "openai":
+        raise UsageError(
+            f"the judge {spec} cannot be asked in batches: batches are those of OpenAI's API, so "
+            "use --judge openai:MODEL (OpenAIJudge)"
+        )
+    if spec.base_url != client.base_url:
+        raise UsageError(
+            f"the judge is asked at {spec.base_url}, and batches are handed in at "
+            f"{client.base_url}: make both with the same base_url"
+        )
+    with DiskStore(store) as labels:
+        served = ServedLabels(notice, same_host=options.same_host)
+        selection = _Unsent(how, labels, served, retry_failed=options.retry_failed)
+        stream = RowStream(opened, how.needs, notice)
+        choose_mode(how.judge, first_tasks(how, stream.first), labels, selection.is_known)
+        submitting = _Submitting(selection, spec, client, options.limits or FileLimits(), notice)
+        submission = run(submitting.submit(stream), client, store)
+        served.report()
+        return submission
+
+
+class _Unsent(Selection):
+    """Selects the requests that have to be bought, and leases their keys."""
+
+    def __init__(
+        self, how: LabelTasks, store: DiskStore, served: ServedLabels, *, retry_failed: bool
+    ) -> None:
+        super().__init__(how, store, retry_failed=retry_failed)
+        self.disk, self._served = store, served
+        self.waiting = 0
+        self.bad: list[LabelFailure] = []
+        self.pending = pending_keys(store.directory)
+        self._leases: list[Lease] = []
+
+    def reject(self, failure: LabelFailure) -> None:
+        """Keep the failure of a row that cannot be judged."""
+        self.bad.append(failure)
+
+    def is_known(self, key: str) -> bool:
+        """Return whether a key has a record or is in a batch."""
+        return key in self.pending or super().is_known(key)
+
+    def defers(self) -> bool:
+        """Count a row whose response is asked about in a later batch."""
+        self.waiting += 1
+        return True
+
+    def why_not(self, key: str) -> str:
+        """Return why a new task is not bought; "" if it is, under a lease."""
+        if key in self.pending:
+            return "in a batch"
+        lease = self.disk.lease(key)
+        if lease is None:
+            return "being labeled by another run"
+        why = super().why_not(key)
+        record = self.store.get(key)
+        if record is not None:
+            self._served.check(self.how.judge, record)
+        if why:
+            lease.release()
+        else:
+            self._leases.append(lease)
+        return why
+
+    def release(self) -> None:
+        """Release the leases: the batch is saved, and others can see it."""
+        while self._leases:
+            self._leases.pop().release()
+
+
+@dataclass(frozen=True)
+class _Submitting:
+    """One submission."""
+
+    selection: _Unsent
+    spec: OpenAISpec
+    client: OpenAIBatches
+    limits: FileLimits
+    notice: Callable[[str], object]
+
+    async def submit(self, rows: RowStream) -> Submission:
+        """Send what is left over, then write and send a new batch."""
+        store, selection, client = self.selection.disk.directory, self.selection, self.client
+        with locked(store):
+            left = [one for one in batches(store) if one.info.base_url == client.base_url]
+            continued = [folder.name for folder in left if await send(folder, client)]
+            selection.pending = pending_keys(store)
+            try:
+                folder = self._prepare(rows, store)
+            finally:
+                selection.release()
+            parts = folder.parts() if folder else []
+            if folder:
+                await send(folder, client)
+        return Submission(
+            batch=folder.name if folder else None,
+            parts=len(parts),
+            lines=sum(part.lines for part in parts),
+            size=sum(part.size for part in parts),
+            left_out=dict(selection.left_out),
+            waiting=selection.waiting,
+            bad=tuple(selection.bad),
+            continued=tuple(continued),
+        )
+
+    def _prepare(self, rows: RowStream, store: Path) -> BatchFolder | None:
+        """Write a new batch's folder; ``None`` if there is nothing to ask."""
+        spec, now = self.spec, time.time()
+        info = BatchInfo(
+            model=spec.model,
+            base_url=self.client.base_url,
+            created=now,
+            reasks=spec.reasks,
+            cap_field=spec.cap_field,
+            network=replace(spec.server, base_url=None, api_key_command=None),
+        )
+        name, modes = f"{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}", set[str]()
+        name += f"-{secrets.token_hex(4)}"
+        with new_folder(store, name) as directory:
+            with PartWriter(directory, self.limits, info.cap_field, now=now) as writer:
+                for task in self.selection.tasks(rows):
+                    modes.add(mode_of(task.signature))
+                    if not writer.add(BatchRequest(task, History(cap=spec.max_output_tokens))):
+                        self.selection.reject(self._too_large(task))
+            if not writer.parts:
+                return None
+            write_durably(directory / BATCH_FILE, info.model_dump_json().encode())
+        self.notice(
+            f"output mode {' and '.join(sorted(modes))}, which a batch keeps: --output-mode names "
+            "another"
+        )
+        return BatchFolder(store / FOLDER / name)
+
+    def _too_large(self, task: Task[Any]) -> LabelFailure:
+        error = BadRow(
+            f"{task.example.id!r}: its request alone is more than the {self.limits.size} bytes "
+            "that a file may have; shorten its documents",
+            reason="oversize",
+        )
+        return bad_row(error, str(error), task.example)
+
+
+async def send(folder: BatchFolder, client: OpenAIBatches) -> int:
+    """Send every unsent part of a batch; return how many there were.
+
+    A part that was crowded out waits until no other part is under way.
+
+    Raises:
+        FatalJudgeError: the provider rejects it; its state is unchanged.
+        JudgeError: the provider is out of reach.
+    """
+    parts = folder.parts()
+    busy = any(part.state == "created" for part in parts)
+    sent = 0
+    for part in parts:
+        if part.state in UNSENT and not (busy and part.crowded_out):
+            remedy = (
+                f"; to let go of its rows: `{folder.command('cancel')}`, with --drop if the "
+                "server does not say whether a batch was started for them"
+            )
+            with folder.naming(part, remedy):
+                await _send_part(folder, part, client)
+            busy, sent = True, sent + 1
+    return sent
+
+
+async def _send_part(folder: BatchFolder, part: BatchPart, client: OpenAIBatches) -> None:
+    """Send one part; each step is saved before the next, so that none is done twice."""
+    again = part.state == "uploaded"
+    if not again:
+        file_id = await client.upload(folder.file(part, "lines.jsonl"))
+        # From here on a batch may exist whose id is not saved.
+        part = folder.save(part, state="uploaded", file_id=file_id)
+    marker, since = folder.marker(part), part.prepared
+    remote = await client.create(part.file_id or "", marker, since=since, again=again)
+    folder.save(part, state="created", batch_id=remote.id, remote=remote)
