@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from labeler.calculators.rater_agreement import FieldAgreement
+from labeler.calculators.headline import percent
+from labeler.calculators.rater_agreement import FieldAgreement, in_order
 from labeler.calculators.statistics.bias_correction import Corrected
 from labeler.calculators.statistics.intervals import Interval
 from labeler.calculators.summary_table import interval_line, small_sample_note
@@ -24,12 +25,19 @@ from labeler.comparing.human_matching import Matched
 from labeler.comparing.pairs import PairCounts
 from labeler.sentences.display import NONE, Column, Grid, number
 
+_MORE = "Coefficients, ranges, settings and warnings: --details."
 ALL = "all"
 """Name of all groups together."""
 
 
-def print_labels(found: LabelAgreement) -> None:
+def print_labels(found: LabelAgreement, *, details: bool) -> None:
     """Print the agreement of two label files and the numbers of their records."""
+    out = LineWriter()
+    out.write(found.conclusion, bold=True)
+    if not details:
+        _print_plainly(out, found.fields, "A", "B")
+        print_lines([*_record_counts(found.counts), _MORE])
+        return
     dropped = _print_fields(found.fields)
     print_lines(
         [
@@ -45,8 +53,14 @@ def print_labels(found: LabelAgreement) -> None:
     )
 
 
-def print_people(found: PeopleAgreement) -> None:
+def print_people(found: PeopleAgreement, *, details: bool) -> None:
     """Print the agreement of a judge with people, and its means corrected by them."""
+    out = LineWriter()
+    out.write("\n".join(found.conclusions), bold=True)
+    if not details:
+        _print_plainly(out, found.fields, "judge", "people")
+        print_lines([*_matched(found.matched), _MORE])
+        return
     dropped = _print_fields(found.fields) if found.fields else []
     dropped += _print_estimates(found.estimates) if found.estimates else []
     print_lines(
@@ -67,10 +81,14 @@ def print_people(found: PeopleAgreement) -> None:
     )
 
 
-def print_calibration(found: Calibration) -> None:
+def print_calibration(found: Calibration, *, details: bool) -> None:
     """Print the reliability table of each kind of verdict, and thresholds with their results."""
     out = LineWriter()
-    out.write("\n".join(found.conclusions))
+    out.write("\n".join(found.conclusions), bold=True)
+    if not details:
+        notes = (f"note: {warning}" for warning in found.warnings)
+        print_lines([*_undefined_thresholds(found), *_matched(found.matched), *notes, _MORE])
+        return
     columns = [Column(head) for head in ("stated", "verdicts", "mean stated", "people: yes")]
     tables = [
         (
@@ -114,6 +132,22 @@ def _undefined_thresholds(found: Calibration) -> Iterator[str]:
             yield f"{one.kind}: people always said the same, so no threshold is best"
         if one.precise.undefined == "not_reached":
             yield f"{one.kind}: no threshold has a precision of {found.precision:g}"
+
+
+def _print_plainly(out: LineWriter, fields: Sequence[FieldAgreement], a: str, b: str) -> None:
+    """Print shares of agreement in words, a table for each group."""
+    columns = [Column("verdicts on", words=True), Column("number", drop=2), Column("agree")]
+    columns += [Column("by chance"), Column(f"{a}: yes", drop=1), Column(f"{b}: yes", drop=1)]
+    groups: dict[str | None, list[list[str]]] = {}
+    for one in in_order(fields):
+        chance = None if one.raw is None else one.by_chance
+        yes = (None, None) if chance is None else (one.mean_a, one.mean_b)
+        shares = (
+            NONE if each is None else f"{percent(each)} %" for each in (one.raw, chance, *yes)
+        )
+        groups.setdefault(one.group, []).append([one.words, f"{one.units:,}", *shares])
+    if groups:
+        print_groups(out, columns, [*groups.items()], _heading(groups))
 
 
 # The field implies the unit.

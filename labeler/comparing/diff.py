@@ -17,6 +17,7 @@ from typing_extensions import Unpack
 
 from labeler.calculators import Metric, Ratio, Tally, select_metrics, tally
 from labeler.comparing.flips import (
+    FLIP_WORDS,
     DecisionFlip,
     Field,
     FlipCount,
@@ -30,7 +31,7 @@ from labeler.comparing.pairs import Pair, PairCounts, Pairs, Side, read_pairs
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.labels.signature import digest
-from labeler.sentences.display import Brief, Column, Display, Displayed, Grid, number
+from labeler.sentences.display import NONE, Brief, Column, Display, Displayed, Grid, number
 
 TOP = 10
 """Records that are listed."""
@@ -151,18 +152,43 @@ class LabelDiff(Displayed):
         """Number of records with a value on both sides, by metric."""
         return {row.metric.id: row.pairs for row in self.metrics if row.group is None}
 
-    def _display(self) -> Display:
-        heads = ("decisions", "gained", "lost", "changed", "rate")
-        columns = [Column("field", words=True), *map(Column, heads)]
-        cells = [
+    @property
+    def conclusion(self) -> str:
+        """The records whose verdicts differ, and the first changes, in one sentence."""
+        total = self.counts.pairs
+        if not self.flipped:
+            return f"no verdict differs in {total:,} records with the same sentences"
+        found = [count for count in self._overall if count.flipped]
+        first = "; ".join(map(str, found[:2]))
+        return f"{self.flipped:,} of {total:,} records have a verdict that differs: {first}"
+
+    @property
+    def _overall(self) -> list[FlipCount]:
+        """The flips of all records, the most telling field first."""
+        order = [*FLIP_WORDS]
+        counts = (count for count in self.flips if count.group is None)
+        return sorted(counts, key=lambda count: order.index(count.field))
+
+    @property
+    def figures(self) -> Grid:
+        """The flips of all records in plain words."""
+        heads = ("differ", "of", "B: yes, A: no", "A: yes, B: no", "records")
+        return Grid(
+            [Column("verdicts", words=True), *map(Column, heads)],
             [
-                one.field,
-                *(f"{n:,}" for n in (one.decisions, one.gained, one.lost, one.changed)),
-                number(one.rate),
-            ]
-            for one in self.flips
-            if one.group is None
-        ]
+                [
+                    FLIP_WORDS[count.field].verdicts,
+                    f"{count.flipped:,}",
+                    f"{count.decisions:,}",
+                    f"{count.gained:,}" if count.gained or count.lost else NONE,
+                    f"{count.lost:,}" if count.gained or count.lost else NONE,
+                    f"{count.records:,}",
+                ]
+                for count in self._overall
+            ],
+        )
+
+    def _display(self) -> Display:
         changes = [row for row in self.metrics if row.group is None and row.change]
         changes.sort(key=lambda row: -abs(float(row.change or 0)))
         notes = [
@@ -173,8 +199,7 @@ class LabelDiff(Displayed):
         if self.records:
             names = ", ".join(repr(record.id) for record in self.records[:_SHOWN])
             notes.insert(0, f"largest changes: {names}")
-        title = f"diff of {self.counts.pairs:,} pairs: {self.flipped:,} with a flipped decision"
-        return Display(title, Grid(columns, cells), notes)
+        return Display(self.conclusion, self.figures, notes)
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from labeler.calculators import Metric, Ratio, Tally
 from labeler.labels.answers import (
@@ -33,6 +33,42 @@ Field = Literal[
 (``supported``: its verdict; ``supporting_keys``: the keys alone, where both verdicts are the same)
 or the whole record."""
 FIELDS: tuple[Field, ...] = get_args(Field)
+
+
+class FlipWords(NamedTuple):
+    """Plain words for the flips of a field.
+
+    Attributes:
+        verdicts: the verdicts that flip.
+        subject: the things that they are about.
+        gained: what happens to a subject by a flip from no to yes.
+        lost: the same from yes to no.
+    """
+
+    verdicts: str
+    subject: str
+    gained: str = "changed"
+    lost: str = "changed"
+
+
+FLIP_WORDS: Mapping[Field, FlipWords] = {
+    "overall_supported": FlipWords(
+        "answers fully supported", "answers", "gained full support", "lost it"
+    ),
+    "supported": FlipWords(
+        "answer sentences supported", "answer sentences", "gained support", "lost it"
+    ),
+    "relevant": FlipWords(
+        "document sentences relevant", "document sentences", "became relevant", "no longer are"
+    ),
+    "utilized": FlipWords(
+        "document sentences used", "document sentences", "became used", "no longer are"
+    ),
+    "supporting_keys": FlipWords("evidence of answer sentences", "evidence of answer sentences"),
+    "claims": FlipWords("claims of answers", "claims of answers"),
+    "reference_claims": FlipWords("claims of references", "claims of references"),
+}
+"""Words by field, the most telling field first."""
 
 Direction = Literal["gained", "lost", "changed"]
 """``gained``: yes in B only; ``lost``: yes in A only; ``changed``: neither a yes nor a no."""
@@ -267,6 +303,14 @@ class FlipCount(Brief):
     def rate(self) -> float | None:
         """Share of the decisions that flipped; ``None`` without decisions."""
         return self.flipped / self.decisions if self.decisions else None
+
+    def __str__(self) -> str:
+        """Return the flips in words: ``4 answers gained full support, 12 lost it``."""
+        words, found = FLIP_WORDS[self.field], list[str]()
+        for count, what in ((self.gained, words.gained), (self.lost, words.lost)):
+            if count:
+                found.append(f"{count:,}{'' if found else f' {words.subject}'} {what}")
+        return ", ".join(found) or f"{self.changed:,} {words.subject} changed"
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""
