@@ -41,10 +41,10 @@ UNITS: Mapping[str, str] = {
 """The yes-or-no fields of every label, and the unit that each is about."""
 
 FIELD_WORDS: Mapping[str, str] = {
-    "overall_supported": "answers fully supported or not",
-    "supported": "answer sentences supported or not",
-    "relevant": "document sentences relevant or not",
-    "utilized": "document sentences used or not",
+    "overall_supported": "answers, fully supported or not",
+    "supported": "answer sentences, supported or not",
+    "relevant": "document sentences, relevant or not",
+    "utilized": "document sentences, used or not",
 }
 """Plain words for the fields, the one that is shown first at the beginning."""
 

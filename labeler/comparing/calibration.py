@@ -207,7 +207,10 @@ def _text(value: float | None) -> str:
 
 
 def _range(found: Interval | None) -> str:
-    return f" ({figure(found.low)} to {figure(found.high)})" if found else ""
+    """Return an interval in parentheses, unless it has no width, which no sample can know."""
+    if found is None or found.low == found.high:
+        return ""
+    return f" ({figure(found.low)} to {figure(found.high)})"
 
 
 def _best(found: Reliability) -> str:

@@ -39,34 +39,31 @@ class FlipWords(NamedTuple):
     """Plain words for the flips of a field.
 
     Attributes:
-        verdicts: the verdicts that flip.
-        subject: the things that they are about.
-        gained: what happens to a subject by a flip from no to yes.
-        lost: the same from yes to no.
+        subject: one of the things that a decision is about.
+        positive: what a yes calls it; empty if the decision is no yes or no.
     """
 
-    verdicts: str
     subject: str
-    gained: str = "changed"
-    lost: str = "changed"
+    positive: str = ""
+
+    @property
+    def verdicts(self) -> str:
+        """The name of the decisions."""
+        return f"{self.subject}s {self.positive}".rstrip()
+
+    def counted(self, count: int) -> str:
+        """Return a number of subjects."""
+        return f"{count:,} {self.subject}{'s' * (count != 1)}"
 
 
 FLIP_WORDS: Mapping[Field, FlipWords] = {
-    "overall_supported": FlipWords(
-        "answers fully supported", "answers", "gained full support", "lost it"
-    ),
-    "supported": FlipWords(
-        "answer sentences supported", "answer sentences", "gained support", "lost it"
-    ),
-    "relevant": FlipWords(
-        "document sentences relevant", "document sentences", "became relevant", "no longer are"
-    ),
-    "utilized": FlipWords(
-        "document sentences used", "document sentences", "became used", "no longer are"
-    ),
-    "supporting_keys": FlipWords("evidence of answer sentences", "evidence of answer sentences"),
-    "claims": FlipWords("claims of answers", "claims of answers"),
-    "reference_claims": FlipWords("claims of references", "claims of references"),
+    "overall_supported": FlipWords("answer", "fully supported"),
+    "supported": FlipWords("answer sentence", "supported"),
+    "relevant": FlipWords("document sentence", "relevant"),
+    "utilized": FlipWords("document sentence", "used"),
+    "supporting_keys": FlipWords("evidence list"),
+    "claims": FlipWords("claim list"),
+    "reference_claims": FlipWords("reference claim list"),
 }
 """Words by field, the most telling field first."""
 
@@ -305,12 +302,16 @@ class FlipCount(Brief):
         return self.flipped / self.decisions if self.decisions else None
 
     def __str__(self) -> str:
-        """Return the flips in words: ``4 answers gained full support, 12 lost it``."""
-        words, found = FLIP_WORDS[self.field], list[str]()
-        for count, what in ((self.gained, words.gained), (self.lost, words.lost)):
-            if count:
-                found.append(f"{count:,}{'' if found else f' {words.subject}'} {what}")
-        return ", ".join(found) or f"{self.changed:,} {words.subject} changed"
+        """Return the flips in words: ``4 answers became fully supported, 12 no longer are``."""
+        words = FLIP_WORDS[self.field]
+        if not (self.gained or self.lost):
+            return f"{words.counted(self.changed)} changed"
+        gained = f"{words.counted(self.gained)} became {words.positive}"
+        if not self.lost:
+            return gained
+        if self.gained:
+            return f"{gained}, {self.lost:,} no longer {'is' if self.lost == 1 else 'are'}"
+        return f"{words.counted(self.lost)} no longer {words.positive}"
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""

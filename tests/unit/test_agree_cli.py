@@ -111,9 +111,8 @@ def test_a_field_of_one_class_has_a_reason_and_no_number(agree: Run) -> None:
     nothing = {"value": None, "undefined": "one_class", "interval": None}
     assert [supported[name] for name in ("kappa", "ac1", "alpha")] == [nothing] * 3
     assert supported["raw"] == 1.0
-    assert (
-        "undefined kappa, ac1, alpha of supported, overall_supported: one_class" in agree(a, b)[1]
-    )
+    out = agree(a, b, "--details")[1]
+    assert "undefined kappa, ac1, alpha of supported, overall_supported: one_class" in out
 
 
 def test_records_join_by_id_and_by_sentences(agree: Run) -> None:
@@ -299,6 +298,13 @@ def test_means_stand_side_by_side(agree: Run) -> None:
         "records with human labels: only 20; under 30 the intervals cannot be relied on"
     ]
     _, out, _ = agree(a, "--human", h)
+    first, second, *_ = out.splitlines()
+    assert first == (
+        "The judge and people agree on 16 of 20 answers fully supported (80 %); chance alone would "
+        "give 50 %"
+    )
+    assert second.startswith("answers fully supported by the judge .74, corrected by people .5")
+    _, out, _ = agree(a, "--human", h, "--details")
     for words in ("people's own", "judge's own", "PPI++", "error-corrected", "drawn at random"):
         assert words in out
 
@@ -348,7 +354,7 @@ def test_several_people_are_one_verdict_and_their_own_agreement(agree: Run) -> N
     # Pairs agree 1 of 3, 3 of 3, 0 of 1.
     assert (among["units"], among["raw"]) == (3, pytest.approx(4 / 9))
     assert any("ties between annotators: 1" in warning for warning in value["warnings"])
-    _, out, _ = agree(a, "--human", h)
+    _, out, _ = agree(a, "--human", h, "--details")
     assert "people among themselves on adherence: alpha" in out
     assert "left out, ties between annotators: 1 of adherence" in out
     assert "without a verdict" not in out
@@ -487,7 +493,7 @@ def test_a_warning_is_printed_once_with_its_methods_and_places(agree: Run) -> No
     ]
     said = [f"{n},{int(n[1] != '1')}" for n in names if n[1] in "0123" and n != "y3"]
     h = people("h.csv", "id,adherence", *said)
-    _, out, _ = agree(labels("a.jsonl", made), "--human", h, "--by", "kind")
+    _, out, _ = agree(labels("a.jsonl", made), "--human", h, "--by", "kind", "--details")
     few = [line for line in out.splitlines() if "with human labels" in line]
     assert [line.partition(";")[0] for line in few] == [
         "note on PPI++ and error-corrected of adherence: records with human labels: only 7",
@@ -503,7 +509,7 @@ def test_a_note_names_the_metrics_that_it_is_true_of(agree: Run) -> None:
     a = labels("a.jsonl", [record(id=f"r{n}", documents=["X."]) for n in range(5)])
     lines = [f"r{n},{metric},{value}" for n in range(3) for metric, value in SAME.items()]
     h = people("h.csv", "id,field,value", *lines)
-    _, out, _ = agree(a, "--human", h)
+    _, out, _ = agree(a, "--human", h, "--details")
     notes = [line for line in out.splitlines() if "people gave" in line]
     assert [line.partition(" records")[0] for line in notes] == [
         "note on PPI++ of utilization: people gave 0 to all 3",
@@ -634,7 +640,7 @@ def test_records_of_one_question_count_as_one_observation(agree: Run) -> None:
         ]
         for odd in ((), (0, 4, 5))
     )
-    _, out, _ = agree(labels("a.jsonl", a), labels("b.jsonl", b))
+    _, out, _ = agree(labels("a.jsonl", a), labels("b.jsonl", b), "--details")
     assert "95 % intervals grouped by question (4 groups), utilized: kappa " in out
     utilized = field(found(agree("a.jsonl", "b.jsonl", "--json")), "utilized")
     assert utilized["questions"] == 4
@@ -643,9 +649,9 @@ def test_records_of_one_question_count_as_one_observation(agree: Run) -> None:
     h = people(
         "h.csv", "id,overall_supported", *(f"r{n},{'yes' if n % 2 else 'no'}" for n in range(9))
     )
-    _, out, _ = agree("a.jsonl", "--human", h)
+    _, out, _ = agree("a.jsonl", "--human", h, "--details")
     assert "95 % intervals grouped by question (4 groups), means of overall_supported\n" in out
     (means,) = found(agree("a.jsonl", "--human", h, "--json"))["estimates"]
     assert (means["questions"], means["ppi"]["small_sample"]) == (4, True)
-    _, out, _ = agree(labels("c.jsonl", a[::3]), "b.jsonl")
+    _, out, _ = agree(labels("c.jsonl", a[::3]), "b.jsonl", "--details")
     assert "grouped by question" not in out
