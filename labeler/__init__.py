@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from labeler import report as report
     from labeler import store as store
     from labeler.api import (
+        aiter_labels,
+        alabel,
         estimate,
         iter_labels,
         label,
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from labeler.calculators import Intervals, Ratio, metric
     from labeler.comparing.compare import compare
     from labeler.errors import LabelerError
+    from labeler.evidence.exam import exam
     from labeler.judges.embedded.judge import EmbeddedJudge
     from labeler.judges.function import judge
     from labeler.judges.openai.judge import MistralJudge, OllamaJudge, OpenAIJudge
@@ -48,11 +51,12 @@ if TYPE_CHECKING:
     from labeler.store.memory import MemoryStore
 
 _HOMES = {
-    "api": "estimate iter_labels label metrics open_rows score summary",
+    "api": "aiter_labels alabel estimate iter_labels label metrics open_rows score summary",
     "audit": "check",
     "calculators": "Intervals Ratio metric",
     "comparing.compare": "compare",
     "errors": "LabelerError",
+    "evidence.exam": "exam",
     "judges.embedded.judge": "EmbeddedJudge",
     "judges.function": "judge",
     "judges.openai.judge": "MistralJudge OllamaJudge OpenAIJudge",
@@ -83,9 +87,12 @@ __all__ = [
     "OpenAIJudge",
     "Ratio",
     "__version__",
+    "aiter_labels",
+    "alabel",
     "check",
     "compare",
     "estimate",
+    "exam",
     "iter_labels",
     "judge",
     "label",

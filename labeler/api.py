@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import logging
-import sys
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import AsyncGenerator, Generator, Iterable
+from contextlib import aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from labeler.calculators.outcomes import (
     checked_outcomes,
@@ -22,36 +19,28 @@ from labeler.calculators.outcomes import (
     summary,
 )
 from labeler.data.label_files import write_outcomes
-from labeler.data.options import RowsOptions, keywords
+from labeler.data.options import RowsOptions, keywords, parameters_of
 from labeler.errors import UsageError
-from labeler.extensions import load, offered
-from labeler.judges.opening import hosted_spec, open_judge, open_judges, price_of_run
+from labeler.judges.opening import hosted_spec, price_of_run
+from labeler.labeling.keywords import label_parameters
 from labeler.labeling.options import (
     EstimateOptions,
-    LabelFileOptions,
     LabelOptions,
-    RunOptions,
     ScoreOptions,
     SimilarityOptions,
-    StoreOptions,
 )
 from labeler.labels.record import AnyOutcome, Outcome
-from labeler.sentences.display import is_notebook
 from labeler.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from labeler.data.options import RowSource
     from labeler.data.rows import Rows
     from labeler.integrations.embeddings.records import QuestionsOutcome
-    from labeler.judges.judge import Judge
     from labeler.labeling.estimate import Estimate
-    from labeler.labeling.progress import OnEvent, RunEvents
-    from labeler.labeling.run import Run
     from labeler.labels.scores import ScoreOutcome
     from labeler.labels_object import Labels
-    from labeler.store.memory import LabelStore
 
-_LOG = logging.getLogger("labeler")
+_labeling = parameters_of(label_parameters, LabelOptions)
 
 
 @keywords(RowsOptions)
@@ -78,8 +67,8 @@ def open_rows(rows: RowSource, options: RowsOptions) -> Rows:
     return options.open(rows)
 
 
-@keywords(LabelOptions)
-def iter_labels(rows: RowSource, options: LabelOptions) -> Generator[Outcome, None, None]:
+@_labeling
+def iter_labels(data: RowSource, options: LabelOptions) -> Generator[Outcome, None, None]:
     """Label rows, one outcome each, in input order.
 
     A row whose label is stored costs nothing. Every label is durable in the store before it is
@@ -91,7 +80,7 @@ def iter_labels(rows: RowSource, options: LabelOptions) -> Generator[Outcome, No
     :func:`labeler.labeling.vote.majority`.
 
     Args:
-        rows: as for :func:`open_rows`.
+        data: rows, as for :func:`open_rows`.
         options: ``judge`` is ``"embedded"``, ``"openai"`` with a ``model``, or a judge such as
             ``OpenAIJudge(model=…)``; ``store`` is a folder or a store (``MemoryStore()`` keeps
             nothing).
@@ -112,15 +101,51 @@ def iter_labels(rows: RowSource, options: LabelOptions) -> Generator[Outcome, No
         >>> first
         'tide-gate-height'
     """
-    yield from _labels(rows, options, _judges(options))
+    from labeler.labeling.starting import judges_of, label_rows
+    from labeler.labeling.steps import warn_of_loop
+
+    warn_of_loop("iter_labels", "async for outcome in labeler.aiter_labels(…)")
+    yield from label_rows(data, options, judges_of(options))
 
 
-@keywords(LabelFileOptions)
-def label(rows: RowSource, options: LabelFileOptions) -> Labels:
+@_labeling
+async def aiter_labels(data: RowSource, options: LabelOptions) -> AsyncGenerator[Outcome, None]:
+    """Label rows as :func:`iter_labels` does, without blocking the running event loop.
+
+    A task that is cancelled lets requests in flight finish and stores their answers.
+
+    Args:
+        data: rows, as for :func:`open_rows`.
+        options: those of :func:`iter_labels`.
+
+    Yields:
+        A label record or a failure for each row.
+
+    Raises:
+        UsageError: as for :func:`iter_labels`, like the other errors.
+
+    Example:
+        >>> import asyncio
+        >>> async def ids():
+        ...     run = labeler.aiter_labels("examples/rows.jsonl", judge="embedded")
+        ...     return [outcome.id async for outcome in run]
+        >>> asyncio.run(ids())[0]
+        'tide-gate-height'
+    """
+    from labeler.labeling.starting import judges_of, label_rows
+    from labeler.labeling.steps import in_thread
+
+    async with aclosing(in_thread(label_rows(data, options, judges_of(options)))) as run:
+        async for outcome in run:
+            yield outcome
+
+
+@_labeling
+def label(data: RowSource, options: LabelOptions) -> Labels:
     """Label rows and return a record or a failure for each; see :func:`iter_labels`.
 
     Args:
-        rows: as for :func:`open_rows`.
+        data: rows, as for :func:`open_rows`.
         options: those of :func:`iter_labels`. With ``output``, a label file, the labels are written
             there, and read when they are needed; the file appears when complete.
 
@@ -137,50 +162,67 @@ def label(rows: RowSource, options: LabelFileOptions) -> Labels:
         >>> labels.summary()["adherence"].defined
         14
     """
+    from labeler.labeling.steps import warn_of_loop
+
+    warn_of_loop("label", "await labeler.alabel(…)")
+    labels: Labels = deque(_labeled(data, options), maxlen=1).pop()
+    return labels
+
+
+@_labeling
+async def alabel(data: RowSource, options: LabelOptions) -> Labels:
+    """Label rows as :func:`label` does, without blocking the running event loop.
+
+    A task that is cancelled lets requests in flight finish and stores their answers.
+
+    Args:
+        data: rows, as for :func:`open_rows`.
+        options: those of :func:`iter_labels`.
+
+    Returns:
+        The labels, as from :func:`label`.
+
+    Raises:
+        UsageError: as for :func:`label`, like the other errors.
+
+    Example:
+        >>> import asyncio
+        >>> run = labeler.alabel("examples/rows.jsonl", judge="embedded")
+        >>> len(asyncio.run(run))
+        14
+    """
+    from labeler.labeling.steps import in_thread
+
+    last: Any = None
+    async with aclosing(in_thread(_labeled(data, options))) as run:
+        async for found in run:
+            last = found
+    return cast("Labels", last)
+
+
+def _labeled(data: RowSource, options: LabelOptions) -> Generator[Any, None, None]:
+    """Yield an outcome for each row, then all of them as labels."""
+    from labeler.labeling.starting import judges_of, label_rows, run_events
     from labeler.labels.metering import RunCost
     from labeler.labels_object import Labels
 
-    events, judges = _events(options), _judges(options)
+    events, judges = run_events(options), judges_of(options)
     path, counts = options.output, events.counts
-    run = _labels(rows, options, judges, events)
-    outcomes = list(run) if path is None else deque(write_outcomes(run, path), maxlen=0)
+    outcomes: list[Outcome] = []
+    for outcome in label_rows(data, options, judges, events):
+        if path is None:
+            outcomes.append(outcome)
+        yield outcome
     price, spent = price_of_run(judges), counts.spent
     dollars = float(spent.spent) if price and spent and not counts.unmetered else None
     source = price.source if price else ""
     cost = RunCost(counts.requests, counts.usage, dollars, source, counts.unmetered)
     if path is None:
-        return Labels(outcomes, cost=cost)
+        yield Labels(outcomes, cost=cost)
+        return
     from labeler.loading import open_labels
 
-    return open_labels(path, cost)
-
-
-def _labels(
-    rows: RowSource,
-    options: LabelOptions,
-    judges: Sequence[Judge],
-    events: RunEvents | None = None,
-) -> Generator[Outcome, None, None]:
-    """Label rows; see :func:`iter_labels`."""
-    from labeler.labeling.pipeline import run_tasks
-    from labeler.labeling.tasks import label_tasks
-
-    if options.repeat < 1:
-        raise UsageError(f"repeat must be 1 or more, got {options.repeat}")
-    opened = options.open(rows)
-    tasks = [
-        label_tasks(judge, options, extra=extra)
-        for judge in judges
-        for extra in range(options.repeat)
-    ]
-    with _begin(options, events) as run:
-        if options.are_voting:
-            from labeler.labeling.vote import vote_rows
-
-            yield from vote_rows(run, opened, tasks, options.votes)
-        else:
-            labels = run_tasks(run, opened, tasks)
-            yield from cast("Generator[Outcome, None, None]", labels)  # what a task of labels makes
+    yield open_labels(path, cost)
 
 
 @keywords(ScoreOptions)
@@ -217,16 +259,17 @@ def iter_scores(rows: RowSource, options: ScoreOptions) -> Generator[ScoreOutcom
     """
     from labeler.data.criteria_files import choose_criteria
     from labeler.labeling.score_runs import Plan, score_rows
+    from labeler.labeling.starting import begin, judges_of
     from labeler.sentences.splitting import SPLITTERS
 
     for name in ("samples", "repeat"):
         if (count := getattr(options, name)) < 1:
             raise UsageError(f"{name} must be 1 or more, got {count}")
     chosen = choose_criteria(options.criteria)
-    opened, judges = options.open(rows), _judges(options, default="openai")
+    opened, judges = options.open(rows), judges_of(options, default="openai")
     how = SPLITTERS[options.splitter], chosen, options.samples, options.repeat, options.logprobs
     plans = [Plan(judge, *how) for judge in judges]
-    with _begin(options) as run:
+    with begin(options) as run:
         yield from score_rows(run, opened, plans)
 
 
@@ -276,13 +319,14 @@ def iter_similarity(
     from labeler.integrations.embeddings.embedder import open_embedder
     from labeler.integrations.embeddings.questioning import QuestionsTasks
     from labeler.integrations.embeddings.similarity import EmbeddingWork, compare_rows
+    from labeler.labeling.starting import begin, judges_of
     from labeler.sentences.splitting import SPLITTERS
 
     opened = options.open(rows)
-    [judge] = _judges(options, default="openai")
+    [judge] = judges_of(options, default="openai")
     task = QuestionsTasks(judge, SPLITTERS[options.splitter], options.trial)
     embedder, work = open_embedder(options.embedder), options.work or EmbeddingWork()
-    with _begin(options) as run:
+    with begin(options) as run:
         yield from compare_rows(run, opened, task, embedder, work)
 
 
@@ -305,6 +349,7 @@ def estimate(rows: RowSource, options: EstimateOptions) -> Estimate:
         14
     """
     from labeler.labeling import estimate as estimating
+    from labeler.labeling.starting import stored_labels
     from labeler.labeling.tasks import label_tasks
 
     opened, price = options.open(rows), options.find_price()
@@ -315,85 +360,8 @@ def estimate(rows: RowSource, options: EstimateOptions) -> Estimate:
         else given
     )
     task = label_tasks(judge, options, price=price)
-    with _stored_labels(options) as labels:
+    with stored_labels(options) as labels:
         return estimating.estimate(opened, task, labels, options, price=price)
-
-
-def _judges(
-    options: LabelOptions | ScoreOptions | SimilarityOptions,
-    *,
-    default: str | None = None,
-) -> list[Judge]:
-    """Open the judges that options name."""
-    several = getattr(options, "judges", None)
-    if several is not None:
-        return open_judges(several, options)
-    return [open_judge(replace(options, judge=options.judge or default))]
-
-
-def _begin(options: RunOptions, events: RunEvents | None = None) -> Run:
-    """Begin a run that closes the store at its end if it opens it here."""
-    from labeler.labeling.pending import pending_labels
-    from labeler.labeling.run import Run
-
-    limits, events = options.limits(), events or _events(options)
-    store, opened = options.store, None
-    if isinstance(store, str | Path):
-        from labeler.store.disk import DiskStore
-
-        store = opened = DiskStore(store, notice=events.notice if events.listeners else None)
-    run = Run(
-        store,
-        concurrency=options.concurrency,
-        limits=limits,
-        retry_failed=options.retry_failed,
-        same_host=options.same_host,
-        batch_of=pending_labels(
-            getattr(store, "directory", None) if isinstance(options, LabelOptions) else None
-        ),
-        events=events,
-    )
-    if opened is not None:  # an empty store is false
-        run.closing.callback(opened.close)
-    return run
-
-
-def _events(options: RunOptions) -> RunEvents:
-    """Return the events of a run: with progress where somebody can see it."""
-    from labeler.labeling.progress import Progress, RunEvents
-
-    listeners = options.listeners()
-    if options.progress and (sys.stderr.isatty() or is_notebook()):
-        doing = "labeling" if isinstance(options, LabelOptions) else "scoring"
-        if isinstance(options, SimilarityOptions):
-            doing = "writing questions"
-        listeners.insert(0, Progress(doing))
-    return RunEvents([*listeners, *_declared_listeners()])
-
-
-def _declared_listeners() -> Iterator[OnEvent]:
-    """Yield the listeners of installed packages; one that cannot be made costs no run."""
-    for name in offered("listeners"):
-        try:
-            listener: OnEvent | None = load("listeners", name)()
-        except Exception as error:  # noqa: BLE001 - anyone may register a listener
-            _LOG.warning("listener %s: %s", name, error)
-        else:
-            yield from [listener] if listener else ()
-
-
-@contextmanager
-def _stored_labels(options: StoreOptions) -> Iterator[LabelStore]:
-    """Open a store for reading; a folder that does not exist is an empty store."""
-    from labeler.data.label_files import is_store
-    from labeler.store.disk import DiskStore
-
-    store = options.store
-    if not isinstance(store, str | Path):
-        yield store
-        return
-    with DiskStore(store, create=False) if is_store(Path(store)) else MemoryStore() as own:
-        yield own
 
 
 def write_labels(outcomes: Iterable[AnyOutcome], path: str | Path) -> int:
@@ -418,6 +386,8 @@ def write_labels(outcomes: Iterable[AnyOutcome], path: str | Path) -> int:
 
 __all__ = [
     "MemoryStore",
+    "aiter_labels",
+    "alabel",
     "checked_outcomes",
     "estimate",
     "iter_labels",

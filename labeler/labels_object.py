@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from labeler.comparing.verdicts import GateResults
     from labeler.data.label_view import Glance
     from labeler.evidence.anchors import Anchors
+    from labeler.evidence.plan import Plan
 
 _LEFT_OUT = ("v", "pooled")
 """Columns of summaries that the short table does without."""
@@ -413,6 +414,44 @@ class Labels(Displayed, Sequence[Outcome]):
         allowed = Allowed(max_failed, max_undefined)
         settings = GateSettings(on=on, by=by, intervals=intervals, allowed=allowed)
         return check_gates(self, demands, settings=settings).results
+
+    def certify(
+        self,
+        metric: str,
+        *,
+        within: float | None = None,
+        at_least: float | None = None,
+        level: float = 0.95,
+        seed: int = 0,
+        population: bool = False,
+    ) -> Plan:
+        """Plan which sentences people read, so that a metric gets an interval that holds.
+
+        Args:
+            metric: a metric of :data:`labeler.evidence.units.CERTIFIABLE`.
+            within: half-width of the interval to reach.
+            at_least: value to decide on, instead of a width.
+            level: confidence level.
+            seed: seed of the draws.
+            population: True for the stream that the records are a sample of.
+
+        Returns:
+            The plan: its ``sentences``, and ``certificate(answers)``.
+
+        Raises:
+            UsageError: an option is out of range, or the labels are of several configurations.
+            UnknownName: the metric cannot be certified.
+
+        Example:
+            >>> plan = labels.certify("adherence_fraction", within=0.1)
+            >>> certificate = plan.certificate({(s.id, s.sentence): True for s in plan.sentences})
+            >>> certificate.value
+            1.0
+        """
+        from labeler.evidence.plan import Goal, make_plan
+
+        goal = Goal(metric, within, at_least, level, seed, population)
+        return make_plan(self, goal)
 
     def report(self, path: str | Path, **options: Any) -> list[Path]:  # noqa: ANN401 - checked by write_report
         """Write the labels as an offline page: figures, findings, and every record.

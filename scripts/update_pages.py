@@ -5,14 +5,22 @@ python scripts/update_pages.py
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import fields
+from inspect import getsource, signature
 from pathlib import Path
+from textwrap import fill
+from typing import cast
 
 from labeler.audit import CHECKS
 from labeler.calculators import METRICS
+from labeler.data.options import option_of
 from labeler.judges.openai.error_rules import RULES, RetryPolicy, Rule
 from labeler.judges.openai.spec import OpenAISpec
+from labeler.labeling.keywords import label_parameters
+from labeler.labeling.options import LabelOptions
 from metric_terms import system_table
 
 ROOT = Path(__file__).parent.parent
@@ -22,6 +30,7 @@ METRIC_PAGE = ROOT / "docs" / "metrics.md"
 AUDIT = ROOT / "docs" / "audit.md"
 PEERS = ROOT / "docs" / "peers.md"
 NAMES = ROOT / "docs" / "coming_from" / "names.md"
+KEYWORDS = ROOT / "labeler" / "labeling" / "keywords.py"
 STATUSES = range(1000)
 """All that a server can send in place of a status."""
 
@@ -137,6 +146,32 @@ def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
+def label_options() -> str:
+    """The options of ``labeler.label`` that it has no parameter for, as fields of a typed dict."""
+    types, lines = _types(), list[str]()
+    for field in fields(LabelOptions):
+        if field.name not in signature(label_parameters).parameters:
+            text = fill(option_of(field).help.replace("\\", "\\\\"), 90, subsequent_indent="    ")
+            end = "\n    " if "\n" in text else ""
+            lines += [f"    {field.name}: {types[field.name]}", f'    """{text}{end}"""']
+    return "\n".join(lines)
+
+
+def _types() -> dict[str, str]:
+    """Return the type of each option of ``labeler.label`` as its class declares it."""
+    found = {}
+    for kind in LabelOptions.__mro__[-2::-1]:
+        (declared,) = ast.parse(getsource(kind)).body
+        for one in getattr(declared, "body", ()):
+            if isinstance(one, ast.AnnAssign) and isinstance(one.annotation, ast.Subscript):
+                named = cast("ast.Tuple", one.annotation.slice).elts[0]
+                text = named.value if isinstance(named, ast.Constant) else ast.unparse(named)
+                found[ast.unparse(one.target)] = str(text)
+            elif isinstance(one, ast.AnnAssign):
+                found[ast.unparse(one.target)] = "bool"  # the alias SameHost
+    return found
+
+
 Part = Callable[[], str]
 GENERATED: dict[Path, dict[str, Part]] = {
     README: {"peers": peer_table},
@@ -144,15 +179,23 @@ GENERATED: dict[Path, dict[str, Part]] = {
     METRIC_PAGE: {"metrics": metric_table},
     FAILURES: {"failures": failure_table},
     AUDIT: {"checks": check_table},
+    KEYWORDS: {"options": label_options},
 }
 """The generated parts of each page, by the name in the comments round them."""
+
+
+def marks(page: Path, name: str) -> tuple[str, str]:
+    """Return the comments round a generated part."""
+    if page.suffix == ".py":
+        return f"    # begin {name}", f"    # end {name}"
+    return f"<!-- begin {name} -->", f"<!-- end {name} -->"
 
 
 def updated(page: Path) -> str:
     """A page with every generated part replaced."""
     text = page.read_text(encoding="utf-8")
     for name, make in GENERATED[page].items():
-        begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
+        begin, end = marks(page, name)
         pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
         part = f"{begin}\n{make()}\n{end}"
         text = pattern.sub(part.replace("\\", r"\\"), text)

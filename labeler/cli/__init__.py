@@ -198,6 +198,7 @@ app = _group(
         "audit": _Command("Audit", "auditing", "audit"),
         "show": _Command("Audit", "showing", "show"),
         "worst": _Command("Audit", "showing", "worst"),
+        "exam": _Command("Evidence", "exams", "exam"),
         "review": _Command("Review", "reviewing", "review"),
         "export": _Command("Store and files", "labeling", "export", _PIPE_CLOSED),
         "prompt": _Command("Store and files", "artifacts", "prompt"),

@@ -74,6 +74,10 @@ def compare(
     for run, other in combinations(runs, 2):
         check_sides(run, other, sides)
     check_page(runs, html, json=as_json)
+    if html is not None:
+        from labeler.report.comparison_page import MOST_MOVED
+
+        top = MOST_MOVED
     found = compare_runs(
         [outcomes_or_numbers(run, threshold) for run in runs],
         metrics,
@@ -90,16 +94,31 @@ def compare(
     for one in found:
         notify_repeated(one.counts.duplicates)
     if html is not None:
-        from labeler.report.comparison_page import write_page
-
-        write_page(found, html)
-        notify(f"{html}: {len(found[0].rows)} metrics of {len(runs)} sets of labels")
+        _write_page(found, html, runs, threshold)
     elif as_json:
         figures = [one.as_json(__version__) for one in found]
         print_json(figures if len(figures) > 1 else figures[0])
     else:
         _print(found, every=every or metrics is not None, details=details)
     return _exit_code(found) if fail_on else 0
+
+
+def _write_page(
+    found: Comparisons, html: str, runs: list[str], threshold: list[str] | None
+) -> None:
+    """Write the page with its reports; standard input and numbers files have no texts."""
+    from labeler.calculators.numbers_file import NumbersFile
+    from labeler.report.comparison_page import write_page
+
+    outcomes = {}
+    for (letter, _), run in zip(found.letters, runs, strict=True):
+        if run != STDIO:
+            again = outcomes_or_numbers(run, threshold)
+            if not isinstance(again, NumbersFile):
+                outcomes[letter] = again
+    page, *reports = write_page(found, html, outcomes)
+    more = f"; reports: {', '.join(map(str, reports))}" if reports else ""
+    notify(f"{page}: {found.conclusion}{more}")
 
 
 def _exit_code(found: Comparisons) -> int:

@@ -55,7 +55,7 @@ def overview(
                 _divided(grid, width),
                 [*_plainly_moved(rows, letter)],
             )
-    yield Section(None, (), ["", *_plain_sides(found), *_not_shown(left_out)])
+    yield Section(None, (), ["", *plain_sides(found), *_not_shown(left_out)])
 
 
 def _conclusions(found: Comparisons) -> Iterator[str]:
@@ -100,7 +100,7 @@ def _plainly_moved(rows: Sequence[MetricComparison], b: str) -> Iterator[str]:
         yield f"  {row_name(row)}: {', '.join(records)}"
 
 
-def _plain_sides(found: Comparisons) -> Iterator[str]:
+def plain_sides(found: Comparisons) -> Iterator[str]:
     """Yield the files, and the records that are not compared."""
     yield f"A is {found[0].a.name}"
     for (letter, side), one in zip(found.letters[1:], found, strict=True):

@@ -16,7 +16,7 @@ Kind = Literal[
 ]
 _AGAINST = {"better": "worse", "worse": "better", "higher": "lower", "lower": "higher"}
 """The verdicts on certain differences, and those of the other direction."""
-_VERDICTS = {
+VERDICTS = {
     "not significant after Holm": "not certain",
     "no evidence": "no difference seen",
     "no difference": "equal",
@@ -206,7 +206,7 @@ def figures(
                 figure(row.mean_a),
                 figure(row.mean_b),
                 change_in_words(row),
-                _VERDICTS.get(row.verdict, row.verdict),
+                VERDICTS.get(row.verdict, row.verdict),
             ]
             for row in rows
         ],

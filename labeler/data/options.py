@@ -106,22 +106,44 @@ def keywords(
     Args:
         kind: the options class. Type checkers see its fields as the function's parameters.
     """
-    declared = fields(cast("Any", kind))
-    names = [field.name for field in declared]
+    parameters = inspect.signature(cast("Any", kind)).parameters.values()
+    first = inspect.Parameter("rows", inspect.Parameter.POSITIONAL_ONLY)
+    return _taking(kind, inspect.Signature([first, *parameters]))
 
-    def decorate(function: Callable[[R, Options], T]) -> Callable[Concatenate[R, P], T]:
+
+def parameters_of(
+    declaration: Callable[P, object], kind: Callable[..., Options]
+) -> Callable[[Callable[[R, Options], T]], Callable[P, T]]:
+    """Let a function of data and options take the parameters that a declaration has.
+
+    Args:
+        declaration: a function whose first parameter is the data; the others, and the keywords of
+            its ``**options``, are fields of the options class with their defaults.
+        kind: the options class.
+    """
+    return _taking(kind, inspect.signature(declaration))
+
+
+def _taking(kind: Callable[..., Any], signature: inspect.Signature) -> Callable[..., Any]:
+    """Return a decorator that makes an options value of a function's keywords."""
+    declared = {field.name: option_of(field).help for field in fields(cast("Any", kind))}
+    first, *others = signature.parameters
+    named = dict.fromkeys(name for name in others if name in declared) | declared
+
+    def decorate(function: Callable[..., T]) -> Callable[..., T]:
         @functools.wraps(function)
-        def call(rows: R, /, *args: P.args, **given: P.kwargs) -> T:
+        def call(*args: object, **given: object) -> T:
             for name in given:
-                if name not in names:
+                if name not in declared and name != first:
                     asked = f"{function.__name__}() has no option {name!r}"
-                    raise TypeError(f"{asked}{near(name, names)}")
-            return function(rows, kind(*args, **given))
+                    raise TypeError(f"{asked}{near(name, declared)}")
+            bound = signature.bind(*args, **given).arguments
+            data, extra = bound.pop(first), bound.pop("options", {})
+            return function(data, kind(**bound, **extra))
 
-        parameters = inspect.signature(cast("Any", kind)).parameters.values()
-        first = inspect.Parameter("rows", inspect.Parameter.POSITIONAL_ONLY)
-        call.__signature__ = inspect.Signature([first, *parameters])  # type: ignore[attr-defined]
-        helps = "\n".join(f"    {field.name}: {option_of(field).help}" for field in declared)
+        returned = inspect.signature(function).return_annotation
+        call.__signature__ = signature.replace(return_annotation=returned)  # type: ignore[attr-defined]
+        helps = "\n".join(f"    {name}: {declared[name]}" for name in named)
         call.__doc__ = f"{inspect.getdoc(function)}\n\nOptions:\n{helps}\n"
         return call
 

@@ -185,20 +185,15 @@ class LabelOptions(ExampleOptions, JudgeOptions, TaskOptions, RunOptions):
     votes: Annotated[
         "Votes | None", Option("Counts the votes, to measure their agreement.", cli=False)
     ] = None
+    output: Annotated[
+        str | Path | None,
+        Option("Label file to write; by default labels stay in memory.", cli=False),
+    ] = None
 
     @property
     def are_voting(self) -> bool:
         """True if each row is judged several times, and the label is the majority."""
         return self.judges is not None or self.repeat > 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class LabelFileOptions(LabelOptions):
-    """Options of ``labeler.label``."""
-
-    output: Annotated[
-        str | Path | None, Option("Label file to write; by default labels stay in memory.")
-    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)

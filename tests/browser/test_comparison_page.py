@@ -5,23 +5,45 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from browser.driving import PHONE, Visits, faults
+from browser.driving import PHONE, Visits, expect, faults
 from labeler.comparing.compare import compare_runs
 from labeler.labels.record import LabelRecord
 from labeler.report.comparison_page import write_page
 from support.payloads import PAYLOADS, hostile_records
 
+UNFOLD = (
+    """for (const one of [...document.querySelectorAll("details")].slice(-9)) one.open = true"""
+)
+
 
 def test_a_page_of_hostile_texts_is_readable_and_inert(visits: Visits, tmp_path: Path) -> None:
     """Axe finds no serious fault, the page fits its window, and no text became an element."""
     labels = [one for one in hostile_records() if isinstance(one, LabelRecord)]
-    found = compare_runs([labels] * 3, names=PAYLOADS[:3])
-    write_page(found, tmp_path / "page.html")
+    turned = [_turned(one) for one in labels]
+    found = compare_runs([labels, turned, labels], names=PAYLOADS[:3])
+    outcomes = {"A": labels, "B": turned}
+    page_file, report, _ = write_page(found, tmp_path / "page.html", outcomes)
     views: tuple[dict[str, Any], ...] = ({}, {"color_scheme": "dark"}, {"viewport": PHONE})
     for settings in views:
-        page = visits.open((tmp_path / "page.html").as_uri(), **settings)
-        assert page.locator("table").count() > 1
+        page = visits.open(page_file.as_uri(), own=report.as_uri(), **settings)
+        page.evaluate(UNFOLD)
+        assert page.locator(".moved").count() > 1
         assert faults(page) == []
-        assert page.locator("img, iframe, object, svg, base, link, form").count() == 0
+        assert page.locator("img, iframe, object, svg script, base, link, form").count() == 0
         width = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
         assert width[0] <= width[1]
+    question = page.locator(".moved-question").first.inner_text()
+    page.locator(".moved a").first.click()
+    expect(page.locator(".question")).to_have_text(question)
+
+
+def _turned(one: LabelRecord) -> LabelRecord:
+    """The same record with the opposite verdict on its sentence."""
+    [entry] = one.label.sentence_support_information
+    keys = () if entry.fully_supported else ("0a",)
+    changes = {"fully_supported": not entry.fully_supported, "supporting_sentence_keys": keys}
+    label = {
+        "overall_supported": not one.label.overall_supported,
+        "sentence_support_information": (entry.model_copy(update=changes),),
+    }
+    return one.model_copy(update={"label": one.label.model_copy(update=label)})

@@ -26,7 +26,7 @@ from labeler.labels.scores import CRITERIA
 from labeler.sentences.splitting import SPLITTERS
 from support.command import Command
 from support.doc_blocks import PAGES
-from update_pages import FAILURES, GENERATED, METRIC_PAGE, updated
+from update_pages import FAILURES, GENERATED, METRIC_PAGE, marks, updated
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -95,7 +95,7 @@ def test_generated_parts_are_up_to_date(page: Path) -> None:
     """Python scripts/update_pages.py writes them."""
     text = page.read_text(encoding="utf-8")
     for name in GENERATED[page]:
-        assert f"<!-- begin {name} -->" in text
+        assert marks(page, name)[0] in text
     assert updated(page) == text
 
 

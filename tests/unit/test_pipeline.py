@@ -646,15 +646,6 @@ def test_spelling_is_repaired_at_the_door_and_kept_as_given() -> None:
     assert outcome.verbatim.all_relevant_sentence_keys == ("[0A]",)
 
 
-def test_it_works_inside_a_running_loop() -> None:
-    """As in a notebook."""
-
-    async def notebook() -> labeler.Labels:
-        return labeler.label(rows(3), judge=CountingJudge(seconds=0.01), store=MemoryStore())
-
-    assert len(asyncio.run(notebook())) == 3
-
-
 def test_no_thread_is_left_behind() -> None:
     """Neither after a whole run nor after one that was left."""
     before = threading.active_count()

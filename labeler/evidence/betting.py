@@ -1,0 +1,233 @@
+"""Intervals of a finite population's ratio that hold at every look: two bets against each value.
+
+Units are drawn one by one without replacement, with known and unequal chances. For each value *m*
+a bettor wins if the ratio is above *m*, another if it is below. Neither can win in the long run if
+the ratio is *m*; a value against which one wins much is rejected. Coverage is at least the level
+for every judge and every population, however often one looks: no normal approximation is made.
+
+Sources: I. Waudby-Smith, A. Ramdas, Estimating means of bounded random variables by betting, JRSS B
+2024; S. Shekhar, Z. Xu, Z. Lipton, P. Liang, A. Ramdas, Risk-limiting financial audits via weighted
+sampling without replacement, UAI 2023.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.intp]
+
+SAFE = 0.95
+"""Largest share of its wealth that a bettor risks on one draw."""
+_HALVINGS = 24
+"""Steps of the search for an end of the interval: 1e-7."""
+_TINY = 1e-12
+
+
+class Stakes(NamedTuple):
+    """Stakes of one look, chosen before its units are read; each is divided by a draw's spread.
+
+    Attributes:
+        above: stake of the bet that the ratio is above a value.
+        below: stake of the bet that it is below.
+    """
+
+    above: float
+    below: float
+
+
+@dataclass(frozen=True)
+class Draws:
+    """What the intervals need of the draws of one look, or of several: one entry a draw.
+
+    A draw says about a value *m*: ``top - m * bottom``, whose expectation is 0 where *m* is right.
+
+    Attributes:
+        top: unbiased estimates of the numerator.
+        bottom: unbiased estimates of the denominator.
+        above: stakes on "above", before they are limited.
+        below: stakes on "below", before they are limited.
+        least: least possible ``top - m * bottom`` as intercept and slope of *m*, shape (draws, 2).
+        most: greatest possible one, likewise.
+        spread: factor from a unit's residual to the estimate.
+    """
+
+    top: Floats
+    bottom: Floats
+    above: Floats
+    below: Floats
+    least: Floats
+    most: Floats
+    spread: Floats
+
+    @classmethod
+    def joined(cls, looks: list[Draws]) -> Draws:
+        """Return the draws of several looks as one."""
+        return cls(*(np.concatenate(each) for each in zip(*map(_columns, looks), strict=True)))
+
+    def log_wealth(self, value: float, *, above: bool) -> float:
+        """Return the logarithm of what a bettor against a value has, who began with 1.
+
+        Args:
+            value: the value of the ratio that is bet against.
+            above: whether the bet is that the ratio is above the value, else that it is below.
+        """
+        surplus = self.top - value * self.bottom
+        bound = (self.least if above else self.most) @ np.array([1.0, value])
+        if above:
+            stake = np.minimum(self.above, SAFE / np.maximum(-bound, _TINY))
+            return float(np.log1p(stake * surplus).sum())
+        stake = np.minimum(self.below, SAFE / np.maximum(bound, _TINY))
+        return float(np.log1p(-stake * surplus).sum())
+
+    def estimate(self) -> float:
+        """Return the ratio's estimate: a draw weighs by its spread, which is known before it."""
+        weights = np.maximum(self.spread, _TINY) ** -2.0
+        return float((weights * self.top).sum() / max(float((weights * self.bottom).sum()), _TINY))
+
+
+def _columns(draws: Draws) -> tuple[Floats, ...]:
+    return tuple(vars(draws).values())
+
+
+class Population:
+    """A finite population with what was read of it so far.
+
+    The certified ratio is ``sum(weights * numerators) / sum(weights * denominators)`` with
+    0 <= numerator <= denominator <= 1.
+
+    Args:
+        weights: weights of the units, which sum to 1.
+    """
+
+    def __init__(self, weights: Floats) -> None:
+        self.weights = weights
+        self.unread = np.ones(len(weights), dtype=bool)
+        self.top = 0.0
+        self.bottom = 0.0
+        self.looks: list[Draws] = []
+
+    @property
+    def read(self) -> int:
+        """Number of units read."""
+        return int((~self.unread).sum())
+
+    def draw(self, scales: Floats, order: Floats, number: int) -> tuple[Integers, Floats]:
+        """Return the next units to read, and the chance of each among those unread before it.
+
+        The units with the greatest keys ``log(weight * scale) + Gumbel`` are a sample without
+        replacement in which each draw's chances are proportional to ``weight * scale``.
+
+        Args:
+            scales: scale of each unit, above 0.
+            order: uniform random numbers inside 0 to 1, one a unit.
+            number: units to draw; fewer if fewer are unread.
+        """
+        mass = self.weights * scales
+        keys = np.where(self.unread, np.log(mass) - np.log(-np.log(order)), -np.inf)
+        number = min(number, int(self.unread.sum()))
+        chosen = np.argpartition(-keys, number - 1)[:number] if number else np.zeros(0, np.intp)
+        chosen = chosen[np.argsort(-keys[chosen], kind="stable")]
+        drawn = mass[chosen]
+        return chosen, drawn / _remaining(float(mass[self.unread].sum()), drawn)
+
+    def learn(
+        self,
+        units: Integers,
+        answers: tuple[Floats, Floats],
+        *,
+        scales: Floats,
+        forecasts: tuple[Floats, Floats],
+        stakes: Stakes,
+    ) -> None:
+        """Take in the answers about the units of one look, in the order of their draws.
+
+        Args:
+            units: the units, as :meth:`draw` returned them.
+            answers: numerator and denominator of each of these units.
+            scales: those of the draw.
+            forecasts: expected numerator and denominator of each unit of the population.
+            stakes: stakes of both bets.
+        """
+        weights, unread = self.weights, self.unread
+        mass = weights * scales
+        drawn = mass[units]
+        spread = _remaining(float(mass[unread].sum()), drawn)
+        expected, size = forecasts
+        base_top = self._base(units, answers[0], expected, self.top)
+        base_bottom = self._base(units, answers[1], size, self.bottom)
+        scale = scales[units]
+        falls = float((expected / scales)[unread].max())
+        shrinks = float(((1 - size) / scales)[unread].max())
+        rises = float(((1 - expected) / scales)[unread].max())
+        self.looks.append(
+            Draws(
+                top=base_top + spread * (answers[0] - expected[units]) / scale,
+                bottom=base_bottom + spread * (answers[1] - size[units]) / scale,
+                above=stakes.above / spread,
+                below=stakes.below / spread,
+                least=np.stack(
+                    [base_top - spread * falls, -base_bottom - spread * shrinks], axis=1
+                ),
+                most=np.stack([base_top + spread * rises, -base_bottom], axis=1),
+                spread=spread,
+            )
+        )
+        unread[units] = False
+        self.top += float((weights[units] * answers[0]).sum())
+        self.bottom += float((weights[units] * answers[1]).sum())
+
+    def _base(self, units: Integers, answers: Floats, forecasts: Floats, known: float) -> Floats:
+        """Return the sum that is known or expected before each draw."""
+        weights = self.weights[units]
+        gained = weights * (answers - forecasts[units])
+        whole = known + float((self.weights * forecasts)[self.unread].sum())
+        return whole + np.concatenate([[0.0], np.cumsum(gained)[:-1]])
+
+    def interval(self, error: float) -> tuple[float, float, float]:
+        """Return the estimate and both ends of the interval; exact if every unit is read.
+
+        Args:
+            error: chance that the interval ever misses the ratio, half of it on each side.
+        """
+        rest = float(self.weights[self.unread].sum()) if self.unread.any() else 0.0
+        whole = max(self.bottom + rest, _TINY)
+        low, high = self.top / whole, min((self.top + rest) / whole, 1.0)
+        if not self.looks or rest == 0.0:
+            return low, low, high
+        draws, needed = Draws.joined(self.looks), math.log(2 / error)
+        low = _end(draws, low, high, needed, above=True)
+        high = max(low, _end(draws, high, low, needed, above=False))
+        return min(max(draws.estimate(), low), high), low, high
+
+    def log_wealth(self, value: float, *, above: bool) -> float:
+        """Return :meth:`Draws.log_wealth` over all looks; 0 before the first."""
+        return Draws.joined(self.looks).log_wealth(value, above=above) if self.looks else 0.0
+
+
+def _remaining(whole: float, drawn: Floats) -> Floats:
+    """Return the mass that is left before each draw."""
+    before = whole - np.concatenate([[0.0], np.cumsum(drawn)[:-1]])
+    return np.maximum(before, drawn)  # rounding may leave less than the last unit's own mass
+
+
+def _end(draws: Draws, outer: float, inner: float, needed: float, *, above: bool) -> float:
+    """Return the last value that is not rejected, seen from an outer value.
+
+    The wealth falls from the outer value to the inner one: it is a sum of logarithms of straight
+    lines, so the rejected values that reach the outer one are all on one side.
+    """
+    if draws.log_wealth(outer, above=above) < needed:
+        return outer
+    for _ in range(_HALVINGS):
+        middle = (outer + inner) / 2
+        if draws.log_wealth(middle, above=above) < needed:
+            inner = middle
+        else:
+            outer = middle
+    return outer  # rejected itself: the interval errs to the wide side

@@ -1,0 +1,392 @@
+"""Plans: which sentences people read next, so that a metric can be certified.
+
+A plan has no hidden state. It follows from the labels, the goal, the seed, and the answers of the
+looks before: chances and stakes of a look are fixed before its answers are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+
+from labeler.calculators.statistics.intervals import LEVEL, check_level
+from labeler.calculators.statistics.small_samples import effective_count, wilson_ends
+from labeler.errors import UsageError
+from labeler.evidence.betting import Floats, Integers, Population
+from labeler.evidence.certificate import Certificate
+from labeler.evidence.design import (
+    Design,
+    choose_design,
+    fit_logistic,
+    logit,
+    next_look,
+    sigmoid,
+    still_needed,
+)
+from labeler.evidence.units import COMPLETENESS, Answer, Answers, Item, Units, digest_of
+from labeler.labels.record import AnyOutcome
+from labeler.sentences.display import Column, Display, Displayed, Grid, number
+
+FEWEST_CHECKS = 50
+"""Sentences that a certificate rests on at least, unless all are read."""
+_SECOND = 10
+"""One of so many sentences is read a second time."""
+_NARROW, _WIDE = 0.01, 0.2
+"""Least and greatest distance that a design aims at for ``at_least``."""
+_SLOPES = np.array([0.0, 0.9]), np.array([1.0, 0.35])
+"""Prior means and deviations of intercept and slope of recalibrated log odds."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What is to be certified.
+
+    Attributes:
+        metric: the metric.
+        within: half-width of the interval to reach.
+        at_least: threshold to decide on; the interval must lie on one side of it.
+        level: confidence level.
+        seed: seed of the draws.
+        population: True to certify the stream that the records are a sample of.
+
+    Raises:
+        UsageError: not exactly one of ``within`` and ``at_least`` is given, or one is out of range.
+    """
+
+    metric: str
+    within: float | None = None
+    at_least: float | None = None
+    level: float = LEVEL
+    seed: int = 0
+    population: bool = False
+
+    def __post_init__(self) -> None:
+        check_level(self.level)
+        if (self.within is None) == (self.at_least is None):
+            raise UsageError(
+                "give the width to reach or the value to decide on: within=0.02 (--within .02) or "
+                "at_least=0.9 (--at-least .9), not both"
+            )
+        given = self.within if self.at_least is None else self.at_least
+        if not isinstance(given, int | float) or not 0 < given < 1:
+            raise UsageError(f"within and at_least lie between 0 and 1, got {given!r}")
+        if self.at_least is not None and self.metric == "hallucination_rate":
+            raise UsageError(
+                "hallucination_rate is better the lower it is: certify adherence_fraction, which "
+                f"is 1 minus it, such as at_least={1 - self.at_least:g}"
+            )
+
+    def __str__(self) -> str:
+        if self.within is not None:
+            return f"within {self.within:g}"
+        return f"at least {self.at_least:g}"
+
+    def met(self, low: float, high: float) -> bool:
+        """Return True if an interval answers the question."""
+        if self.within is not None:
+            return (high - low) / 2 <= self.within
+        return self.at_least is not None and (low >= self.at_least or high < self.at_least)
+
+    def margin(self, value: float) -> float:
+        """Return the distance from a value that the design aims at."""
+        if self.within is not None:
+            return self.within
+        return min(max(abs(value - (self.at_least or 0.0)), _NARROW), _WIDE)
+
+
+class ToRead(NamedTuple):
+    """A sentence to read.
+
+    Attributes:
+        id: the record's id.
+        sentence: key of the sentence.
+        probability: chance that its unit was drawn next, among those unread before it.
+    """
+
+    id: str
+    sentence: str
+    probability: float
+
+
+@dataclass(frozen=True, repr=False)
+class Plan(Displayed):
+    """The sentences to read next, and what is known so far.
+
+    Attributes:
+        goal: what is to be certified.
+        units: the units of the metric.
+        answers: people's answers of the looks before.
+        second: second readings of them.
+        looks: number of units that were read at each look before.
+        who: names of the people.
+    """
+
+    goal: Goal
+    units: Units = field(repr=False)
+    answers: Answers = field(default_factory=dict)
+    second: Answers = field(default_factory=dict)
+    looks: tuple[int, ...] = ()
+    who: tuple[str, ...] = ()
+
+    @cached_property
+    def _state(self) -> _State:
+        return _State(self)
+
+    @cached_property
+    def sentences(self) -> tuple[ToRead, ...]:
+        """The sentences to read now, in the order to read them."""
+        state = self._state
+        return tuple(
+            ToRead(*item, chance)
+            for unit, chance in zip(state.drawn, state.chances, strict=True)
+            for item in self.units.items(unit)
+        )
+
+    @cached_property
+    def again(self) -> tuple[Item, ...]:
+        """A tenth of :attr:`sentences`, which a person reads a second time."""
+        items = [(one.id, one.sentence) for one in self.sentences]
+        ranked = sorted(items, key=lambda item: digest_of([str(self.goal.seed), "again", *item]))
+        return tuple(ranked[: -(-len(items) // _SECOND)])
+
+    def first(self, units: int) -> list[Item]:
+        """Return the sentences of the first units of :attr:`sentences`."""
+        return [item for unit in self._state.drawn[:units] for item in self.units.items(unit)]
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The interval so far; it holds at every look."""
+        return self._state.interval
+
+    @property
+    def value(self) -> float:
+        """The estimate so far; before the first look the middle of the interval."""
+        return self._state.value
+
+    @property
+    def needed(self) -> int:
+        """About how many more sentences must be read, those of this plan included."""
+        return round(self._state.needed * self.units.sentences_each)
+
+    def certificate(
+        self, answers: Answers, *, second: Answers | None = None, who: str | Iterable[str] = ()
+    ) -> Certificate | Plan:
+        """Return the certificate that the answers allow, or the plan of the next look.
+
+        Args:
+            answers: yes or no by record id and sentence key, for the sentences of this plan, or
+                for its first ones up to any; those of earlier looks may be repeated. See
+                :mod:`labeler.evidence.units` for what is asked.
+            second: second readings of some of the sentences, best those of :attr:`again`.
+            who: names of the people who answered.
+
+        Returns:
+            A certificate if the goal is met or everything is read; else the next plan.
+
+        Raises:
+            UsageError: an answer is about a sentence that was not drawn, changed, missing between
+                others, or neither yes nor no.
+        """
+        given = self._checked(answers)
+        added = self._answered(given)
+        people = (who,) if isinstance(who, str) else tuple(who)
+        again = {**self.second, **self._second(second or {}, given)}
+        following = replace(
+            self,
+            answers=given,
+            second=again,
+            looks=(*self.looks, added),
+            who=tuple(dict.fromkeys([*self.who, *filter(None, people)])),
+        )
+        return following.issued() or following
+
+    def issued(self) -> Certificate | None:
+        """Return the certificate if the answers so far allow one."""
+        state = self._state
+        complete = not state.population.unread.any()
+        enough = len(self.answers) >= FEWEST_CHECKS and self.goal.met(*state.interval)
+        if not (complete or enough):
+            return None
+        return Certificate.of(self, state.value, state.interval, state.records_interval)
+
+    def _checked(self, answers: Answers) -> dict[Item, Answer]:
+        """Return all answers so far."""
+        allowed = {(one.id, one.sentence) for one in self.sentences} | self.answers.keys()
+        found = dict(self.answers)
+        for item, answer in answers.items():
+            if item not in allowed:
+                raise UsageError(
+                    f"answer about {_shown(item)}, which the plan did not draw; answer only the "
+                    "sentences of the plan, or the certificate would not hold"
+                )
+            may_be_none = answer is None and self.goal.metric == COMPLETENESS
+            if not may_be_none and answer not in (True, False):
+                raise UsageError(f"answer to {_shown(item)} is {answer!r:.40}; it is True or False")
+            known = None if answer is None else bool(answer)
+            if item in self.answers and self.answers[item] is not known:
+                raise UsageError(
+                    f"answer to {_shown(item)} was {self.answers[item]} in an earlier look and is "
+                    f"{known} now; later draws rest on it, so begin a new plan to change it"
+                )
+            found[item] = known
+        return found
+
+    def _answered(self, answers: Answers) -> int:
+        """Return how many units of this plan are answered; none is left out before another."""
+        drawn = self._state.drawn
+        complete = [self.units.answer(unit, answers) is not None for unit in drawn]
+        count = complete.index(False) if False in complete else len(complete)
+        known = self.answers.keys() | set(self.first(count))
+        if not count or not answers.keys() <= known:
+            first = next(item for item in self.units.items(drawn[count]) if item not in answers)
+            raise UsageError(
+                f"no answer for {_shown(first)}: answer the sentences in the order of the plan; "
+                "you may stop after any record, and leave out none"
+            )
+        return count
+
+    def _second(self, second: Answers, answers: Answers) -> dict[Item, Answer]:
+        for item in second:
+            if item not in answers:
+                raise UsageError(f"second reading of {_shown(item)}, which has no first one")
+        return dict(second)
+
+    def _display(self) -> Display:
+        goal = f"{self.goal.metric} {self.goal}"
+        title = f"plan for {goal}: read {len(self.sentences)} sentences"
+        low, high = self.interval
+        so_far = f"so far {self.value:.3f}, {low:.3f} to {high:.3f} after {len(self.answers)}"
+        notes = [f"not yet: about {self.needed} more", *([so_far] if self.looks else [])]
+        notes.append("then plan.certificate({(id, sentence): True or False, ...})")
+        columns = (Column("id", words=True), Column("sentence", words=True), Column("probability"))
+        rows = [(one.id, one.sentence, number(one.probability, ".5f")) for one in self.sentences]
+        return Display(title, Grid(columns, rows), notes)
+
+
+def _shown(item: object) -> str:
+    return f"{item!r:.120}"
+
+
+class _State:
+    """The population after the looks of a plan, and the draw of the next one."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        units, goal = plan.units, plan.goal
+        self.population = Population(units.weights)
+        self.error = (1 - goal.level) / (2 if goal.population else 1)
+        self.base = logit(units.forecasts / units.sizes)
+        read: list[int] = []
+        for look, count in enumerate(plan.looks):
+            drawn, _, design, forecast = self._draw(look, read, count)
+            values = [units.answer(unit, plan.answers) or (0.0, 0.0) for unit in drawn]
+            tops, bottoms = np.array(values).T
+            self.population.learn(
+                drawn,
+                (tops, bottoms),
+                scales=design.scales,
+                forecasts=(forecast, units.sizes),
+                stakes=design.stakes,
+            )
+            read += map(int, drawn)
+        self._estimate()
+        self.drawn: list[int] = []
+        self.chances: list[float] = []
+        self.needed = 0
+        if self.population.unread.any():
+            self._plan_next(len(plan.looks), read)
+
+    def _forecasts(self, read: list[int]) -> Floats:
+        """Return forecasts, recalibrated by the answers so far."""
+        means, deviations = _SLOPES
+        features = np.stack([np.ones_like(self.base), self.base], axis=1)
+        coefficients = means
+        if read:
+            found = [self.plan.units.answer(unit, self.plan.answers) or (0, 0) for unit in read]
+            used = [n for n, (_, bottom) in enumerate(found) if bottom]
+            shares = np.array([found[n][0] for n in used], dtype=float)
+            rows = features[np.array(read)[used]] if used else features[:0]
+            coefficients = fit_logistic(rows, shares, means, deviations)
+        return np.asarray(sigmoid(features @ coefficients) * self.plan.units.sizes)
+
+    def _draw(
+        self, look: int, read: list[int], count: int | None
+    ) -> tuple[Integers, Floats, Design, Floats]:
+        forecast = self._forecasts(read)
+        weights = self.population.weights
+        value = float((weights * forecast).sum() / (weights * self.plan.units.sizes).sum())
+        if read:
+            value = self.population.interval(self.error)[0]
+        margin = self.plan.goal.margin(value)
+        design = choose_design(self.population, forecast, margin)
+        if count is None:
+            self.needed = still_needed(self.population, design, value, margin, self.error)
+            count = next_look(self.population.read, self.needed, self.plan.units.sentences_each)
+        order = self.plan.units.order(self.plan.goal.seed, look)
+        return *self.population.draw(design.scales, order, count), design, forecast
+
+    def _plan_next(self, look: int, read: list[int]) -> None:
+        drawn, chances, _, _ = self._draw(look, read, None)
+        self.drawn, self.chances = [int(unit) for unit in drawn], [float(one) for one in chances]
+
+    def _estimate(self) -> None:
+        units = self.plan.units
+        value, low, high = self.population.interval(self.error)
+        self.value = units.value(value)
+        low, high = sorted((units.value(low), units.value(high)))
+        self.records_interval = self.interval = (low, high)
+        if self.plan.goal.population:
+            self.interval = stream_interval(units, low, high, self.error)
+
+
+def stream_interval(units: Units, low: float, high: float, error: float) -> tuple[float, float]:
+    """Return the interval of the stream that the records were drawn from, by whole questions.
+
+    Wilson's interval around both ends of the interval of the records; a mean of values from 0 to 1
+    varies at most as much as one of yes and no.
+
+    Args:
+        units: the units of the records.
+        low: lower end of the interval of the records.
+        high: its upper end.
+        error: chance that the records lie farther from the stream.
+    """
+    sizes: dict[str, int] = {}
+    for record in units.readable:
+        sizes[record.example.question] = sizes.get(record.example.question, 0) + 1
+    count = effective_count(len(units.readable), sum(size**2 for size in sizes.values()))
+    quantile = NormalDist().inv_cdf(1 - error / 2)
+    return wilson_ends(low, count, quantile)[0], wilson_ends(high, count, quantile)[1]
+
+
+def make_plan(
+    outcomes: Iterable[AnyOutcome], goal: Goal, doubts: Mapping[Item, float] | None = None
+) -> Plan:
+    """Return the first plan of a certificate.
+
+    Args:
+        outcomes: labels of one judge configuration.
+        goal: what is to be certified.
+        doubts: probabilities that stored verdicts are wrong; see
+            :mod:`labeler.evidence.doubt`.
+
+    Raises:
+        UsageError: as for :class:`Units`, or the stream's interval can never be so narrow.
+        UnknownName: the metric cannot be certified.
+    """
+    units = Units(outcomes, goal.metric, doubts)
+    if goal.population and goal.within is not None:
+        value = 0.5 if units.judged is None else units.judged
+        low, high = stream_interval(units, value, value, (1 - goal.level) / 2)
+        if (high - low) / 2 > goal.within:
+            raise UsageError(
+                f"{len(units.readable)} records say what the stream's {goal.metric} is within "
+                f"{(high - low) / 2:.3f} at best, however many sentences are read: label more "
+                f"records, ask for within {(high - low) / 2:.2f} or more, or leave out population"
+            )
+    return Plan(goal, units)

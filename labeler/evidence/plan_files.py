@@ -1,0 +1,261 @@
+"""Plans and answers as CSV files, for spreadsheets, annotation tools and the review app.
+
+A plan (``PLAN.csv``) has one row a sentence, in the order to read them:
+
+=============== ==================================================================================
+column          content
+=============== ==================================================================================
+``plan``        goal, seed and digest of the labels; equal in all rows
+``look``        number of the look, from 1; empty for sentences of earlier looks
+``reading``     1, or 2 for a sentence that is read a second time, best by another person
+``id``          the record's id
+``sentence``    key of the sentence
+``probability`` chance that its unit was drawn next, among those unread before it
+``ask``         the question to answer
+``question``    the record's question
+``text``        the sentence
+``evidence``    what it is read against: supporting document sentences, question or response
+``answer``      yes or no, for completeness also ``not relevant``; empty until it is read
+=============== ==================================================================================
+
+Answers (``ANSWERS.csv``) need the columns ``id``, ``sentence`` and ``answer``; ``annotator`` may
+name who answered, and other columns are ignored, so a filled-in plan is a file of answers too. A
+second row about a sentence is its second reading. Cells that a spreadsheet would take for formulas
+begin with an apostrophe.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from labeler.data.formats.csv_files import read_csv
+from labeler.data.label_files import replaced
+from labeler.errors import BadRow, UsageError
+from labeler.evidence.plan import Goal, Plan, make_plan
+from labeler.evidence.units import COMPLETENESS, Answer, Item, Units
+from labeler.labels.answers import SPECIAL_SUPPORT, judged_sentences
+from labeler.labels.record import AnyOutcome, LabelRecord
+from labeler.sentences.characters import escape_formula, unescape_formula, visible
+from labeler.sentences.words import stems, surface_words
+
+COLUMNS = (
+    *("plan", "look", "reading", "id", "sentence", "probability"),
+    *("ask", "question", "text", "evidence", "answer"),
+)
+_WORDS = {True: "yes", False: "no", None: "not relevant"}
+_READ = {
+    **dict.fromkeys(("yes", "y", "true", "1", "1.0"), True),
+    **dict.fromkeys(("no", "n", "false", "0", "0.0"), False),
+    **dict.fromkeys(("not relevant", "irrelevant", "none"), None),
+}
+_LONGEST = 4000
+"""Characters of a text in a cell."""
+_NEAREST = 3
+"""Document sentences that are shown where the judge named none."""
+
+
+class Given(NamedTuple):
+    """The contents of a file of answers.
+
+    Attributes:
+        answers: first readings.
+        second: second readings.
+        who: names of the people, in order of appearance.
+    """
+
+    answers: dict[Item, Answer]
+    second: dict[Item, Answer]
+    who: tuple[str, ...]
+
+
+def write_plan(plan: Plan, path: str | Path) -> None:
+    """Write a plan with the answers so far; the file appears when it is complete.
+
+    Args:
+        plan: the plan.
+        path: the file, ``.csv``.
+
+    Raises:
+        UsageError: the name ends otherwise, or the file cannot be written.
+    """
+    if Path(path).suffix != ".csv":
+        raise UsageError(f"{path}: a plan is a .csv file")
+    header = _header(plan)
+    with replaced(Path(path)) as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for row in _rows(plan):
+            writer.writerow([escape_formula(cell) for cell in (header, *row)])
+
+
+def _header(plan: Plan) -> str:
+    goal = {name: value for name, value in vars(plan.goal).items() if value is not None}
+    facts = {**goal, "labels": plan.units.digest(), "looks": list(plan.looks)}
+    return json.dumps(facts, separators=(",", ":"))
+
+
+def _rows(plan: Plan) -> Iterator[tuple[str, ...]]:
+    for item, answer in plan.answers.items():
+        yield _row(plan, item, answer=_WORDS[answer])
+    for item, answer in plan.second.items():
+        yield _row(plan, item, reading=2, answer=_WORDS[answer])
+    look = str(len(plan.looks) + 1)
+    for one in plan.sentences:
+        yield _row(plan, (one.id, one.sentence), look=look, chance=one.probability)
+    for item in plan.again:
+        yield _row(plan, item, look=look, reading=2)
+
+
+def _row(
+    plan: Plan,
+    item: Item,
+    *,
+    look: str = "",
+    reading: int = 1,
+    chance: float | None = None,
+    answer: str = "",
+) -> tuple[str, ...]:
+    name, key = item
+    record = plan.units.records[name]
+    text, evidence = shown(plan.units, record, key)
+    probability = "" if chance is None else repr(chance)
+    ask, question = plan.units.how.ask, record.example.question
+    cut = [visible(part)[:_LONGEST] for part in (question, text, evidence)]
+    return (look, str(reading), name, key, probability, ask, *cut, answer)
+
+
+def shown(units: Units, record: LabelRecord, key: str) -> tuple[str, str]:
+    """Return the text of a sentence and the text that it is read against.
+
+    Args:
+        units: the units of the metric.
+        record: the record of the sentence.
+        key: key of the sentence.
+    """
+    example = record.example
+    if units.how.kind == "support":
+        texts = {one.key: one.text for one in example.response}
+        return texts[key], "\n".join(_evidence(record, key, texts[key]))
+    texts = {one.key: one.text for one in example.document_sentences()}
+    relevance = units.how.kind == "relevance"
+    return texts[key], example.question if relevance else " ".join(
+        one.text for one in example.response
+    )
+
+
+def _evidence(record: LabelRecord, key: str, text: str) -> list[str]:
+    """Return the sentences that support a response sentence, else the nearest ones by words."""
+    texts = {one.key: one.text for one in record.example.evidence_sentences()}
+    entry = judged_sentences(record.label).get(key)
+    named = entry.supporting_sentence_keys if entry else ()
+    found = [texts[one] for one in named if one not in SPECIAL_SUPPORT and one in texts]
+    if found:
+        return found
+    words = set(stems(surface_words(text)))
+    common = {one: len(words & set(stems(surface_words(texts[one])))) for one in texts}
+    return [texts[one] for one in sorted(common, key=lambda one: -common[one])[:_NEAREST]]
+
+
+def read_plan(path: str | Path, outcomes: Iterable[AnyOutcome]) -> Plan:
+    """Read a plan again, and check that it follows from the labels.
+
+    Args:
+        path: the file.
+        outcomes: the labels that it was made from.
+
+    Raises:
+        UsageError: the file is not a plan, was changed, or the labels changed since it was written.
+    """
+    header, rows = "", []
+    for where, row in _cells(path):
+        missing = next((name for name in ("plan", "id", "sentence") if name not in row), None)
+        if missing:
+            raise UsageError(f"{where}: no column {missing!r}; give the file that certify wrote")
+        if row["plan"] != (header := header or row["plan"]):
+            raise UsageError(f"{where}: rows of two plans in one file; keep those of one")
+        rows.append((where, row))
+    try:
+        facts = json.loads(header)
+        labels, looks = facts.pop("labels"), tuple(map(int, facts.pop("looks")))
+        goal = Goal(**facts)
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+        raise UsageError(f"{path}: not a plan; give the file that certify wrote") from error
+    plan = make_plan(outcomes, goal)
+    if plan.units.digest() != labels:
+        raise UsageError(
+            f"{path}: the labels changed since the plan was made, so its answers no longer fit; "
+            "give the labels as they were, or begin a new plan"
+        )
+    return _replayed(plan, looks, rows, path)
+
+
+def _replayed(
+    plan: Plan, looks: tuple[int, ...], rows: list[tuple[str, dict[str, str]]], path: str | Path
+) -> Plan:
+    """Return the plan after its earlier looks, drawn again and compared with the file."""
+    old = [(where, row) for where, row in rows if not row.get("look")]
+    given = _given(old, plan.units.metric)
+    for size in looks:
+        items = plan.first(size)
+        known = {item: given.answers[item] for item in items if item in given.answers}
+        following = plan.certificate({**plan.answers, **known}, who=given.who)
+        if not isinstance(following, Plan) or following.looks[-1] != size:
+            raise UsageError(f"{path}: answers of an earlier look were changed; begin a new plan")
+        plan = following
+    plan = Plan(plan.goal, plan.units, plan.answers, given.second, plan.looks, plan.who)
+    drawn = {(one.id, one.sentence) for one in plan.sentences}
+    for where, row in rows:
+        item = (row["id"], row["sentence"])
+        if row.get("look") and item not in drawn:
+            raise UsageError(f"{where}: {item!r:.120} was not drawn by this plan; it was added")
+    return plan
+
+
+def read_answers(path: str | Path, metric: str) -> Given:
+    """Read people's answers.
+
+    Args:
+        path: a CSV file with the columns ``id``, ``sentence`` and ``answer``.
+        metric: the certified metric, which says whether ``not relevant`` is an answer.
+
+    Raises:
+        UsageError: the file cannot be read, or a row is wrong; the message names file and line.
+    """
+    return _given(_cells(path), metric)
+
+
+def _given(rows: Iterable[tuple[str, dict[str, str]]], metric: str) -> Given:
+    found = Given({}, {}, ())
+    who: dict[str, None] = {}
+    for where, row in rows:
+        missing = next((name for name in ("id", "sentence", "answer") if name not in row), None)
+        if missing:
+            raise UsageError(f"{where}: no column {missing!r}; have id, sentence and answer")
+        text = row["answer"].lower()
+        if not text:
+            continue
+        if text not in _READ or (_READ[text] is None and metric != COMPLETENESS):
+            more = " or 'not relevant'" if metric == COMPLETENESS else ""
+            raise UsageError(f"{where}: answer is {row['answer']!r:.40}; it is yes or no{more}")
+        item = (row["id"], row["sentence"])
+        second = row.get("reading") == "2" or item in found.answers
+        target = found.second if second else found.answers
+        if item in target:
+            raise UsageError(f"{where}: a third answer about {item!r:.120}; keep two at most")
+        target[item] = _READ[text]
+        if name := row.get("annotator"):
+            who[name[:_LONGEST]] = None
+    return found._replace(who=tuple(who))
+
+
+def _cells(path: str | Path) -> Iterator[tuple[str, dict[str, str]]]:
+    for row in read_csv(str(path)):
+        if isinstance(row.fields, BadRow):
+            raise row.fields
+        cells = {name: unescape_formula(str(cell)) for name, cell in row.fields.items()}
+        # An id may begin or end with a blank; nothing else may.
+        yield row.where, {n: cell if n == "id" else cell.strip() for n, cell in cells.items()}

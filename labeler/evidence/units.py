@@ -1,0 +1,283 @@
+"""Units of a certified metric: what one reads, its weight, and the judge's forecast of the answer.
+
+============================ ================ ============================================ =========
+metric                       unit             a person answers for each sentence           sentence
+============================ ================ ============================================ =========
+adherence_fraction           sentence         do the documents support it?                 response
+hallucination_rate           sentence         do the documents support it?                 response
+adherence                    whole response   do the documents support it?                 response
+relevance                    sentence         does it help to answer the question?         document
+utilization                  sentence         does the response use it?                    document
+completeness                 all documents    is it used; or does it not help?             document
+============================ ================ ============================================ =========
+
+Answers are yes (``True``) and no (``False``). For completeness, yes is a relevant sentence that the
+response uses, no a relevant one that it does not use, and ``None`` an irrelevant one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from statistics import fmean
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from labeler.calculators import METRICS, tally
+from labeler.calculators.rater_agreement import verdicts_of
+from labeler.catalog import unknown
+from labeler.errors import UnknownName, UsageError
+from labeler.evidence.betting import Floats
+from labeler.labels.record import AnyOutcome, LabelRecord
+
+Item: TypeAlias = tuple[str, str]
+"""Record id and sentence key."""
+Answer: TypeAlias = bool | None
+Answers: TypeAlias = Mapping[Item, Answer]
+
+FIELDS = {"support": "supported", "relevance": "relevant", "utilization": "utilized"}
+"""Fields of verdicts by kind of stored probability."""
+_SURE = 0.8
+"""Probability that stands for a verdict without one, until people have answered."""
+_MANY_SURE, _SELDOM = 0.95, 0.3
+"""Chances that a person finds a relevant sentence where the judge found some, or none."""
+
+
+class Certifiable(NamedTuple):
+    """How a metric is certified.
+
+    Attributes:
+        kind: kind of the verdict that forecasts an answer.
+        ask: the question that a person answers for a sentence.
+        whole: True if all sentences of a record are one unit.
+        rate_of_no: True if the metric is the share of the answer no.
+    """
+
+    kind: str
+    ask: str
+    whole: bool = False
+    rate_of_no: bool = False
+
+
+_SUPPORTED = "Do the documents support the sentence?"
+CERTIFIABLE: Mapping[str, Certifiable] = {
+    "adherence_fraction": Certifiable("support", _SUPPORTED),
+    "hallucination_rate": Certifiable("support", _SUPPORTED, rate_of_no=True),
+    "adherence": Certifiable("support", _SUPPORTED, whole=True),
+    "relevance": Certifiable("relevance", "Does the sentence help to answer the question?"),
+    "utilization": Certifiable("utilization", "Does the response use the sentence?"),
+    "completeness": Certifiable(
+        "utilization",
+        "Does the response use the sentence? (not relevant, if it does not help to answer)",
+        whole=True,
+    ),
+}
+COMPLETENESS = "completeness"
+
+
+class Unit(NamedTuple):
+    """What is read together.
+
+    Attributes:
+        record: position of the record among the labels of the population.
+        sentences: keys of its sentences.
+        weight: its share of the metric.
+        forecast: probability of the answer yes; for completeness the expected share.
+        size: probability that the metric is defined; below 1 for completeness only.
+    """
+
+    record: int
+    sentences: tuple[str, ...]
+    weight: float
+    forecast: float
+    size: float
+
+
+class Units:
+    """The units of a metric over labels.
+
+    Args:
+        outcomes: labels; failures are counted only.
+        metric: a metric of :data:`CERTIFIABLE`.
+        doubts: probabilities that stored verdicts are wrong, by record id and sentence, for labels
+            without probabilities; see :mod:`labeler.evidence.doubt`.
+
+    Raises:
+        UnknownName: the metric cannot be certified.
+        UsageError: no label has a sentence to read, two labels have one id, or labels of several
+            judge configurations are mixed.
+    """
+
+    def __init__(
+        self,
+        outcomes: Iterable[AnyOutcome],
+        metric: str,
+        doubts: Mapping[Item, float] | None = None,
+    ) -> None:
+        if metric not in CERTIFIABLE:
+            raise UnknownName(unknown("metric to certify", metric, [*CERTIFIABLE]))
+        self.metric, self.how = metric, CERTIFIABLE[metric]
+        self.records: dict[str, LabelRecord] = {}
+        self.failed = 0
+        for outcome in outcomes:
+            self._add(outcome)
+        readable = [one for one in self.records.values() if self._keys(one)]
+        if not readable:
+            raise UsageError(f"no label has a sentence that {metric} is about; label rows first")
+        self.readable = readable
+        doubts = doubts or {}
+        self.units: list[Unit] = [
+            unit
+            for place, record in enumerate(readable)
+            for unit in self._units(record, place, doubts)
+        ]
+        self.ids = [(readable[unit.record].id, unit.sentences[0]) for unit in self.units]
+        self.weights = np.array([unit.weight for unit in self.units])
+        self.forecasts = np.array([unit.forecast for unit in self.units])
+        self.sizes = np.array([unit.size for unit in self.units])
+
+    def _add(self, outcome: AnyOutcome) -> None:
+        if not isinstance(outcome, LabelRecord):
+            self.failed += 1
+            return
+        known = self.records.setdefault(outcome.id, outcome)
+        if known is not outcome and known != outcome:
+            raise UsageError(
+                f"two labels have the id {outcome.id!r:.80}; people's answers name records by id, "
+                "so give each row its own, or certify one judge configuration at a time"
+            )
+        first = next(iter(self.records.values()))
+        if str(first.signature) != str(outcome.signature):
+            raise UsageError(
+                f"{outcome.id!r:.80} was labeled by another judge configuration than "
+                f"{first.id!r:.80}; certify the labels of one configuration at a time"
+            )
+
+    def _keys(self, record: LabelRecord) -> Sequence[str]:
+        if self.how.kind == "support":
+            return record.example.response_keys()
+        return record.example.document_keys()
+
+    def _units(
+        self, record: LabelRecord, place: int, doubts: Mapping[Item, float]
+    ) -> Iterable[Unit]:
+        keys, records = tuple(self._keys(record)), len(self.readable)
+        verdicts = verdicts_of(record)
+        stated = verdicts[FIELDS[self.how.kind]]
+        if self.metric == COMPLETENESS:
+            yield _completeness(place, keys, verdicts, 1 / records)
+            return
+        found = [
+            _probability(record, self.how.kind, key, verdict, doubts)
+            for key, verdict in zip(keys, stated, strict=True)
+        ]
+        if self.how.whole:
+            sure = record.scores is not None or any((record.id, key) in doubts for key in keys)
+            product = math.prod(found) if sure else _coin(all(stated))
+            yield Unit(place, keys, 1 / records, product, 1.0)
+            return
+        weight = 1 / (records * len(keys))
+        for key, probability in zip(keys, found, strict=True):
+            yield Unit(place, (key,), weight, probability, 1.0)
+
+    @property
+    def sentences_each(self) -> float:
+        """Mean number of sentences of a unit."""
+        return sum(len(unit.sentences) for unit in self.units) / len(self.units)
+
+    @cached_property
+    def judged(self) -> float | None:
+        """The judge's own value of the metric; ``None`` if no record defines it."""
+        share = METRICS["adherence_fraction" if self.how.rate_of_no else self.metric]
+        found = [share.ratio(tally(one), one.id).value for one in self.readable]
+        defined = [value for value in found if value is not None]
+        return self.value(fmean(defined)) if defined else None
+
+    def value(self, share_of_yes: float) -> float:
+        """Return the metric's value for a share of the answer yes."""
+        return 1 - share_of_yes if self.how.rate_of_no else share_of_yes
+
+    def items(self, unit: int) -> list[Item]:
+        """Return the sentences of a unit with their record's id."""
+        name = self.readable[self.units[unit].record].id
+        return [(name, key) for key in self.units[unit].sentences]
+
+    def answer(self, unit: int, answers: Answers) -> tuple[float, float] | None:
+        """Return numerator and denominator of a unit; ``None`` if an answer is missing."""
+        items = self.items(unit)
+        given = [answers[item] for item in items if item in answers]
+        if self.metric != COMPLETENESS and self.how.whole and False in given:
+            return 0.0, 1.0
+        if len(given) < len(items):
+            return None
+        relevant = [answer for answer in given if answer is not None]
+        return (sum(relevant) / len(relevant), 1.0) if relevant else (0.0, 0.0)
+
+    def order(self, seed: int, look: int) -> Floats:
+        """Return a random number inside 0 to 1 for each unit, whatever the order of the labels.
+
+        Source: R. Rivest, Consistent Sampling with Replacement, 2018: numbers from digests of
+        names, which anybody can compute again.
+        """
+        start = hashlib.sha256(f"{seed}\0{look}\0".encode())
+        return np.array([_uniform(start, name, key) for name, key in self.ids])
+
+    def digest(self) -> str:
+        """Return the digest of the labels, whatever their order."""
+        lines = sorted(
+            f"{one.id}\0{one.key}\0{one.content()}\0{one.scores!r}" for one in self.records.values()
+        )
+        return digest_of(lines)
+
+
+def digest_of(lines: Iterable[str]) -> str:
+    """Return the SHA-256 digest of lines, with lone surrogates escaped."""
+    found = hashlib.sha256()
+    for line in lines:
+        found.update(line.encode("utf-8", "backslashreplace") + b"\n")
+    return found.hexdigest()
+
+
+def _uniform(start: hashlib._Hash, name: str, key: str) -> float:
+    found = start.copy()
+    found.update(f"{name}\0{key}".encode("utf-8", "backslashreplace"))
+    return (int.from_bytes(found.digest()[:6]) + 0.5) / 2**48
+
+
+def _coin(verdict: bool | None) -> float:
+    """Return the probability that stands for a bare verdict."""
+    return 0.5 if verdict is None else _SURE if verdict else 1 - _SURE
+
+
+def _probability(
+    record: LabelRecord,
+    kind: str,
+    key: str,
+    verdict: bool | None,
+    doubts: Mapping[Item, float],
+) -> float:
+    """Return the probability of the answer yes: by a doubt, the judge's own, or its verdict."""
+    doubt = doubts.get((record.id, key))
+    if doubt is not None and verdict is not None:
+        return 1 - doubt if verdict else doubt
+    scores = record.scores
+    stated = None
+    if scores is not None and scores.adherence is not None:
+        stated = getattr(scores, kind).get(key)
+    return _coin(verdict) if stated is None else min(max(float(stated), 0.0), 1.0)
+
+
+def _completeness(
+    place: int,
+    keys: tuple[str, ...],
+    verdicts: Mapping[str, tuple[bool | None, ...]],
+    weight: float,
+) -> Unit:
+    pairs = zip(verdicts["relevant"], verdicts["utilized"], strict=True)
+    used = [bool(utilized) for relevant, utilized in pairs if relevant]
+    size = _MANY_SURE if used else _SELDOM
+    share = min(max(sum(used) / len(used), 1 - _SURE), _SURE) if used else 0.5
+    return Unit(place, keys, weight, share * size, size)

@@ -1,0 +1,146 @@
+"""What a run is made of, from options: judges, store, events and tasks."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from labeler.data.label_files import is_store, write_outcomes
+from labeler.errors import UsageError
+from labeler.extensions import load, offered
+from labeler.judges.opening import open_judge, open_judges
+from labeler.labeling.options import (
+    LabelOptions,
+    RunOptions,
+    ScoreOptions,
+    SimilarityOptions,
+    StoreOptions,
+)
+from labeler.labeling.pending import pending_labels
+from labeler.labeling.pipeline import run_tasks
+from labeler.labeling.progress import Progress, RunEvents
+from labeler.labeling.run import Run
+from labeler.labeling.tasks import label_tasks
+from labeler.labels.record import Outcome
+from labeler.sentences.display import is_notebook
+from labeler.store.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from labeler.data.options import RowSource
+    from labeler.judges.judge import Judge
+    from labeler.labeling.progress import OnEvent
+    from labeler.store.memory import LabelStore
+
+_LOG = logging.getLogger("labeler")
+
+
+def label_rows(
+    data: RowSource,
+    options: LabelOptions,
+    judges: Sequence[Judge],
+    events: RunEvents | None = None,
+) -> Generator[Outcome, None, None]:
+    """Label rows, and write the labels if ``output`` names a file; see :func:`iter_labels`."""
+    run = _labels(data, options, judges, events)
+    yield from run if options.output is None else write_outcomes(run, options.output)
+
+
+def _labels(
+    data: RowSource,
+    options: LabelOptions,
+    judges: Sequence[Judge],
+    events: RunEvents | None = None,
+) -> Generator[Outcome, None, None]:
+    """Label rows; see :func:`iter_labels`."""
+    if options.repeat < 1:
+        raise UsageError(f"repeat must be 1 or more, got {options.repeat}")
+    opened = options.open(data)
+    tasks = [
+        label_tasks(judge, options, extra=extra)
+        for judge in judges
+        for extra in range(options.repeat)
+    ]
+    with begin(options, events) as run:
+        if options.are_voting:
+            from labeler.labeling.vote import vote_rows  # noqa: PLC0415 - optional
+
+            yield from vote_rows(run, opened, tasks, options.votes)
+        else:
+            labels = run_tasks(run, opened, tasks)
+            yield from cast("Generator[Outcome, None, None]", labels)  # what a task of labels makes
+
+
+def judges_of(
+    options: LabelOptions | ScoreOptions | SimilarityOptions,
+    *,
+    default: str | None = None,
+) -> list[Judge]:
+    """Open the judges that options name."""
+    several = getattr(options, "judges", None)
+    if several is not None:
+        return open_judges(several, options)
+    return [open_judge(replace(options, judge=options.judge or default))]
+
+
+def begin(options: RunOptions, events: RunEvents | None = None) -> Run:
+    """Begin a run that closes the store at its end if it opens it here."""
+    limits, events = options.limits(), events or run_events(options)
+    store, opened = options.store, None
+    if isinstance(store, str | Path):
+        from labeler.store.disk import DiskStore  # noqa: PLC0415 - not for other stores
+
+        store = opened = DiskStore(store, notice=events.notice if events.listeners else None)
+    run = Run(
+        store,
+        concurrency=options.concurrency,
+        limits=limits,
+        retry_failed=options.retry_failed,
+        same_host=options.same_host,
+        batch_of=pending_labels(
+            getattr(store, "directory", None) if isinstance(options, LabelOptions) else None
+        ),
+        events=events,
+    )
+    if opened is not None:  # an empty store is false
+        run.closing.callback(opened.close)
+    return run
+
+
+def run_events(options: RunOptions) -> RunEvents:
+    """Return the events of a run: with progress where somebody can see it."""
+    listeners = options.listeners()
+    if options.progress and (sys.stderr.isatty() or is_notebook()):
+        doing = "labeling" if isinstance(options, LabelOptions) else "scoring"
+        if isinstance(options, SimilarityOptions):
+            doing = "writing questions"
+        listeners.insert(0, Progress(doing))
+    return RunEvents([*listeners, *_declared_listeners()])
+
+
+def _declared_listeners() -> Iterator[OnEvent]:
+    """Yield the listeners of installed packages; one that cannot be made costs no run."""
+    for name in offered("listeners"):
+        try:
+            listener: OnEvent | None = load("listeners", name)()
+        except Exception as error:  # noqa: BLE001 - anyone may register a listener
+            _LOG.warning("listener %s: %s", name, error)
+        else:
+            yield from [listener] if listener else ()
+
+
+@contextmanager
+def stored_labels(options: StoreOptions) -> Iterator[LabelStore]:
+    """Open a store for reading; a folder that does not exist is an empty store."""
+    from labeler.store.disk import DiskStore  # noqa: PLC0415 - not for other stores
+
+    store = options.store
+    if not isinstance(store, str | Path):
+        yield store
+        return
+    with DiskStore(store, create=False) if is_store(Path(store)) else MemoryStore() as own:
+        yield own

@@ -1,0 +1,268 @@
+"""Certificates: bets that cannot be won against the truth, plans, answers and refusals."""
+
+from __future__ import annotations
+
+import json
+from itertools import permutations
+from math import exp, log
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from labeler.errors import UnknownName, UsageError
+from labeler.evidence.betting import Population, Stakes
+from labeler.evidence.certificate import Certificate
+from labeler.evidence.certificate_page import certificate_page
+from labeler.evidence.design import fit_logistic, logit
+from labeler.evidence.plan import Goal, Plan, make_plan
+from labeler.evidence.plan_files import read_answers, read_plan, write_plan
+from labeler.evidence.units import CERTIFIABLE, Answer, Item, Units
+from labeler.labels.record import LabelRecord
+from support.labeled import record, with_question
+
+WEIGHTS = np.array([0.1, 0.3, 0.2, 0.25, 0.15])
+TOPS = np.array([1.0, 0.0, 1.0, 0.0, 1.0])
+FORECASTS = np.array([0.9, 0.6, 0.7, 0.2, 0.4])
+SCALES = np.array([0.3, 0.5, 0.45, 0.4, 0.5])
+
+
+@pytest.mark.parametrize("bottoms", [np.ones(5), np.array([1.0, 1.0, 1.0, 0.0, 1.0])])
+@pytest.mark.parametrize("above", [True, False], ids=["above", "below"])
+def test_no_bet_against_the_truth_gains_over_all_orders(bottoms: np.ndarray, above: bool) -> None:
+    """Over every order of drawing, a bettor against the true ratio keeps 1 on average."""
+    truth = float((WEIGHTS * TOPS).sum() / (WEIGHTS * bottoms).sum())
+    sizes = np.minimum(1.0, FORECASTS + 0.3)
+    mass, expected = WEIGHTS * SCALES, 0.0
+    for order in permutations(range(5), 4):
+        population, chance, left = Population(WEIGHTS), 1.0, mass.sum()
+        for unit in order:
+            chance *= mass[unit] / left
+            left -= mass[unit]
+        for look in (order[:1], order[1:]):
+            units = np.array(look)
+            population.learn(
+                units,
+                (TOPS[units], bottoms[units]),
+                scales=SCALES,
+                forecasts=(FORECASTS, sizes),
+                stakes=Stakes(0.5, 0.9),
+            )
+        expected += chance * exp(population.log_wealth(truth, above=above))
+    assert expected == pytest.approx(1.0)
+
+
+def test_worked_bet_on_two_units() -> None:
+    """Two equal units, forecast one half, the first answer yes: by hand."""
+    population = Population(np.array([0.5, 0.5]))
+    half, ones = np.array([0.5, 0.5]), np.ones(2)
+    population.learn(
+        np.array([0]),
+        (np.array([1.0]), np.array([1.0])),
+        scales=half,
+        forecasts=(half, ones),
+        stakes=Stakes(0.25, 0.25),
+    )
+    # Expected 1/2 before the draw; the answer is 1/2 above its forecast and counts twice by the
+    # chance of 1/2, so the estimate is 1. The stake is 0.25 over the spread 0.5.
+    assert population.log_wealth(0.4, above=True) == pytest.approx(log(1 + 0.5 * (1 - 0.4)))
+    assert population.interval(0.05)[1:] == (0.5, 1.0)
+
+
+def test_chances_are_proportional_to_weight_and_scale() -> None:
+    """The first draw follows the recorded chances."""
+    mass = WEIGHTS * SCALES
+    random = np.random.default_rng(3)
+    counts = np.zeros(5)
+    for _ in range(4000):
+        drawn, chance = Population(WEIGHTS).draw(SCALES, random.random(5), 2)
+        counts[drawn[0]] += 1
+        assert chance[0] == pytest.approx(mass[drawn[0]] / mass.sum())
+    assert counts / 4000 == pytest.approx(mass / mass.sum(), abs=0.03)
+
+
+def test_logistic_fit_is_the_maximum_of_its_posterior() -> None:
+    """No step in any direction raises the posterior, also from a start far away."""
+    random = np.random.default_rng(5)
+    features = np.stack([np.ones(80), logit(random.random(80))], axis=1)
+    answers = (random.random(80) < 0.3).astype(float)
+    means, deviations = np.array([0.0, 3.0]), np.array([1.0, 0.5])
+
+    def posterior(values: np.ndarray) -> float:
+        line = features @ values
+        prior = (((values - means) / deviations) ** 2).sum() / 2
+        return float((answers * line - np.logaddexp(0, line)).sum() - prior)
+
+    found = fit_logistic(features, answers, means, deviations)
+    steps = 1e-3 * np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])
+    assert all(posterior(found) >= posterior(found + step) for step in steps)
+
+
+def labels(count: int = 60) -> list[LabelRecord]:
+    """Labels of two response sentences, every fifth with an unsupported one."""
+    return [
+        record(id=f"r{n}", support={"a": ["0a"], "b": [] if n % 5 == 0 else ["0b"]})
+        for n in range(count)
+    ]
+
+
+def answered(plan: Plan, *, wrong: int = 7) -> dict[Item, Answer]:
+    """Answer a plan as the judge does, but for every seventh record."""
+    return {
+        (one.id, one.sentence): (one.sentence == "a" or int(one.id[1:]) % 5 != 0)
+        != (int(one.id[1:]) % wrong == 0 and one.sentence == "a")
+        for one in plan.sentences
+    }
+
+
+def finished(plan: Plan) -> Certificate:
+    """Answer looks until there is a certificate."""
+    found: Certificate | Plan = plan
+    while isinstance(found, Plan):
+        found = found.certificate(answered(found), who="ann")
+    return found
+
+
+def test_certificate_holds_the_value_that_people_would_give() -> None:
+    """The interval has the width that was asked for, and the true value inside."""
+    plan = make_plan(labels(400), Goal("adherence_fraction", within=0.06))
+    found = finished(plan)
+    low, high = found.interval
+    assert found.checked < found.sentences
+    assert (high - low) / 2 <= 0.06
+    assert low <= 1 - (80 + 58) / 800 <= high
+    assert found.judged == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize("metric", CERTIFIABLE)
+def test_reading_everything_gives_the_exact_value(metric: str) -> None:
+    """With all sentences read, the value is the metric over people's answers."""
+    plan = make_plan(labels(20), Goal(metric, within=0.001))
+    found: Certificate | Plan = plan
+    while isinstance(found, Plan):
+        yes = {(one.id, one.sentence): one.sentence in "a0a" for one in found.sentences}
+        found = found.certificate(yes)
+    expected = {"hallucination_rate": 0.5, "adherence_fraction": 0.5, "adherence": 0.0}
+    assert found.value == pytest.approx(expected.get(metric, 1 / 3))
+    assert found.interval == pytest.approx((found.value, found.value))
+
+
+def test_the_draw_does_not_depend_on_the_order_of_labels() -> None:
+    """A plan of shuffled labels reads the same sentences."""
+    goal = Goal("relevance", within=0.05, seed=4)
+    there, back = make_plan(labels(), goal), make_plan(labels()[::-1], goal)
+    assert [one[:2] for one in there.sentences] == [one[:2] for one in back.sentences]
+
+
+def test_decision_on_a_threshold_needs_fewer_sentences_than_its_distance() -> None:
+    """A value far from the threshold is decided, and the certificate says on which side."""
+    found = finished(make_plan(labels(400), Goal("adherence_fraction", at_least=0.5)))
+    assert "is at least 0.5" in found.conclusion
+    assert found.interval[0] >= 0.5
+
+
+def test_population_is_wider_than_the_records() -> None:
+    """The stream's interval contains that of the records; too narrow a wish is refused."""
+    goal = Goal("adherence_fraction", within=0.15, population=True)
+    own = [with_question(one, f"Question {n // 2}?") for n, one in enumerate(labels(200))]
+    found = finished(make_plan(own, goal))
+    low, high = found.records_interval
+    assert found.interval[0] < low < high < found.interval[1]
+    with pytest.raises(UsageError, match="label more records"):
+        make_plan(own, Goal("adherence_fraction", within=0.01, population=True))
+
+
+def test_wrong_answers_are_refused() -> None:
+    """Answers about other sentences, with gaps, or that are neither yes nor no."""
+    plan = make_plan(labels(), Goal("adherence_fraction", within=0.05))
+    given = answered(plan)
+    first = next(iter(given))
+    for wrong, message in (
+        ({**given, ("r1", "z"): True}, "did not draw"),
+        ({item: yes for item, yes in given.items() if item != first}, "no answer for"),
+        ({}, "no answer for"),
+        ({**given, first: None}, "True or False"),
+        ({**given, first: "yes"}, "True or False"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            plan.certificate(wrong)  # type: ignore[arg-type]  # the point of it
+
+
+def test_a_person_may_stop_after_any_sentence() -> None:
+    """The first answers of a plan count, and earlier answers cannot change later."""
+    plan = make_plan(labels(), Goal("adherence_fraction", within=0.05))
+    some = dict(list(answered(plan).items())[:30])
+    following = plan.certificate(some)
+    assert isinstance(following, Plan)
+    assert following.looks == (30,)
+    changed = {item: not yes for item, yes in some.items()}
+    with pytest.raises(UsageError, match="begin a new plan"):
+        following.certificate(changed)
+
+
+def test_labels_of_two_judges_or_one_id_are_refused() -> None:
+    """Answers name a record by its id, so it must be one label of one judge."""
+    goal = Goal("adherence", within=0.1)
+    with pytest.raises(UsageError, match="two labels have the id"):
+        make_plan([*labels(3), record(id="r1", relevant=())], goal)
+    other = labels(4)[3]
+    signature = other.signature.model_copy(update={"model": "other"})
+    with pytest.raises(UsageError, match="another judge configuration"):
+        make_plan([*labels(3), other.model_copy(update={"signature": signature})], goal)
+    with pytest.raises(UnknownName, match="metric to certify"):
+        Units(labels(3), "context_precision")
+
+
+@pytest.mark.parametrize("goal", [{}, {"within": 0.1, "at_least": 0.9}, {"within": 0.0}])
+def test_a_goal_is_one_number(goal: dict[str, Any]) -> None:
+    """A width or a threshold, between 0 and 1."""
+    with pytest.raises(UsageError):
+        Goal("adherence", **goal)
+
+
+def test_plan_file_holds_all_there_is(tmp_path: Path) -> None:
+    """A plan that is read again goes on as the one in memory, look after look."""
+    own, path = labels(150), tmp_path / "plan.csv"
+    plan: Plan | Certificate = make_plan(own, Goal("adherence_fraction", within=0.05))
+    while isinstance(plan, Plan):
+        write_plan(plan, path)
+        again = read_plan(path, own)
+        assert again.sentences == plan.sentences
+        assert (again.answers, again.looks) == (plan.answers, plan.looks)
+        plan = plan.certificate(answered(plan))
+    changed = [record(id="r0", relevant=()), *own[1:]]
+    with pytest.raises(UsageError, match="labels changed"):
+        read_plan(path, changed)
+
+
+def test_answers_file_has_two_readings_and_people(tmp_path: Path) -> None:
+    """A second row is a second reading; other answers than yes and no are named with their line."""
+    path = tmp_path / "answers.csv"
+    path.write_text(
+        "id,sentence,answer,annotator,note\n'=1+1,a,Yes,ann,x\n'=1+1,a,no,bo,\nr,b,,ann,\n"
+    )
+    found = read_answers(path, "adherence_fraction")
+    assert found.answers == {("=1+1", "a"): True}
+    assert found.second == {("=1+1", "a"): False}
+    assert found.who == ("ann", "bo")
+    path.write_text("id,sentence,answer\nr,a,maybe\n")
+    with pytest.raises(UsageError, match=r"answers\.csv:2: answer is 'maybe'"):
+        read_answers(path, "adherence_fraction")
+
+
+def test_certificate_is_saved_as_json_and_as_an_inert_page(tmp_path: Path) -> None:
+    """The file has every fact; hostile names are escaped on the page."""
+    plan = make_plan(labels(30), Goal("adherence_fraction", within=0.001))
+    found: Certificate | Plan = plan
+    while isinstance(found, Plan):
+        second = dict.fromkeys(found.again, True)
+        found = found.certificate(answered(found), second=second, who="<script>x</script>")
+    read = json.loads(found.save(tmp_path / "c.json").read_text())
+    assert read["interval"] == list(found.interval)
+    assert read["checked"] == 60
+    assert 6 <= read["second_read"] <= 8
+    assert set(read["digests"]) == {"labels", "prompt", "plan", "answers"}
+    assert "<script>x" not in certificate_page(found)
+    with pytest.raises(UsageError, match=r"\.json file or a \.html page"):
+        found.save(tmp_path / "c.pdf")
