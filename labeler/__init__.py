@@ -32,7 +32,6 @@ if TYPE_CHECKING:
         label,
         metrics,
         open_rows,
-        score,
         summary,
     )
     from labeler.audit import check
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
     from labeler.store.memory import MemoryStore
 
 _HOMES = {
-    "api": "aiter_labels alabel estimate iter_labels label metrics open_rows score summary",
+    "api": "aiter_labels alabel estimate iter_labels label metrics open_rows summary",
     "audit": "check",
     "calculators": "Intervals Ratio metric",
     "comparing.compare": "compare",
@@ -100,7 +99,6 @@ __all__ = [
     "metric",
     "metrics",
     "open_rows",
-    "score",
     "summary",
 ]
 
