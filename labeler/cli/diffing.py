@@ -26,7 +26,7 @@ from labeler.version import __version__
 
 if TYPE_CHECKING:
     from labeler.comparing.diff import Differences, LabelDiff, RecordDiff
-    from labeler.comparing.flips import DecisionFlip, FlipCount, MetricDiff
+    from labeler.comparing.flips import DecisionFlip, MetricDiff
 
 _SHOWN_METRICS = 4
 """Metrics that are listed of a record, those with the largest changes."""
@@ -96,7 +96,7 @@ def _print_diff(found: LabelDiff, *, details: bool) -> None:
     if details:
         _print_details(out, found)
         return
-    print_grids(out, found.figures)
+    print_grids(out, found.figures())
     print_lines([*_plainly_changed(found), *_plain_counts(found)])
 
 
@@ -137,9 +137,8 @@ def _print_details(out: LineWriter, found: LabelDiff) -> None:
     for group in found.groups:
         if group is not None:
             print_lines(["", f"{found.by}: {group}"])
-        counts = [count for count in found.flips if count.group == group]
         rows = [row for row in found.metrics if row.group == group]
-        grids = [_flip_grid(counts)]
+        grids = [found.figures(group)]
         if rows:
             grids.append(_metric_grid(rows))
         print_grids(out, *grids)
@@ -171,23 +170,6 @@ def _records(found: LabelDiff) -> Iterator[str]:
     ]
     if others:
         yield f"not compared: {', '.join(others)}"
-
-
-def _flip_grid(counts: Sequence[FlipCount]) -> Grid:
-    heads = ["flips", "gained", "lost", "changed", "of", "rate", "records"]
-    return Grid(
-        [Column(head, words=not n) for n, head in enumerate(heads)],
-        [
-            [
-                _named(count.field),
-                *(_count(figure) for figure in (count.gained, count.lost, count.changed)),
-                f"{count.decisions:,}",
-                number(count.rate, ".2%"),
-                _count(count.records),
-            ]
-            for count in counts
-        ],
-    )
 
 
 def _metric_grid(rows: Sequence[MetricDiff]) -> Grid:

@@ -158,35 +158,32 @@ class LabelDiff(Displayed):
         total = self.counts.pairs
         if not self.flipped:
             return f"no verdict differs in {total:,} records with the same sentences"
-        found = [count for count in self._overall if count.flipped]
+        found = [count for count in self._flips_of(None) if count.flipped]
         first = "; ".join(map(str, found[:2]))
         return f"{self.flipped:,} of {total:,} records have a verdict that differs: {first}"
 
-    @property
-    def _overall(self) -> list[FlipCount]:
-        """The flips of all records, the most telling field first."""
+    def _flips_of(self, group: str | None) -> list[FlipCount]:
+        """Return the flips of a group, the most telling field first."""
         order = [*FLIP_WORDS]
-        counts = (count for count in self.flips if count.group is None)
+        counts = (count for count in self.flips if count.group == group)
         return sorted(counts, key=lambda count: order.index(count.field))
 
-    @property
-    def figures(self) -> Grid:
-        """The flips of all records in plain words."""
+    def figures(self, group: str | None = None) -> Grid:
+        """Return the flips of a group, or of all records, in plain words."""
         heads = ("differ", "of", "B: yes, A: no", "A: yes, B: no", "records")
-        return Grid(
-            [Column("verdicts", words=True), *map(Column, heads)],
+        columns = [Column("verdicts", words=True), *map(Column, heads)]
+        cells = [
             [
-                [
-                    FLIP_WORDS[count.field].verdicts,
-                    f"{count.flipped:,}",
-                    f"{count.decisions:,}",
-                    f"{count.gained:,}" if count.gained or count.lost else NONE,
-                    f"{count.lost:,}" if count.gained or count.lost else NONE,
-                    f"{count.records:,}",
-                ]
-                for count in self._overall
-            ],
-        )
+                FLIP_WORDS[count.field].verdicts,
+                f"{count.flipped:,}",
+                f"{count.decisions:,}",
+                *(f"{n:,}" if FLIP_WORDS[count.field].positive else NONE for n in both),
+                f"{count.records:,}",
+            ]
+            for count in self._flips_of(group)
+            for both in [(count.gained, count.lost)]
+        ]
+        return Grid(columns, cells)
 
     def _display(self) -> Display:
         changes = [row for row in self.metrics if row.group is None and row.change]
@@ -199,7 +196,7 @@ class LabelDiff(Displayed):
         if self.records:
             names = ", ".join(repr(record.id) for record in self.records[:_SHOWN])
             notes.insert(0, f"largest changes: {names}")
-        return Display(self.conclusion, self.figures, notes)
+        return Display(self.conclusion, self.figures(), notes)
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""
