@@ -202,7 +202,7 @@ def test_gates_of_a_file(labeler_command: Command, tmp_path: Path) -> None:
         '[gates]\nmin = ["adherence:ragbench=0.1"]\nmax = ["relevance=0.2"]\nmax_undefined = 1\n'
     )
     code, out, err = labeler_command("check", "labels.jsonl")
-    assert (code, out.count("passed"), out.count("MISSED")) == (1, 1, 1), out
+    assert (code, out.count("passed by"), out.count("MISSED by")) == (1, 1, 1), out
     assert "labeler.toml" in err
 
 
