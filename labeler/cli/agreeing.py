@@ -156,7 +156,7 @@ def calibrated(
     """
     from labeler import api
     from labeler.comparing.calibration import calibrate
-    from labeler.comparing.pairs import Choice
+    from labeler.comparing.sides import Choice
 
     choice = choice or ChoiceOptions()
     return calibrate(
@@ -182,7 +182,7 @@ def human_labels(labels: str, people: HumanOptions, chosen: ChoiceOptions) -> Hu
     from labeler import api
     from labeler.comparing import corrected_labels
     from labeler.comparing.human_labels import read_human_labels
-    from labeler.comparing.pairs import Choice
+    from labeler.comparing.sides import Choice
     from labeler.data.corrections.file import is_corrections_file, read_corrections
 
     human = str(people.human)

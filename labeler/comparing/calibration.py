@@ -23,7 +23,7 @@ from labeler.calculators.statistics.intervals import Interval
 from labeler.calculators.summary import count_clusters
 from labeler.comparing.human_labels import HumanLabels
 from labeler.comparing.human_matching import Judged, Matched, People
-from labeler.comparing.pairs import Choice, Side, read_side
+from labeler.comparing.sides import Choice, Side, read_side
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.labels.thresholds import VERDICTS, probabilities

@@ -27,7 +27,8 @@ from labeler.comparing.flips import (
     decision_flips,
 )
 from labeler.comparing.options import SideKeywords, SideOptions
-from labeler.comparing.pairs import Pair, PairCounts, Pairs, Side, read_pairs
+from labeler.comparing.pairs import Pair, PairCounts, Pairs, read_pairs
+from labeler.comparing.sides import Side
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.labels.signature import digest

@@ -34,7 +34,7 @@ from labeler.calculators.statistics.jackknife import group_effect
 from labeler.calculators.summary import check_column, count_clusters
 from labeler.comparing.human_labels import OVERALL, HumanLabels
 from labeler.comparing.human_matching import TIE, Item, Judged, Matched, People, record_fields
-from labeler.comparing.pairs import Choice, Side, read_side
+from labeler.comparing.sides import Choice, Side, read_side
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.sentences.display import Brief, Display, Displayed, figure
 
