@@ -38,8 +38,9 @@ if TYPE_CHECKING:
     SeveralJudges: TypeAlias = str | Sequence[JudgeLike]
     Criteria: TypeAlias = str | Path | Criterion | Iterable[str | Path | Criterion]
     EmbedderLike: TypeAlias = str | Embedder
+    FileLike: TypeAlias = str | Path
 else:  # the types of the command line
-    StoreLike = Dollars = SeveralJudges = Criteria = EmbedderLike = str
+    StoreLike = Dollars = SeveralJudges = Criteria = EmbedderLike = FileLike = str
 
 SHORT_WAIT = 120.0
 """Seconds that a server may ask to wait before ``--no-wait`` ends the run."""
@@ -58,7 +59,13 @@ class TaskOptions:
     profile: Annotated[str, Option("What the call asks for: trace, claims, reference or auto.")] = (
         "trace"
     )
-    prompt: Annotated[str, Option("Prompt version, or name such as trace/v1.")] = "v1"
+    prompt: Annotated[
+        FileLike, Option("Prompt version, name such as trace/v1, or file of your own.")
+    ] = "v1"
+    instructions: Annotated[
+        FileLike | None,
+        Option("Domain rules for the judge, added to the prompt: a text, or a file of it."),
+    ] = None
     relevance: Annotated[
         str,
         Option(

@@ -180,7 +180,7 @@ def test_a_fact_that_is_added_later_changes_no_key() -> None:
     class Later(Signature):
         """A later version's signature, with new facts at their defaults."""
 
-        instructions: str | None = None
+        audience: str | None = None
         decisions: tuple[str, ...] = ()
 
     later = Later(**signature().model_dump())
