@@ -299,7 +299,7 @@ def test_a_file_of_mixed_outcomes_gives_its_labels(labels: labeler.Labels, tmp_p
     path.write_text(f"\ufeff{json.dumps(lines[0])}\n\n{score}\n{reordered}\n")
     assert labeler.load(path) == labels[:2]
     path.write_text(f"{score}\n")
-    with pytest.raises(UsageError, match="no labels; scores are read by"):
+    with pytest.raises(UsageError, match="no labels; numbers of other records"):
         labeler.load(path)
     with pytest.raises(UsageError, match=r"cannot read .*nothing\.jsonl"):
         labeler.load(tmp_path / "nothing.jsonl")

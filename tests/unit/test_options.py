@@ -24,13 +24,14 @@ from labeler.judges.openai.spec import OpenAISpec
 from labeler.judges.options import JudgeOptions, ModelOptions
 from labeler.labeling.keywords import LabelOptionsDict
 from labeler.labeling.options import LabelOptions, RunOptions
+from labeler.plugins.similarity.api import iter_similarity
 
 ROW = {"question": "What?", "documents": ["A harbor."], "response": "A harbor."}
 COMMANDS = ["label", "estimate", "score", "similarity", "batch submit"]
 FUNCTIONS: list[Callable[..., Any]] = [
     api.estimate,
-    api.score,
-    api.iter_similarity,
+    labeler.score,
+    iter_similarity,
     labeler.submit_batch,
 ]
 

@@ -24,13 +24,13 @@ from labeler.calculators import (
     select_metrics,
     summarize,
 )
-from labeler.calculators.similarity import QUESTION_METRICS
 from labeler.calculators.statistics.intervals import mean_interval
 from labeler.cli import checking, reading
 from labeler.data.label_files import to_line
 from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure, Outcome
 from labeler.labels.schemas import read_resource
+from labeler.plugins.similarity.metrics import QUESTION_METRICS
 from support.labeled import record
 
 BAD: dict[str, Sequence[str]] = {"a": []}

@@ -11,7 +11,6 @@ import msgspec
 import pytest
 
 import labeler
-from labeler.api import iter_scores
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.openai.reading import find_object
 from labeler.judges.openai.request import FRAME, FRAME_VERSION, MODES, mode_of, request_body
@@ -24,6 +23,7 @@ from labeler.labels.record import LabelRecord
 from labeler.labels.schemas import load_schema
 from labeler.plugins.batch.client import OpenAIBatches
 from labeler.plugins.batch.collect import Waiting
+from labeler.plugins.scores.api import iter_scores
 from labeler.store.memory import MemoryStore
 from support import samples
 from support.scored import criterion

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Any, ClassVar, NamedTuple, cast
 
 import msgspec
@@ -21,7 +20,6 @@ from openai.types.chat import ChatCompletionMessageParam
 from pydantic import ValidationError
 
 from labeler.errors import FatalJudgeError, UsageError
-from labeler.judges.judge import ModeRejected
 from labeler.judges.limits import Size
 from labeler.judges.openai.access import Access, KeySource
 from labeler.judges.openai.address import environment_key
@@ -29,13 +27,13 @@ from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog
 from labeler.judges.openai.client import Preflight, preflight
 from labeler.judges.openai.completion import Completion
 from labeler.judges.openai.error_rules import (
-    FORMAT_NAMES,
     AttemptFailed,
     ObservedError,
     explain,
 )
 from labeler.judges.openai.form import CHAT, Form, Messages, Request
-from labeler.judges.openai.request import mode_facts, mode_of, rejects_caching, request_parts
+from labeler.judges.openai.modes import ModeChoice
+from labeler.judges.openai.request import rejects_caching, request_parts
 from labeler.judges.openai.retries import (
     is_retried,
     report_failure,
@@ -55,7 +53,7 @@ from labeler.judges.tokens import Approximation, answer_cap, request_tokens, req
 from labeler.sentences.example import Frozen
 
 
-class HostedJudge:
+class HostedJudge(ModeChoice):
     """Labels records with a hosted model; each provider is a subclass.
 
     A judge serves any number of runs, also at once: each event loop has its own clients until
@@ -91,8 +89,7 @@ class HostedJudge:
     ) -> None:
         self.spec = spec_of(model, settings, self.provider)
         self.auto = settings.get("output_mode", "auto") == "auto"
-        self._kept = frozenset[str]()
-        self._mode: str = self.spec.output_mode or "strict"
+        self._mode = self.spec.output_mode or "strict"
         if api_key is None and self.spec.api_key_command is None:
             api_key = environment_key(settings.get("base_url"), self.provider)
         self._server = server_of(self.spec, api_key)
@@ -134,11 +131,7 @@ class HostedJudge:
         """Return the log of a record that may be sent."""
         pace = current()
         cap = self.spec.max_output_tokens
-        if self._may_change(task):
-            mode = self._begin_mode(task.schema.name)
-            if not pace.health.labels:  # each further mode would cost a request
-                modes = self.spec.provider.modes
-                pace.health.doubt(len(modes) - 1 - modes.index(mode))
+        self._begin_task(task, pace.health)
         if pace.budget.cap is not None:
             self.require_bounds()
         if pace.budget.cap is not None or self.spec.provider.requires_cap:
@@ -151,18 +144,6 @@ class HostedJudge:
     def host(self) -> str:
         """The host that is asked."""
         return self._server.host
-
-    def choose_modes(self, known: Mapping[str, str], others: str | None) -> None:
-        """Ask in the output modes of stored labels.
-
-        Args:
-            known: by schema; they stay, whatever the server accepts.
-            others: first mode of other schemas, if any is known; it may change.
-        """
-        if self.auto:
-            self._kept = frozenset(known)
-            self._mode = others or self._mode
-            self.spec = self.spec.in_modes(known, others)
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop; the judge may be used again."""
@@ -357,48 +338,6 @@ class HostedJudge:
             return FatalJudgeError(message, reason=rule.reason, attempts=sent)
         return log.unusable(message, rule)
 
-    def _rejected_mode(self, log: AttemptLog, failed: AttemptFailed) -> ModeRejected | None:
-        """Return the task in another output mode if the server rejects that of its own."""
-        task, mode = log.task, mode_of(log.task.signature)
-        if not (self._may_change(task) and failed.rule.names_format) or _quotes(task, failed):
-            return None
-        schema = task.schema.name
-        if mode == self._begin_mode(schema):  # no other record was rejected before
-            modes = self.spec.provider.modes
-            if mode == modes[-1] or schema in log.pace.health.schemas:
-                return None
-            self._mode = modes[modes.index(mode) + 1]
-            self.spec = self.spec.in_mode(self._mode, schema)
-            log.pace.health.doubt()
-            log.pace.notice(
-                f"the server does not accept output mode {mode}: asking in mode {self._mode}, "
-                "which is part of the labels' signatures"
-            )
-        return ModeRejected(mode, mode_facts(self._begin_mode(schema)), attempts=log.attempts)
-
-    def _may_change(self, task: Task) -> bool:
-        """Return True if the output mode of a task is the judge's choice."""
-        return self.auto and task.schema.name not in self._kept
-
-    def _begin_mode(self, schema: str) -> str:
-        """Return the output mode of a schema; at first, that in which the last one ended."""
-        if schema not in self.spec.schema_modes:
-            self.spec = self.spec.in_mode(self._mode, schema)
-        return self.spec.schema_modes[schema]
-
-    def _require_mode(self, log: AttemptLog, unsent: SentRequest) -> None:
-        """Check, as late as possible, that the mode of a task was not rejected meanwhile.
-
-        Raises:
-            ModeRejected: it was; the request is not sent.
-        """
-        if log.answers or not self._may_change(log.task):
-            return
-        mode, own = mode_of(log.task.signature), self._begin_mode(log.task.schema.name)
-        if mode != own:
-            unsent.answered(tokens=0, cost=Decimal(0))
-            raise ModeRejected(mode, mode_facts(own), attempts=log.attempts)
-
     def _opened(self) -> _OpenClient:
         """Return the client of the running event loop; a client cannot change loops."""
         loop = asyncio.get_running_loop()
@@ -423,16 +362,6 @@ class _OpenClient:
     checking: asyncio.Lock = field(default_factory=asyncio.Lock)
     checked: bool = False
     """True once the model has been looked up."""
-
-
-def _quotes(task: Task, failed: AttemptFailed) -> bool:
-    """Return True if an error may name a format only because it quotes the record."""
-    message = f"{failed.observed.code} {failed.observed.message}"
-    words = {found[0].lower() for found in FORMAT_NAMES.finditer(message)}
-    if failed.rule.marks is None or not words:
-        return False
-    shown = task.messages[-1]["content"].lower()
-    return all(word in shown for word in words)
 
 
 class _Read(NamedTuple):
@@ -487,7 +416,7 @@ class MistralJudge(OpenAIJudge):
     """Labels records with a model of Mistral's API; arguments as for :class:`OpenAIJudge`.
 
     Example:
-        >>> labeler.MistralJudge("MODEL", api_key="key").spec.model
+        >>> labeler.judges.MistralJudge("MODEL", api_key="key").spec.model
         'MODEL'
     """
 
@@ -500,7 +429,7 @@ class OllamaJudge(OpenAIJudge):
     Arguments as for :class:`OpenAIJudge`; no key is needed.
 
     Example:
-        >>> labeler.OllamaJudge("qwen3:8b").spec.model
+        >>> labeler.judges.OllamaJudge("qwen3:8b").spec.model
         'qwen3:8b'
     """
 

@@ -20,13 +20,13 @@ from labeler.cli.terminal import notify
 from labeler.data.options import given as given_fields
 from labeler.errors import UsageError
 from labeler.judges.options import JudgeOptions, ServerOptions
-from labeler.labeling.options import SimilarityOptions
+from labeler.plugins.similarity.options import SimilarityOptions
 
 if TYPE_CHECKING:
     from labeler.cli.run_report import RunReport
-    from labeler.integrations.embeddings.embedder import Embedder
-    from labeler.integrations.embeddings.similarity import EmbeddingWork
     from labeler.judges.judge import Judge
+    from labeler.plugins.similarity.comparing import EmbeddingWork
+    from labeler.plugins.similarity.embedder import Embedder
 
 
 def similarity(
@@ -46,10 +46,10 @@ def similarity(
     ] = None,
 ) -> int:
     """Measure answer relevancy: questions against generated ones."""
-    from labeler import api
     from labeler.cli.run_report import RunReport
-    from labeler.integrations.embeddings.similarity import EmbeddingWork
     from labeler.judges.opening import open_judge, price_of_run
+    from labeler.plugins.similarity.api import iter_similarity
+    from labeler.plugins.similarity.comparing import EmbeddingWork
 
     judge = open_judge(replace(given, judge=given.judge or "openai"), instead="")
     check_label_target(rows, output)
@@ -61,7 +61,7 @@ def similarity(
         changed = {"judge": judge, "embedder": embedder, "work": work}
         changed |= {"progress": False, "on_event": progress}
         write_run(
-            api.iter_similarity(rows, **vars(given) | vars(JudgeOptions()) | changed),
+            iter_similarity(rows, **vars(given) | vars(JudgeOptions()) | changed),
             output,
             progress,
             lambda: _counts(progress, judge),
@@ -106,9 +106,9 @@ def _embedder(
     Raises:
         UsageError: an option is missing, or given to another embedder.
     """
-    from labeler.integrations.embeddings.embedder import open_embedder
     from labeler.judges.opening import api_key
     from labeler.labeling.options import dollars
+    from labeler.plugins.similarity.embedder import open_embedder
 
     kind, _, model = name.partition(":")
     if kind != "openai":
@@ -122,8 +122,8 @@ def _embedder(
             "the openai embedder needs a model: --embedder openai:MODEL; models retire, so none is "
             "built in"
         )
-    from labeler.integrations.embeddings.embedder import flat_price
-    from labeler.integrations.embeddings.openai_embedder import OpenAIEmbedder
+    from labeler.plugins.similarity.embedder import flat_price
+    from labeler.plugins.similarity.openai_embedder import OpenAIEmbedder
 
     stated = dollars("--embedding-price", price)
     if stated is not None and stated < 0:

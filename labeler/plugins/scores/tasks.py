@@ -27,7 +27,8 @@ from labeler.labeling.tasks import MissingField
 from labeler.labels.contract import Violation
 from labeler.labels.record import AnyRecord
 from labeler.labels.schemas import ResponseSchema, load_schema, read_resource
-from labeler.labels.scores import (
+from labeler.labels.signature import Signature, digest
+from labeler.plugins.scores.records import (
     Criterion,
     Part,
     ScoreAnswer,
@@ -38,7 +39,6 @@ from labeler.labels.scores import (
     score_key,
     steps_key,
 )
-from labeler.labels.signature import Signature, digest
 from labeler.sentences.example import Example, KeyedExample
 from labeler.sentences.splitting import Splitter, key_example
 

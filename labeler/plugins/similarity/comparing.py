@@ -15,13 +15,20 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from tempfile import SpooledTemporaryFile
+from typing import cast
 
 from labeler.data.label_files import to_line
 from labeler.data.rows import Rows
 from labeler.errors import JudgeError, LabelerError, UsageError
-from labeler.integrations.embeddings.embedder import Embedded, Embedder, Vector, as_vector, cosine
-from labeler.integrations.embeddings.questioning import QuestionsTasks
-from labeler.integrations.embeddings.records import (
+from labeler.judges.judge import require_answers
+from labeler.judges.limits import Budget
+from labeler.judges.pace import Stopped, current
+from labeler.labeling.pipeline import run_tasks
+from labeler.labeling.run import Run
+from labeler.labels.record import LabelFailure, ReplyFacts, outcome_adapter
+from labeler.plugins.similarity.embedder import Embedded, Embedder, Vector, as_vector, cosine
+from labeler.plugins.similarity.questioning import QuestionsTasks
+from labeler.plugins.similarity.records import (
     ComparedQuestions,
     QuestionsOutcome,
     QuestionsRecord,
@@ -29,12 +36,6 @@ from labeler.integrations.embeddings.records import (
     SimilarityRecord,
     similarity_key,
 )
-from labeler.judges.judge import require_answers
-from labeler.judges.limits import Budget
-from labeler.judges.pace import Stopped, current
-from labeler.labeling.pipeline import run_tasks
-from labeler.labeling.run import Run
-from labeler.labels.record import LabelFailure, ReplyFacts, outcome_adapter, records_of
 from labeler.store.memory import LabelStore, Lease
 
 _ROWS_PER_BATCH = 32
@@ -100,7 +101,8 @@ def compare_rows(
         written.seek(0)
         work.spent = run.budget.remaining()
         traffic = run.traffic_for(embedder, _REQUESTS, work.spent)
-        questions = records_of(map(outcome_adapter().validate_json, written), "questions")
+        read = outcome_adapter("questions").validate_json
+        questions = cast("Iterator[QuestionsOutcome]", map(read, written))
         comparison = _Comparison(embedder, run.cache.store, work)
         waiting: deque[tuple[list[QuestionsOutcome], Future[Found]]] = deque()
         while batch := list(islice(questions, _ROWS_PER_BATCH)):

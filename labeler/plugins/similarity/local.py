@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labeler.errors import UsageError
-from labeler.integrations.embeddings.embedder import FREE, Embedded, Vector, as_vector
-from labeler.integrations.embeddings.records import EmbedderSpec
 from labeler.judges.pricing import Price
 from labeler.labels.record import ReplyFacts
+from labeler.plugins.similarity.embedder import FREE, Embedded, Vector, as_vector
+from labeler.plugins.similarity.records import EmbedderSpec
 from labeler.version import install_command
 
 if TYPE_CHECKING:

@@ -17,9 +17,10 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 from pydantic import Field, FiniteFloat, StrictInt, model_validator
 
 from labeler.catalog import Catalog
+from labeler.judges.task import Token
 from labeler.labels.record import LabelFailure, Record, ReplyFacts
 from labeler.labels.signature import Signature, canonical_json, digest, shown
-from labeler.sentences.example import Frozen, KeyedExample
+from labeler.sentences.example import Frozen, KeyedExample, Sentence
 
 Part = Literal["question", "documents", "response", "reference"]
 """A part of a row."""
@@ -101,6 +102,10 @@ class Criterion(Frozen):
     def scale(self) -> range:
         """All valid scores."""
         return range(self.low, self.high + 1)
+
+    def passes(self, score: Fraction) -> bool:
+        """Return True if a score reaches the threshold."""
+        return score >= Fraction(self.threshold)
 
     def parts(self, *, has_reference: bool) -> tuple[Part, ...]:
         """Return the shown parts of a row, in the order of the prompt.
@@ -206,6 +211,35 @@ class ScoreRecord(Record[ScoreAnswer]):
         """The row's id."""
         return self.example.id
 
+    def shown(self) -> Iterator[tuple[str, Sequence[str | Sentence]]]:
+        """Yield the criterion, the texts that the judge saw, the score and the reasoning."""
+        criterion, example = self.criterion, self.example
+        steps = (f"{number}. {step}" for number, step in enumerate(criterion.steps or (), start=1))
+        above = (str(self.signature), criterion.criteria, *steps)
+        yield f"{self.id}: {criterion.name}", [text for text in above if text]
+        sentences: dict[str, Sequence[str | Sentence]] = {
+            "question": [example.question],
+            "documents": tuple(example.document_sentences()),
+            "response": example.response,
+            "reference": example.reference or (),
+        }
+        for part in criterion.parts(has_reference=bool(example.reference)):
+            yield part, sentences[part]
+        score = self.value
+        passed = "passes" if criterion.passes(score) else "does not pass"
+        value = f"{self.answer.score} of {criterion.low} to {criterion.high}"
+        if self.distribution:
+            value = f"{float(score):.4f} ({value}, weighted by probabilities)"
+        likely = (f"probability of {one}: {p:.4f}" for one, p in (self.distribution or {}).items())
+        heading = f"score: {value}, {passed} at {criterion.threshold}"
+        yield heading, [self.answer.reasoning, *likely]
+
+    @property
+    def value(self) -> Fraction:
+        """The score: weighted by probabilities if its distribution is known."""
+        known = self.distribution
+        return expected_score(known) if known else Fraction(self.answer.score)
+
     def content(self) -> str:
         """Return the answer as JSON, and the probabilities of the scores."""
         return f"{super().content()}{self.distribution or ''}"
@@ -276,20 +310,6 @@ def steps_key(criterion: Criterion, signature: Signature) -> str:
 
 
 _NOT_OF_STEPS = frozenset({"name", "steps"})
-
-
-class Token(NamedTuple):
-    """One token of an answer.
-
-    Attributes:
-        text: its bytes.
-        logprob: natural logarithm of its probability.
-        others: alternative tokens with their log-probabilities.
-    """
-
-    text: bytes
-    logprob: float
-    others: tuple[tuple[bytes, float], ...] = ()
 
 
 _SCORE = re.compile(rb'"score"\s*:\s*(-?\d{1,6})(?!\d)')

@@ -25,7 +25,7 @@ from typing import Annotated
 from pydantic import Field, ValidationError
 
 from labeler.errors import UsageError, describe_faults
-from labeler.labels.scores import CRITERIA, NAME, Criterion
+from labeler.plugins.scores.records import CRITERIA, NAME, Criterion
 
 _Text = Annotated[str, Field(min_length=1)]
 

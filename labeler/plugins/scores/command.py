@@ -20,22 +20,22 @@ from labeler.cli.running import (
 from labeler.cli.terminal import notify, print_json
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.options import JudgeOptions
-from labeler.labeling.options import ScoreOptions
+from labeler.plugins.scores.options import ScoreOptions
 from labeler.version import __version__
 
 if TYPE_CHECKING:
     from labeler.cli.run_report import RunReport
     from labeler.judges.judge import Judge
-    from labeler.labels.scores import ScoreOutcome
+    from labeler.plugins.scores.records import ScoreOutcome
 
 
 def score(rows: options.Rows, *, given: ScoreOptions, output: options.Output = "-") -> int:
     """Score rows by rubrics or by criteria of your own."""
-    from labeler import api
-    from labeler.calculators.score_agreement import RaterScores
     from labeler.cli.run_report import RunReport
-    from labeler.cli.score_view import print_panels
     from labeler.judges.opening import open_judge, open_judges, price_of_run
+    from labeler.plugins.scores.agreement import RaterScores
+    from labeler.plugins.scores.api import iter_scores
+    from labeler.plugins.scores.tables import print_panels
 
     _require_scorers(str(given.judges or given.judge or "openai"))
     if given.judges is not None:
@@ -53,7 +53,7 @@ def score(rows: options.Rows, *, given: ScoreOptions, output: options.Output = "
 
     with RunReport("scoring", price_of_run(judges)) as progress:
         also = {"judges": judges, "progress": False, "on_event": progress}
-        run = api.iter_scores(rows, **vars(given) | vars(JudgeOptions()) | also)
+        run = iter_scores(rows, **vars(given) | vars(JudgeOptions()) | also)
         try:
             write_run(run, output, progress, lambda: _counts(progress, judges, methods), each=take)
         except FatalJudgeError as error:
@@ -87,11 +87,11 @@ def length(
     as_json: options.Json = False,
 ) -> None:
     """Show whether longer responses get higher scores."""
-    from labeler import api
-    from labeler.calculators.scores import length_effects
-    from labeler.cli.score_view import print_length
+    from labeler.plugins.scores.api import read_scores
+    from labeler.plugins.scores.metrics import length_effects
+    from labeler.plugins.scores.tables import print_length
 
-    found = length_effects(api.read_scores(scores))
+    found = length_effects(read_scores(scores))
     if not found:
         raise UsageError(f"{scores} holds no scores: 'labeler score' makes some")
     if as_json:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from labeler.errors import BadRow
-from labeler.integrations.embeddings.records import QuestionsAnswer, QuestionsRecord, questions_key
 from labeler.judges.judge import Judge
 from labeler.judges.prompting import (
     Message,
@@ -22,6 +21,7 @@ from labeler.judges.prompting import (
 from labeler.judges.task import CheckedAnswer, JudgeReply, Task, TaskKind
 from labeler.labels.schemas import load_schema, read_resource
 from labeler.labels.signature import Signature, digest
+from labeler.plugins.similarity.records import QuestionsAnswer, QuestionsRecord, questions_key
 from labeler.sentences.example import Example, KeyedExample
 from labeler.sentences.splitting import Splitter, key_example
 

@@ -18,14 +18,6 @@ from openai.types import CreateEmbeddingResponse
 from pydantic import ValidationError
 
 from labeler.errors import FatalJudgeError, JudgeError, UsageError, describe_faults
-from labeler.integrations.embeddings.embedder import (
-    Embedded,
-    Vector,
-    as_vector,
-    decoded,
-    embedding_price,
-)
-from labeler.integrations.embeddings.records import EmbedderSpec
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.limits import Size
 from labeler.judges.openai.access import KeySource
@@ -55,6 +47,14 @@ from labeler.judges.pace import BudgetSpent, Pace, SentRequest, Stopped, current
 from labeler.judges.pricing import Price
 from labeler.judges.tokens import Approximation
 from labeler.labels.record import ReplyFacts, Usage
+from labeler.plugins.similarity.embedder import (
+    Embedded,
+    Vector,
+    as_vector,
+    decoded,
+    embedding_price,
+)
+from labeler.plugins.similarity.records import EmbedderSpec
 from labeler.version import __version__
 
 TEXTS_PER_REQUEST = 128

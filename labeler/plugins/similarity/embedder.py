@@ -18,9 +18,9 @@ from typing import Protocol
 
 from labeler.catalog import Catalog
 from labeler.errors import JudgeError, UsageError
-from labeler.integrations.embeddings.records import MOST_DIMENSIONS, EmbedderSpec
 from labeler.judges.pricing import Price, Rates
 from labeler.labels.record import ReplyFacts
+from labeler.plugins.similarity.records import MOST_DIMENSIONS, EmbedderSpec
 
 Vector = tuple[float, ...]
 """Finite single-precision numbers."""
@@ -65,9 +65,9 @@ class Embedder(Protocol):
 
 
 EMBEDDERS: Catalog[type] = Catalog("embedder")
-EMBEDDERS.add("lexical", "labeler.integrations.embeddings.local:LexicalEmbedder")
-EMBEDDERS.add("openai", "labeler.integrations.embeddings.openai_embedder:OpenAIEmbedder")
-EMBEDDERS.add("wordllama", "labeler.integrations.embeddings.local:WordLlamaEmbedder")
+EMBEDDERS.add("lexical", "labeler.plugins.similarity.local:LexicalEmbedder")
+EMBEDDERS.add("openai", "labeler.plugins.similarity.openai_embedder:OpenAIEmbedder")
+EMBEDDERS.add("wordllama", "labeler.plugins.similarity.local:WordLlamaEmbedder")
 
 
 def open_embedder(embedder: str | Embedder) -> Embedder:

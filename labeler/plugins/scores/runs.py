@@ -15,10 +15,10 @@ from labeler.judges.task import Task
 from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.pipeline import submit_rows
 from labeler.labeling.run import Run
-from labeler.labeling.score_tasks import ScoreKind, ScoreTasks, steps_task
 from labeler.labeling.vote import require_bounds
 from labeler.labels.record import LabelFailure
-from labeler.labels.scores import Criterion, ScoreOutcome, ScoreRecord, StepsRecord
+from labeler.plugins.scores.records import Criterion, ScoreOutcome, ScoreRecord, StepsRecord
+from labeler.plugins.scores.tasks import ScoreKind, ScoreTasks, steps_task
 from labeler.sentences.splitting import Splitter
 
 

@@ -14,7 +14,6 @@ from typing import Literal, NamedTuple
 
 from labeler.calculators.metrics_row import question_digest
 from labeler.calculators.rater_agreement import MOST_RECORDS
-from labeler.calculators.scores import ScoreConfiguration, score_value
 from labeler.calculators.statistics.agreement import (
     PAIR,
     Agreement,
@@ -26,8 +25,9 @@ from labeler.calculators.statistics.agreement import (
 from labeler.calculators.statistics.intervals import Interval
 from labeler.calculators.summary import count_clusters
 from labeler.labels.record import LabelFailure
-from labeler.labels.scores import Criterion, ScoreOutcome, ScoreRecord
 from labeler.labels.signature import canonical_json
+from labeler.plugins.scores.metrics import ScoreConfiguration
+from labeler.plugins.scores.records import Criterion, ScoreOutcome, ScoreRecord
 
 Among = Literal["repeats", "judges"]
 
@@ -183,7 +183,7 @@ class _ConfigurationScores(ScoreConfiguration):
         self.criterion = self.criterion or record.criterion
         self.add_record(record)
         unit = _unit(record)
-        self.trials.setdefault(trial, {})[unit] = score_value(record)
+        self.trials.setdefault(trial, {})[unit] = record.value
         self.questions.setdefault(unit, question_digest(record.example.question) or None)
 
     def mean_label(self) -> str:

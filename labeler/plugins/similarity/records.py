@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, FiniteFloat, model_validator
 
 from labeler.labels.record import LabelFailure, Record, ReplyFacts
-from labeler.labels.signature import Signature, digest, shown
+from labeler.labels.signature import Signature, digest, escaped, shown
 from labeler.sentences.example import Frozen, KeyedExample
 
 COUNT = 3
@@ -95,6 +95,13 @@ class QuestionsRecord(Record[QuestionsAnswer]):
     def id(self) -> str:
         """The row's id."""
         return self.example.id
+
+    @property
+    def printed(self) -> str:
+        """The signature of the questions and the embedder, whose values are never averaged."""
+        embedder = str(self.similarity.embedder) if self.similarity else "none"
+        # An embedder's name must not read as another part of the signature.
+        return f"{self.signature}|embedder:{escaped(embedder)}"
 
     def compute_key(self) -> str:
         """Compute the key from the response and the signature."""

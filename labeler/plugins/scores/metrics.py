@@ -1,7 +1,7 @@
 """Metrics of criterion scores: means, passes, and the effect of length.
 
 Scores of different judge configurations are never averaged;
-:mod:`labeler.calculators.score_agreement` compares raters.
+:mod:`labeler.plugins.scores.agreement` compares raters.
 """
 
 from __future__ import annotations
@@ -23,27 +23,19 @@ from labeler.calculators.ratio import Ratio
 from labeler.calculators.registry import Metric
 from labeler.calculators.statistics.intervals import Intervals
 from labeler.calculators.summary import SummaryRow, count_clusters, summarize
-from labeler.calculators.tally import Tally
 from labeler.labels.answering import AnsweringModel
 from labeler.labels.record import LabelFailure
-from labeler.labels.scores import ScoreOutcome, ScoreRecord, expected_score, has_prefixes
 from labeler.labels.signature import Signature
+from labeler.plugins.scores.records import (
+    CRITERIA,
+    ScoreOutcome,
+    ScoreRecord,
+    has_prefixes,
+)
 
 PASS = "pass"  # noqa: S105 - the definition of a yes-or-no value
 CHARACTERS = 1000
 """Characters of a response per unit of a slope."""
-
-
-def score_value(record: ScoreRecord) -> Fraction:
-    """Return the score of one record: probability-weighted if its distribution is known."""
-    if record.distribution:
-        return expected_score(record.distribution)
-    return Fraction(record.answer.score)
-
-
-def passes(score: Fraction, record: ScoreRecord) -> bool:
-    """Return True if a score reaches the threshold of its criterion."""
-    return score >= Fraction(record.criterion.threshold)
 
 
 def criterion_name(signature: Signature) -> str:
@@ -130,21 +122,34 @@ def _metric(name: str, definition: str, formula: str, scale: Scale, *, default: 
         needs=("score",),
         source="rubric judge; G-Eval, arXiv 2303.16634",
         formula=formula,
-        compute=_needs_scores,
+        compute=_collected,
+        kind="score",
         default=default,
         bounded=definition == PASS,
         scale=scale,
     )
 
 
-def _needs_scores(_: Tally) -> Ratio:
-    """Return the value for a label, which has no score."""
+def _collected(_: ScoreRecord) -> Ratio:
+    """Return no value for a single record: several trials may make one score."""
     return Ratio.missing("needs_scores")
 
 
-def is_score_metric(metric: Metric) -> bool:
-    """Return True for a metric of :func:`score_metrics`."""
-    return metric.compute is _needs_scores
+class RubricMetrics(NamedTuple):
+    """The two metrics of a criterion."""
+
+    score: Metric
+    passed: Metric
+
+
+def _rubric(name: str) -> RubricMetrics:
+    criterion = CRITERIA[name]
+    return RubricMetrics(*score_metrics(name, (criterion.low, criterion.high)))
+
+
+FAITHFULNESS = _rubric("rubric_faithfulness")
+ANSWER_RELEVANCY = _rubric("rubric_answer_relevancy")
+CONTEXT_RECALL = _rubric("rubric_context_recall")
 
 
 def measure_scores(outcomes: Iterable[ScoreOutcome]) -> dict[str, list[MetricsRow]]:
@@ -275,7 +280,7 @@ class _Case:
             for record in self.records
         ):
             return Ratio.missing("ambiguous_score_tokens")
-        total = sum(map(score_value, self.records), Fraction(0))
+        total = sum((record.value for record in self.records), Fraction(0))
         whole = total.numerator if total.denominator == 1 else total
         return Ratio(whole, len(self.records))
 
@@ -361,7 +366,7 @@ def _row(
         return failed_row(case.failed, metrics, label)
     score, passed = metrics
     value, record = case.score(group), case.records[0]
-    flag = value if value.undefined else Ratio.flag(passes(value.exact, record))
+    flag = value if value.undefined else Ratio.flag(record.criterion.passes(value.exact))
     metadata: dict[str, Any] = {QUESTION: record.example.question, **record.example.metadata}
     ratios = {score.id: value, passed.id: flag}
     return MetricsRow(
@@ -391,7 +396,7 @@ class _Point(NamedTuple):
 
 def _length_effect(name: str, label: str, points: Sequence[_Point]) -> LengthEffect:
     from labeler.calculators.statistics.intervals import Undefined  # noqa: PLC0415 - as below
-    from labeler.calculators.statistics.slope import fit_slope  # noqa: PLC0415 - loads numpy
+    from labeler.plugins.scores.slope import fit_slope  # noqa: PLC0415 - loads numpy
 
     questions = [point.question for point in points]
     clusters = count_clusters(questions)

@@ -1,0 +1,255 @@
+"""Damaged and harmless copies of a record whose verdict on one sentence is known.
+
+Each function changes one response sentence, or the texts around it, and returns the keyed example,
+or ``None`` where the sentence or the record does not allow it. Choices follow from the random
+generator alone, so the same records give the same copies, with the same label keys.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+
+from labeler.labels.answers import SPECIAL_SUPPORT, judged_sentences
+from labeler.labels.record import LabelRecord
+from labeler.sentences.citations import find_markers, without_markers
+from labeler.sentences.example import KeyedExample, Sentence
+from labeler.sentences.keys import position
+from labeler.sentences.words import STOP_WORDS, surface_words
+
+_NUMBER = re.compile(r"(?<![\w.,-])\d+(?:[.,]\d+)*(?![\w-])")
+_NAME = re.compile(r"(?<=[\s(\"'«„“])[^\W\d_][\w\u2019'-]{2,}")
+_LIST_NUMBER = re.compile(r"(?m)^\W*\d+(?:\.\d+)*[.):]\s")
+_NEGATIONS = (
+    (
+        r"\b(is|are|was|were|can|could|will|would|should|must|has|have|had|does|do)\b(?! not|n't)",
+        r"\1 not",
+    ),
+    (r"\b(ist|sind|wird|werden|kann|können|wurde|wurden)\b(?! nicht)", r"\1 nicht"),
+    (r"\b(es|son|está|están|fue|fueron|puede|pueden|tiene|tienen)\b", r"no \1"),
+    (r"\b(sont|peut|peuvent|était|étaient)\b(?! pas)", r"ne \1 pas"),
+    (r"\b(è|sono|può|possono|era|erano)\b", r"non \1"),
+)
+"""The first one that fits is used: English, German, Spanish, French, Italian."""
+_DETAILS = (
+    "as Maren Halvik reported in 1987",
+    "which Odalis Brenner confirmed in Tarnow",
+    "at a cost of 48.3 million dollars",
+    "according to the Veldhuis survey of 2011",
+)
+_PADDING = ("I hope that this answers your question.", "Feel free to ask if anything is unclear.")
+_MOST_SHARED = 0.5
+"""Share of a foreign sentence's words that the documents may have."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A response sentence that a judge called supported by documents.
+
+    Attributes:
+        record: its label.
+        key: the sentence's key.
+    """
+
+    record: LabelRecord
+    key: str
+
+    @property
+    def text(self) -> str:
+        """The sentence."""
+        return next(one.text for one in self.record.example.response if one.key == self.key)
+
+    @property
+    def support(self) -> tuple[str, ...]:
+        """Keys of the sentences that support it."""
+        return tuple(judged_sentences(self.record.label)[self.key].supporting_sentence_keys)
+
+    @property
+    def evidence(self) -> str:
+        """All texts that may support it."""
+        return "\n".join(one.text for one in self.record.example.evidence_sentences())
+
+    def saying(self, text: str) -> KeyedExample:
+        """Return the example with another text of the sentence."""
+        response = tuple(
+            replace(one, text=text) if one.key == self.key else one
+            for one in self.record.example.response
+        )
+        return self.record.example.model_copy(update={"response": response})
+
+
+def targets_of(record: LabelRecord) -> list[Target]:
+    """Return the sentences that a label calls supported, by sentences of the record."""
+    return [
+        Target(record, key)
+        for key, one in judged_sentences(record.label).items()
+        if one.fully_supported
+        and one.supporting_sentence_keys
+        and not set(one.supporting_sentence_keys) & set(SPECIAL_SUPPORT)
+    ]
+
+
+Copy = Callable[[Target, Sequence[Target], Random], KeyedExample | None]
+"""Makes a copy from a target, all targets, and a random generator."""
+
+
+def _replaced(
+    target: Target, pattern: re.Pattern[str], choose: Callable[[str], str | None], random: Random
+) -> KeyedExample | None:
+    """Replace one match of a pattern that is no citation marker and no number of a list."""
+    text = target.text
+    apart = [(one.start, one.end) for one in find_markers(text)]
+    apart += [one.span() for one in _LIST_NUMBER.finditer(text)]
+    found = [
+        match
+        for match in pattern.finditer(text)
+        if not any(start <= match.start() < end for start, end in apart)
+    ]
+    for match in random.sample(found, len(found)):
+        other = choose(match[0])
+        if other is not None and other != match[0]:
+            return target.saying(f"{text[: match.start()]}{other}{text[match.end() :]}")
+    return None
+
+
+def number(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | None:
+    """Change a number to one that no document has."""
+    evidence = target.evidence
+
+    def choose(spelled: str) -> str | None:
+        whole = re.match(r"\d+", spelled)
+        assert whole is not None  # noqa: S101 - the pattern begins with digits
+        tried = (f"{int(whole[0]) + by}{spelled[whole.end() :]}" for by in (3, 7, 11, 19, 40))
+        return next((one for one in tried if one not in evidence), None)
+
+    return _replaced(target, _NUMBER, choose, random)
+
+
+def name(target: Target, others: Sequence[Target], random: Random) -> KeyedExample | None:
+    """Change a name to one of another record that no document here has."""
+    evidence = target.evidence
+    known = [
+        found[0]
+        for other in random.sample(others, min(20, len(others)))
+        for found in _NAME.finditer(other.text)
+        if found[0] not in evidence
+    ]
+    return _replaced(target, _NAME, lambda old: _other(old, known), random)
+
+
+def _other(old: str, known: Sequence[str]) -> str | None:
+    """Return another name, if the old one is a name: it begins with a capital letter."""
+    return next(filter(old.__ne__, filter(_is_name, known)), None) if _is_name(old) else None
+
+
+def _is_name(word: str) -> bool:
+    return word[0].isupper() and word.lower() not in STOP_WORDS
+
+
+def negation(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | None:
+    """Say the contrary, in a language with a rule."""
+    del random
+    text = target.text
+    for pattern, by in _NEGATIONS:
+        changed = re.sub(pattern, by, text, count=1)
+        if changed != text:
+            return target.saying(changed)
+    return None
+
+
+def swap(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | None:
+    """Change a number or a name to another one of the documents, from elsewhere in them."""
+    own = target.text + "\n".join(
+        one.text for one in target.record.example.evidence_sentences() if one.key in target.support
+    )
+    for pattern in random.sample((_NUMBER, _NAME), 2):
+        found = {one[0] for one in pattern.finditer(target.evidence)}
+        known = sorted(one for one in found if one not in own and not one[0].islower())
+        known = random.sample(known, len(known))
+        changed = _replaced(target, pattern, lambda old, known=known: _like(old, known), random)  # type: ignore[misc]
+        if changed is not None:
+            return changed
+    return None
+
+
+def _like(old: str, known: Sequence[str]) -> str | None:
+    """Return another number for a number, another name for a name."""
+    if old[0].isdigit():
+        return next(iter(known), None)
+    return _other(old, known)
+
+
+def foreign(target: Target, others: Sequence[Target], random: Random) -> KeyedExample | None:
+    """Put a sentence of an answer to another question in its place."""
+    known = set(surface_words(target.evidence))
+    for other in random.sample(others, min(20, len(others))):
+        text = without_markers(other.text)
+        words = surface_words(text)
+        shared = sum(word in known for word in words)
+        is_other = other.record.example.question != target.record.example.question
+        if is_other and words and shared <= _MOST_SHARED * len(words):
+            return target.saying(text)
+    return None
+
+
+def invented(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | None:
+    """Add a detail that no document has."""
+    detail = random.choice(_DETAILS)
+    text = target.text.rstrip()
+    body = text.rstrip(".!?。 ")
+    if detail in target.evidence or not body:
+        return None
+    return target.saying(f"{body}, {detail}{text[len(body) :] or '.'}")
+
+
+def unchanged(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | None:
+    """Ask the same again."""
+    del random
+    return target.record.example
+
+
+def reordered(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | None:
+    """Show the documents in the reverse order."""
+    del random
+    example = target.record.example
+    if len({tuple(one.text for one in each) for each in example.documents if each}) < 2:  # noqa: PLR2004 - one has no order
+        return None
+    return example.model_copy(update={"documents": example.documents[::-1]})
+
+
+def cited(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | None:
+    """Cite the documents that support the sentence."""
+    del random
+    numbers = sorted({position(key).document + 1 for key in target.support if key[0].isdigit()})
+    if not numbers or find_markers(target.text):
+        return None
+    return target.saying(f"{target.text} {''.join(f'[{one}]' for one in numbers)}")
+
+
+def padded(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | None:
+    """Add two sentences without content to the response."""
+    del random
+    example = target.record.example
+    added = tuple(Sentence("", text, 0, 0) for text in _PADDING)
+    return example.model_copy(update={"response": (*example.response, *added)})
+
+
+def without_evidence(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | None:
+    """Remove the sentences that support it, and those of the same text."""
+    del random
+    example = target.record.example
+    support = {one.text for one in example.evidence_sentences() if one.key in target.support}
+
+    def kept(sentences: Sequence[Sentence]) -> tuple[Sentence, ...]:
+        return tuple(one for one in sentences if one.text not in support)
+
+    turns = (replace(one, sentences=kept(one.sentences)) for one in example.history)
+    outputs = (replace(one, sentences=kept(one.sentences)) for one in example.tool_outputs)
+    changes = {
+        "documents": tuple(map(kept, example.documents)),
+        "history": tuple(one for one in turns if one.sentences),
+        "tool_outputs": tuple(one for one in outputs if one.sentences),
+    }
+    return example.model_copy(update=changes)
