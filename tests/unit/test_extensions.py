@@ -154,7 +154,7 @@ def ratings(labeler_command: Command) -> Path:
     del labeler_command
     first, second = (json.loads(record(id=name).model_dump_json()) for name in "ab")
     del second["label"]
-    second |= {"kind": "os:getcwd", "stars": 4.5, "answer": {"likes": ["x"]}}
+    second |= {"key": "0" * 64, "kind": "os:getcwd", "stars": 4.5, "answer": {"likes": ["x"]}}
     path = Path("ratings.jsonl")
     path.write_text(f"{json.dumps(first)}\n{json.dumps(second)}\n")
     return path
