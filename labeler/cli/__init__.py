@@ -197,6 +197,7 @@ app = _group(
         "worst": _Command("Audit", "showing", "worst"),
         "exam": _Command("Evidence", "exams", "exam"),
         "review": _Command("Review", "reviewing", "review"),
+        "certify": _Command("Evidence", "certifying", "certify"),
         "export": _Command("Store and files", "labeling", "export", _PIPE_CLOSED),
         "prompt": _Command("Store and files", "artifacts", "prompt"),
         "schema": _Command("Store and files", "artifacts", "schema"),

@@ -1,0 +1,121 @@
+"""The ``certify`` command: which sentences people read, and the certificate of their answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from labeler.cli.reading import Labels, Level
+from labeler.cli.running import SOME_FAILED, outcomes_at, reject_overwrite
+from labeler.cli.terminal import notify, print_lines
+from labeler.data.lines import STDIO
+from labeler.errors import UsageError
+
+if TYPE_CHECKING:
+    from labeler.evidence.certificate import Certificate
+    from labeler.evidence.plan import Plan
+
+PLAN_SUFFIX = ".plan.csv"
+
+
+def certify(
+    labels: Labels,
+    *,
+    metric: Annotated[
+        str,
+        typer.Option(
+            help="adherence_fraction, adherence, hallucination_rate, relevance, utilization or "
+            "completeness."
+        ),
+    ] = "adherence_fraction",
+    within: Annotated[
+        float | None, typer.Option(help="Half-width of the interval, such as 0.02.")
+    ] = None,
+    at_least: Annotated[
+        float | None, typer.Option(help="Value to decide on instead, such as 0.9.")
+    ] = None,
+    plan: Annotated[
+        str | None, typer.Option(help="Plan to write or go on with; by default next to LABELS.")
+    ] = None,
+    answers: Annotated[
+        str | None,
+        typer.Option(help="People's answers to the plan: CSV with id, sentence and answer."),
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="Certificate to write, .json or .html.")
+    ] = None,
+    population: Annotated[
+        bool,
+        typer.Option("--population", help="Certify the stream that the records were drawn from."),
+    ] = False,
+    level: Level = 0.95,
+    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
+) -> int:
+    """Certify a metric as people would judge it, from few sentences that they read.
+
+    First plans the sentences to read. With --answers, writes the certificate, or adds sentences to
+    the plan (exit 1).
+    """
+    from labeler.evidence.plan import Goal, make_plan
+    from labeler.evidence.plan_files import read_answers, read_plan, write_plan
+
+    if plan is None and labels == STDIO:
+        raise UsageError("labels from standard input: name the plan (--plan PLAN.csv)")
+    path = plan or f"{labels.rstrip('/')}{PLAN_SUFFIX}"
+    reject_overwrite([labels, *([answers] if answers else [])], path)
+    outcomes = outcomes_at(labels)
+    if answers is None:
+        if Path(path).exists():
+            raise UsageError(
+                f"{path} is a plan already: answer it (--answers ANSWERS.csv), or delete it first"
+            )
+        goal = Goal(metric, within, at_least, level, seed, population)
+        made = make_plan(outcomes, goal)
+        write_plan(made, path)
+        print_lines([_first(made, labels, path)])
+        return 0
+    if within is not None or at_least is not None:
+        raise UsageError("--within and --at-least are in the plan: leave them out with --answers")
+    if output is not None:
+        reject_overwrite([labels, answers, path], output)
+    made = read_plan(path, outcomes)
+    given = read_answers(answers, made.goal.metric)
+    found = made.certificate(given.answers, second=given.second, who=given.who)
+    from labeler.evidence.plan import Plan
+
+    if isinstance(found, Plan):
+        write_plan(found, path)
+        print_lines([_not_yet(found, path)])
+        return SOME_FAILED
+    return _issue(found, output)
+
+
+def _first(plan: Plan, labels: str, path: str) -> str:
+    return (
+        f"read {len(plan.sentences)} of {plan.units.sentences} sentences first, about "
+        f"{plan.needed} in all, to certify {plan.goal.metric} {plan.goal}. They are in {path}. "
+        f"Next: labeler review {labels} --plan {path}; or fill in its column answer, and "
+        f"labeler certify {labels} --plan {path} --answers ANSWERS.csv"
+    )
+
+
+def _not_yet(plan: Plan, path: str) -> str:
+    low, high = plan.interval
+    return (
+        f"not yet: about {plan.needed} more. {plan.goal.metric} is {plan.value:.3f} ({low:.3f} to "
+        f"{high:.3f}) after {len(plan.answers)} sentences. Next: the {len(plan.sentences)} "
+        f"sentences that were added to {path}"
+    )
+
+
+def _issue(found: Certificate, output: str | None) -> int:
+    """Print or write a certificate, and return 1 if its value is below the threshold."""
+    if output is None:
+        print_lines(repr(found).split("\n"))
+    else:
+        found.save(output)
+        print_lines([found.conclusion])
+        notify(f"{output}: certificate of {found.checked} sentences")
+    return SOME_FAILED if found.failed_goal else 0
