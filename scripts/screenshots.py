@@ -7,6 +7,7 @@ Needs what tests/browser/requirements.txt lists.
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import signal
@@ -17,14 +18,17 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import labeler
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
+Row = dict[str, Any]
+
 ROOT = Path(__file__).parent.parent
+ROWS = ROOT / "examples" / "rows.jsonl"
 RECORD = "report.html#record=pilot-boat-half&sentence=a"
 LISTED = "#browser :text('tide')"
 Scheme = Literal["light", "dark"]
@@ -50,6 +54,7 @@ def main() -> None:
             for scheme in both:
                 picture = Picture(browser, images, scheme)
                 picture.take("report-summary", f"{pages}/report.html", shows=LISTED)
+                picture.take("comparison", f"{pages}/comparison.html", shows="h1")
                 picture.take("report-list", f"{pages}/report.html", shows=LISTED, at="#browser")
                 picture.take("report-record", f"{pages}/{RECORD}", shows=".record")
                 picture.take("diff", f"{pages}/diff.html", shows="h1")
@@ -60,11 +65,18 @@ def main() -> None:
 
 def make(folder: Path) -> None:
     """Label the examples, and write the pages."""
-    rows = ROOT / "examples" / "rows.jsonl"
-    labels = labeler.label(rows, judge="embedded", store=labeler.MemoryStore())
-    labels.save(folder / "labels.jsonl")
-    labels.at(support=0.9).save(folder / "strict.jsonl")
+    rows = [json.loads(line) for line in ROWS.read_text(encoding="utf-8").splitlines()]
+    before, after = versions(rows)
+    sets = {"labels": rows, "before": before, "after": after}
+    labels = {
+        name: labeler.label(some, judge="embedded", store=labeler.MemoryStore())
+        for name, some in sets.items()
+    }
+    for name, some in labels.items():
+        some.save(folder / f"{name}.jsonl")
+    labels["labels"].at(support=0.9).save(folder / "strict.jsonl")
     for command in (
+        ["compare", "before.jsonl", "after.jsonl", "--html", "comparison.html"],
         ["report", "labels.jsonl", "--by", "domain", "-o", "report.html"],
         ["diff", "labels.jsonl", "strict.jsonl", "--html", "diff.html"],
     ):
@@ -75,6 +87,23 @@ def make(folder: Path) -> None:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
+
+
+def versions(rows: list[Row]) -> tuple[list[Row], list[Row]]:
+    """Return one answer to each question of an earlier and of a later version of a system.
+
+    The earlier one invents; the later one stops after its first sentence where it would.
+    """
+    by_question: dict[str, list[Row]] = {}
+    for row in rows:
+        by_question.setdefault(row["question"], []).append(row)
+    before, after = [], []
+    for good, *bad in by_question.values():
+        first = re.split(r"(?<=\.) ", good["response"])[0]
+        later = good if bad or not good["id"].endswith("-half") else good | {"response": first}
+        before.append([good, *bad][-1] | {"id": good["id"]})
+        after.append(later)
+    return before, after
 
 
 @contextmanager

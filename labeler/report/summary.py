@@ -246,7 +246,7 @@ class ConfigurationSummary:
         ]
         self._filters = [{"signature": place}] if len(data.signatures) > 1 else []
         rows = [row for row in data.overall if row.label == self._signature]
-        self._rows = measured_rows(rows)
+        self._rows, self._all_rows = measured_rows(rows), rows
         self.number = place + 1
         self.filter = filter_text({"signature": place})
         self.unsupported_filter = filter_text({"verdict": "unsupported"}, *self._filters)
@@ -267,7 +267,7 @@ class ConfigurationSummary:
     @cached_property
     def tiles(self) -> list[Tile]:
         """The metrics at a glance."""
-        return [*tiles(self._rows, self._entries, f"way{self.number}", self._filters)]
+        return [*tiles(self._all_rows, self._entries, f"way{self.number}", self._filters)]
 
     @property
     def histograms(self) -> Iterator[Plot]:
@@ -327,8 +327,11 @@ class ConfigurationSummary:
         return tables
 
     @property
-    def patterns(self) -> Iterator[PatternCount]:
-        """The number of records that match each pattern."""
+    def patterns(self) -> list[PatternCount]:
+        """The number of records that match each pattern, the most frequent first."""
+        return sorted(self._count_patterns(), key=lambda count: -count.matching)
+
+    def _count_patterns(self) -> Iterator[PatternCount]:
         for place, pattern in enumerate(PATTERNS):
             counts = Counter(entry.patterns[place] for entry in self._entries)
             total = counts[True] + counts[False]
