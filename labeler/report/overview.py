@@ -83,7 +83,9 @@ def tiles(
             words = f"{round((row.mean or 0) * row.defined):,} of {row.defined:,} answers"
         yield Tile(
             title=TITLES.get(metric, plain_name(row.metric).capitalize()),
-            words=words + (f"; {missing:,} without a value" if missing else ""),
+            words="; ".join(
+                [words] * (metric in TITLES) + [f"{missing:,} without a value"] * bool(missing)
+            ),
             value=value,
             interval=interval,
             charted=spread,

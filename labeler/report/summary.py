@@ -308,7 +308,8 @@ class ConfigurationSummary:
         rows = measured_rows(own)
         tables = []
         metrics = dict.fromkeys(row.metric for row in rows)
-        for metric in sorted(metrics, key=lambda metric: metric.id not in TITLES):
+        places = {name: place for place, name in enumerate(TITLES)}
+        for metric in sorted(metrics, key=lambda one: places.get(one.id, len(places))):
             named = [(visible(row.group or ""), row) for row in rows if row.metric is metric]
             listed = [(group, row) for group, row in named if group in shown]
             scale = _scale([row for _, row in listed])
