@@ -2,6 +2,7 @@
 
     python scripts/screenshots.py [FOLDER]
 
+Into another folder, each is also taken on a phone and in the dark, which no page of docs shows.
 Needs what tests/browser/requirements.txt lists.
 """
 
@@ -39,7 +40,10 @@ def main() -> None:
     """Make the pages, and take a picture of each view in each scheme."""
     from playwright.sync_api import sync_playwright  # noqa: PLC0415 - not everyone has it
 
-    images = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "docs" / "images")
+    own = ROOT / "docs" / "images"
+    images = Path(sys.argv[1]) if len(sys.argv) > 1 else own
+    schemes: tuple[Scheme, ...] = ("light",) if images == own else ("light", "dark")
+    devices = ["desktop"] if images == own else [*WIDTHS]
     images.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
@@ -50,12 +54,10 @@ def main() -> None:
                 args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
             )
             pages = folder.as_uri()
-            both: tuple[Scheme, ...] = ("light", "dark")
-            for scheme in both:
-                picture = Picture(browser, images, scheme)
+            for scheme in schemes:
+                picture = Picture(browser, images, scheme, devices)
                 picture.take("report-summary", f"{pages}/report.html", shows=LISTED)
                 picture.take("comparison", f"{pages}/comparison.html", shows="h1")
-                picture.take("report-list", f"{pages}/report.html", shows=LISTED, at="#browser")
                 picture.take("report-record", f"{pages}/{RECORD}", shows=".record")
                 picture.take("diff", f"{pages}/diff.html", shows="h1")
                 with review_app(folder) as address:
@@ -139,10 +141,11 @@ def correct(page: Page) -> None:
 
 
 class Picture:
-    """Takes pictures in one colour scheme, on a desktop and on a phone."""
+    """Takes pictures in one colour scheme, on each device."""
 
-    def __init__(self, browser: Browser, images: Path, scheme: Scheme) -> None:
+    def __init__(self, browser: Browser, images: Path, scheme: Scheme, devices: list[str]) -> None:
         self._browser, self._images, self._scheme = browser, images, scheme
+        self._devices = devices
 
     def take(
         self,
@@ -150,7 +153,6 @@ class Picture:
         address: str,
         *,
         shows: str,
-        at: str | None = None,
         before: Callable[[Page], None] = lambda _: None,
     ) -> None:
         """Open a page at each width, and keep what is seen.
@@ -159,10 +161,10 @@ class Picture:
             name: of the picture.
             address: of the page.
             shows: what is there once the page is drawn.
-            at: what to scroll to first.
             before: what to do first.
         """
-        for device, (width, height) in WIDTHS.items():
+        for device in self._devices:
+            width, height = WIDTHS[device]
             context = self._browser.new_context(
                 viewport={"width": width, "height": height},
                 color_scheme=self._scheme,
@@ -173,9 +175,6 @@ class Picture:
             page.wait_for_load_state("networkidle")
             page.locator(shows).first.wait_for(state="attached")
             before(page)
-            if at:
-                page.locator(at).scroll_into_view_if_needed()
-                page.locator(at).evaluate("node => node.scrollIntoView()")
             page.wait_for_timeout(300)
             suffix = "" if device == "desktop" else f"-{device}"
             page.screenshot(path=self._images / f"{name}{suffix}-{self._scheme}.png")

@@ -23,6 +23,7 @@ from labeler.report.charts import filter_text
 from labeler.report.overview import TITLES, Tile, ends, tiles, worst_answer
 from labeler.report.report_data import (
     COMPLETENESS,
+    MAX_CONFIGURATIONS,
     MAX_GROUPS,
     PATTERNS,
     RELEVANCE,
@@ -60,8 +61,6 @@ SYMBOLS = {
 
 MAX_REASONS = 20
 """Maximum reasons of failures listed; the browser filters by any."""
-MAX_CONFIGURATIONS = 20
-"""Maximum judge configurations with figures; the browser filters by any."""
 
 
 class SummaryLine(NamedTuple):
