@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from labeler.calculators.plain_names import plain_name
 from labeler.comparing.diff import Differences, LabelDiff, RecordDiff
 from labeler.comparing.flips import DIRECTIONS, FIELDS, FlipCount, MetricDiff
 from labeler.data.label_files import replaced
-from labeler.report.charts import draw_difference, limit_of
 from labeler.report.page import (
     CHUNK_SIZE,
     RECORD_SCRIPTS,
@@ -29,7 +27,7 @@ RECORDS = 10_000
 """Changed records of a page at most, so that a browser opens it fast."""
 
 TEMPLATE = "diff.html.j2"
-STYLES = (*RECORD_STYLES, "charts.css", "report.css", "comparison.css", "diff.css")
+STYLES = (*RECORD_STYLES, "charts.css", "report.css", "diff.css")
 SCRIPTS = (*RECORD_SCRIPTS, "diff.js")
 
 _QUESTION = 200
@@ -161,13 +159,12 @@ def _values(total: LabelDiff) -> dict[str, Any]:
         {
             "name": None if group is None else visible(f"{total.by}: {group}"),
             "flips": [_flips(count) for count in total.flips if count.group == group],
-            "metrics": _metrics([row for row in total.metrics if row.group == group]),
+            "metrics": [_metric(row) for row in total.metrics if row.group == group],
         }
         for group in total.groups
     ]
     return {
-        "title": visible(f"{total.a.name} → {total.b.name}"),
-        "conclusion": visible(f"{total.conclusion[:1].upper()}{total.conclusion[1:]}."),
+        "title": visible(f"{total.a.name} and {total.b.name}"),
         "sides": [
             {
                 "letter": letter,
@@ -196,17 +193,11 @@ def _flips(count: FlipCount) -> dict[str, Any]:
     }
 
 
-def _metrics(rows: Sequence[MetricDiff]) -> list[dict[str, Any]]:
-    limit = limit_of(abs(float(row.change)) for row in rows if row.change is not None)
-    return [_metric(row, limit) for row in rows if row.pairs]
-
-
-def _metric(row: MetricDiff, limit: float) -> dict[str, Any]:
+def _metric(row: MetricDiff) -> dict[str, Any]:
     return {
         "id": row.metric.id,
-        "name": plain_name(row.metric),
-        "lower": not row.metric.higher_is_better,
-        "plot": "" if row.change is None else draw_difference(float(row.change), None, limit),
+        "aliases": row.metric.aliases,
+        "better": "higher is better" if row.metric.higher_is_better else "lower is better",
         "a": _decimal(row.mean_a),
         "b": _decimal(row.mean_b),
         "change": _NONE if row.change is None else _signed(row.change),
