@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,8 +25,8 @@ from labeler.cli.terminal import (
     print_catalog,
     print_declared,
     print_json,
-    print_summary,
 )
+from labeler.data.lines import STDIO
 from labeler.errors import UnknownName, UsageError
 from labeler.sentences.display import arrow
 from labeler.version import __version__
@@ -82,6 +83,13 @@ def metrics(
     listing: Annotated[bool, typer.Option("--list", help="List the metrics.")] = False,
     otel_events: OtelEvents = None,
     threshold: Threshold = None,
+    every: Annotated[bool, typer.Option("--all", help="Show all metrics.")] = False,
+    details: Annotated[
+        bool,
+        typer.Option(
+            "--details", help="Show counts, methods, judge settings, reasons of missing values."
+        ),
+    ] = False,
 ) -> None:
     """Compute metrics from stored labels."""
     from labeler.calculators import Intervals
@@ -125,7 +133,7 @@ def metrics(
         _write_summaries((*summary, *scored), output)
         notify_selected(row.label for row in summary)
     else:
-        _print_summaries(summary, scored, request, drawn)
+        _print_summaries(summary, scored, request, drawn, every=every, details=details)
 
 
 def _repeated(rows: Iterable[SummaryRow]) -> int:
@@ -177,9 +185,10 @@ class _Request:
     ) -> None:
         from labeler.calculators import select_metrics
         from labeler.calculators.collected import split_collected
+        from labeler.calculators.headline import WorstIds
         from labeler.calculators.outcomes import checked_outcomes, numbers_of
 
-        self.sources, self.ids, self.by = sources, ids, by
+        self.sources, self.ids, self.by, self.worst = sources, ids, by, WorstIds()
         self.collected: dict[str, Collected] = {}
         """Scores and such among the outcomes read so far, by kind."""
         self._numbers = numbers_of(*sources, ids=ids)
@@ -252,7 +261,7 @@ class _Request:
         if self._unknown:  # metrics of collected outcomes are known once all are read
             self._outcomes = iter(list(self._outcomes))
             self._check_unknown()
-        return measure_outcomes(
+        rows = measure_outcomes(
             self._outcomes,
             None if self.ids is None else self.chosen,
             column=column,
@@ -260,6 +269,13 @@ class _Request:
             aliases=aliases,
             others=others,
         )
+        return self.worst.watch(rows)
+
+    @property
+    def reportable(self) -> str:
+        """The source that ``labeler report`` reads; empty if it cannot read all of them."""
+        alone = len(self.sources) == 1 and self.sources != [STDIO] and not self._numbers
+        return self.sources[0] if alone else ""
 
     def _check_unknown(self) -> None:
         """Require each unknown name to be a metric of collected outcomes."""
@@ -277,10 +293,17 @@ def _print_summaries(
     scored: Sequence[SummaryRow],
     request: _Request,
     intervals: Intervals | None,
+    *,
+    every: bool,
+    details: bool,
 ) -> None:
     """Print tables of summaries, and what collected outcomes say besides."""
-    print_summary(summary, __version__, intervals, request.chosen, by=request.by)
-    print_summary(scored, __version__, intervals, by=request.by)
+    from labeler.cli.summary_view import View, print_summary
+
+    every = every or details or request.ids is not None
+    view = View(intervals, request.by, every, details, request.worst, request.chosen)
+    print_summary(summary, view, request.reportable if summary else "")
+    print_summary(scored, replace(view, every=True, worst=None, asked=()))
     for kind, one in request.collected.items():
         one.show(request.metrics_of(kind), intervals=intervals is not None)
 
