@@ -49,13 +49,9 @@ _SEARCH_PAUSES = (0.0, 10.0, 20.0)
 _NOT_FOUND = 404
 _RETRIEVE, _CANCEL, _FETCH = "look at the batch", "cancel the batch", "fetch the answers"
 _LIST = "list batches"
-_UNKNOWN_BATCH = (
-    "the server does not know it (status 404): use the key and the project that it was handed in "
-    "with; if it is gone for good, `labeler batch cancel NAME --drop` lets go of its rows"
-)
-_CHECK_LIST = (
+_UNCLEAR = (
     "nothing was started; see in the provider's own list whether a batch was started for these "
-    "rows, and run it again; `labeler batch cancel NAME --drop` lets go of them"
+    "rows, and run it again"
 )
 
 T = TypeVar("T")
@@ -273,7 +269,7 @@ class OpenAIBatches:
         raise JudgeError(
             f"could not {_LIST} at {self._server.host}: it lists more than "
             f"{_MOST_PAGES * _PAGE}, and the one that was to be started is not among them; "
-            f"{_CHECK_LIST}",
+            f"{_UNCLEAR}",
             reason="unclear",
         )
 
@@ -310,10 +306,12 @@ class OpenAIBatches:
         rule = find_rule(observed)
         where = f"could not {doing} at {self._server.host}"
         if observed.status == _NOT_FOUND and doing in {_RETRIEVE, _CANCEL, _FETCH}:
-            return JudgeError(f"{where}: {_UNKNOWN_BATCH}", reason="not_found")
+            remedy = "use the key and the project that it was handed in with"
+            message = f"{where}: the server does not know it (status 404): {remedy}"
+            return JudgeError(message, reason="not_found")
         if observed.kind == "not_json" and doing == _LIST:
-            wrong = f"{where}: what it lists is no list of batches, each with an id; {_CHECK_LIST}"
-            return JudgeError(wrong, reason="unclear")
+            message = f"{where}: what it lists is no list of batches, each with an id; {_UNCLEAR}"
+            return JudgeError(message, reason="unclear")
         hint = self._server.key_hint(observed)
         message = f"{where}: {explain(observed, timeout=self.timeout, detail=hint)}"
         kind = JudgeError if rule.policy in RETRIED else FatalJudgeError

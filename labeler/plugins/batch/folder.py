@@ -283,13 +283,16 @@ class BatchFolder:
         return f"{self.name}/{part.name}{again}"
 
     @contextlib.contextmanager
-    def naming(self, part: BatchPart, remedy: str = "") -> Iterator[None]:
-        """Add the name of the part to errors of the provider."""
+    def naming(self, part: BatchPart) -> Iterator[None]:
+        """Add to errors of the provider the name of the part, and how to let go of its rows."""
         try:
             yield
         except JudgeError as error:
             kind = FatalJudgeError if isinstance(error, FatalJudgeError) else JudgeError
-            message = f"{self.name}, part {part.name}: {error}{remedy}"
+            message = f"{self.name}, part {part.name}: {error}"
+            if part.state in UNSENT or error.reason in {"not_found", "unclear", "incomplete"}:
+                drop = self.command("cancel", "--drop")
+                message += f"; `{drop}` gives up its answers, so that its rows can be bought again"
             raise kind(message, reason=error.reason) from None
 
 
