@@ -199,6 +199,7 @@ app = _group(
         "exam": _Command("Evidence", "exams", "exam"),
         "review": _Command("Review", "reviewing", "review"),
         "certify": _Command("Evidence", "certifying", "certify"),
+        "doubt": _Command("Evidence", "certifying", "doubt"),
         "export": _Command("Store and files", "labeling", "export", _PIPE_CLOSED),
         "prompt": _Command("Store and files", "artifacts", "prompt"),
         "schema": _Command("Store and files", "artifacts", "schema"),

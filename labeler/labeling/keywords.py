@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from labeler.calculators.rater_agreement import Votes
     from labeler.data.options import ColumnMap, RowSource
     from labeler.judges.options import CapField, JsonFile, JudgeLike, PriceLike, PromptCache
-    from labeler.labeling.options import Dollars, SeveralJudges, StoreLike
+    from labeler.labeling.options import Dollars, FileLike, SeveralJudges, StoreLike
     from labeler.labeling.progress import OnEvent
 
 
@@ -41,8 +41,8 @@ class LabelOptionsDict(TypedDict, total=False):
     """Seconds that a server which answered before may stay away."""
     on_event: OnEvent | Sequence[OnEvent] | None
     """Called with each event of the run; one function or several."""
-    prompt: str
-    """Prompt version, or name such as trace/v1."""
+    prompt: FileLike
+    """Prompt version, name such as trace/v1, or file of your own."""
     relevance: str
     """with-response: in the same call; blind: once for each question and documents, in a call
     that shows no response.
@@ -120,6 +120,7 @@ def label_parameters(
     store: StoreLike = LabelOptions.store,
     output: str | Path | None = LabelOptions.output,
     profile: str = LabelOptions.profile,
+    instructions: FileLike | None = LabelOptions.instructions,
     columns: ColumnMap = LabelOptions.columns,
     repeat: int = LabelOptions.repeat,
     budget: Dollars | None = LabelOptions.budget,
