@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from labeler.evidence.exam import exam
     from labeler.judges.embedded.judge import EmbeddedJudge
     from labeler.judges.function import judge
-    from labeler.judges.openai.judge import MistralJudge, OllamaJudge, OpenAIJudge
+    from labeler.judges.openai.judge import OpenAIJudge
     from labeler.labels.record import LabelFailure, LabelRecord
     from labeler.labels_object import Labels
     from labeler.loading import load
@@ -58,7 +58,7 @@ _HOMES = {
     "evidence.exam": "exam",
     "judges.embedded.judge": "EmbeddedJudge",
     "judges.function": "judge",
-    "judges.openai.judge": "MistralJudge OllamaJudge OpenAIJudge",
+    "judges.openai.judge": "OpenAIJudge",
     "labels.record": "LabelFailure LabelRecord",
     "labels_object": "Labels",
     "loading": "load",
@@ -81,8 +81,6 @@ __all__ = [
     "LabelerError",
     "Labels",
     "MemoryStore",
-    "MistralJudge",
-    "OllamaJudge",
     "OpenAIJudge",
     "Ratio",
     "__version__",

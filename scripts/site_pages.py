@@ -46,7 +46,7 @@ IN_PACKAGES = {
     "read_human_labels",
     "data": "CorrectionsFile apply_corrections",
     "errors": "BadRows",
-    "judges": "find_price",
+    "judges": "MistralJudge OllamaJudge find_price",
     "labels": "ClaimsLabelingOutput GPTLabelingOutput ReferenceLabelingOutput",
     "plugins.ragbench": "read_ragbench",
     "plugins.scores": "Criterion ScoreRecord iter_scores read_scores",

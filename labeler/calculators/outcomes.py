@@ -35,8 +35,8 @@ from labeler.data.label_files import (
 )
 from labeler.errors import UsageError
 from labeler.labels.record import (
+    RECORDS,
     AnyOutcome,
-    ForeignRecord,
     LabelFailure,
     LabelRecord,
     Outcome,
@@ -97,8 +97,8 @@ class CheckedOutcomes(Iterator[AnyOutcome]):
     def _checked(self) -> Iterator[AnyOutcome]:
         known, foreign = DigestMap(), Counter[str]()
         for where, outcome in self._located:
-            if isinstance(outcome, ForeignRecord):
-                foreign[outcome.kind] += 1
+            if (kind := requested_kind(outcome)) not in RECORDS and kind is not None:
+                foreign[kind] += 1
             if not isinstance(outcome, LabelFailure):
                 content = text_digest(outcome.content())
                 if known.add(row_digest(outcome.id, outcome.key), content) not in {0, content}:
@@ -110,13 +110,13 @@ class CheckedOutcomes(Iterator[AnyOutcome]):
                     )
             yield outcome
         for kind, count in foreign.items():
-            _LOG.warning(_FOREIGN, count, visible(kind))
+            _LOG.warning(_FOREIGN, count, "s" * (count != 1), visible(kind))
 
 
 _LOG = logging.getLogger("labeler")
 _FOREIGN = (
-    "%d records of kind '%s' are left out, because no installed package reads them: install the "
-    "one that wrote them; 'labeler export' keeps them as they are"
+    "left out %d record%s of kind '%s', which no installed package reads: install the package "
+    "that wrote them; 'labeler export' keeps them as they are"
 )
 Through = Callable[[Iterable[AnyOutcome]], Iterable[AnyOutcome]]
 

@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     StoreLike: TypeAlias = str | Path | LabelStore
     Dollars: TypeAlias = str | float | Decimal
     SeveralJudges: TypeAlias = str | Sequence[JudgeLike]
+    FileLike: TypeAlias = str | Path
 else:  # the types of the command line
-    StoreLike = Dollars = SeveralJudges = str
+    StoreLike = Dollars = SeveralJudges = FileLike = str
 
 SHORT_WAIT = 120.0
 """Seconds that a server may ask to wait before ``--no-wait`` ends the run."""
@@ -52,7 +53,13 @@ class TaskOptions:
     profile: Annotated[str, Option("What the call asks for: trace, claims, reference or auto.")] = (
         "trace"
     )
-    prompt: Annotated[str, Option("Prompt version, or name such as trace/v1.")] = "v1"
+    prompt: Annotated[
+        FileLike, Option("Prompt version, name such as trace/v1, or file of your own.")
+    ] = "v1"
+    instructions: Annotated[
+        FileLike | None,
+        Option("Domain rules for the judge, added to the prompt: a text, or a file of it."),
+    ] = None
     relevance: Annotated[
         str,
         Option(

@@ -8,6 +8,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import openai  # noqa: F401 - before a test puts a module of its name into the way
 import pytest
 from typer import Context
 from typer.main import get_command

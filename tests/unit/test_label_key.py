@@ -93,6 +93,7 @@ CHANGED: dict[str, dict[str, Any]] = {
     "response_schema": {"response_schema": {"name": "label-trace/v1", "digest": "0" * 64}},
     "splitter": {"splitter": "general/1"},
     "source": {"source": "lamps_test/17/gen-1"},
+    "instructions": {"instructions": "Prices are in euro."},
     "trial": {"trial": 1},
     "thresholds": {"thresholds": {"support": 0.9}},
 }
@@ -180,7 +181,7 @@ def test_a_fact_that_is_added_later_changes_no_key() -> None:
     class Later(Signature):
         """A later version's signature, with new facts at their defaults."""
 
-        instructions: str | None = None
+        audience: str | None = None
         decisions: tuple[str, ...] = ()
 
     later = Later(**signature().model_dump())

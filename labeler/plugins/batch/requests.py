@@ -20,8 +20,9 @@ from labeler.judges.openai.attempts import AttemptLog
 from labeler.judges.openai.request import request_body
 from labeler.judges.openai.spec import spec_of
 from labeler.judges.options import CapField
-from labeler.judges.prompting import load_prompt
+from labeler.judges.prompting import OWN, Prompt, load_prompt
 from labeler.judges.task import Task, judged_task
+from labeler.labels.profiles import family_of
 from labeler.labels.record import RetrievalBasis, Usage
 from labeler.labels.schemas import load_schema
 from labeler.labels.signature import Signature
@@ -102,6 +103,8 @@ class SavedRequest(Frozen):
     history: History
     retrieval: RetrievalBasis | None = Field(default=None, exclude_if=operator.not_)
     """The retrieval label that a label rests on."""
+    prompt: Prompt | None = Field(default=None, exclude_if=operator.not_)
+    """The prompt, if it is the user's own."""
 
     @classmethod
     def of(cls, request: BatchRequest) -> Self:
@@ -113,6 +116,7 @@ class SavedRequest(Frozen):
             signature=task.signature,
             history=request.history,
             retrieval=getattr(task.kind, "basis", None),
+            prompt=task.prompt if family_of(task.prompt.name) == OWN else None,
         )
 
     def request(self) -> BatchRequest:
@@ -123,7 +127,8 @@ class SavedRequest(Frozen):
         """
         signature = self.signature
         try:
-            prompt = load_prompt(signature.prompt.name if signature.prompt else "")
+            prompt = self.prompt or load_prompt(signature.prompt.name if signature.prompt else "")
+            prompt = prompt.with_instructions(signature.instructions)
             schema = load_schema(signature.response_schema.name)
         except LabelerError as error:
             raise StoreError(f"request {self.key}: {error}") from error
