@@ -297,19 +297,11 @@ def _parameter(estimate: Corrected) -> str:
 
 
 def _record_counts(counts: PairCounts) -> Iterator[str]:
-    left_out = sum(counts.left_out.values())
-    yield (
-        f"{counts.pairs + left_out} records labeled in both, {counts.only_a} labeled only in A, "
-        f"{counts.only_b} only in B; failed: {counts.failed_a} in A, {counts.failed_b} in B, "
-        f"{counts.failed_both} in both"
-    )
-    if left_out:
+    yield counts.in_words()
+    if counts.left_out:
         named = ", ".join(map(repr, counts.left_out_ids))
-        more = ", …" if left_out > len(counts.left_out_ids) else ""
-        yield (
-            f"{left_out} of both not compared ({named}{more}): question, documents or response "
-            "differ, or another splitter cut them"
-        )
+        more = ", …" if sum(counts.left_out.values()) > len(counts.left_out_ids) else ""
+        yield f"not compared, or cut by another splitter: {named}{more}"
 
 
 def _among(found: PeopleAgreement) -> Iterator[str]:

@@ -93,10 +93,8 @@ class Comparison(Displayed):
 
     def _display(self) -> Display:
         rows = in_order([row for row in self.rows if row.pairs])
-        counts = self.counts
         notes = [
-            f"only in A: {counts.only_a} records, only in B: {counts.only_b}",
-            f"failed: {counts.failed_a} in A, {counts.failed_b} in B, {counts.failed_both} in both",
+            self.counts.in_words(),
             *selection_warnings((*self.a.signatures, *self.b.signatures)),
         ]
         for letter, side in (("A", self.a), ("B", self.b)):
