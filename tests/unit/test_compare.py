@@ -651,7 +651,7 @@ def test_the_command_fails_where_something_is_worse(command: Command) -> None:
     assert code == 1
     assert "B is" in out
     assert err.splitlines() == [
-        "B (b.jsonl): adherence is worse: -1.0000",
+        "B (b.jsonl): worse: 7 fewer of 7 answers fully supported, -1 (-1 to -.18)",
         "B (b.jsonl): 1 of 8 records with a label in A have none in B",
     ]
 
