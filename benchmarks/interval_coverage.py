@@ -60,7 +60,7 @@ from labeler.calculators.statistics.bias_correction import (
 from labeler.calculators.statistics.intervals import Interval, Undefined, mean_interval
 from labeler.calculators.statistics.jackknife import group_effect
 from labeler.calculators.statistics.paired import holm, paired_interval, paired_test
-from labeler.calculators.statistics.slope import Slope, fit_slope
+from labeler.plugins.scores.slope import Slope, fit_slope
 
 DRAWS = 500
 """Data sets a line: coverage is exact to one percentage point (its standard error)."""

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
         label,
         metrics,
         open_rows,
-        score,
         summary,
     )
     from labeler.audit import check
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from labeler.evidence.exam import exam
     from labeler.judges.embedded.judge import EmbeddedJudge
     from labeler.judges.function import judge
-    from labeler.judges.openai.judge import MistralJudge, OllamaJudge, OpenAIJudge
+    from labeler.judges.openai.judge import OpenAIJudge
     from labeler.labels.record import LabelFailure, LabelRecord
     from labeler.labels_object import Labels
     from labeler.loading import load
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
     from labeler.store.memory import MemoryStore
 
 _HOMES = {
-    "api": "aiter_labels alabel estimate iter_labels label metrics open_rows score summary",
+    "api": "aiter_labels alabel estimate iter_labels label metrics open_rows summary",
     "audit": "check",
     "calculators": "Intervals Ratio metric",
     "comparing.compare": "compare",
@@ -59,7 +58,7 @@ _HOMES = {
     "evidence.exam": "exam",
     "judges.embedded.judge": "EmbeddedJudge",
     "judges.function": "judge",
-    "judges.openai.judge": "MistralJudge OllamaJudge OpenAIJudge",
+    "judges.openai.judge": "OpenAIJudge",
     "labels.record": "LabelFailure LabelRecord",
     "labels_object": "Labels",
     "loading": "load",
@@ -82,8 +81,6 @@ __all__ = [
     "LabelerError",
     "Labels",
     "MemoryStore",
-    "MistralJudge",
-    "OllamaJudge",
     "OpenAIJudge",
     "Ratio",
     "__version__",
@@ -100,7 +97,6 @@ __all__ = [
     "metric",
     "metrics",
     "open_rows",
-    "score",
     "summary",
 ]
 

@@ -14,20 +14,16 @@ from labeler.calculators.outcomes import (
     metrics,
     read_labels,
     read_records,
-    read_scores,
     stored_outcomes,
     summary,
 )
 from labeler.data.label_files import write_outcomes
 from labeler.data.options import RowsOptions, keywords, parameters_of
-from labeler.errors import UsageError
 from labeler.judges.opening import hosted_spec, price_of_run
 from labeler.labeling.keywords import label_parameters
 from labeler.labeling.options import (
     EstimateOptions,
     LabelOptions,
-    ScoreOptions,
-    SimilarityOptions,
 )
 from labeler.labels.record import AnyOutcome, Outcome
 from labeler.store.memory import MemoryStore
@@ -35,9 +31,7 @@ from labeler.store.memory import MemoryStore
 if TYPE_CHECKING:
     from labeler.data.options import RowSource
     from labeler.data.rows import Rows
-    from labeler.integrations.embeddings.records import QuestionsOutcome
     from labeler.labeling.estimate import Estimate
-    from labeler.labels.scores import ScoreOutcome
     from labeler.labels_object import Labels
 
 _labeling = parameters_of(label_parameters, LabelOptions)
@@ -225,111 +219,6 @@ def _labeled(data: RowSource, options: LabelOptions) -> Generator[Any, None, Non
     yield open_labels(path, cost)
 
 
-@keywords(ScoreOptions)
-def iter_scores(rows: RowSource, options: ScoreOptions) -> Generator[ScoreOutcome, None, None]:
-    """Score rows by criteria, in input order; each row's criteria one after the other.
-
-    A stored score costs nothing, whatever its row's id and whatever changed in fields that the
-    criterion does not show. Evaluation steps that a criterion lacks are written by the judge once,
-    and stored too.
-
-    Args:
-        rows: as for :func:`open_rows`.
-        options: ``criteria`` are names such as ``rubric_faithfulness``, TOML files, or criteria;
-            several names may stand in one text, separated by commas (see
-            :mod:`labeler.data.criteria_files`). Each of several ``judges`` scores all rows, one
-            after the other; :func:`labeler.calculators.score_agreement.compare_raters` measures
-            their agreement. Each of ``samples`` is an outcome of its own.
-
-    Yields:
-        A score record or a failure for each row, criterion and trial.
-
-    Raises:
-        UsageError: a criterion is malformed, a judge is given twice or gives labels only, or the
-            rows cannot be read.
-        FatalJudgeError: no row can be scored, or a criterion gets no steps.
-        RunPaused: the server asks to wait longer than the options allow.
-        StoreError: the store cannot be read or written.
-
-    Example:
-        >>> for outcome in labeler.api.iter_scores(  # doctest: +SKIP
-        ...     "rows.jsonl", judge="openai:MODEL", criteria="rubric_faithfulness"
-        ... ):
-        ...     print(outcome.id, outcome.score)
-    """
-    from labeler.data.criteria_files import choose_criteria
-    from labeler.labeling.score_runs import Plan, score_rows
-    from labeler.labeling.starting import begin, judges_of
-    from labeler.sentences.splitting import SPLITTERS
-
-    for name in ("samples", "repeat"):
-        if (count := getattr(options, name)) < 1:
-            raise UsageError(f"{name} must be 1 or more, got {count}")
-    chosen = choose_criteria(options.criteria)
-    opened, judges = options.open(rows), judges_of(options, default="openai")
-    how = SPLITTERS[options.splitter], chosen, options.samples, options.repeat, options.logprobs
-    plans = [Plan(judge, *how) for judge in judges]
-    with begin(options) as run:
-        yield from score_rows(run, opened, plans)
-
-
-@keywords(ScoreOptions)
-def score(rows: RowSource, options: ScoreOptions) -> list[ScoreOutcome]:
-    """Score rows and return an outcome for each, criterion and trial; see :func:`iter_scores`.
-
-    Args:
-        rows: as for :func:`open_rows`.
-        options: those of :func:`iter_scores`.
-
-    Returns:
-        Score records and failures, in input order.
-
-    Raises:
-        UsageError: as for :func:`iter_scores`.
-
-    Example:
-        >>> labeler.score(  # doctest: +SKIP
-        ...     "rows.jsonl", judge="openai:MODEL", criteria="rubric_faithfulness"
-        ... )
-    """
-    return list(iter_scores(rows, **vars(options)))
-
-
-@keywords(SimilarityOptions)
-def iter_similarity(
-    rows: RowSource, options: SimilarityOptions
-) -> Generator[QuestionsOutcome, None, None]:
-    """Compare each row's question with questions generated from its response, in input order.
-
-    The judge writes three questions for each response without seeing the real one; the embedder
-    measures their similarity. :func:`metrics` computes numbers from the outcomes.
-    Stored questions and comparisons cost nothing.
-
-    Args:
-        rows: as for :func:`open_rows`; documents are ignored.
-        options: ``embedder`` is a name or an embedder such as ``OpenAIEmbedder(model=…)``;
-            ``budget`` covers judge and embedder together.
-
-    Raises:
-        UsageError: the rows cannot be read; nothing was sent.
-        FatalJudgeError: no question can be written, or no text embedded.
-        RunPaused: a server asks to wait longer than the options allow.
-        StoreError: the store cannot be read or written.
-    """
-    from labeler.integrations.embeddings.embedder import open_embedder
-    from labeler.integrations.embeddings.questioning import QuestionsTasks
-    from labeler.integrations.embeddings.similarity import EmbeddingWork, compare_rows
-    from labeler.labeling.starting import begin, judges_of
-    from labeler.sentences.splitting import SPLITTERS
-
-    opened = options.open(rows)
-    [judge] = judges_of(options, default="openai")
-    task = QuestionsTasks(judge, SPLITTERS[options.splitter], options.trial)
-    embedder, work = open_embedder(options.embedder), options.work or EmbeddingWork()
-    with begin(options) as run:
-        yield from compare_rows(run, opened, task, embedder, work)
-
-
 @keywords(EstimateOptions)
 def estimate(rows: RowSource, options: EstimateOptions) -> Estimate:
     """Estimate the requests, cost and time of labeling; nothing is sent, no key is needed.
@@ -391,16 +280,12 @@ __all__ = [
     "checked_outcomes",
     "estimate",
     "iter_labels",
-    "iter_scores",
-    "iter_similarity",
     "label",
     "measure_outcomes",
     "metrics",
     "open_rows",
     "read_labels",
     "read_records",
-    "read_scores",
-    "score",
     "stored_outcomes",
     "summary",
     "write_labels",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import pkgutil
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -54,7 +55,7 @@ class Catalog(Mapping[str, T], Generic[T]):
         if name in self.declared():
             return self._declared(name)
         module, colon, _ = name.partition(":")
-        if colon and module not in self._entries:
+        if colon and module not in self:
             try:
                 found: T = _resolve(name, self.kind)
             except UnknownName as error:
@@ -74,6 +75,15 @@ class Catalog(Mapping[str, T], Generic[T]):
     def names(self) -> list[str]:
         """Return all names, sorted: registered ones, and those that installed packages declare."""
         return sorted({*self._entries, *self.declared()})
+
+    def every(self) -> list[T]:
+        """Return all entries, also declared ones; a warning names those that cannot be loaded."""
+        for name in self.declared():
+            try:
+                self[name]
+            except UsageError as error:
+                logging.getLogger("labeler").warning("%s", error)
+        return list(self.values())
 
     def declared(self) -> Collection[str]:
         """Return the names that installed packages declare, loaded or not."""

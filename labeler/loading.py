@@ -79,7 +79,9 @@ def open_labels(path: str | Path, cost: RunCost | None = None) -> Labels:
         view = LabelView(name)
         # What a run has just written is read when it is needed.
         if cost is None and not view and view.others:
-            raise UsageError(f"{name} has no labels; scores are read by labeler.api.read_scores")
+            raise UsageError(
+                f"{name} has no labels; numbers of other records: labeler metrics {name}"
+            )
     else:
         view = _Streamed(name)
         next(iter(view), None)  # a path that cannot be read is reported here

@@ -17,6 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 
 READ_EVERYTHING = """
+import sys
 from labeler.judges.prompting import load_prompt, prompt_parts
 from labeler.labels.schemas import read_resource, resource_names
 from labeler.labels.schemas import load_schema
@@ -26,7 +27,22 @@ for name in prompts: assert all(prompt_parts(name, read_resource("prompts", name
 for name in schemas: assert read_resource("schemas", name, ".json")
 load_prompt().artifact, load_schema().artifact
 print("read from the wheel:", *prompts, *schemas)
+
+import tomllib
+from labeler.errors import LabelerError
+from labeler.extensions import load, offered
+declared = tomllib.loads(open(sys.argv[1]).read())["project"]["entry-points"]
+for group, own in declared.items():
+    kind = group.partition(".")[2]
+    assert {name.partition(" ")[0] for name in own} == offered(kind).keys(), group
+    for name in offered(kind):
+        try: load(kind, name)
+        except LabelerError as missing: assert ".whl[" in str(missing), missing  # names its extra
+print("entry points of the wheel:", sum(map(len, declared.values())), "in", len(declared), "groups")
 """
+
+
+_OPTIONAL = ["score", "--help"]
 
 
 def run(*command: str | Path, cwd: Path) -> str:
@@ -74,8 +90,8 @@ def main() -> None:
         pip = (sys.executable, "-m", "pip", "--python", python)
         run(*pip, "install", "-q", "-c", constraints, wheel, cwd=folder)
         run(*pip, "check", cwd=folder)
-        print(run(python, "-c", READ_EVERYTHING, cwd=folder).strip())
-        for arguments in (["--help"], ["--version"], ["schema"], ["prompt", "trace/v1"]):
+        print(run(python, "-c", READ_EVERYTHING, ROOT / "pyproject.toml", cwd=folder).strip())
+        for arguments in (["--help"], ["--version"], ["schema"], ["prompt", "trace/v1"], _OPTIONAL):
             run(command, *arguments, cwd=folder)
         rows, labels = ROOT / "examples" / "rows.jsonl", folder / "labels.jsonl"
         run(command, "label", rows, "--judge", "embedded", "-o", labels, cwd=folder)

@@ -12,12 +12,12 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from labeler.calculators.metrics_row import MetricsRowJSON
 from labeler.calculators.summary import SummaryRowJSON
 from labeler.data.corrections.correction import Correction
-from labeler.integrations.embeddings.records import QuestionsAnswer
 from labeler.labels.answers import SPECIAL_SUPPORT, Verdict
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.labels.retrieval_record import RetrievalRecord
-from labeler.labels.scores import ScoreAnswer, ScoreRecord, StepsAnswer, StepsRecord
+from labeler.plugins.scores.records import ScoreAnswer, ScoreRecord, StepsAnswer, StepsRecord
+from labeler.plugins.similarity.records import QuestionsAnswer
 
 Json = dict[str, Any]
 

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from labeler.calculators import METRICS, Ratio, tally
-from labeler.calculators.scores import passes
-from labeler.calculators.similarity import mean_cosine
-from labeler.integrations.embeddings.embedder import Vector, cosine
 from labeler.labels.record import LabelRecord
-from labeler.labels.scores import CRITERIA, ScoreAnswer, ScoreRecord
+from labeler.plugins.scores.records import CRITERIA, ScoreAnswer, ScoreRecord
+from labeler.plugins.similarity.embedder import Vector, cosine
+from labeler.plugins.similarity.metrics import mean_cosine
 from labeler.sentences.keys import document_key
 from support.labeled import claims_output, expects, record, reference_output, right, says, wrong
 from support.samples import keyed_example, signature
@@ -345,7 +344,7 @@ def _passes(criterion: str, score: int, threshold: float) -> float:
         answer=ScoreAnswer(reasoning="because", score=score),
         signature=signature(),
     )
-    return float(passes(Fraction(score), scored))
+    return float(scored.criterion.passes(scored.value))
 
 
 def figures() -> list[Figure]:

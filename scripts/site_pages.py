@@ -14,7 +14,10 @@ from typer.cli import get_docs_for_click
 from typer.main import get_command
 
 import labeler
-from labeler.calculators import METRICS
+import labeler.plugins.ragbench
+import labeler.plugins.scores
+import labeler.plugins.similarity
+from labeler.calculators import select_metrics
 from labeler.calculators.registry import Metric
 from labeler.cli import app
 
@@ -36,16 +39,18 @@ def python() -> str:
 
 
 IN_PACKAGES = {
-    "api": "iter_scores read_labels read_scores write_labels",
+    "api": "read_labels write_labels",
     "audit": "Finding Found Subject audit_labels findings_of",
     "calculators": "Votes to_arrow to_frame",
     "comparing": "Comparison compare_labels compare_runs compare_with_people diff_labels "
     "read_human_labels",
     "data": "CorrectionsFile apply_corrections",
     "errors": "BadRows",
-    "judges": "find_price",
-    "labels": "ClaimsLabelingOutput Criterion GPTLabelingOutput ReferenceLabelingOutput "
-    "ScoreRecord",
+    "judges": "MistralJudge OllamaJudge find_price",
+    "labels": "ClaimsLabelingOutput GPTLabelingOutput ReferenceLabelingOutput",
+    "plugins.ragbench": "read_ragbench",
+    "plugins.scores": "Criterion ScoreRecord iter_scores read_scores",
+    "plugins.similarity": "iter_similarity",
     "report": "write_report",
     "store": "import_labels",
 }
@@ -94,7 +99,7 @@ def metrics() -> str:
         parts += [f"## Profile {profile}", limit]
         parts += [
             _metric_section(metric, row[metric.id])
-            for metric in METRICS.values()
+            for metric in select_metrics("all")
             if metric.profile.name == profile
         ]
     return "\n\n".join(parts)

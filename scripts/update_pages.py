@@ -15,7 +15,7 @@ from textwrap import fill
 from typing import cast
 
 from labeler.audit import CHECKS
-from labeler.calculators import METRICS
+from labeler.calculators import select_metrics
 from labeler.data.options import option_of
 from labeler.judges.openai.error_rules import RULES, RetryPolicy, Rule
 from labeler.judges.openai.spec import OpenAISpec
@@ -41,7 +41,7 @@ def metric_table() -> str:
         "| id | | formula | label fields | profile | source |",
         "|---|---|---|---|---|---|",
     ]
-    for metric in METRICS.values():
+    for metric in select_metrics("all"):
         arrow = "↑" if metric.higher_is_better else "↓"
         formula = metric.formula.replace("|", "\\|")
         if metric.aliases:

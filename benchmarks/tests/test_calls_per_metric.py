@@ -6,8 +6,8 @@ import pytest
 
 from calls_per_metric import WANTED, Asked, Measured, main, measured, report
 from labeler.calculators import METRICS
-from labeler.calculators.similarity import QUESTION_METRICS
-from labeler.labels.scores import CRITERIA
+from labeler.plugins.scores.records import CRITERIA
+from labeler.plugins.similarity.metrics import QUESTION_METRICS
 from metric_terms import ASKED_APART, SYSTEMS, system_table
 
 

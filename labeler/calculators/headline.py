@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import insort
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from labeler.calculators.plain_names import plain_name
 from labeler.sentences.display import shortened
 
 if TYPE_CHECKING:
+    from labeler.calculators.metrics_row import MetricsRow
     from labeler.calculators.summary import SummaryRow
 
 SUPPORTED = "adherence"
@@ -110,14 +112,17 @@ def _lowest_group(support: Sequence[SummaryRow]) -> str:
 
 
 def _joined(row: SummaryRow) -> str:
-    return ", ".join(filter(None, in_words(row)))
+    mean, between = in_words(row)
+    level = row.interval.level if row.interval else _USUAL_LEVEL
+    named = "" if level == _USUAL_LEVEL else f"{level * 100:g} % interval "
+    return f"{mean}, {named}{between}" if between else mean
 
 
 def in_words(row: SummaryRow) -> tuple[str, str]:
     """Return the mean of a summary and its interval, as shares in percent: ``64 %, 38 to 86``.
 
     Returns:
-        Mean and interval; the interval names its level unless it is 95 %, and may be empty.
+        Mean and interval; the interval may be empty.
     """
     if row.mean is None:
         return "unknown", ""
@@ -126,9 +131,7 @@ def in_words(row: SummaryRow) -> tuple[str, str]:
     mean = f"{shown(row.mean)}{' %' if is_share else ''}"
     if row.interval is None:
         return mean, ""
-    level = row.interval.level
-    prefix = "" if level == _USUAL_LEVEL else f"{level * 100:g} % interval "
-    return mean, f"{prefix}{shown(row.interval.low)} to {shown(row.interval.high)}"
+    return mean, f"{shown(row.interval.low)} to {shown(row.interval.high)}"
 
 
 def percent(share: float) -> str:
@@ -139,3 +142,41 @@ def percent(share: float) -> str:
     if _SMALLEST <= share <= 1 - _SMALLEST:
         return f"{100 * share:.1f}"
     return f"<{100 * _SMALLEST:g}" if share < _SMALLEST else f">{100 - 100 * _SMALLEST:g}"
+
+
+class Rank(NamedTuple):
+    """The rank of a record by its support: the lowest is the worst."""
+
+    supported: float
+    """Share of the response sentences."""
+    unsupported: int
+    """Number of sentences, negative."""
+    position: int
+
+
+class WorstIds:
+    """Ids of the rows with the least support, in the order of :mod:`labeler.calculators.worst`.
+
+    Args:
+        most: number of ids kept for each judge configuration.
+    """
+
+    def __init__(self, most: int = 2) -> None:
+        self._most = most
+        self._found: dict[str | None, list[tuple[Rank, str]]] = {}
+
+    def watch(self, rows: Iterable[MetricsRow]) -> Iterator[MetricsRow]:
+        """Yield rows, and keep the ids of the worst."""
+        for position, row in enumerate(rows):
+            share = row.metrics.get("adherence_fraction")
+            if share is not None and share.value is not None and share.value < 1:
+                lacking = share.denominator - share.numerator  # type: ignore[operator] # defined
+                place = Rank(share.value, -int(lacking), position)
+                own = self._found.setdefault(row.configuration, [])
+                insort(own, (place, row.id))
+                del own[self._most :]
+            yield row
+
+    def of(self, configuration: str | None) -> tuple[str, ...]:
+        """Return the ids of one judge configuration, the worst first."""
+        return tuple(dict.fromkeys(name for _, name in self._found.get(configuration, ())))

@@ -14,7 +14,7 @@ from typing import Any, Generic, NamedTuple, Protocol, SupportsIndex, TypeVar, o
 from typing_extensions import TypedDict
 
 from labeler.calculators.ratio import Ratio, RatioJSON
-from labeler.calculators.registry import METRICS, Metric
+from labeler.calculators.registry import LABEL, METRICS, Metric
 from labeler.calculators.row_facts import RowFacts, outcome_profile
 from labeler.calculators.tally import tally
 from labeler.catalog import position_of, positions_of, unknown
@@ -23,7 +23,7 @@ from labeler.labels.answering import AnsweringModel, answered_by
 from labeler.labels.profiles import (
     Profile,
 )
-from labeler.labels.record import LabelFailure, Outcome
+from labeler.labels.record import AnyOutcome, LabelFailure, requested_kind
 from labeler.sentences.display import NONE, Column, Display, Displayed, Grid, number
 
 QUESTION = "question"
@@ -176,25 +176,25 @@ class MetricsTable(Displayed, list[MetricsRow]):
         return Display(f"metrics of {len(self):,} rows, {failed:,} failed", Grid(columns, cells))
 
 
-def measure(outcome: Outcome, metrics: Sequence[Metric] | None = None) -> MetricsRow:
+def measure(outcome: AnyOutcome, metrics: Sequence[Metric] | None = None) -> MetricsRow:
     """Compute metrics of one row; every metric of a failed row is undefined.
 
     Args:
-        outcome: a label record or a failure.
+        outcome: a record or a failure.
         metrics: as for :class:`Measurer`.
 
     Raises:
         UsageError: a third party's metric failed.
     """
-    return Measurer(metrics).row(outcome)
+    return Measurer(metrics).row(outcome, kind=requested_kind(outcome) or LABEL)
 
 
 class Measurer:
     """Metrics that are chosen once and computed for many rows.
 
     Args:
-        metrics: by default every metric, aliases included, in its default definition, if labels of
-            the row's profile have its fields.
+        metrics: by default every metric of the row's kind, aliases included, in its default
+            definition, if labels of the row's profile have its fields.
         facts: True for rows with :class:`~labeler.calculators.row_facts.RowFacts`.
         aliases: False to leave out default metrics that equal another.
     """
@@ -207,21 +207,40 @@ class Measurer:
         aliases: bool = True,
     ) -> None:
         self._facts, self._aliases = facts, aliases
-        self._asked = None if metrics is None else _Chosen.of(metrics)
-        self._by_profile: dict[str, _Chosen] = {}
+        self._asked = None if metrics is None else _by_kind(metrics)
+        self._default: dict[str, _Chosen] = {}
+        """The default metrics of each profile of labels, and of other kinds."""
 
-    def row(self, outcome: Outcome, position: int = 0) -> MetricsRow:
+    def measured(self, kind: str) -> Sequence[Metric]:
+        """Return the metrics that are computed of a kind of records; of labels, of any profile."""
+        if self._asked is not None:
+            return self._asked[kind].metrics if kind in self._asked else ()
+        return tuple(METRICS.values()) if kind == LABEL else self._fitting(kind).metrics
+
+    def row(self, outcome: AnyOutcome, position: int = 0, kind: str = LABEL) -> MetricsRow:
         """Compute the metrics of one row; every metric of a failed row is undefined.
+
+        Args:
+            outcome: a record of the kind, or a failure.
+            position: its place among all rows.
+            kind: the kind that was asked for.
 
         Raises:
             UsageError: a third party's metric failed.
         """
-        chosen = self._asked or self._fitting(outcome_profile(outcome))
+        record: Any = outcome
+        is_label = kind == LABEL
+        if self._asked is not None:
+            chosen = self._asked.get(kind) or _Chosen.of(())
+        else:
+            chosen = self._fitting(kind, outcome_profile(record) if is_label else None)
         if isinstance(outcome, LabelFailure):
-            signature = str(outcome.signature) if outcome.signature else None
-            return failed_row(outcome, chosen.metrics, signature)
-        counted, label, example = tally(outcome), str(outcome.signature), outcome.example
-        id_ = example.id
+            # A failure of another kind may lack a part of the signature, such as an embedder.
+            label = str(outcome.signature) if is_label and outcome.signature else None
+            return failed_row(outcome, chosen.metrics, label)
+        counted, label = tally(record) if is_label else record, outcome.printed
+        example, id_ = record.example, outcome.id
+        facts = RowFacts.of(position, outcome, kind, counted) if self._facts and is_label else None
         return MetricsRow(
             id_,
             {name: metric.ratio(counted, id_) for name, metric in chosen.named},
@@ -231,20 +250,27 @@ class Measurer:
             identity=Identity.of(id_, label, outcome.key),
             question=question_digest(example.question),
             answered=AnsweringModel.of(outcome.signature, outcome.reply),
-            facts=RowFacts.of(position, outcome, "label", counted) if self._facts else None,
+            facts=facts,
         )
 
-    def _fitting(self, profile: Profile) -> _Chosen:
-        """Return the default metrics of a profile."""
-        if profile.name not in self._by_profile:
-            fitting = [
-                metric
-                for metric in METRICS.values()
-                if metric.default and issubclass(profile.output, metric.profile.output)
-                if self._aliases or metric.same_as is None
-            ]
-            self._by_profile[profile.name] = _Chosen.of(fitting)
-        return self._by_profile[profile.name]
+    def _fitting(self, kind: str, profile: Profile | None = None) -> _Chosen:
+        """Return the default metrics of a kind, and of labels those of a profile."""
+        key = profile.name if profile else kind
+        if key not in self._default:
+            if profile:
+                known = (
+                    m for m in METRICS.values() if issubclass(profile.output, m.profile.output)
+                )
+                own = [m for m in known if self._aliases or m.same_as is None]
+            else:
+                own = METRICS.every()
+            self._default[key] = _Chosen.of([m for m in own if m.default and m.kind == kind])
+        return self._default[key]
+
+
+def _by_kind(metrics: Sequence[Metric]) -> dict[str, _Chosen]:
+    kinds = dict.fromkeys(metric.kind for metric in metrics)
+    return {kind: _Chosen.of([m for m in metrics if m.kind == kind]) for kind in kinds}
 
 
 class _Chosen(NamedTuple):

@@ -17,6 +17,7 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from labeler.calculators.collected import COLLECTED
 from labeler.calculators.encoded import (
     Columns,
     Encoded,
@@ -37,9 +38,8 @@ from labeler.calculators.metrics_row import (
     row_digest,
 )
 from labeler.calculators.ratio import CONVENTION, NOT_FINITE, Ratio
-from labeler.calculators.registry import ALL, METRICS, Metric, select_metrics, split_ids
+from labeler.calculators.registry import ALL, LABEL, METRICS, Metric, select_metrics, split_ids
 from labeler.calculators.row_facts import COUNTED, PARTS, Retrieved, RowFacts
-from labeler.calculators.similarity import QUESTION_METRICS, label_metric_ids, question_metrics
 from labeler.calculators.summary import GroupedSums, GroupKey, GroupSums
 from labeler.calculators.tally import Tally
 from labeler.errors import UsageError
@@ -116,14 +116,14 @@ class NumbersFile:
     def _select(self, ids: str | Iterable[str] | None) -> tuple[Metric, ...]:
         own = self.own
         if ids is None:
-            default = (*select_metrics(), *question_metrics())
-            found = tuple(metric for metric in default if metric.id in own)
+            others = (metric for metric in self._others() if metric.default)
+            found = tuple(m for m in (*select_metrics(), *others) if m.id in own)
             return found or tuple(map(self._registered, own))
         wanted = split_ids(ids)
         if wanted == [ALL]:
-            every = (*select_metrics(ALL), *QUESTION_METRICS)
+            every = dict.fromkeys((*select_metrics(ALL), *self._others()))
             return tuple(metric for metric in every if metric.id in own)
-        chosen = (*select_metrics(label_metric_ids(wanted)), *question_metrics(wanted))
+        chosen = select_metrics(wanted, kind=None)
         for metric in chosen:
             if metric.id not in own:
                 raise UsageError(
@@ -133,21 +133,26 @@ class NumbersFile:
         return chosen
 
     def _registered(self, name: str) -> Metric:
-        found = {metric.id: metric for metric in (*METRICS.values(), *QUESTION_METRICS)}.get(name)
-        if found is None:
+        if name not in METRICS:
             raise UsageError(
                 f"{self.name}: the metric {name!r} is not registered here: name it with --metrics "
                 "package.module:name"
             )
-        return found
+        return select_metrics([name], kind=None)[0]
+
+    def _others(self) -> list[Metric]:
+        """Return the metrics of other kinds than labels that the file has."""
+        known = (select_metrics([name], kind=None)[0] for name in self.own if name in METRICS)
+        return [metric for metric in known if metric.kind != LABEL]
 
     def _check(self) -> None:
         """Check kinds of rows, and versions of metrics."""
-        if "score" in self._column("kind").values:
-            raise UsageError(
-                f"{self.name} has scores: labeler metrics summarizes them from their own file, "
-                "with the scales of the criteria"
-            )
+        for kind in map(str, self._column("kind").values):
+            if kind in COLLECTED:
+                raise UsageError(
+                    f"{self.name} has rows of kind {kind!r}: labeler metrics summarizes them from "
+                    "their own file"
+                )
         present = {metric.id: metric.version for metric in self.metrics}
         for versions in filter(None, self._column("versions").values):
             for name, version in _versions(versions).items():
@@ -190,7 +195,7 @@ class NumbersFile:
     @cached_property
     def _is_chosen(self) -> NDArray[np.bool_]:
         """True for rows of a kind that the metrics are of."""
-        kinds = {"questions" if one in QUESTION_METRICS else "label" for one in self.metrics}
+        kinds = {metric.kind for metric in self.metrics}
         kind = self._column("kind")
         return np.array([value in kinds for value in kind.values], dtype=bool)[kind.codes]
 
@@ -284,7 +289,7 @@ class NumbersFile:
             return {
                 one.id: one
                 for one in self.metrics
-                if (one in QUESTION_METRICS) is (kind == "questions")
+                if one.kind == kind
                 and (self._is_asked or (one.id in versions and _has_fields(profile, one)))
             }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,13 +23,8 @@ from labeler.calculators.metrics_row import (
     row_digest,
     text_digest,
 )
-from labeler.calculators.registry import Metric, select_metrics
+from labeler.calculators.registry import LABEL, Metric, select_metrics
 from labeler.calculators.row_facts import RowFacts
-from labeler.calculators.similarity import (
-    label_metric_ids,
-    measure_questions,
-    question_metrics,
-)
 from labeler.data.label_files import (
     holds_numbers,
     is_store,
@@ -38,6 +35,7 @@ from labeler.data.label_files import (
 )
 from labeler.errors import UsageError
 from labeler.labels.record import (
+    RECORDS,
     AnyOutcome,
     LabelFailure,
     LabelRecord,
@@ -46,13 +44,12 @@ from labeler.labels.record import (
     reject_path,
     requested_kind,
 )
+from labeler.sentences.characters import visible
 
 if TYPE_CHECKING:
     from labeler.calculators.numbers_file import NumbersFile
     from labeler.calculators.statistics.intervals import Intervals
     from labeler.calculators.summary_table import SummaryTable
-    from labeler.integrations.embeddings.records import QuestionsOutcome
-    from labeler.labels.scores import ScoreOutcome
 
 
 class Located(NamedTuple):
@@ -98,8 +95,10 @@ class CheckedOutcomes(Iterator[AnyOutcome]):
         return next(iter(self))
 
     def _checked(self) -> Iterator[AnyOutcome]:
-        known = DigestMap()
+        known, foreign = DigestMap(), Counter[str]()
         for where, outcome in self._located:
+            if (kind := requested_kind(outcome)) not in RECORDS and kind is not None:
+                foreign[kind] += 1
             if not isinstance(outcome, LabelFailure):
                 content = text_digest(outcome.content())
                 if known.add(row_digest(outcome.id, outcome.key), content) not in {0, content}:
@@ -110,8 +109,15 @@ class CheckedOutcomes(Iterator[AnyOutcome]):
                         "asked again needs a trial of its own (--repeat)"
                     )
             yield outcome
+        for kind, count in foreign.items():
+            _LOG.warning(_FOREIGN, count, "s" * (count != 1), visible(kind))
 
 
+_LOG = logging.getLogger("labeler")
+_FOREIGN = (
+    "left out %d record%s of kind '%s', which no installed package reads: install the package "
+    "that wrote them; 'labeler export' keeps them as they are"
+)
 Through = Callable[[Iterable[AnyOutcome]], Iterable[AnyOutcome]]
 
 
@@ -256,102 +262,54 @@ def read_labels(labels: str | Path) -> Iterator[Outcome]:
     return cast("Iterator[Outcome]", found)
 
 
-def read_scores(scores: str | Path) -> Iterator[ScoreOutcome]:
-    """Read scores and failures to score from a file, standard input or a store's folder.
-
-    Args:
-        scores: path of the file or folder.
-
-    Returns:
-        Scores and failures, read one by one.
-
-    Raises:
-        UsageError: the file or folder does not exist, or a line is no outcome.
-        StoreError: the store is damaged.
-
-    Example:
-        >>> list(labeler.api.read_scores(".labeler"))
-        []
-    """
-    found = checked_outcomes(scores).through(partial(records_of, kind="score"))
-    return cast("Iterator[ScoreOutcome]", found)
-
-
 def read_records(labels: str | Path) -> Iterator[LabelRecord]:
     """Read the label records among the outcomes of :func:`read_labels`."""
     return (outcome for outcome in read_labels(labels) if isinstance(outcome, LabelRecord))
-
-
-def split_scores(
-    outcomes: Iterable[AnyOutcome], scores: list[ScoreOutcome]
-) -> Iterator[AnyOutcome]:
-    """Yield outcomes other than scores, and append the scores to a list.
-
-    An unreadable row counts as the same kind as the first readable one.
-
-    Args:
-        outcomes: of any kind.
-        scores: the list; complete once the iterator is exhausted.
-    """
-    unread: list[LabelFailure] = []
-    scored: bool | None = None
-    for outcome in outcomes:
-        if isinstance(outcome, LabelFailure) and outcome.signature is None:
-            unread.append(outcome)
-            continue
-        found = requested_kind(outcome) == "score"
-        scored = found if scored is None else scored
-        if found:
-            scores.append(cast("ScoreOutcome", outcome))
-        else:
-            yield outcome
-    if scored:
-        scores += unread
-    else:
-        yield from unread
 
 
 def measure_outcomes(
     outcomes: Iterable[AnyOutcome],
     metrics: Sequence[Metric] | None = None,
     *,
-    questions: Sequence[Metric] | None = None,
     column: str = "",
     facts: bool = False,
     aliases: bool = True,
+    others: list[Metric] | None = None,
 ) -> Iterator[MetricsRow]:
     """Measure outcomes one by one.
 
     Args:
-        outcomes: labels, generated questions and failures; others are skipped.
-        metrics: of labels; by default each metric once, in its default definition, that labels of
-            the row's profile have the fields for; an empty sequence skips labels.
-        questions: of generated questions; by default each once, in its default definition.
+        outcomes: records and failures; those without a metric are skipped.
+        metrics: by default each metric once, in its default definition, that records of the row's
+            kind, and labels of its profile, have the fields for.
         column: a metadata column that the caller will group by. If it is ``question``, each row's
             question is added to its metadata, unless a column of that name exists.
         facts: True for rows with :class:`~labeler.calculators.row_facts.RowFacts`.
         aliases: False to leave out default metrics that equal another.
+        others: default metrics of other kinds than labels are added here as their records occur.
     """
-    measurer = Measurer(metrics, facts=facts, aliases=aliases)
-    for position, (outcome, kind) in enumerate(_with_kinds(outcomes)):
-        if kind == "questions" and questions != ():
-            row = measure_questions(cast("QuestionsOutcome", outcome), questions)
-        elif kind == "label" and metrics != ():
-            row = measurer.row(cast("Outcome", outcome), position)
-        else:
+    measurer, known = Measurer(metrics, facts=facts, aliases=aliases), {LABEL}
+    for position, (outcome, kind) in enumerate(_with_kinds(outcomes, measurer)):
+        if not (measured := measurer.measured(kind)):
             continue
+        if others is not None and metrics is None and kind not in known:
+            known.add(kind)
+            others += measured
+        row = measurer.row(outcome, position, kind)
         if facts and row.facts is None:
             row = replace(row, facts=RowFacts.of(position, outcome, kind))
-        if column == QUESTION and outcome.kind in {"label", "questions"}:
-            row = replace(row, metadata={QUESTION: outcome.example.question} | row.metadata)
+        if column == QUESTION and (example := getattr(outcome, "example", None)):
+            row = replace(row, metadata={QUESTION: example.question} | row.metadata)
         yield row
 
 
-def _with_kinds(outcomes: Iterable[AnyOutcome]) -> Iterator[tuple[AnyOutcome, str]]:
+def _with_kinds(
+    outcomes: Iterable[AnyOutcome], measurer: Measurer
+) -> Iterator[tuple[AnyOutcome, str]]:
     """Yield each outcome with the kind that was asked for.
 
-    An unreadable row counts as generated questions if the first readable one does, else as a label;
-    unreadable rows before it are yielded after it is known.
+    An unreadable row counts as the kind of the first readable one if that is measured, else as a
+    label; unreadable rows before it are yielded after it is known.
     """
     waiting: list[AnyOutcome] = []
     of_unread = ""
@@ -361,11 +319,11 @@ def _with_kinds(outcomes: Iterable[AnyOutcome]) -> Iterator[tuple[AnyOutcome, st
             if kind is None:
                 waiting.append(outcome)
                 continue
-            of_unread = "questions" if kind == "questions" else "label"
+            of_unread = kind if measurer.measured(kind) else LABEL
             yield from ((earlier, of_unread) for earlier in waiting)
             waiting.clear()
         yield outcome, kind or of_unread
-    yield from ((outcome, "label") for outcome in waiting)
+    yield from ((outcome, LABEL) for outcome in waiting)
 
 
 def metrics(
@@ -392,9 +350,8 @@ def metrics(
     if isinstance(outcomes, str | Path) and (numbers := numbers_of(outcomes, ids=ids)):
         rows = list(numbers.own_rows())
     else:
-        chosen = None if ids is None else select_metrics(label_metric_ids(ids))
-        questions = question_metrics(ids)
-        rows = list(measure_outcomes(as_outcomes(outcomes), chosen, questions=questions))
+        chosen = None if ids is None else select_metrics(ids, kind=None)
+        rows = list(measure_outcomes(as_outcomes(outcomes), chosen))
     distinct = set(map(id, DistinctRows(rows)))
     return MetricsTable(row for row in rows if id(row) in distinct)
 
@@ -433,11 +390,9 @@ def summary(
 
     if isinstance(outcomes, str | Path) and (numbers := numbers_of(outcomes, ids=ids)):
         return SummaryTable(summarize(numbers, numbers.metrics, by, intervals=intervals), intervals)
-    chosen, questions = select_metrics(label_metric_ids(ids)), question_metrics(ids)
+    chosen = [*select_metrics(ids, kind=None)]
     column = (intervals.group if intervals else None) or ""
     asked = None if ids is None else chosen
-    every = (*chosen, *questions)
-    rows = measure_outcomes(
-        as_outcomes(outcomes), asked, questions=questions, column=column, aliases=False
-    )
-    return SummaryTable(summarize(rows, every, by, intervals=intervals), intervals)
+    every = as_outcomes(outcomes)
+    rows = measure_outcomes(every, asked, column=column, aliases=False, others=chosen)
+    return SummaryTable(summarize(rows, chosen, by, intervals=intervals), intervals)

@@ -39,7 +39,6 @@ UNDEFINED_REASONS: dict[str, bool] = {
     "zero_vector": True,
     "needs_claims": False,
     "needs_label": False,
-    "needs_questions": False,
     "needs_reference": False,
     "needs_scores": False,
     "no_citations": False,

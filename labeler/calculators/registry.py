@@ -5,29 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel
 
 from labeler.calculators.ratio import Ratio
-from labeler.calculators.tally import Tally
 from labeler.catalog import Catalog
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.profiles import PROFILES, Profile
 
-Compute = Callable[[Tally], Ratio]
+Compute = Callable[[Any], Ratio]
 C = TypeVar("C", bound=Compute)
+
+
+LABEL = "label"
+"""The kind of record that most metrics are of."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """A named, versioned function from a tally to a ratio.
+    """A named, versioned function from a tally, or a record of another kind, to a ratio.
 
     Attributes:
         name: the field's standard name.
         definition: the published definition that it follows, such as ``ragbench``.
         needs: the label fields that it reads; ``response_claims.verdict`` is a field of each claim.
+        kind: the kind of record that it measures. Of labels it takes the tally, of other kinds the
+            record itself.
         source: the papers, packages or guides that define it.
         formula: the definition in one line.
         compute: the function itself.
@@ -52,6 +57,7 @@ class Metric:
     formula: str
     compute: Compute
     default: bool
+    kind: str = LABEL
     version: int = 1
     higher_is_better: bool = True
     bounded: bool = True
@@ -67,11 +73,11 @@ class Metric:
         """The lowest and the highest value; ``None`` where unknown."""
         return (0.0, 1.0) if self.bounded else self.scale
 
-    def ratio(self, counted: Tally, row: str) -> Ratio:
+    def ratio(self, counted: Any, row: str) -> Ratio:  # noqa: ANN401 - by the kind of record
         """Compute the metric, which a third party may have written.
 
         Args:
-            counted: the tally of a label.
+            counted: the tally of a label, or a record of the metric's kind.
             row: id of the record, for errors.
 
         Returns:
@@ -182,6 +188,7 @@ def metric(
     *,
     definition: str,
     default: bool = False,
+    kind: str = LABEL,
     version: int = 1,
     higher_is_better: bool = True,
     needs: tuple[str, ...],
@@ -197,6 +204,7 @@ def metric(
         name: the field's standard name.
         definition: the published definition that it follows, or a word of your own.
         default: True if ``name`` alone means this definition; else it is ``name:definition``.
+        kind: the kind of record that it measures.
         version: increased when the value changes for any label.
         higher_is_better: the direction of improvement.
         needs: label fields that it reads, such as ``sentence_support_information``.
@@ -207,8 +215,8 @@ def metric(
         same_as: id of the metric that equals this one, or ``1-ID`` if the two add up to 1.
 
     Returns:
-        A decorator. The function takes a :class:`~labeler.calculators.tally.Tally` and returns a
-        :class:`Ratio`.
+        A decorator. The function takes a :class:`~labeler.calculators.tally.Tally`, or a record of
+        another kind, and returns a :class:`Ratio`.
 
     Raises:
         UsageError: the id is taken.
@@ -233,6 +241,7 @@ def metric(
             formula=formula,
             compute=compute,
             default=default,
+            kind=kind,
             version=version,
             higher_is_better=higher_is_better,
             bounded=bounded,
@@ -245,8 +254,10 @@ def metric(
     return register
 
 
-def select_metrics(ids: str | Iterable[str] | None = None) -> tuple[Metric, ...]:
-    """Return the metrics with the given ids, in order; by default one per quantity.
+def select_metrics(
+    ids: str | Iterable[str] | None = None, *, kind: str | None = LABEL
+) -> tuple[Metric, ...]:
+    """Return the metrics with the given ids, in order; by default one per quantity of labels.
 
     The default metrics are in their default definition; :attr:`Metric.aliases` has their other
     names. :func:`labeler.calculators.measure` decides which of these a label has the fields for.
@@ -255,16 +266,22 @@ def select_metrics(ids: str | Iterable[str] | None = None) -> tuple[Metric, ...]
         ids: each ``name``, ``name:definition``, or ``package.module:name`` for a third party's
             metric. ``all`` selects every metric in every definition. One string may hold several
             ids, separated by commas.
+        kind: the kind of records that they are of; ``None`` for all kinds.
 
     Raises:
         UnknownName: an id is not registered; the message names the nearest ones.
+        UsageError: an id is that of a metric of another kind.
     """
     if ids is None:
-        return tuple(one for one in METRICS.values() if one.default and one.same_as is None)
+        every = (one for one in METRICS.values() if one.kind == LABEL)
+        return tuple(one for one in every if one.default and one.same_as is None)
     wanted = split_ids(ids)
     if wanted == [ALL]:
-        return tuple(METRICS.values())
-    return tuple(dict.fromkeys(map(_find, wanted)))
+        return tuple(one for one in METRICS.every() if kind in {None, one.kind})
+    found = tuple(dict.fromkeys(map(_find, wanted)))
+    if other := next((one for one in found if kind not in {None, one.kind}), None):
+        raise UsageError(f"metric {other.id!r} is of records of kind {other.kind!r}, not {kind!r}")
+    return found
 
 
 def split_ids(ids: str | Iterable[str]) -> list[str]:

@@ -10,7 +10,7 @@ from math import log
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from labeler.calculators.metrics_row import MetricsRow
+from labeler.calculators.headline import Rank
 from labeler.calculators.tally import Tally, tally
 from labeler.labels.answers import ClaimsLabelingOutput
 from labeler.labels.record import AnyOutcome, LabelRecord
@@ -116,16 +116,6 @@ class WorstRecords(Displayed, list[WorstRecord]):
                     yield f"    because: {shortened(lacking.explanation, _LONGEST)}"
 
 
-class _Place(NamedTuple):
-    """Where a record stands among the worst: lower is worse."""
-
-    supported: float
-    """Share of the response sentences."""
-    unsupported: int
-    """Number of sentences, negative."""
-    position: int
-
-
 def worst_records(outcomes: Iterable[AnyOutcome], most: int = MOST) -> WorstRecords:
     """Return the records with the least support.
 
@@ -138,7 +128,7 @@ def worst_records(outcomes: Iterable[AnyOutcome], most: int = MOST) -> WorstReco
         most: number of records.
     """
     seen: set[tuple[str, str]] = set()
-    kept: list[tuple[_Place, LabelRecord]] = []
+    kept: list[tuple[Rank, LabelRecord]] = []
     lacking = 0
     for position, outcome in enumerate(outcomes):
         if not isinstance(outcome, LabelRecord) or (outcome.id, outcome.key) in seen:
@@ -148,39 +138,11 @@ def worst_records(outcomes: Iterable[AnyOutcome], most: int = MOST) -> WorstReco
         if found.unsupported:
             lacking += 1
             share = len(found.supported) / len(found.response)
-            place = _Place(share, -len(found.unsupported), position)
+            place = Rank(share, -len(found.unsupported), position)
             insort(kept, (place, outcome), key=itemgetter(0))
             del kept[most:]
     described = (_described(record, tally(record)) for _, record in kept)
     return WorstRecords(described, lacking, len(seen))
-
-
-class WorstIds:
-    """Ids of the rows with the least support, in the order of :func:`worst_records`.
-
-    Args:
-        most: number of ids kept for each judge configuration.
-    """
-
-    def __init__(self, most: int = 2) -> None:
-        self._most = most
-        self._found: dict[str | None, list[tuple[_Place, str]]] = {}
-
-    def watch(self, rows: Iterable[MetricsRow]) -> Iterator[MetricsRow]:
-        """Yield rows, and keep the ids of the worst."""
-        for position, row in enumerate(rows):
-            share = row.metrics.get("adherence_fraction")
-            if share is not None and share.value is not None and share.value < 1:
-                lacking = share.denominator - share.numerator  # type: ignore[operator] # defined
-                place = _Place(share.value, -int(lacking), position)
-                own = self._found.setdefault(row.configuration, [])
-                insort(own, (place, row.id))
-                del own[self._most :]
-            yield row
-
-    def of(self, configuration: str | None) -> tuple[str, ...]:
-        """Return the ids of one judge configuration, the worst first."""
-        return tuple(dict.fromkeys(name for _, name in self._found.get(configuration, ())))
 
 
 def _described(record: LabelRecord, found: Tally) -> WorstRecord:

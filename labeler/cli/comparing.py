@@ -43,7 +43,7 @@ Runs = Annotated[
 ]
 Every = Annotated[bool, typer.Option("--all", help="Show all metrics that have values.")]
 Details = Annotated[
-    bool, typer.Option("--details", help="Show tests, settings, and why values are missing.")
+    bool, typer.Option("--details", help="Show statistics, settings, and why values are missing.")
 ]
 FailOn = Annotated[
     Literal["worse"] | None,
@@ -67,6 +67,9 @@ def compare(
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     top: Annotated[int, typer.Option(help="Records to list for each metric.")] = 3,
     threshold: Threshold = None,
+    anchors: Annotated[
+        str | None, typer.Option(help="File of anchors: say what the judge alone explains.")
+    ] = None,
 ) -> int:
     """Compare the metrics of two or more sets of labels, paired by record."""
     from labeler.comparing.compare import compare_runs
@@ -100,6 +103,10 @@ def compare(
         print_json(figures if len(figures) > 1 else figures[0])
     else:
         _print(found, every=every or metrics is not None, details=details)
+    if anchors is not None:
+        from labeler.evidence.anchors import Anchors
+
+        notify(Anchors.load(anchors).explained())
     return _exit_code(found) if fail_on else 0
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,14 +19,16 @@ import typer
 from labeler.catalog import near
 from labeler.cli.terminal import notify
 from labeler.errors import UsageError
+from labeler.extensions import offered
 
 if TYPE_CHECKING:
     from typer.core import TyperOption
 
 CONFIG_FILE, PROJECT_FILE = "labeler.toml", "pyproject.toml"
 TABLES = ("rows", "judge", "run", "gates")
-_COMMANDS = (("label",), ("estimate",), ("score",), ("similarity",), ("batch", "submit"))
-"""The commands whose options stand in the first three tables; those of ``check`` are gates."""
+_COMMANDS = ("label", "estimate")
+"""Commands whose options stand in the first three tables, as those of installed packages do that
+take a file; those of ``check`` are gates."""
 _WRITTEN = {"output", "junit", "otel_events"}
 """Options that name a file to write."""
 _COMMAND_LINE_ONLY = {"config", "show_config", "help", "input", *_WRITTEN}
@@ -46,8 +49,6 @@ _FREE = {"model", "map", "id", "by", "group"}
 """Options whose values are names of models and columns, and never imported."""
 _JUDGES = {"judge", "judges", "embedder"}
 _GATES = {"min", "max", "max_drop"}
-_OF_SCORES = {"score", "pass"}
-"""What follows the name of a criterion in a metric of its scores."""
 _MAX_BYTES = 1_000_000
 
 
@@ -119,7 +120,7 @@ Config = Annotated[
     str | None,
     typer.Option(
         "--config",
-        help=f"File of defaults; otherwise {CONFIG_FILE}, or [tool.labeler] of {PROJECT_FILE}.",
+        help=f"File of defaults; else {CONFIG_FILE}, or [tool.labeler] of {PROJECT_FILE}.",
         is_eager=True,
         callback=_use_file,
     ),
@@ -176,7 +177,7 @@ def _check(name: str, tables: Mapping[str, Any], context: typer.Context, *, expl
     Raises:
         UsageError: a table or key is unknown, or needs ``--config``.
     """
-    known = _known(context)
+    known = _known(context, tables)
     for table, settings in tables.items():
         if table not in known:
             raise UsageError(f"{name}: unknown table [{table}]{_known_as(table, known)}")
@@ -197,18 +198,32 @@ def _check(name: str, tables: Mapping[str, Any], context: typer.Context, *, expl
                 )
 
 
-def _known(context: typer.Context) -> dict[str, set[str]]:
-    """Return the keys of each table."""
+def _known(context: typer.Context, tables: Mapping[str, Any]) -> dict[str, set[str]]:
+    """Return the keys of each table; installed packages are loaded if a key is not the core's."""
     root: Any = context.find_root().command
     known: dict[str, set[str]] = {table: set() for table in TABLES}
-    for path in _COMMANDS:
+    for name in _COMMANDS:
+        _add_keys(root.commands[name], known)
+    known["gates"] = {_key(option) for option in _options(root.commands["check"])}
+    own = set().union(*known.values())
+    if all(own.issuperset(keys) for keys in tables.values() if isinstance(keys, Mapping)):
+        return known
+    for name in offered("commands"):
         command = root
-        for name in path:
-            command = command.commands[name]
+        for word in name.split("."):
+            command = command.get_command(context, word)
+        with suppress(UsageError):  # the command itself reports what is wrong with its package
+            _add_keys(command.loaded(), known)
+    return known
+
+
+def _add_keys(command: Any, known: dict[str, set[str]]) -> None:  # noqa: ANN401 - of typer
+    """Add the options of a command that takes a file, or of those in a group."""
+    for one in getattr(command, "commands", {}).values():
+        _add_keys(one, known)
+    if any(one.name == "config" for one in command.params):
         for option in _options(command):
             known[_table(option)].add(_key(option))
-    known["gates"] = {_key(option) for option in _options(root.commands["check"])}
-    return known
 
 
 def _options(command: Any) -> Iterator[TyperOption]:  # noqa: ANN401 - a command of typer
@@ -255,12 +270,11 @@ def _imports(key: str, text: str) -> bool:
         return False
     from labeler.calculators import METRICS
     from labeler.judges.providers import PROVIDERS
-    from labeler.labels.scores import CRITERIA
 
     if key in _JUDGES:
         return module not in PROVIDERS and (module != "embedded" or ":" in rest)
     if key in _GATES:
-        return module not in METRICS and (module not in CRITERIA or rest not in _OF_SCORES)
+        return module not in METRICS
     return True
 
 

@@ -41,7 +41,7 @@ def estimate(
     from labeler.errors import UsageError
     from labeler.labels.profiles import AUTO, PROFILES
 
-    if each_profile and "/" in given.prompt:
+    if each_profile and given.prompt != EstimateOptions.prompt:
         raise UsageError("--each-profile takes each profile's own prompt: leave --prompt out")
     opened = given.open(rows)
     wanted = [*PROFILES, AUTO] if each_profile else [given.profile]

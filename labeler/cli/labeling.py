@@ -23,18 +23,20 @@ from labeler.cli.running import (
     require_engine,
     write_run,
 )
-from labeler.cli.terminal import notify, print_summary
+from labeler.cli.terminal import notify
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 from labeler.judges.opening import open_judge, price_of_run
 from labeler.judges.options import JudgeOptions
 from labeler.labeling.options import BLIND, LabelOptions
-from labeler.version import __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from labeler.calculators import SummaryRow
     from labeler.cli.run_report import RunReport
     from labeler.judges.judge import Judge
+    from labeler.labels.record import Outcome
 
 
 def label(
@@ -52,8 +54,8 @@ def label(
         typer.Option(
             "--output",
             "-o",
-            help="Label file to write; - is standard output. By default a terminal shows a "
-            "summary, and a pipe gets the labels.",
+            help="Label file to write, - for standard output; by default a terminal shows a "
+            "summary.",
         ),
     ] = None,
     otel_events: OtelEvents = None,
@@ -100,33 +102,68 @@ def _label_here(
     output: str | None,
     otel_events: str | None,
 ) -> int:
-    """Label in this process, print the counts and cost, and return the exit code."""
-    from labeler import Intervals, api
+    """Label in this process, print the conclusion, counts and cost, and return the exit code."""
+    from labeler import api
     from labeler.calculators.rater_agreement import Votes
     from labeler.cli.event_files import events_file
     from labeler.cli.run_report import RunReport
 
     announce_grace("; press Ctrl-C again to drop them")
     votes = Votes()
-    summary: list[SummaryRow] = []
-    drawn = Intervals()
     asked = vars(given) | _asked(given, judges)
+    measured = _Measured(output)
     report = RunReport("labeling", price_of_run(judges))
     with report as progress, events_file(otel_events) as written:
         also = {"votes": votes, "progress": False, "on_event": [progress, *written]}
         run = api.iter_labels(rows, **asked | also)
         counts = partial(_counts, progress, judges, given.repeat)
-        consume = None if output else lambda run: summary.extend(api.summary(run, intervals=drawn))
-        write_run(run, output or STDIO, progress, counts, consume=consume)
+        write_run(run, output or STDIO, progress, counts, consume=measured.consume)
+    measured.print(str(given.store))
     progress.close(*counts())
-    if not output:
-        print_summary(summary, __version__, drawn)
-        notify(f"the labels are stored in {given.store}; -o FILE writes them to a file")
+    if output is None:
+        notify(f"labels are stored in {given.store}; -o FILE writes them to a file")
     if given.are_voting:
         from labeler.cli.agreement_view import print_voters  # loads numpy
 
         print_voters(votes.agreement())
     return exit_code(progress)
+
+
+class _Measured:
+    """Measures the labels of a run while they are written.
+
+    Args:
+        output: the label file; ``None`` to show a summary instead of writing.
+    """
+
+    def __init__(self, output: str | None) -> None:
+        from labeler.calculators import Intervals
+        from labeler.calculators.headline import WorstIds
+
+        self._output, self._intervals, self._worst = output, Intervals(), WorstIds()
+        self._summary: list[SummaryRow] = []
+
+    def consume(self, run: Iterator[Outcome]) -> None:
+        """Write and measure the outcomes of a run."""
+        from labeler.calculators import select_metrics, summarize
+        from labeler.calculators.outcomes import measure_outcomes
+        from labeler.data.label_files import write_outcomes
+
+        shown = self._output is None
+        outcomes = run if self._output is None else write_outcomes(run, self._output)
+        metrics = select_metrics(None if shown else "adherence,adherence_fraction")
+        rows = measure_outcomes(outcomes, None if shown else metrics, aliases=False)
+        self._summary = summarize(self._worst.watch(rows), metrics, intervals=self._intervals)
+
+    def print(self, store: str) -> None:
+        """Print the conclusion, and the headline metrics if labels were not written."""
+        from labeler.cli.summary_view import View, notify_conclusions, print_summary
+
+        if self._output is None:
+            print_summary(self._summary, View(self._intervals, worst=self._worst), store)
+        else:
+            source = "" if self._output == STDIO else self._output
+            notify_conclusions(self._summary, self._worst, source)
 
 
 def _asked(given: LabelOptions, judges: list[Judge]) -> dict[str, Any]:

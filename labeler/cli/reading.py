@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from labeler.cli import completion
 from labeler.cli.running import (
     OtelEvents,
     Threshold,
@@ -25,16 +26,16 @@ from labeler.cli.terminal import (
     print_catalog,
     print_declared,
     print_json,
-    print_summary,
 )
+from labeler.data.lines import STDIO
 from labeler.errors import UnknownName, UsageError
 from labeler.sentences.display import arrow
 from labeler.version import __version__
 
 if TYPE_CHECKING:
     from labeler.calculators import Intervals, Metric, MetricsRow, SummaryRow
+    from labeler.calculators.collected import Collected
     from labeler.labels.answering import AnsweringModel
-    from labeler.labels.scores import ScoreOutcome
 
 Labels = Annotated[str, typer.Argument(help="Label file, store folder, or - for standard input.")]
 Level = Annotated[float, typer.Option(help="Level of the intervals, between 0 and 1.")]
@@ -51,6 +52,7 @@ MetricIds = Annotated[
     typer.Option(
         "--metrics",
         help="Ids, comma-separated, or all; by default each once that the labels allow.",
+        autocompletion=completion.METRICS,
     ),
 ]
 
@@ -83,6 +85,13 @@ def metrics(
     listing: Annotated[bool, typer.Option("--list", help="List the metrics.")] = False,
     otel_events: OtelEvents = None,
     threshold: Threshold = None,
+    every: Annotated[bool, typer.Option("--all", help="Show all metrics.")] = False,
+    details: Annotated[
+        bool,
+        typer.Option(
+            "--details", help="Show counts, methods, judge settings, reasons of missing values."
+        ),
+    ] = False,
 ) -> None:
     """Compute metrics from stored labels."""
     from labeler.calculators import Intervals
@@ -126,7 +135,7 @@ def metrics(
         _write_summaries((*summary, *scored), output)
         notify_selected(row.label for row in summary)
     else:
-        _print_summaries(summary, scored, request, drawn)
+        _print_summaries(summary, scored, request, drawn, every=every, details=details)
 
 
 def _repeated(rows: Iterable[SummaryRow]) -> int:
@@ -154,10 +163,8 @@ def _list_metrics(ids: str | None) -> None:
     """Print the descriptions of metrics."""
     from labeler.calculators import select_metrics
     from labeler.calculators.registry import ALL
-    from labeler.calculators.similarity import label_metric_ids, question_metrics
 
-    named = ALL if ids is None else ids
-    _print_metrics((*select_metrics(label_metric_ids(named)), *question_metrics(named)))
+    _print_metrics(select_metrics(ALL if ids is None else ids, kind=None))
     print_declared("metrics")
 
 
@@ -179,32 +186,30 @@ class _Request:
         threshold: Sequence[str] | None = None,
     ) -> None:
         from labeler.calculators import select_metrics
-        from labeler.calculators.outcomes import checked_outcomes, numbers_of, split_scores
-        from labeler.calculators.similarity import label_metric_ids, question_metrics
+        from labeler.calculators.collected import split_collected
+        from labeler.calculators.headline import WorstIds
+        from labeler.calculators.outcomes import checked_outcomes, numbers_of
 
-        self.sources, self.ids, self.by = sources, ids, by
-        self.scores: list[ScoreOutcome] = []
-        """Scores among the outcomes read so far."""
+        self.sources, self.ids, self.by, self.worst = sources, ids, by, WorstIds()
+        self.collected: dict[str, Collected] = {}
+        """Scores and such among the outcomes read so far, by kind."""
         self._numbers = numbers_of(*sources, ids=ids)
         if self._numbers:
             reject_thresholds(self._numbers.name, threshold)
             self.chosen = self._numbers.metrics if ids else select_metrics()
             return
-        self.chosen, self._unknown = _known(label_metric_ids(ids))
-        self._questions = question_metrics(ids)
-        self._outcomes = split_scores(
-            at_threshold(checked_outcomes(*sources), threshold), self.scores
-        )
+        self.chosen, self._unknown = _known(ids)
+        outcomes = at_threshold(checked_outcomes(*sources), threshold)
+        self._outcomes = split_collected(outcomes, self.collected)
 
     def rows(self, *, facts: bool) -> Iterator[MetricsRow]:
         """Yield the metrics of each outcome, with the facts of a numbers file if asked for."""
         if self._numbers:
             return self._numbers.own_rows()
-        rows = self._measured("", facts=facts)
-        return chain(rows, _score_rows(self.scores, self.ids))
+        return chain(self._measured("", facts=facts), self._collected_rows())
 
     def summaries(self, intervals: Intervals | None) -> tuple[list[SummaryRow], list[SummaryRow]]:
-        """Return summaries of metrics of labels and questions, and those of scores.
+        """Return summaries of records that are measured one by one, and of collected ones.
 
         Args:
             intervals: settings of the intervals of means.
@@ -214,40 +219,75 @@ class _Request:
         if self._numbers:
             metrics = self._numbers.metrics
             return summarize(self._numbers, metrics, self.by, intervals=intervals), []
-        labeled = (*self.chosen, *self._questions)
-        rows = self._measured((intervals.group if intervals else None) or "", aliases=False)
+        measured = [*self.chosen]
+        rows = self._measured(
+            (intervals.group if intervals else None) or "", aliases=False, others=measured
+        )
         first = list(islice(rows, 1))
-        summary = summarize(chain(first, rows), labeled, self.by, intervals=intervals)
-        of_scores = _of_scores(self.scores, self.ids)
-        scored = self._scored(of_scores, intervals) if self.scores else []
-        if not first and scored and not _asks_for_labels(self.ids, labeled, of_scores):
-            return [], scored
-        return summary, scored
+        summary = summarize(chain(first, rows), measured, self.by, intervals=intervals)
+        collected = [
+            row
+            for kind, one in self.collected.items()
+            for row in one.summaries(self.metrics_of(kind), self.by, intervals)
+        ]
+        if not first and collected and not self._asks_for_others(measured):
+            return [], collected
+        return summary, collected
 
-    def _scored(self, metrics: Sequence[Metric], intervals: Intervals | None) -> list[SummaryRow]:
-        from labeler.calculators.scores import summarize_scores
+    def metrics_of(self, kind: str) -> list[Metric]:
+        """Return the metrics of collected outcomes of a kind, restricted to the ids if given."""
+        return self.collected[kind].metrics(self.ids and _ids(self.ids))
 
-        kept = _scores_for(self.scores, metrics)
-        every = summarize_scores(kept, self.by, intervals=intervals)
-        return [row for row in every if row.metric in metrics]
+    def _collected_rows(self) -> Iterator[MetricsRow]:
+        for kind, one in self.collected.items():
+            yield from one.rows(self.metrics_of(kind))
+
+    def _asks_for_others(self, measured: Sequence[Metric]) -> bool:
+        """Return True if the ids name a metric that no collected outcome has."""
+        from labeler.calculators.registry import ALL
+
+        own = {metric.id for kind in self.collected for metric in self.metrics_of(kind)}
+        named = self.ids is not None and self.ids.strip() != ALL
+        return named and bool({metric.id for metric in measured} - own)
 
     def _measured(
-        self, column: str, *, facts: bool = False, aliases: bool = True
+        self,
+        column: str,
+        *,
+        facts: bool = False,
+        aliases: bool = True,
+        others: list[Metric] | None = None,
     ) -> Iterator[MetricsRow]:
         from labeler.calculators.outcomes import measure_outcomes
 
-        if self._unknown:  # criteria with scores are known once all outcomes are read
+        if self._unknown:  # metrics of collected outcomes are known once all are read
             self._outcomes = iter(list(self._outcomes))
-            _check_criteria(self._unknown, self.scores, ", ".join(self.sources))
-        asked = None if self.ids is None else self.chosen
-        return measure_outcomes(
+            self._check_unknown()
+        rows = measure_outcomes(
             self._outcomes,
-            asked,
-            questions=self._questions,
+            None if self.ids is None else self.chosen,
             column=column,
             facts=facts,
             aliases=aliases,
+            others=others,
         )
+        return self.worst.watch(rows)
+
+    @property
+    def reportable(self) -> str:
+        """The source that ``labeler report`` reads; empty if it cannot read all of them."""
+        alone = len(self.sources) == 1 and self.sources != [STDIO] and not self._numbers
+        return self.sources[0] if alone else ""
+
+    def _check_unknown(self) -> None:
+        """Require each unknown name to be a metric of collected outcomes."""
+        every = [metric for one in self.collected.values() for metric in one.metrics()]
+        known = {name for metric in every for name in metric.names}
+        for name, error in self._unknown.items():
+            if name not in known:
+                have = f"; of records in {', '.join(self.sources)}: "
+                have += ", ".join(metric.id for metric in every)
+                raise UnknownName(f"{error}{have if every else ''}") from error
 
 
 def _print_summaries(
@@ -255,28 +295,30 @@ def _print_summaries(
     scored: Sequence[SummaryRow],
     request: _Request,
     intervals: Intervals | None,
+    *,
+    every: bool,
+    details: bool,
 ) -> None:
-    """Print tables of summaries, and the agreement of raters if there are scores."""
-    print_summary(summary, __version__, intervals, request.chosen, by=request.by)
-    print_summary(scored, __version__, intervals, by=request.by)
-    if request.scores:
-        from labeler.calculators.score_agreement import compare_raters
-        from labeler.cli.score_view import print_panels
+    """Print tables of summaries, and what collected outcomes say besides."""
+    from labeler.cli.summary_view import View, print_summary
 
-        kept = _scores_for(request.scores, _of_scores(request.scores, request.ids))
-        print_panels(compare_raters(kept, intervals=intervals is not None))
+    every = every or details or request.ids is not None
+    view = View(intervals, request.by, every, details, request.worst, request.chosen)
+    print_summary(summary, view, request.reportable if summary else "")
+    print_summary(scored, replace(view, every=True, worst=None, asked=()))
+    for kind, one in request.collected.items():
+        one.show(request.metrics_of(kind), intervals=intervals is not None)
 
 
 def _print_metrics(metrics: Sequence[Metric]) -> None:
     """Print the catalog: id, version, profile or command, direction, formula, needs, source."""
-    from labeler.calculators.similarity import QUESTION_METRICS
+    from labeler.calculators.registry import LABEL
     from labeler.calculators.summary_table import alias_note
 
     rows = []
     for metric in metrics:
-        source = (
-            "labeler similarity" if metric in QUESTION_METRICS else f"profile {metric.profile.name}"
-        )
+        is_label = metric.kind == LABEL
+        source = f"profile {metric.profile.name}" if is_label else f"records: {metric.kind}"
         described = [metric.formula, f"needs {', '.join(metric.needs)}", f"source: {metric.source}"]
         rows.append(
             (
@@ -314,74 +356,21 @@ def _write_summaries(rows: Sequence[SummaryRow], output: str | None) -> None:
         print_json([row.as_json(__version__) for row in rows])
 
 
-def _asks_for_labels(
-    ids: str | None, labeled: Sequence[Metric], of_scores: Sequence[Metric]
-) -> bool:
-    """Return True if the ids name a metric of labels that no score has."""
-    from labeler.calculators.registry import ALL
-
-    named = ids is not None and ids.strip() != ALL
-    return named and bool({metric.id for metric in labeled} - {m.id for m in of_scores})
+def _ids(ids: str) -> list[str]:
+    return [name.strip() for name in ids.split(",")]
 
 
-def _known(names: list[str] | None) -> tuple[tuple[Metric, ...], dict[str, UnknownName]]:
-    """Return the metrics of labels with these ids, and the errors of names that may be criteria."""
+def _known(ids: str | None) -> tuple[tuple[Metric, ...], dict[str, UnknownName]]:
+    """Return the metrics with these ids, and the errors of names that may be those of outcomes."""
     from labeler.calculators import select_metrics
 
     found: list[Metric] = []
     unknown: dict[str, UnknownName] = {}
-    if names is None:
+    if ids is None:
         return select_metrics(), unknown
-    for name in names:
+    for name in _ids(ids):
         try:
-            found += select_metrics([name])
+            found += select_metrics([name], kind=None)
         except UnknownName as error:
             unknown[name] = error
     return tuple(dict.fromkeys(found)), unknown
-
-
-def _check_criteria(
-    names: Mapping[str, UnknownName], scores: Sequence[ScoreOutcome], labels: str
-) -> None:
-    """Require each name to be a metric of a criterion with scores."""
-    every = _of_scores(scores, None)
-    known = {name for metric in every for name in metric.names}
-    for name, error in names.items():
-        if name not in known:
-            have = ", ".join(metric.id for metric in every) or "none"
-            raise UnknownName(f"{error}; of scores in {labels}: {have}") from error
-
-
-def _of_scores(scores: Sequence[ScoreOutcome], ids: str | None) -> list[Metric]:
-    """Return the metrics of criteria with scores, restricted to the ids if given."""
-    if not scores:
-        return []
-    from labeler.calculators.registry import ALL
-    from labeler.calculators.scores import criterion_scales, score_metrics
-
-    every = [m for one in criterion_scales(scores).items() for m in score_metrics(*one)]
-    if ids is None:
-        return every
-    wanted = {name.strip() for name in ids.split(",")}
-    return [m for m in every if wanted & {ALL, *m.names}]
-
-
-def _scores_for(scores: Sequence[ScoreOutcome], metrics: Sequence[Metric]) -> list[ScoreOutcome]:
-    """Return the scores by the criteria of metrics, and unreadable rows."""
-    from labeler.calculators.scores import criterion_name
-
-    names = {metric.name for metric in metrics}
-    return [o for o in scores if not o.signature or criterion_name(o.signature) in names]
-
-
-def _score_rows(scores: Sequence[ScoreOutcome], ids: str | None) -> Iterator[MetricsRow]:
-    """Yield the rows of scores, with the metrics of the ids only."""
-    if not scores:
-        return
-    from labeler.calculators.scores import measure_scores
-
-    metrics = _of_scores(scores, ids)
-    chosen = {metric.id for metric in metrics}
-    for row in chain(*measure_scores(_scores_for(scores, metrics)).values()):
-        values = {name: value for name, value in row.metrics.items() if name in chosen}
-        yield replace(row, metrics=values)

@@ -8,7 +8,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from labeler.calculators.scores import passes, score_value
 from labeler.labels.answers import (
     ClaimsLabelingOutput,
     ComparedClaim,
@@ -18,7 +17,6 @@ from labeler.labels.answers import (
     Verdict,
 )
 from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, LabelRecord
-from labeler.labels.scores import ScoreRecord
 from labeler.sentences.characters import visible
 from labeler.sentences.display import console
 from labeler.sentences.example import Sentence
@@ -35,10 +33,8 @@ def print_outcome(outcome: AnyOutcome) -> None:
         view.failure(outcome)
     elif isinstance(outcome, LabelRecord):
         view.record(outcome)
-    elif isinstance(outcome, ScoreRecord):
-        view.score(outcome)
     else:
-        view.plain(outcome)
+        view.other(outcome)
 
 
 class _RecordView:
@@ -71,46 +67,16 @@ class _RecordView:
         for violation in record.violations:
             self._text(f"kept as stored: {violation}", style="yellow")
 
-    def score(self, record: ScoreRecord) -> None:
-        """Print a score: the criterion, the texts shown to the judge, and the reasoning."""
-        criterion, answer = record.criterion, record.answer
-        self._heading(f"{record.id}: {criterion.name}")
-        self._text(f"{record.signature}")
-        if criterion.criteria:
-            self._text(criterion.criteria)
-        for number, step in enumerate(criterion.steps or (), start=1):
-            self._text(f"{number}. {step}")
-        example = record.example
-        sentences = {
-            "documents": tuple(example.document_sentences()),
-            "response": example.response,
-            "reference": example.reference or (),
-        }
-        for part in criterion.parts(has_reference=bool(example.reference)):
-            self._heading(part)
-            if part == "question":
-                self._text(example.question)
-                continue
-            self._sentences(sentences[part])
-        score = score_value(record)
-        passed = "passes" if passes(score, record) else "does not pass"
-        value = f"{answer.score} of {criterion.low} to {criterion.high}"
-        if record.distribution:
-            value = f"{float(score):.4f} ({value}, weighted by probabilities)"
-        self._heading(f"score: {value}, {passed} at {criterion.threshold}")
-        self._text(answer.reasoning)
-        for one, likely in (record.distribution or {}).items():
-            self._text(f"probability of {one}: {likely:.4f}")
-
-    def plain(self, record: AnyRecord) -> None:
-        """Print a record of another kind: its answer, field by field."""
-        self._heading(record.id)
-        self._text(f"{record.signature}")
-        answer = record.label if isinstance(record, LabelRecord) else record.answer
-        for name, value in answer.model_dump(mode="json").items():
-            self._heading(name)
-            for line in value if isinstance(value, list) else [value]:
-                self._text(str(line))
+    def other(self, record: AnyRecord) -> None:
+        """Print a record of another kind, as its class says."""
+        for heading, below in record.shown():
+            self._heading(heading)
+            sentences = [each for each in below if isinstance(each, Sentence)]
+            if sentences:
+                self._sentences(sentences)
+            for text in below:
+                if isinstance(text, str):
+                    self._text(text)
 
     def _conversation(self, record: LabelRecord) -> None:
         for turn in record.example.history:

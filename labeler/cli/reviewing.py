@@ -9,21 +9,31 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from labeler.cli.interrupt import Interrupted
-from labeler.cli.reading import Labels
 from labeler.cli.terminal import notify, plural
 from labeler.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from labeler.review.plan_reading import PlanReading
     from labeler.review.session import ReviewSession, ReviewSettings
 
 DEFAULT_METRICS = "relevance,utilization,completeness,adherence"
 
 
 def review(
-    labels: Labels,
+    labels: Annotated[
+        str | None, typer.Argument(help="Label file, store folder, or - for standard input.")
+    ] = None,
     *,
+    plan: Annotated[
+        str | None,
+        typer.Option(help="Read the sentences of this plan of labeler certify instead."),
+    ] = None,
+    answers: Annotated[
+        str | None,
+        typer.Option(help="File for the answers to the plan; by default next to it."),
+    ] = None,
     annotator: Annotated[
         str | None,
         typer.Option(help="Annotator name; by default your user name."),
@@ -62,6 +72,13 @@ def review(
     from labeler.data.corrections.file import corrections_path
     from labeler.review.session import ReviewSettings
 
+    if plan is not None:
+        reading = _reading(plan, answers, _name(annotator))
+        code = _serve(reading, port, open_browser=open_browser)
+        _conclude_reading(reading, labels or "LABELS")
+        raise typer.Exit(code)
+    if labels is None or answers is not None:
+        raise UsageError("name the labels to review, or a plan to read: --plan PLAN.csv")
     if corrections is None and labels == "-":
         raise UsageError("labels from standard input: name the corrections file (--corrections)")
     settings = ReviewSettings(
@@ -72,14 +89,31 @@ def review(
         blind=blind,
     )
     path = corrections_path(labels) if corrections is None else corrections
-    code = 0
     session = _session(labels, path, settings, ids=ids, sample=sample, seed=seed)
-    try:
-        _serve(session, port, open_browser=open_browser)
-    except Interrupted as interrupt:
-        code = interrupt.exit_code
+    code = _serve(session, port, open_browser=open_browser)
     _conclude(session, labels)
     raise typer.Exit(code)
+
+
+def _reading(plan: str, answers: str | None, annotator: str) -> PlanReading:
+    """Return the reading of a plan, begun or continued."""
+    from pathlib import Path
+
+    from labeler.review.plan_reading import PlanReading
+
+    path = Path(answers or Path(plan).with_suffix(".answers.csv"))
+    if path.suffix != ".csv" or path.absolute() == Path(plan).absolute():
+        raise UsageError(f"--answers {path}: name another .csv file than the plan")
+    reading = PlanReading(plan, path, annotator)
+    notify(reading.progress)
+    return reading
+
+
+def _conclude_reading(reading: PlanReading, labels: str) -> None:
+    """Print the number of sentences left, and the command that uses the answers."""
+    notify(f"\n{reading.progress}; the answers are in {reading.answers}")
+    of, plan, by = (shlex.quote(str(one)) for one in (labels, reading.plan, reading.answers))
+    notify(f"next: labeler certify {of} --plan {plan} --answers {by} -o certificate.json")
 
 
 def _name(given: str | None) -> str:
@@ -151,7 +185,8 @@ def _describe(session: ReviewSession, known: int) -> None:
         notify("but that a record comes early tells that the audit found something in its label")
 
 
-def _serve(session: ReviewSession, port: int, *, open_browser: bool) -> None:
+def _serve(session: ReviewSession | PlanReading, port: int, *, open_browser: bool) -> int:
+    """Serve the app until it is interrupted, and return the exit code."""
     import webbrowser
 
     from labeler.review.app import listening, review_server
@@ -161,7 +196,11 @@ def _serve(session: ReviewSession, port: int, *, open_browser: bool) -> None:
         notify("this address is for you alone; Ctrl-C ends the review app")
         if open_browser and not webbrowser.open(str(address)):
             notify("no browser could be opened: open the address yourself")
-        review_server(session, address=address, on_error=notify).run(sockets=[taken])
+        try:
+            review_server(session, address=address, on_error=notify).run(sockets=[taken])
+        except Interrupted as interrupt:
+            return interrupt.exit_code
+    return 0
 
 
 def _conclude(session: ReviewSession, labels: str) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -18,7 +17,6 @@ from labeler.sentences.characters import plain_json, visible
 from labeler.sentences.display import Block, Column, Grid, console
 
 if TYPE_CHECKING:
-    from labeler.calculators import Intervals, Metric, SummaryRow
     from labeler.data.rows import Rows
 
 Group = TypeVar("Group")
@@ -101,65 +99,7 @@ def print_groups(
 def dropped_note(names: Sequence[str]) -> Iterator[str]:
     """Yield a note that names the dropped columns, if there are any."""
     if names:
-        yield f"left out, for want of width: {', '.join(names)} (--json has all)"
-
-
-def print_summary(
-    rows: Sequence[SummaryRow],
-    version: str,
-    intervals: Intervals | None = None,
-    metrics: Sequence[Metric] = (),
-    *,
-    by: str | None = None,
-) -> None:
-    """Print a table for each judge configuration, with notes below.
-
-    Args:
-        rows: the summaries.
-        version: version of the program.
-        intervals: settings of the rows' intervals, if they have any.
-        metrics: all requested metrics; a note counts those that need richer labels.
-        by: the metadata column of the groups, named above each group.
-    """
-    from labeler.calculators.summary_table import summary_notes
-
-    out = LineWriter()
-    for label in dict.fromkeys(row.label for row in rows):
-        part = [row for row in rows if row.label == label]
-        dropped = _print_groups(out, part, intervals, by)
-        labeled = sum(row.labeled for row in part if row.metric is part[0].metric)
-        made_by = f"{labeled} records by {label}" if label else "no record has a label"
-        notes = [*summary_notes(part, intervals), *dropped_note(dropped)]
-        notes += _unavailable(part, metrics)
-        notes.append(f"{made_by}|labeler:{version}")
-        out.write("\n".join(notes))
-
-
-def _print_groups(
-    out: LineWriter, rows: Sequence[SummaryRow], intervals: Intervals | None, by: str | None
-) -> list[str]:
-    """Print a table for each group under its name; return the dropped columns."""
-    from labeler.calculators.summary_table import measured_rows, summary_cells
-
-    cells = summary_cells(intervals)
-    sections: dict[str | None, list[list[str]]] = {}
-    for row in measured_rows(rows):
-        sections.setdefault(row.group, []).append([cell(row) for cell in cells.values()])
-    return print_groups(
-        out,
-        list(cells),
-        list(sections.items()),
-        lambda group: group if group is None or by is None else f"{by}: {group}",
-    )
-
-
-def _unavailable(rows: Sequence[SummaryRow], metrics: Sequence[Metric]) -> Iterator[str]:
-    """Yield a note that counts the metrics without their label fields, by profile."""
-    present = {row.metric.id for row in rows}
-    missing = Counter(metric.profile.name for metric in metrics if metric.id not in present)
-    if missing and present.intersection(metric.id for metric in metrics):
-        more = ", ".join(f"{count} with --profile {name}" for name, count in missing.items())
-        yield f"metrics that need richer labels: {more} (labeler metrics --list)"
+        yield f"columns hidden to fit the terminal: {', '.join(names)} (--json has all)"
 
 
 def print_catalog(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -10,21 +10,13 @@ from itertools import chain, islice
 from typing import Literal, NamedTuple
 
 from labeler.calculators import METRICS, Metric, MetricsRow, select_metrics
+from labeler.calculators.collected import Collected, collected_rows, split_collected
 from labeler.calculators.metrics_row import DistinctRows
-from labeler.calculators.outcomes import measure_outcomes, split_scores
+from labeler.calculators.outcomes import measure_outcomes
 from labeler.calculators.ratio import counts_in_gates
-from labeler.calculators.scores import (
-    Scale,
-    criterion_scales,
-    is_score_metric,
-    measure_scores,
-    score_metrics,
-)
-from labeler.calculators.similarity import QUESTION_METRICS
 from labeler.calculators.summary import CountedRows
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import AnyOutcome
-from labeler.labels.scores import CRITERIA, ScoreOutcome
 
 On = Literal["point", "interval"]
 """The value that a gate checks: the mean, or the worse end of its interval."""
@@ -160,24 +152,24 @@ class Gate:
         threshold: float,
         *,
         at_least: bool,
-        criteria: Mapping[str, Scale] | None = None,
+        own: Sequence[Metric] = (),
     ) -> Gate:
         """Return the gate of a metric id.
 
         Args:
-            metric: of labels, such as ``adherence``; of written questions, such as
-                ``answer_relevancy_similarity``; or of scores: a criterion's name, or ``NAME:pass``.
+            metric: such as ``adherence``, or of another kind of records: a criterion's name, or
+                ``NAME:pass``, of scores.
             threshold: the least or greatest mean that passes.
             at_least: whether the mean must not be lower; otherwise it must not be higher.
-            criteria: scales by name of criteria in addition to the built-in ones. A name that is
-                both a criterion and a metric of labels means the criterion.
+            own: metrics of the outcomes themselves, such as criteria with scores. An id of these
+                means them, even if another metric has it.
 
         Raises:
             UnknownName: there is no such metric.
             UsageError: the id names several metrics, or the threshold is not finite or none of its
                 values.
         """
-        chosen = _named(metric, criteria or {})
+        chosen = _named(metric, own)
         if len(chosen) != 1:
             raise UsageError(f"a gate is on one metric: {metric!r} names {len(chosen)}")
         if not math.isfinite(threshold):
@@ -211,32 +203,27 @@ class Gate:
         return f"{self.demand}: {better} is better, so at {other} may be meant, not at {asked}"
 
 
-def _named(name: str, criteria: Mapping[str, Scale]) -> tuple[Metric, ...]:
+def _named(name: str, own: Sequence[Metric]) -> tuple[Metric, ...]:
     """Return the metrics of an id.
 
     Raises:
-        UnknownName: there is none; the message suggests those of labels, questions and criteria.
+        UnknownName: there is none; the message suggests registered ones and those of outcomes.
     """
-    built_in = {one: (criterion.low, criterion.high) for one, criterion in CRITERIA.items()}
-    of_scores = [
-        m for one, scale in {**built_in, **criteria}.items() for m in score_metrics(one, scale)
-    ]
-    others = (*QUESTION_METRICS, *of_scores)
-    found = tuple(m for m in others if name in m.names)
-    if found:
+    if found := tuple(metric for metric in own if name in metric.names):
         return found
     try:
-        return select_metrics([name])
+        return select_metrics([name], kind=None)
     except UnknownName as error:
-        ids = sorted(metric.id for metric in others)
+        ids = sorted(metric.id for metric in own)
         is_module = ":" in name and name.partition(":")[0] not in ids
         message = error if is_module else METRICS.unknown(name, ids)
-        raise UnknownName(f"{message}; of scores and questions: {', '.join(ids)}") from error
+        of_outcomes = f"; of these records: {', '.join(ids)}" if ids else ""
+        raise UnknownName(f"{message}{of_outcomes}") from error
 
 
 @dataclass(frozen=True)
 class Demand:
-    """A gate whose metric is looked up later, when the criteria are known.
+    """A gate whose metric is looked up later, when those of the outcomes are known.
 
     Attributes:
         metric: the id of one metric.
@@ -251,11 +238,9 @@ class Demand:
     at_least: bool | None = None
     of_drop: bool = False
 
-    def gate(self, criteria: Mapping[str, Scale]) -> Gate:
+    def gate(self, own: Sequence[Metric] = ()) -> Gate:
         """Return the gate; see :meth:`Gate.of`."""
-        found = Gate.of(
-            self.metric, self.threshold, at_least=bool(self.at_least), criteria=criteria
-        )
+        found = Gate.of(self.metric, self.threshold, at_least=bool(self.at_least), own=own)
         better = found.metric.higher_is_better
         at_least = better if self.at_least is None else self.at_least
         return replace(found, at_least=at_least, of_drop=self.of_drop)
@@ -275,9 +260,8 @@ def measure_gates(
     """Make gates of demands, and measure outcomes of every kind for them.
 
     Args:
-        outcomes: labels, scores, generated questions and failures; or a numbers file.
-        demands: on metrics of labels and of generated questions, and on criteria: the shipped
-            ones, and those with scores.
+        outcomes: records and failures; or a numbers file.
+        demands: on registered metrics, and on those of the outcomes, such as criteria with scores.
         column: as for :func:`measured`.
 
     Raises:
@@ -285,29 +269,23 @@ def measure_gates(
         UsageError: an id names several metrics, or a threshold is no finite number.
     """
     if isinstance(outcomes, CountedRows):
-        gates = [demand.gate({}) for demand in demands]
+        gates = [demand.gate() for demand in demands]
         ids = dict.fromkeys(gate.metric.id for gate in gates)
         return GateRows(gates, DistinctRows(outcomes.chosen(ids, column)))
-    scores: list[ScoreOutcome] = []
-    others = split_scores(outcomes, scores)
-    # Outcomes are read one at a time unless a name can only be a criterion with scores further on.
+    found: dict[str, Collected] = {}
+    others = split_collected(outcomes, found)
+    # Outcomes are read one at a time unless a name can only be that of a record further on.
     first: list[AnyOutcome] = list(islice(others, 1))
     try:
-        gates = [demand.gate(criterion_scales(scores)) for demand in demands]
+        gates = _gates(demands, found)
     except UnknownName:
         first += others
-        gates = [demand.gate(criterion_scales(scores)) for demand in demands]
+        gates = _gates(demands, found)
     asked = tuple(dict.fromkeys(gate.metric for gate in gates))
-    of_scores = {metric.id for metric in asked if is_score_metric(metric)}
-    written = tuple(metric for metric in asked if metric in QUESTION_METRICS)
-    of_labels = tuple(m for m in asked if m not in written and m.id not in of_scores)
-    rows = measure_outcomes(chain(first, others), of_labels, questions=written, column=column)
-    return GateRows(gates, DistinctRows(chain(rows, _measured_scores(scores, of_scores))))
+    rows = measure_outcomes(chain(first, others), asked, column=column)
+    return GateRows(gates, DistinctRows(chain(rows, collected_rows(found, asked))))
 
 
-def _measured_scores(scores: Sequence[ScoreOutcome], ids: set[str]) -> Iterator[MetricsRow]:
-    """Yield the rows of scores, with the metrics of these ids only."""
-    for row in chain(*measure_scores(scores).values()) if ids else ():
-        chosen = {name: value for name, value in row.metrics.items() if name in ids}
-        if chosen:
-            yield replace(row, metrics=chosen)
+def _gates(demands: Sequence[Demand], found: Mapping[str, Collected]) -> list[Gate]:
+    own = [metric for collected in found.values() for metric in collected.metrics()]
+    return [demand.gate(own) for demand in demands]

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from labeler.calculators.outcomes import metrics
+from labeler.calculators.plain_names import plain_name
+from labeler.calculators.registry import METRICS
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.statistics.paired import mean_difference, paired_interval
 from labeler.data.label_files import outcome_of, replaced, to_line
@@ -27,7 +29,7 @@ from labeler.evidence.change import Change, Verdicts, find_change, look_level
 from labeler.labels.answers import judged_sentences
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome
 from labeler.labels.signature import digest, shown
-from labeler.sentences.display import Column, Display, Displayed, Grid
+from labeler.sentences.display import Column, Display, Displayed, Grid, figure
 
 KINDS = ("support", "relevance", "use")
 """Kinds of verdicts, in the order of :func:`verdicts_of`."""
@@ -196,6 +198,23 @@ class Anchors(Displayed):
         pairs = zip(*rounds, strict=True)
         differences = [b - a for a, b in pairs if a is not None and b is not None]
         return mean_difference(differences), paired_interval(differences)
+
+    def explained(self, metric: str = "adherence_fraction") -> str:
+        """Return, in words, what the judge alone does to a metric, for next to a comparison.
+
+        Raises:
+            UnknownName: there is no such metric.
+            UsageError: nothing was asked yet.
+        """
+        result, (mean, interval) = self.result(), self.shift(metric)
+        name = plain_name(METRICS[metric])
+        if isinstance(mean, Undefined) or isinstance(interval, Undefined):
+            return f"{result.sentence} Its effect on {name} cannot be told from these anchors."
+        low, high = (figure(one, signed=True) for one in (interval.low, interval.high))
+        return (
+            f"{result.sentence} On {self._size} anchors the judge alone moved {name} by "
+            f"{figure(mean, signed=True)} ({low} to {high})."
+        )
 
     @property
     def _size(self) -> int:

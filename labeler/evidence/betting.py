@@ -24,8 +24,8 @@ Integers: TypeAlias = NDArray[np.intp]
 
 SAFE = 0.95
 """Largest share of its wealth that a bettor risks on one draw."""
-_HALVINGS = 24
-"""Steps of the search for an end of the interval: 1e-7."""
+_HALVINGS = 18
+"""Steps of the search for an end of the interval: 4e-6."""
 _TINY = 1e-12
 
 

@@ -28,7 +28,8 @@ class Certificate(Displayed):
 
     Attributes:
         metric: the metric.
-        goal: the goal that was met, such as ``within 0.02``.
+        goal: the question that is answered, such as ``within 0.02`` or ``at least 0.9``.
+        failed_goal: True if the value is below that of ``at least``, or cannot be told from it.
         value: the estimate.
         interval: both ends; they hold with probability ``level``, at every look.
         level: confidence level.
@@ -59,6 +60,7 @@ class Certificate(Displayed):
 
     metric: str
     goal: str
+    failed_goal: bool
     value: float
     interval: tuple[float, float]
     level: float
@@ -98,6 +100,7 @@ class Certificate(Displayed):
         return cls(
             metric=goal.metric,
             goal=str(goal),
+            failed_goal=goal.at_least is not None and interval[0] < goal.at_least,
             value=value,
             interval=interval,
             level=goal.level,
@@ -105,7 +108,7 @@ class Certificate(Displayed):
             judged=units.judged,
             checked=len(answers),
             drawn=sum(plan.looks),
-            sentences=sum(len(unit.sentences) for unit in units.units),
+            sentences=units.sentences,
             records=len(units.readable),
             failed=units.failed,
             looks=plan.looks,

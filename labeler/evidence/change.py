@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple, TypeAlias
 
@@ -115,6 +116,20 @@ def _differences(answers: np.ndarray, earlier: int) -> np.ndarray:
         One count for each way; that of the order of time comes first.
     """
     apart = (answers[:, None] != answers[None]).sum(axis=2)
-    places = range(len(answers))
-    ways = combinations(places, earlier)  # the first of them is that of the order of time
-    return np.array([apart[np.ix_(way, [n for n in places if n not in way])].sum() for way in ways])
+    ways = _ways(len(answers), earlier)
+    counts: np.ndarray = ((ways @ apart) * (1 - ways)).sum(axis=1)
+    return counts
+
+
+@lru_cache
+def _ways(answers: int, earlier: int) -> np.ndarray:
+    """Return the ways to take answers apart, the order of time first: 1 for the earlier part.
+
+    Returns:
+        Shape (ways, answers).
+    """
+    chosen = list(combinations(range(answers), earlier))
+    ways = np.zeros((len(chosen), answers), dtype=int)
+    for way, places in zip(ways, chosen, strict=True):
+        way[list(places)] = 1
+    return ways

@@ -21,9 +21,9 @@ _FEWEST = 20
 """Fewest sentences of a further look."""
 _AHEAD = 0.8
 """Share of the units that seem needed which a further look reads: it shall not read too many."""
-_BINS = 64
+_BINS = 40
 """Forecasts that are taken together while a design is chosen."""
-_HALVINGS = 24
+_HALVINGS = 14
 _STEPS = 25
 _CLOSE = 1e-7
 """Last step of a fit."""

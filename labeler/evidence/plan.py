@@ -17,17 +17,8 @@ import numpy as np
 from labeler.calculators.statistics.intervals import LEVEL, check_level
 from labeler.calculators.statistics.small_samples import effective_count, wilson_ends
 from labeler.errors import UsageError
-from labeler.evidence.betting import Floats, Integers, Population
 from labeler.evidence.certificate import Certificate
-from labeler.evidence.design import (
-    Design,
-    choose_design,
-    fit_logistic,
-    logit,
-    next_look,
-    sigmoid,
-    still_needed,
-)
+from labeler.evidence.looks import Looks
 from labeler.evidence.units import COMPLETENESS, Answer, Answers, Item, Units, digest_of
 from labeler.labels.record import AnyOutcome
 from labeler.sentences.display import Column, Display, Displayed, Grid, number
@@ -38,8 +29,6 @@ _SECOND = 10
 """One of so many sentences is read a second time."""
 _NARROW, _WIDE = 0.01, 0.2
 """Least and greatest distance that a design aims at for ``at_least``."""
-_SLOPES = np.array([0.0, 0.9]), np.array([1.0, 0.35])
-"""Prior means and deviations of intercept and slope of recalibrated log odds."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +160,7 @@ class Plan(Displayed):
     @property
     def needed(self) -> int:
         """About how many more sentences must be read, those of this plan included."""
-        return round(self._state.needed * self.units.sentences_each)
+        return round(self._state.needed * self.units.sentences / len(self.units.units))
 
     def certificate(
         self, answers: Answers, *, second: Answers | None = None, who: str | Iterable[str] = ()
@@ -208,9 +197,8 @@ class Plan(Displayed):
     def issued(self) -> Certificate | None:
         """Return the certificate if the answers so far allow one."""
         state = self._state
-        complete = not state.population.unread.any()
         enough = len(self.answers) >= FEWEST_CHECKS and self.goal.met(*state.interval)
-        if not (complete or enough):
+        if not (state.complete or enough):
             return None
         return Certificate.of(self, state.value, state.interval, state.records_interval)
 
@@ -276,72 +264,33 @@ class _State:
     """The population after the looks of a plan, and the draw of the next one."""
 
     def __init__(self, plan: Plan) -> None:
-        self.plan = plan
         units, goal = plan.units, plan.goal
-        self.population = Population(units.weights)
-        self.error = (1 - goal.level) / (2 if goal.population else 1)
-        self.base = logit(units.forecasts / units.sizes)
-        read: list[int] = []
+        error = (1 - goal.level) / (2 if goal.population else 1)
+        self.looks = looks = Looks(
+            units.weights, units.forecasts / units.sizes, units.sizes, error=error
+        )
         for look, count in enumerate(plan.looks):
-            drawn, _, design, forecast = self._draw(look, read, count)
-            values = [units.answer(unit, plan.answers) or (0.0, 0.0) for unit in drawn]
+            design = looks.design(goal.margin(units.value(looks.expected)))
+            drawn, _ = looks.population.draw(design.scales, units.order(goal.seed, look), count)
+            values = [units.answer(int(unit), plan.answers) or (0.0, 0.0) for unit in drawn]
             tops, bottoms = np.array(values).T
-            self.population.learn(
-                drawn,
-                (tops, bottoms),
-                scales=design.scales,
-                forecasts=(forecast, units.sizes),
-                stakes=design.stakes,
-            )
-            read += map(int, drawn)
-        self._estimate()
+            looks.learn(drawn, design, tops, bottoms)
+        self.complete = not looks.population.unread.any()
         self.drawn: list[int] = []
         self.chances: list[float] = []
         self.needed = 0
-        if self.population.unread.any():
-            self._plan_next(len(plan.looks), read)
-
-    def _forecasts(self, read: list[int]) -> Floats:
-        """Return forecasts, recalibrated by the answers so far."""
-        means, deviations = _SLOPES
-        features = np.stack([np.ones_like(self.base), self.base], axis=1)
-        coefficients = means
-        if read:
-            found = [self.plan.units.answer(unit, self.plan.answers) or (0, 0) for unit in read]
-            used = [n for n, (_, bottom) in enumerate(found) if bottom]
-            shares = np.array([found[n][0] for n in used], dtype=float)
-            rows = features[np.array(read)[used]] if used else features[:0]
-            coefficients = fit_logistic(rows, shares, means, deviations)
-        return np.asarray(sigmoid(features @ coefficients) * self.plan.units.sizes)
-
-    def _draw(
-        self, look: int, read: list[int], count: int | None
-    ) -> tuple[Integers, Floats, Design, Floats]:
-        forecast = self._forecasts(read)
-        weights = self.population.weights
-        value = float((weights * forecast).sum() / (weights * self.plan.units.sizes).sum())
-        if read:
-            value = self.population.interval(self.error)[0]
-        margin = self.plan.goal.margin(value)
-        design = choose_design(self.population, forecast, margin)
-        if count is None:
-            self.needed = still_needed(self.population, design, value, margin, self.error)
-            count = next_look(self.population.read, self.needed, self.plan.units.sentences_each)
-        order = self.plan.units.order(self.plan.goal.seed, look)
-        return *self.population.draw(design.scales, order, count), design, forecast
-
-    def _plan_next(self, look: int, read: list[int]) -> None:
-        drawn, chances, _, _ = self._draw(look, read, None)
-        self.drawn, self.chances = [int(unit) for unit in drawn], [float(one) for one in chances]
-
-    def _estimate(self) -> None:
-        units = self.plan.units
-        value, low, high = self.population.interval(self.error)
-        self.value = units.value(value)
-        low, high = sorted((units.value(low), units.value(high)))
+        if not self.complete:
+            margin = goal.margin(units.value(looks.expected))
+            design = looks.design(margin)
+            count, self.needed = looks.size(design, margin, units.sentences / len(units.units))
+            order = units.order(goal.seed, len(plan.looks))
+            drawn, chances = looks.population.draw(design.scales, order, count)
+            self.drawn, self.chances = drawn.tolist(), chances.tolist()
+        self.value = units.value(looks.value)
+        low, high = sorted((units.value(looks.low), units.value(looks.high)))
         self.records_interval = self.interval = (low, high)
-        if self.plan.goal.population:
-            self.interval = stream_interval(units, low, high, self.error)
+        if goal.population:
+            self.interval = stream_interval(units, low, high, error)
 
 
 def stream_interval(units: Units, low: float, high: float, error: float) -> tuple[float, float]:

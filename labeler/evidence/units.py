@@ -129,6 +129,7 @@ class Units:
             raise UsageError(f"no label has a sentence that {metric} is about; label rows first")
         self.readable = readable
         doubts = doubts or {}
+        self.doubted = digest_of(map(repr, sorted(doubts.items()))) if doubts else None
         self.units: list[Unit] = [
             unit
             for place, record in enumerate(readable)
@@ -183,10 +184,10 @@ class Units:
         for key, probability in zip(keys, found, strict=True):
             yield Unit(place, (key,), weight, probability, 1.0)
 
-    @property
-    def sentences_each(self) -> float:
-        """Mean number of sentences of a unit."""
-        return sum(len(unit.sentences) for unit in self.units) / len(self.units)
+    @cached_property
+    def sentences(self) -> int:
+        """Number of sentences of all units."""
+        return sum(len(unit.sentences) for unit in self.units)
 
     @cached_property
     def judged(self) -> float | None:

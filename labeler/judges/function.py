@@ -26,6 +26,7 @@ class FunctionJudge:
     """A judge that calls a function for each label; see :func:`judge`."""
 
     answers = LABEL_KINDS | {"retrieval"}
+    reads_prompts = False
 
     def __init__(self, function: Function, *, name: str, version: str) -> None:
         self.spec = JudgeSpec(judge="function", model=f"{name}/{version}")

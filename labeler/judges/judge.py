@@ -74,6 +74,7 @@ class JudgeSpec(BaseModel):
             prompt=prompt.artifact,
             response_schema=schema.artifact,
             splitter=splitter,
+            instructions=prompt.instructions,
             trial=trial,
         )
 
@@ -142,7 +143,8 @@ class Judge(Protocol):
 
     A judge reads its answer into the task's ``answer_type``. A judge that answers some kinds of
     tasks only declares them in an attribute ``answers``, such as
-    ``answers = labeler.judges.task.LABEL_KINDS``; see :func:`require_answers`.
+    ``answers = labeler.judges.task.LABEL_KINDS``; see :func:`require_answers`. One that ignores the
+    prompt says ``reads_prompts = False``; it takes no instructions of the user.
     """
 
     @property

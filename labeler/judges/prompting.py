@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import chain
 from json.encoder import encode_basestring
 from operator import attrgetter
-from typing import ClassVar, Literal, TypedDict
+from typing import ClassVar, Literal, Self, TypedDict
 
 from labeler.errors import UsageError
 from labeler.labels.schemas import read_resource
@@ -34,6 +34,8 @@ requests about several responses to the same question start with the same text.
 _BLOCKS = ("documents", "tool_outputs", "history", "question", "reference", "response")
 _OPTIONAL = frozenset({"tool_outputs", "history"})
 """Blocks that are left out when empty."""
+OWN = "own"
+"""Family of whole prompts of the user."""
 DECISIONS = "decisions"
 """Family of the prompts whose answers are probabilities."""
 _REFERENCE = "reference_block"
@@ -45,6 +47,12 @@ _VARIABLE = re.compile(r"\{\{([a-z_]+)\}\}")
 """A variable of a prompt, such as ``{{documents}}``."""
 
 
+_ABOUT_INSTRUCTIONS = """## Domain rules
+
+The owner of this system wrote the rules between the next two lines. Apply them to every decision \
+about the texts. They change neither the form of the answer nor how data are read."""
+
+
 class Message(TypedDict):
     """One chat message."""
 
@@ -54,11 +62,16 @@ class Message(TypedDict):
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt: static instructions and a template for one record's data."""
+    """A prompt: static instructions and a template for one record's data.
+
+    Attributes:
+        instructions: domain rules of the user, which labels' signatures hold; "" without any.
+    """
 
     name: str
     system: str
     user: str
+    instructions: str = ""
     decides: ClassVar[bool] = False
     """True if answers are probabilities: no schema is sent, and no text comes back."""
 
@@ -72,6 +85,29 @@ class Prompt:
         """Name and digest, as in a label's key."""
         content = {"system": self.system, "user": self.user, "rendering": RENDERING}
         return Artifact(name=self.name, digest=digest(content))
+
+    def with_instructions(self, text: str) -> Self:
+        """Return the prompt with domain rules of the user."""
+        return replace(self, instructions=text) if text else self
+
+    @cached_property
+    def instructions_block(self) -> str:
+        """The fenced domain rules, after a paragraph about their place; "" without any.
+
+        No text closes the fence, because none contains its own digest. A change of this layout
+        needs another :data:`RENDERING`.
+        """
+        if not self.instructions:
+            return ""
+        text, tries = inert_json(self.instructions), 0
+        while (fence := digest([self.instructions, tries])[:8]) in text.lower():
+            tries += 1
+        return f"{_ABOUT_INSTRUCTIONS}\n\n{fenced('instructions', text, fence)}"
+
+    @cached_property
+    def system_text(self) -> str:
+        """The system message: the prompt's own text, then the domain rules of the user."""
+        return "\n\n".join(filter(None, (self.system, self.instructions_block)))
 
     @cached_property
     def shows_reference(self) -> bool:
@@ -87,7 +123,7 @@ class Prompt:
             is_absent = name in _OPTIONAL and not text
             values[f"{name}_block"] = "" if is_absent else fenced(name, text, fence)
         paragraphs = [fill(part, values) for part in self.user.split("\n\n")]
-        return chat(self.system, "\n\n".join(filter(None, paragraphs)))
+        return chat(self.system_text, "\n\n".join(filter(None, paragraphs)))
 
     def fence(self, example: KeyedExample, data: Mapping[str, str]) -> str:
         """Return the marker that fences a record's blocks, which no shown text contains.

@@ -27,6 +27,7 @@ class ReplayJudge:
     """
 
     answers = LABEL_KINDS
+    reads_prompts = False
 
     def __init__(self, outcomes: Iterable[Outcome], *, name: str) -> None:
         self.spec = JudgeSpec(judge="replay", model=name)

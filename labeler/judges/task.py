@@ -29,7 +29,6 @@ from labeler.labels.profiles import (
 )
 from labeler.labels.record import AnyRecord, LabelRecord, ReplyFacts, RetrievalBasis, SentenceScores
 from labeler.labels.schemas import ResponseSchema
-from labeler.labels.scores import Token
 from labeler.labels.signature import Signature, label_key
 from labeler.sentences.example import Frozen, KeyedExample
 
@@ -52,6 +51,20 @@ class CheckedAnswer(NamedTuple, Generic[AnswerT]):
     answer: AnswerT
     violations: tuple[Violation, ...] = ()
     repairs: Mapping[str, int] = {}
+
+
+class Token(NamedTuple):
+    """One token of an answer.
+
+    Attributes:
+        text: its bytes.
+        logprob: natural logarithm of its probability.
+        others: alternative tokens with their log-probabilities.
+    """
+
+    text: bytes
+    logprob: float
+    others: tuple[tuple[bytes, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -319,9 +332,6 @@ TASK_KINDS: Catalog[Any] = Catalog("task kind")
 for _profile in PROFILES.values():
     TASK_KINDS.add(_profile.name, LabelKind(_profile))
 TASK_KINDS.add("retrieval", "labeler.labeling.blind:RetrievalKind")
-TASK_KINDS.add("score", "labeler.labeling.score_tasks:ScoreKind")
-TASK_KINDS.add("steps", "labeler.labeling.score_tasks:StepsKind")
-TASK_KINDS.add("questions", "labeler.integrations.embeddings.questioning:QuestionsKind")
 
 LABEL_KINDS = frozenset(PROFILES)
 """Kinds that a judge answers that gives nothing but labels."""

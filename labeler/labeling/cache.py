@@ -64,7 +64,7 @@ class ServedLabels:
         Raises:
             UsageError: another host gave it, and the run refuses that.
         """
-        if outcome.kind == "failure":
+        if isinstance(outcome, LabelFailure):
             return
         reply = outcome.reply
         own: str | None = getattr(judge, "host", None)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from labeler.calculators.rater_agreement import Votes
     from labeler.data.options import ColumnMap, RowSource
     from labeler.judges.options import CapField, JsonFile, JudgeLike, PriceLike, PromptCache
-    from labeler.labeling.options import Dollars, SeveralJudges, StoreLike
+    from labeler.labeling.options import Dollars, FileLike, SeveralJudges, StoreLike
     from labeler.labeling.progress import OnEvent
 
 
@@ -41,8 +41,8 @@ class LabelOptionsDict(TypedDict, total=False):
     """Seconds that a server which answered before may stay away."""
     on_event: OnEvent | Sequence[OnEvent] | None
     """Called with each event of the run; one function or several."""
-    prompt: str
-    """Prompt version, or name such as trace/v1."""
+    prompt: FileLike
+    """Prompt version, name such as trace/v1, or file of your own."""
     relevance: str
     """with-response: in the same call; blind: once for each question and documents, in a call
     that shows no response.
@@ -98,10 +98,7 @@ class LabelOptionsDict(TypedDict, total=False):
     id_from: str
     """Columns that form the row id, comma-separated."""
     preset: str | None
-    """Columns of ragas, deepeval, langchain, llamaindex, haystack, inspect_ai, ragchecker,
-    ragbench, ragas_multi_turn, deepeval_conversation, mtrag, openai_messages, sharegpt or
-    gemini; by default those that fit.
-    """
+    """Columns of another tool, such as ragas, deepeval or langchain; by default those that fit."""
     split_documents: str | None
     """Separator of the documents in one text, such as '\\n\\n' or '|'."""
     keep_thinking: bool
@@ -123,6 +120,7 @@ def label_parameters(
     store: StoreLike = LabelOptions.store,
     output: str | Path | None = LabelOptions.output,
     profile: str = LabelOptions.profile,
+    instructions: FileLike | None = LabelOptions.instructions,
     columns: ColumnMap = LabelOptions.columns,
     repeat: int = LabelOptions.repeat,
     budget: Dollars | None = LabelOptions.budget,

@@ -3,7 +3,7 @@
 Annotations are evaluated, as in :mod:`labeler.data.options`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -14,7 +14,6 @@ from labeler.data.options import (
     DEFAULT_STORE,
     JUDGE,
     LIMITS,
-    MAIN,
     REPEATS,
     STORE,
     ExampleOptions,
@@ -26,20 +25,16 @@ from labeler.judges.options import PACE, JudgeLike, JudgeOptions
 
 if TYPE_CHECKING:
     from labeler.calculators.rater_agreement import Votes
-    from labeler.integrations.embeddings.embedder import Embedder
-    from labeler.integrations.embeddings.similarity import EmbeddingWork
     from labeler.judges.limits import Limits
     from labeler.labeling.progress import OnEvent
-    from labeler.labels.scores import Criterion
     from labeler.store.memory import LabelStore
 
     StoreLike: TypeAlias = str | Path | LabelStore
     Dollars: TypeAlias = str | float | Decimal
     SeveralJudges: TypeAlias = str | Sequence[JudgeLike]
-    Criteria: TypeAlias = str | Path | Criterion | Iterable[str | Path | Criterion]
-    EmbedderLike: TypeAlias = str | Embedder
+    FileLike: TypeAlias = str | Path
 else:  # the types of the command line
-    StoreLike = Dollars = SeveralJudges = Criteria = EmbedderLike = str
+    StoreLike = Dollars = SeveralJudges = FileLike = str
 
 SHORT_WAIT = 120.0
 """Seconds that a server may ask to wait before ``--no-wait`` ends the run."""
@@ -58,7 +53,13 @@ class TaskOptions:
     profile: Annotated[str, Option("What the call asks for: trace, claims, reference or auto.")] = (
         "trace"
     )
-    prompt: Annotated[str, Option("Prompt version, or name such as trace/v1.")] = "v1"
+    prompt: Annotated[
+        FileLike, Option("Prompt version, name such as trace/v1, or file of your own.")
+    ] = "v1"
+    instructions: Annotated[
+        FileLike | None,
+        Option("Domain rules for the judge, added to the prompt: a text, or a file of it."),
+    ] = None
     relevance: Annotated[
         str,
         Option(
@@ -99,6 +100,8 @@ class RunOptions(StoreOptions):
     """Pace, budget and patience of a run."""
 
     PANEL: ClassVar = LIMITS
+    DOING: ClassVar = "labeling"
+    """What progress calls the run."""
 
     same_host: SameHost = False
     concurrency: Annotated[int, Option("Maximum requests in flight.", min=1)] = 16
@@ -210,53 +213,4 @@ class EstimateOptions(RequestOptions):
     concurrency: Annotated[int, Option("Maximum requests in flight.", min=1)] = 16
     latency: Annotated[
         float | None, Option("Seconds for an answer; by default as stored with the batch.", min=0)
-    ] = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScoreOptions(ExampleOptions, JudgeOptions, RunOptions):
-    """Options of ``score``."""
-
-    PANEL: ClassVar = REPEATS
-
-    judge: Annotated[
-        JudgeLike | None,
-        Option("PROVIDER:MODEL; embedded and replay cannot score."),
-    ] = None
-    criteria: Annotated[
-        Criteria,
-        Option(
-            "Criteria, comma-separated: names such as rubric_faithfulness, or TOML files.",
-            panel=MAIN,
-        ),
-    ]
-    samples: Annotated[int, Option("Judge calls per score; the score is their mean.", min=1)] = 1
-    logprobs: Annotated[
-        bool,
-        Option("Weight scores by token probabilities, where the server returns them.", panel=JUDGE),
-    ] = False
-    repeat: Annotated[
-        int, Option("Independent scores per row, to measure their spread.", min=1)
-    ] = 1
-    judges: Annotated[
-        SeveralJudges | None,
-        Option("Judges that each score every row, comma-separated."),
-    ] = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class SimilarityOptions(ExampleOptions, JudgeOptions, RunOptions):
-    """Options of ``similarity``."""
-
-    budget: Annotated[
-        Dollars | None, Option("Maximum cost in US dollars, judge and embedder together.")
-    ] = None
-    trial: Annotated[
-        int, Option("Trial number; a new number asks the judge again.", min=0, panel=REPEATS)
-    ] = 0
-    embedder: Annotated[
-        EmbedderLike, Option("wordllama (extra 'embeddings'), lexical, or openai:MODEL.")
-    ] = "wordllama"
-    work: Annotated[
-        "EmbeddingWork | None", Option("Filled with what embedding took.", cli=False)
     ] = None

@@ -14,11 +14,10 @@ from labeler.data.label_files import is_store, write_outcomes
 from labeler.errors import UsageError
 from labeler.extensions import load, offered
 from labeler.judges.opening import open_judge, open_judges
+from labeler.judges.options import JudgeOptions
 from labeler.labeling.options import (
     LabelOptions,
     RunOptions,
-    ScoreOptions,
-    SimilarityOptions,
     StoreOptions,
 )
 from labeler.labeling.pending import pending_labels
@@ -75,11 +74,7 @@ def _labels(
             yield from cast("Generator[Outcome, None, None]", labels)  # what a task of labels makes
 
 
-def judges_of(
-    options: LabelOptions | ScoreOptions | SimilarityOptions,
-    *,
-    default: str | None = None,
-) -> list[Judge]:
+def judges_of(options: JudgeOptions, *, default: str | None = None) -> list[Judge]:
     """Open the judges that options name."""
     several = getattr(options, "judges", None)
     if several is not None:
@@ -115,10 +110,7 @@ def run_events(options: RunOptions) -> RunEvents:
     """Return the events of a run: with progress where somebody can see it."""
     listeners = options.listeners()
     if options.progress and (sys.stderr.isatty() or is_notebook()):
-        doing = "labeling" if isinstance(options, LabelOptions) else "scoring"
-        if isinstance(options, SimilarityOptions):
-            doing = "writing questions"
-        listeners.insert(0, Progress(doing))
+        listeners.insert(0, Progress(options.DOING))
     return RunEvents([*listeners, *_declared_listeners()])
 
 

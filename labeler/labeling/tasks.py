@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from labeler.catalog import unknown
@@ -16,6 +17,7 @@ from labeler.judges.providers import provider_of
 from labeler.judges.task import TASK_KINDS, Task, label_kind
 from labeler.judges.tokens import Approximation, request_tokens, request_tokens_at_most
 from labeler.labeling.options import BLIND, RELEVANCE, LabelOptions, RequestOptions
+from labeler.labeling.wording import prompt_file, read_instructions, read_prompt, require_reader
 from labeler.labels.answers import RetrievalLabel
 from labeler.labels.profiles import AUTO, PROFILES, SUPPORT, Profile, family_of, version_of
 from labeler.labels.retrieval_record import RetrievalRecord, basis_of, without_documents
@@ -319,20 +321,23 @@ def label_tasks(
             the other way round; ``auto``, which has two prompts, names one in full; or no prompt
             has as few tokens as allowed.
     """
-    is_blind = _is_blind(judge, options)
-    prompt, profile = options.prompt, options.profile
+    is_blind, load = _is_blind(judge, options), _loader(judge, options)
+    prompt, profile, file = str(options.prompt), options.profile, prompt_file(options.prompt)
     common: dict[str, Any] = {
         "judge": judge,
         "splitter": SPLITTERS[options.splitter],
         "trial": options.trial + extra,
         "limit": context_limit(judge, options.max_input_tokens, price),
     }
+    if file is not None:
+        worded, schema = _own(judge, options, file)
+        return LabelTasks(prompt=worded, schema=schema, **common)
     if is_blind:
         name = f"retrieval/{version_of(prompt)}"
-        asked: dict[str, Any] = {"prompt": _loader(judge)(name), "schema": load_schema(name)}
+        asked: dict[str, Any] = {"prompt": load(name), "schema": load_schema(name)}
         common["relevance"] = RetrievalTasks(**asked, **common)
     if profile != AUTO:
-        worded, schema = _asked(judge, PROFILES[profile], prompt, is_blind)
+        worded, schema = _asked(judge, load, PROFILES[profile], prompt, is_blind)
         return LabelTasks(prompt=worded, schema=schema, **common)
     if "/" in prompt:
         raise UsageError(
@@ -340,7 +345,7 @@ def label_tasks(
             f"{version_of(prompt)!r:.20}, and not {prompt!r:.80}"
         )
     (worded, schema), referenced = (
-        _asked(judge, PROFILES[name], prompt, is_blind) for name in ("claims", "reference")
+        _asked(judge, load, PROFILES[name], prompt, is_blind) for name in ("claims", "reference")
     )
     return LabelTasks(prompt=worded, schema=schema, where_referenced=referenced, **common)
 
@@ -359,13 +364,21 @@ def _is_blind(judge: Judge, options: LabelOptions | RequestOptions) -> bool:
     return is_blind
 
 
-def _loader(judge: Judge) -> Callable[[str], Prompt]:
-    """Return what loads the prompts that a judge is asked by."""
-    if not _decides(judge):
-        return load_prompt
-    from labeler.judges.decisions.questions import decision_prompt  # noqa: PLC0415 - for these
+_Load = Callable[[str], Prompt]
 
-    return decision_prompt
+
+def _loader(judge: Judge, options: LabelOptions | RequestOptions) -> _Load:
+    """Return what loads the prompts that a judge is asked by, with instructions of the user."""
+    load: _Load = load_prompt
+    if _decides(judge):
+        from labeler.judges.decisions.questions import decision_prompt  # noqa: PLC0415 - for these
+
+        load = decision_prompt
+    instructions = read_instructions(options.instructions)
+    if not instructions:
+        return load
+    require_reader(judge, "--instructions")
+    return lambda name: load(name).with_instructions(instructions)
 
 
 def _decides(judge: Judge) -> bool:
@@ -373,8 +386,36 @@ def _decides(judge: Judge) -> bool:
     return provider is not None and provider.decides
 
 
+def _own(
+    judge: Judge, options: LabelOptions | RequestOptions, file: Path
+) -> tuple[Prompt, ResponseSchema]:
+    """Return a whole prompt of the user, and the schema of the profile's newest prompt.
+
+    Raises:
+        UsageError: it cannot be read or lacks a placeholder, the judge does not read it, or rows
+            are asked about by more than one prompt.
+    """
+    require_reader(judge, "--prompt FILE")
+    unfit = {
+        "a judge that answers with probabilities": _decides(judge),
+        f"--relevance {BLIND}": options.relevance == BLIND,
+        f"--profile {AUTO}": options.profile == AUTO,
+    }
+    for what, is_given in unfit.items():
+        if is_given:
+            raise UsageError(
+                f"--prompt {file} does not go with {what}, which has several prompts: add rules "
+                "to all of them with --instructions FILE"
+            )
+    profile = PROFILES[options.profile]
+    worded = read_prompt(file, profile.name)
+    _require_fit(worded, profile, f"{profile.name}/{version_of(profile.schema)}")
+    worded = worded.with_instructions(read_instructions(options.instructions))
+    return worded, load_schema(profile.schema)
+
+
 def _asked(
-    judge: Judge, profile: Profile, prompt: str, is_blind: bool
+    judge: Judge, load: _Load, profile: Profile, prompt: str, is_blind: bool
 ) -> tuple[Prompt, ResponseSchema]:
     """Return a prompt, named by its version or in full, and the schema of its version.
 
@@ -393,11 +434,16 @@ def _asked(
             f"prompt {name!r} does not fit --relevance {RELEVANCE[is_blind]}, for which profile "
             f"{profile.name!r} has {own!r}"
         )
-    worded = _loader(judge)(name)
+    worded = load(name)
+    _require_fit(worded, profile, own)
+    return worded, load_schema(profile.schema_of(name))
+
+
+def _require_fit(worded: Prompt, profile: Profile, own: str) -> None:
+    """Reject a prompt that shows a reference answer for a profile without one, or the reverse."""
     if worded.shows_reference != profile.shows_reference:
         shows = "shows" if worded.shows_reference else "does not show"
         raise UsageError(
             f"prompt {worded.name!r} {shows} the reference answer, which does not fit profile "
             f"{profile.name!r}; its own prompt is {own!r}"
         )
-    return worded, load_schema(profile.schema_of(name))

@@ -13,20 +13,16 @@ if TYPE_CHECKING:
         ReferenceLabelingOutput,
     )
     from labeler.labels.record import LabelFailure, LabelRecord
-    from labeler.labels.scores import Criterion, ScoreRecord
 
 __all__ = [
     "ClaimsLabelingOutput",
-    "Criterion",
     "GPTLabelingOutput",
     "LabelFailure",
     "LabelRecord",
     "ReferenceLabelingOutput",
-    "ScoreRecord",
 ]
 _HOMES = {
     "answers": "ClaimsLabelingOutput GPTLabelingOutput ReferenceLabelingOutput",
     "record": "LabelFailure LabelRecord",
-    "scores": "Criterion ScoreRecord",
 }
 __getattr__ = importer(__name__, _HOMES)

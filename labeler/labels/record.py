@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import chain, filterfalse
@@ -22,7 +22,7 @@ from typing import (
 )
 
 import msgspec
-from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, FiniteFloat, TypeAdapter, ValidationError
 
 from labeler.catalog import Catalog
 from labeler.errors import UnknownName, UsageError
@@ -31,7 +31,7 @@ from labeler.labels.contract import Violation, check_label
 from labeler.labels.profiles import BY_FAMILY, family_of, lacks_relevance
 from labeler.labels.signature import Signature, label_key, retrieval_key
 from labeler.sentences.display import Column, Display, Displayed, Grid
-from labeler.sentences.example import Frozen, KeyedExample
+from labeler.sentences.example import Frozen, KeyedExample, Sentence
 from labeler.sentences.keys import is_key
 
 AnswerT = TypeVar("AnswerT", bound=Frozen)
@@ -139,6 +139,17 @@ class Record(Frozen, Generic[AnswerT]):
     def compute_key(self) -> str:
         """Compute the key from the record's content: 64 hexadecimal digits."""
         raise NotImplementedError
+
+    @property
+    def printed(self) -> str:
+        """The printed signature under which numbers of the record are averaged."""
+        return str(self.signature)
+
+    def shown(self) -> Iterator[tuple[str, Sequence[str | Sentence]]]:
+        """Yield headings and what stands below them where the record is shown to people."""
+        yield self.id, [str(self.signature)]
+        for name, value in self.answer.model_dump(mode="json").items():
+            yield name, list(map(str, value if isinstance(value, list) else [value]))
 
     def content(self) -> str:
         """Return the judge's answer as JSON; by this, copies differ from other answers."""
@@ -290,40 +301,48 @@ class LabelFailure(Frozen):
     metadata: dict[str, Any] = Field(default_factory=dict)
 
 
-RECORDS: Catalog[type[Record[Any]]] = Catalog("kind of record")
+RECORDS: Catalog[type[Record[Any]]] = Catalog("kind of record", group="records")
 """Record classes by kind, imported on first use."""
 RECORDS.add("label", LabelRecord)
-RECORDS.add("score", "labeler.labels.scores:ScoreRecord")
-RECORDS.add("steps", "labeler.labels.scores:StepsRecord")
 RECORDS.add("retrieval", "labeler.labels.retrieval_record:RetrievalRecord")
-RECORDS.add("questions", "labeler.integrations.embeddings.records:QuestionsRecord")
-RECORDS.add("similarity", "labeler.integrations.embeddings.records:SimilarityRecord")
 
-if TYPE_CHECKING:
-    from labeler.integrations.embeddings.records import QuestionsRecord, SimilarityRecord
-    from labeler.labels.retrieval_record import RetrievalRecord
-    from labeler.labels.scores import ScoreRecord, StepsRecord
-
-    AnyRecord: TypeAlias = (
-        LabelRecord
-        | RetrievalRecord
-        | ScoreRecord
-        | StepsRecord
-        | QuestionsRecord
-        | SimilarityRecord
-    )
-else:
-    AnyRecord = Record
+AnyRecord: TypeAlias = Record[Any]
 """A record of any kind: what a store keeps."""
 Outcome = LabelRecord | LabelFailure
 """The outcome of labeling a row."""
 AnyOutcome: TypeAlias = AnyRecord | LabelFailure
 
 
+class ForeignRecord(Record[Any]):
+    """A record of a kind that no installed package reads: kept as it is, and not measured."""
+
+    model_config = ConfigDict(extra="allow")
+    keyed_by: ClassVar[str] = "content"
+
+    version: int = 1  # type: ignore[assignment] # that of another package
+    signature: Signature
+    reply: ReplyFacts = ReplyFacts()
+
+    @property
+    def id(self) -> str:
+        """The row's id, as most kinds keep it; else the key."""
+        example = (self.model_extra or {}).get("example")
+        return str(example["id"] if isinstance(example, dict) and "id" in example else self.key)
+
+    @property
+    def answer(self) -> Any:  # noqa: ANN401 - of any kind
+        """All that the record holds."""
+        return self
+
+    def compute_key(self) -> str:
+        """Return the key as it stands: only the missing package can check it."""
+        return self.key
+
+
 @lru_cache
 def outcome_adapter(*kinds: str) -> TypeAdapter[AnyOutcome]:
     """Return the adapter that reads a failure or a record of these kinds, by default of any."""
-    union: Any = Union[(*(RECORDS[kind] for kind in kinds or RECORDS), LabelFailure)]
+    union: Any = Union[(*(RECORDS[kind] for kind in kinds or RECORDS.names()), LabelFailure)]
     adapter: Any = TypeAdapter(Annotated[union, Field(discriminator="kind")])
     return cast("TypeAdapter[AnyOutcome]", adapter)
 
@@ -332,15 +351,21 @@ def parse_outcome(content: str | bytes) -> AnyOutcome:
     """Parse an outcome of any kind; other modules' kinds are imported when one occurs.
 
     Raises:
-        UnknownName: its kind is not that of an outcome.
+        UnknownName: it names no kind of outcome, and is no record of an unknown kind.
         ValidationError: the content is no outcome.
     """
     if len(content) > _LARGE:
-        _check_kind(content)
+        _kind_of(content)
     with suppress(ValidationError):
         return outcome_adapter(*RECORDS.loaded()).validate_json(content)
-    _check_kind(content)
-    return outcome_adapter().validate_json(content)
+    kind = _kind_of(content)
+    if kind in {"", "failure"} or kind in RECORDS:
+        known = [kind] if kind in RECORDS else RECORDS.loaded()
+        return outcome_adapter(*known).validate_json(content)
+    try:
+        return ForeignRecord.model_validate_json(content)
+    except ValidationError as error:
+        raise UnknownName(_NO_KIND) from error
 
 
 class _Kind(msgspec.Struct):
@@ -350,15 +375,21 @@ class _Kind(msgspec.Struct):
 _KIND = msgspec.json.Decoder(_Kind)
 _LARGE = 1 << 20
 """Bytes of a line whose kind is checked first: errors of pydantic hold an unknown kind."""
+_NO_KIND = "it has no 'kind' of label, score or failure"
+_LONGEST_KIND = 64
 
 
-def _check_kind(content: str | bytes) -> None:
-    with suppress(msgspec.MsgspecError, UnicodeError):  # left to pydantic to describe
-        if _KIND.decode(content).kind not in {*RECORDS, "failure"}:
-            raise UnknownName("it has no 'kind' of label, score or failure")
+def _kind_of(content: str | bytes) -> str:
+    """Return the kind of an outcome; "" if pydantic is left to describe what is wrong.
 
-
-RecordKind = Literal["label", "retrieval", "score", "steps", "questions"]
+    Raises:
+        UnknownName: it has none, or one that is too long to be one.
+    """
+    with suppress(msgspec.MsgspecError, UnicodeError):
+        if 0 < len(kind := _KIND.decode(content).kind) <= _LONGEST_KIND:
+            return kind
+        raise UnknownName(_NO_KIND)
+    return ""
 
 
 @overload
@@ -368,18 +399,10 @@ def records_of(
 
 
 @overload
-def records_of(
-    outcomes: Iterable[AnyOutcome], kind: Literal["score"]
-) -> Iterator[ScoreRecord | LabelFailure]: ...
+def records_of(outcomes: Iterable[AnyOutcome], kind: str) -> Iterator[AnyOutcome]: ...
 
 
-@overload
-def records_of(
-    outcomes: Iterable[AnyOutcome], kind: Literal["questions"]
-) -> Iterator[QuestionsRecord | LabelFailure]: ...
-
-
-def records_of(outcomes: Iterable[AnyOutcome], kind: RecordKind) -> Iterator[AnyOutcome]:
+def records_of(outcomes: Iterable[AnyOutcome], kind: str) -> Iterator[AnyOutcome]:
     """Select the records of one kind and the failures of requests for that kind.
 
     A row that could not be read counts as a failure of every kind.

@@ -94,6 +94,8 @@ class Signature(BaseModel):
     """The published row of an imported label. Imported labels of equal sentences may differ, so the
     row is part of the key. It is not printed, because it would split numbers that belong together.
     """
+    instructions: str = Field(default="", exclude_if=operator.not_)
+    """Domain rules of the user, which the judge read after the prompt."""
     trial: int = 0
     """0 for the first judgment of a record; repeats count up and have keys of their own."""
     thresholds: dict[str, float] = Field(default_factory=dict, exclude_if=operator.not_)
@@ -118,6 +120,8 @@ class Signature(BaseModel):
             f"schema:{self.response_schema}",
             f"splitter:{escaped(self.splitter)}",
         ]
+        if self.instructions:
+            parts.append(f"instructions:{digest(self.instructions)[:8]}")
         for name, value in sorted(self.sampling.items()):
             parts.append(f"{name}:{escaped(str(value))}")
         for name, value in sorted(self.thresholds.items()):

@@ -6,7 +6,8 @@ import contextlib
 import os
 import secrets
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,19 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from labeler.errors import LabelerError, UsageError
-from labeler.report.page import RECORD_SCRIPTS, RECORD_STYLES, render_page
+from labeler.report.page import RECORD_SCRIPTS, RECORD_STYLES, Page, render_page
 from labeler.review.access import API, AccessControl
-from labeler.review.messages import ReviewAnswer, Withdrawal, check_name, read_message
+from labeler.review.messages import (
+    PlanAnswer,
+    ReviewAnswer,
+    Withdrawal,
+    check_name,
+    read_message,
+)
+from labeler.review.plan_reading import PlanReading
 from labeler.review.session import ReviewSession
 from labeler.review.statistics import ReviewStatistics
+from labeler.sentences.characters import visible
 
 ASSETS = Path(__file__).parent / "assets"
 STYLES = (*RECORD_STYLES, "review.css")
@@ -38,54 +47,135 @@ SCRIPTS = (
     "review.js",
 )
 
+PLAN_STYLES = ("base.css", "review.css", "plan.css")
+PLAN_SCRIPTS = ("dom.js", "review_state.js", "plan.js")
+
 _HEADER_POLICY = "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 """Rules that only a header can set, or that a page opened from a file does not need."""
 
 
 def review_app(
-    session: ReviewSession, *, port: int, token: str, on_error: Callable[[str], None]
+    session: ReviewSession | PlanReading,
+    *,
+    port: int,
+    token: str,
+    on_error: Callable[[str], None],
 ) -> ASGIApp:
     """Return the application behind its access control.
 
     Args:
-        session: the labels under review and the corrections.
+        session: the labels under review and the corrections, or a plan and its answers.
         port: port that the server listens on; requests that name another are rejected.
         token: token that every request except that for the page must carry.
         on_error: called with each internal error.
     """
-    handlers = _Handlers(session, on_error)
-    record = f"{API}records/{{position:int}}"
-    routes = [
-        Route("/", handlers.page, methods=["GET"]),
-        Route(f"{API}overview", handlers.overview, methods=["GET"]),
-        Route(f"{API}statistics", handlers.statistics, methods=["GET"]),
-        Route(record, handlers.show, methods=["GET"]),
-        Route(record, handlers.save, methods=["POST"]),
-        Route(f"{record}/withdrawal", handlers.withdraw, methods=["POST"]),
-    ]
+    if isinstance(session, PlanReading):
+        routes = _PlanHandlers(session, on_error).routes
+    else:
+        routes = _Handlers(session, on_error).routes
     # A Starlette application around the router would answer errors before the access control.
     router = Router(routes, redirect_slashes=False, default=_not_found)
     return AccessControl(router, port=port, token=token, on_error=on_error)
 
 
-class _Handlers:
-    """Translate requests to calls of the session, and results to JSON."""
+_RECORD = f"{API}records/{{position:int}}"
 
-    def __init__(self, session: ReviewSession, on_error: Callable[[str], None]) -> None:
-        self._session, self._on_error = session, on_error
-        self._statistics = ReviewStatistics(session)
-        self._page = render_page(
-            "review.html.j2",
-            {"title": f"Review {session.settings.name}"},
-            styles=STYLES,
-            scripts=SCRIPTS,
-            connect="'self'",
-            assets=ASSETS,
-        )
+
+class _Pages(ABC):
+    """The page of an app, and answers to its requests."""
+
+    def __init__(self, page: Page, on_error: Callable[[str], None]) -> None:
+        self._page, self._on_error = page, on_error
+
+    @property
+    def routes(self) -> list[Route]:
+        """The addresses of the app."""
+        return [
+            Route("/", self.page, methods=["GET"]),
+            Route(f"{API}overview", self.overview, methods=["GET"]),
+            Route(_RECORD, self.show, methods=["GET"]),
+            Route(_RECORD, self.save, methods=["POST"]),
+        ]
+
+    @abstractmethod
+    async def overview(self, _: Request) -> Response:
+        """Answer with the facts that the page starts with."""
+
+    @abstractmethod
+    async def show(self, request: Request) -> Response:
+        """Answer with what is at a position."""
+
+    @abstractmethod
+    async def save(self, request: Request) -> Response:
+        """Save what a person decided."""
 
     async def page(self, _: Request) -> Response:
         policy = f"{self._page.policy}; {_HEADER_POLICY}"
         return HTMLResponse(self._page.text, headers={"Content-Security-Policy": policy})
+
+    async def _respond(self, work: Callable[[], Mapping[str, Any]]) -> Response:
+        """Run blocking work in a thread, so one request does not delay another."""
+        try:
+            return JSONResponse(await run_in_threadpool(work))
+        except (LabelerError, OSError) as error:
+            # The message may name a path, so only the terminal shows it.
+            self._on_error(str(error))
+            raise HTTPException(
+                500,
+                "the file of answers could not be read or written; the terminal shows "
+                "why. Your input is kept: try again",
+            ) from error
+
+
+def _rendered(template: str, title: str, styles: Sequence[str], scripts: Sequence[str]) -> Page:
+    return render_page(
+        template,
+        {"title": title},
+        styles=styles,
+        scripts=scripts,
+        connect="'self'",
+        assets=ASSETS,
+    )
+
+
+class _PlanHandlers(_Pages):
+    """Translate requests to calls of the reading of a plan."""
+
+    def __init__(self, session: PlanReading, on_error: Callable[[str], None]) -> None:
+        title = f"Read {visible(Path(session.plan).name)}"
+        super().__init__(_rendered("plan.html.j2", title, PLAN_STYLES, PLAN_SCRIPTS), on_error)
+        self._session = session
+
+    async def overview(self, _: Request) -> Response:
+        return await self._respond(self._session.overview)
+
+    async def show(self, request: Request) -> Response:
+        position = request.path_params["position"]
+        return await self._respond(lambda: self._session.show(position))
+
+    async def save(self, request: Request) -> Response:
+        message = await read_message(request, PlanAnswer)
+        position = request.path_params["position"]
+        return await self._respond(lambda: self._session.save(position, message))
+
+
+class _Handlers(_Pages):
+    """Translate requests to calls of the session, and results to JSON."""
+
+    def __init__(self, session: ReviewSession, on_error: Callable[[str], None]) -> None:
+        title = f"Review {session.settings.name}"
+        super().__init__(_rendered("review.html.j2", title, STYLES, SCRIPTS), on_error)
+        self._session = session
+        self._statistics = ReviewStatistics(session)
+
+    @property
+    def routes(self) -> list[Route]:
+        """The addresses of the app."""
+        return [
+            *super().routes,
+            Route(f"{API}statistics", self.statistics, methods=["GET"]),
+            Route(f"{_RECORD}/withdrawal", self.withdraw, methods=["POST"]),
+        ]
 
     async def overview(self, _: Request) -> Response:
         return await self._respond(self._session.overview)
@@ -107,19 +197,6 @@ class _Handlers:
         withdrawal = await read_message(request, Withdrawal)
         position = request.path_params["position"]
         return await self._respond(lambda: self._session.withdraw(position, withdrawal))
-
-    async def _respond(self, work: Callable[[], Mapping[str, Any]]) -> Response:
-        """Run blocking work in a thread, so one request does not delay another."""
-        try:
-            return JSONResponse(await run_in_threadpool(work))
-        except (LabelerError, OSError) as error:
-            # The message may name a path, so only the terminal shows it.
-            self._on_error(str(error))
-            raise HTTPException(
-                500,
-                "the file of corrections could not be read or written; the terminal shows "
-                "why. Your input is kept: try again",
-            ) from error
 
 
 def _annotator(request: Request) -> str:
@@ -187,12 +264,12 @@ def listening(port: int = 0) -> Iterator[tuple[socket.socket, Address]]:
 
 
 def review_server(
-    session: ReviewSession, *, address: Address, on_error: Callable[[str], None]
+    session: ReviewSession | PlanReading, *, address: Address, on_error: Callable[[str], None]
 ) -> uvicorn.Server:
     """Return a server that runs until a signal, and then finishes open requests.
 
     Args:
-        session: the review session.
+        session: the review of labels, or the reading of a plan.
         address: the address to listen on.
         on_error: called with each internal error.
     """

@@ -50,6 +50,16 @@ class Withdrawal(Frozen):
     annotator: Name
 
 
+class PlanAnswer(Frozen):
+    """A person's answer to the sentence of a plan."""
+
+    id: str = Field(max_length=MOST_COMMENT)
+    sentence: str = Field(max_length=MOST_NAME)
+    """Record and sentence, so an outdated page is noticed."""
+    answer: Literal["yes", "no", "not relevant"] | None
+    """``null`` withdraws the answer."""
+
+
 _NAME: TypeAdapter[str] = TypeAdapter(Name)
 
 
@@ -62,7 +72,7 @@ def check_name(name: str) -> str:
     return _NAME.validate_python(name)
 
 
-M = TypeVar("M", ReviewAnswer, Withdrawal)
+M = TypeVar("M", ReviewAnswer, Withdrawal, PlanAnswer)
 
 
 async def read_message(request: Request, kind: type[M]) -> M:

@@ -15,13 +15,14 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
+from labeler.calculators.plain_names import plain_name
 from labeler.calculators.rater_agreement import UNITS, is_yes_or_no
 from labeler.calculators.statistics.bias_correction import Corrected
 from labeler.comparing.corrected_labels import human_labels
 from labeler.comparing.human_agreement import Estimates, compare_with_people, estimate
 from labeler.comparing.human_labels import OVERALL, HumanLabels
 from labeler.comparing.human_matching import Judged, People, combine, record_fields
-from labeler.comparing.pairs import read_side
+from labeler.comparing.sides import read_side
 from labeler.data.corrections.applying import corrected
 from labeler.data.corrections.correction import Correction
 from labeler.data.corrections.file import independent
@@ -40,6 +41,8 @@ class MetricMeansView(TypedDict):
     """Means of one metric."""
 
     metric: str
+    words: str
+    """The metric in plain words."""
     judge: dict[str, Any]
     """The judge's mean over all rows."""
     estimate: dict[str, Any] | None
@@ -84,6 +87,7 @@ class ReviewStatistics:
             metric for metric in session.metrics if metric.profile.output is GPTLabelingOutput
         ]
         self._names = [*(metric.id for metric in session.metrics), OVERALL]
+        self._words = {metric.id: plain_name(metric) for metric in session.metrics}
         self._correctable_names = frozenset([*(m.id for m in self._correctable), OVERALL])
         self._lock = threading.Lock()
         self._latest: tuple[int, StatisticsView] | None = None
@@ -235,6 +239,7 @@ class ReviewStatistics:
         return [
             {
                 "metric": name,
+                "words": self._words.get(name, "answers supported overall"),
                 "judge": self._judge_means[name],
                 "estimate": estimates[name].as_json() if name in estimates else None,
                 "overlaid": self._overlaid(name, changed),

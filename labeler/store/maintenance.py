@@ -303,11 +303,13 @@ class Selection:
         )
 
     def matches(self, outcome: AnyOutcome) -> bool:
-        """Return true if a record or failure is of a selected row; steps are of no row."""
-        if outcome.kind == "steps":
-            return False
-        source: Any = outcome if isinstance(outcome, LabelFailure) else outcome.example
-        return self.selects(outcome.id, source.metadata)
+        """Return true if a record or failure is of a selected row; some are of no row."""
+        if isinstance(outcome, LabelFailure):
+            return self.selects(outcome.id, outcome.metadata)
+        example: Any = getattr(outcome, "example", None)
+        if isinstance(example, dict):  # of a record that no installed package reads
+            return self.selects(outcome.id, example.get("metadata") or {})
+        return example is not None and self.selects(outcome.id, example.metadata)
 
 
 def _is(value: object, wanted: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import threading
 from collections.abc import Callable, Iterator
@@ -15,8 +16,10 @@ from browser.driving import PHONE, VIEWS, Visits, expect, faults, need_browser
 from labeler.data.corrections.correction import Correction
 from labeler.labels.record import LabelRecord
 from labeler.review.app import Address, listening, review_server
+from labeler.review.plan_reading import PlanReading
 from labeler.review.session import ReviewSession
-from support.payloads import hostile_records
+from labeler.sentences.characters import visible
+from support.payloads import PAYLOADS, hostile_records
 from support.review_sessions import a_session, labels
 
 if TYPE_CHECKING:
@@ -26,7 +29,7 @@ need_browser()
 
 
 @contextmanager
-def served(session: ReviewSession, port: int = 0) -> Iterator[Address]:
+def served(session: ReviewSession | PlanReading, port: int = 0) -> Iterator[Address]:
     """Serve a session until the block ends."""
     complaints: list[str] = []
     with listening(port) as (taken, address):
@@ -103,7 +106,7 @@ def test_one_key_agrees_and_goes_on(open_page: Opener) -> None:
     page.keyboard.press("a")
     place(page, 2)
     status(page, "Saved record 1: you agree")
-    expect(page.locator("#counts")).to_contain_text("1 of 4 judged")
+    expect(page.locator("#counts")).to_contain_text("3 of 4 left")
     page.get_by_role("button", name="Agree").click()
     place(page, 3)
     assert [event.opinion for event in open_page.stored()] == ["agree", "agree"]
@@ -221,7 +224,7 @@ def test_what_was_saved_is_taken_back_by_one_key(open_page: Opener) -> None:
     page.keyboard.press("z")
     place(page, 1)
     status(page, "Undone")
-    expect(page.locator("#counts")).to_contain_text("0 of 4 judged")
+    expect(page.locator("#counts")).to_contain_text("4 of 4 left")
 
 
 def test_keys_do_nothing_where_one_writes(open_page: Opener) -> None:
@@ -312,9 +315,11 @@ def test_hostile_texts_stay_texts(open_page: Opener) -> None:
         sentence(page, "a").click()
         page.locator("#comment").fill(one.example.question)
         page.keyboard.press("Control+Enter")
-        expect(page.locator("#counts")).to_contain_text(f"{number} of {len(records)} judged")
+        expect(page.locator("#counts")).to_contain_text(
+            f"{len(records) - number} of {len(records)} left"
+        )
     status(page, "All records are judged")
-    page.keyboard.press("f")
+    expect(page.locator(".review-change")).to_contain_text("Your corrections change")
     expect(page.locator("#figures table").first).to_be_visible()
 
 
@@ -410,7 +415,7 @@ def test_work_survives_a_server_that_ends(browser: Browser, tmp_path: Path) -> N
     with served(a_session(tmp_path), address.port) as again:
         page.goto(str(again))
         expect(page.get_by_role("alert")).to_be_hidden()
-        expect(page.locator("#counts")).to_contain_text("1 of 4 judged")
+        expect(page.locator("#counts")).to_contain_text("3 of 4 left")
         place(page, 2)
         expect(page.locator("#differences")).to_contain_text("2 differences from the judge")
         page.keyboard.press("d")
@@ -429,3 +434,29 @@ def test_the_page_of_an_old_token_says_what_to_do(browser: Browser, tmp_path: Pa
         page.goto(str(address))
         expect(page.locator(".record")).to_be_visible()
     context.close()
+
+
+def test_a_plan_is_read_with_one_key_an_answer(visits: Visits, tmp_path: Path) -> None:
+    """Hostile texts stay texts; an answer is taken back; at the end the page says so."""
+    plan, answers = tmp_path / "plan.csv", tmp_path / "answers.csv"
+    hostile = [one for one in PAYLOADS if one.strip()][:2]
+    with plan.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", "sentence", "ask", "question", "text", "evidence"])
+        writer.writerows([text, "a", text, text, text, text] for text in hostile)
+    with served(PlanReading(plan, answers, "ann")) as address:
+        page = visits.open(str(address), own=f"http://127.0.0.1:{address.port}/")
+        expect(page.locator(".read")).to_have_text(visible(hostile[0]))
+        assert faults(page) == []
+        page.keyboard.press("y")
+        expect(page.locator(".read")).to_have_text(visible(hostile[1]))
+        page.keyboard.press("z")
+        expect(page.locator("#counts")).to_have_text("2 of 2 left")
+        page.keyboard.press("n")
+        expect(page.locator("#counts")).to_have_text("1 of 2 left")
+        page.get_by_role("button", name="Yes").click()
+        expect(page.locator(".done")).to_contain_text("All sentences are read")
+        page.set_viewport_size(PHONE)
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    with answers.open(newline="") as file:
+        assert [row["answer"] for row in csv.DictReader(file)] == ["no", "yes"]

@@ -19,10 +19,10 @@ PUBLISHED = {
     "LabelFailure",
     "LabelRecord",
     "labels.ClaimsLabelingOutput",
-    "labels.Criterion",
+    "plugins.scores.Criterion",
     "labels.GPTLabelingOutput",
     "labels.ReferenceLabelingOutput",
-    "labels.ScoreRecord",
+    "plugins.scores.ScoreRecord",
 }
 """Their docstrings are parts of published schemas, which never change."""
 NAMES = sorted({*site_pages.public_names()} - PUBLISHED)

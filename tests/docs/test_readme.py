@@ -14,7 +14,6 @@ import pytest
 from labeler.calculators.ratio import UNDEFINED_REASONS
 from labeler.cli import TRY_LATER, WRONG_USE
 from labeler.cli.running import BUDGET_REACHED, SOME_FAILED
-from labeler.data.criteria_files import choose_criteria
 from labeler.judges.concurrency import FIRST_ROWS, ROWS_BETWEEN_LABELS, ROWS_OF_THEIR_OWN
 from labeler.judges.judge import JUDGES
 from labeler.judges.limits import Limits
@@ -22,7 +21,8 @@ from labeler.judges.openai.error_rules import RULES
 from labeler.judges.openai.spec import OpenAISpec
 from labeler.labeling.run import GRACE_SECONDS
 from labeler.labels.profiles import PROFILES
-from labeler.labels.scores import CRITERIA
+from labeler.plugins.scores.criteria_files import choose_criteria
+from labeler.plugins.scores.records import CRITERIA
 from labeler.sentences.splitting import SPLITTERS
 from support.command import Command
 from support.doc_blocks import PAGES

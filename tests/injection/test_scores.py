@@ -14,8 +14,8 @@ from injection.attacks import ATTACKS, POSITIONS, SMUGGLED, Attack
 from injection.gullible import heard, read
 from injection.trials import CLEAN, PARTS, Part, plant
 from labeler.judges.prompting import Message
-from labeler.labeling.score_tasks import ScoreTasks
-from labeler.labels.scores import CRITERIA
+from labeler.plugins.scores.records import CRITERIA
+from labeler.plugins.scores.tasks import ScoreTasks
 from labeler.sentences.example import KeyedExample
 from labeler.sentences.splitting import SPLITTERS
 from support.fakes import CountingJudge, scoring

@@ -8,7 +8,8 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeler.labels.scores import Token, distribution_of, expected_score
+from labeler.judges.task import Token
+from labeler.plugins.scores.records import distribution_of, expected_score
 
 TEN = range(1, 11)
 

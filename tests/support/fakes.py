@@ -10,7 +10,7 @@ from labeler.judges.judge import JudgeSpec
 from labeler.judges.task import JudgeReply, Task
 from labeler.labels.answers import GPTLabelingOutput, SentenceSupport, lowered
 from labeler.labels.record import ReplyFacts, Usage
-from labeler.labels.scores import ScoreAnswer, StepsAnswer
+from labeler.plugins.scores.records import ScoreAnswer, StepsAnswer
 from labeler.sentences.example import Frozen
 
 Behavior = Callable[[Task[Any]], JudgeReply[Frozen]]

@@ -7,9 +7,9 @@ from typing import Any
 
 from labeler.judges.judge import Judge
 from labeler.judges.task import Task
-from labeler.labeling.score_tasks import ScoreTasks
 from labeler.labels.record import ReplyFacts
-from labeler.labels.scores import Criterion, ScoreAnswer, ScoreRecord
+from labeler.plugins.scores.records import Criterion, ScoreAnswer, ScoreRecord
+from labeler.plugins.scores.tasks import ScoreTasks
 from labeler.sentences.example import Example
 from labeler.sentences.splitting import SPLITTERS
 from support.fakes import CountingJudge, scoring

@@ -196,6 +196,7 @@ def test_what_the_judge_alone_does_to_a_metric() -> None:
     assert isinstance(mean, float)
     assert isinstance(interval, Interval)
     assert interval.low < mean < interval.high
+    assert "the judge alone moved answer sentences supported by " in anchors.explained()
 
 
 def test_commands_make_and_check(labeler_command: Command, tmp_path: Path) -> None:
@@ -207,3 +208,6 @@ def test_commands_make_and_check(labeler_command: Command, tmp_path: Path) -> No
         _, out, _ = labeler_command("anchors", "check", anchors, *judge)
         assert json.loads(out)["look"] == look
     assert labeler_command("anchors", "check", labels, *judge)[0] == 2
+    other = labels_of(noisy(seed=4), 6).save(tmp_path / "o.jsonl")
+    _, _, said = labeler_command("compare", labels, other, "--anchors", anchors)
+    assert "the judge alone" in said

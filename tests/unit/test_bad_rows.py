@@ -15,6 +15,7 @@ from labeler.data.row_stream import RowStream
 from labeler.data.rows import RowFile, RowPart
 from labeler.errors import BadRows, UsageError
 from labeler.judges.openai.judge import OpenAIJudge
+from labeler.plugins.scores import Criterion
 from support.command import Command
 from support.fakes import CountingJudge, agreeable
 
@@ -153,7 +154,7 @@ def test_a_reference_that_no_row_has_stops_what_needs_one() -> None:
     rows, kept = others(2), labeler.MemoryStore()
     with pytest.raises(BadRows, match=r"none of 2 rows has 'reference'.*row 1 has id, question"):
         labeler.label(rows, judge="embedded", profile="reference", store=kept)
-    tone = labeler.labels.Criterion(name="tone", criteria="Is it like it?", shows=("reference",))
+    tone = Criterion(name="tone", criteria="Is it like it?", shows=("reference",))
     with pytest.raises(BadRows, match="'reference'"):
         labeler.score(rows, judge=CountingJudge(agreeable), criteria=tone, store=kept)
     assert labeler.label(rows, judge="embedded", profile="auto", store=kept)[0].kind == "label"

@@ -23,7 +23,6 @@ from labeler.plugins.batch.folder import (
 )
 from labeler.plugins.batch.requests import (
     BatchRequest,
-    FileLimits,
     History,
     PartWriter,
     RequestFile,
@@ -42,10 +41,10 @@ def asked(number: int = 0, history: History | None = None) -> BatchRequest:
 def prepared(store: Path, count: int = 3) -> BatchFolder:
     """A batch that is prepared and not sent."""
     with new_folder(store, NAME) as aside:
-        with PartWriter(aside, FileLimits(), "max_tokens", now=0.0) as writer:
+        info = BatchInfo(model="m", base_url="http://127.0.0.1/v1", created=0.0)
+        with PartWriter(aside, info, now=0.0) as writer:
             for number in range(count):
                 assert writer.add(asked(number))
-        info = BatchInfo(model="m", base_url="http://127.0.0.1/v1", created=0.0)
         write_durably(aside / BATCH_FILE, info.model_dump_json().encode())
     return BatchFolder(store / "batches" / NAME)
 
@@ -102,7 +101,7 @@ def test_a_batch_that_is_handed_in_meanwhile_is_noticed(tmp_path: Path) -> None:
 def test_parts_that_ask_again_count_from_when_their_first_is_collected(tmp_path: Path) -> None:
     """Until then they are the beginning of an interrupted collection."""
     folder = prepared(tmp_path)
-    writer = PartWriter(folder.path, FileLimits(), "max_tokens", now=0.0, parent=folder.parts()[0])
+    writer = PartWriter(folder.path, folder.info, now=0.0, parent=folder.parts()[0])
     with writer:
         writer.add(asked(1))
     assert [part.name for part in folder.parts()] == ["0001"]

@@ -13,9 +13,9 @@ import pytest
 
 import labeler
 from labeler.calculators import METRICS, Metric, Ratio, measure, select_metrics, summarize, tally
-from labeler.calculators.scores import score_metrics
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, SentenceScores
+from labeler.plugins.scores.metrics import score_metrics
 from labeler.sentences.keys import document_key
 from support.audited import judged
 from support.labeled import record, verbatim

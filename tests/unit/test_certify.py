@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from itertools import permutations
 from math import exp, log
@@ -20,6 +21,8 @@ from labeler.evidence.plan import Goal, Plan, make_plan
 from labeler.evidence.plan_files import read_answers, read_plan, write_plan
 from labeler.evidence.units import CERTIFIABLE, Answer, Item, Units
 from labeler.labels.record import LabelRecord
+from labeler.labels_object import Labels
+from support.command import Command
 from support.labeled import record, with_question
 
 WEIGHTS = np.array([0.1, 0.3, 0.2, 0.25, 0.15])
@@ -266,3 +269,40 @@ def test_certificate_is_saved_as_json_and_as_an_inert_page(tmp_path: Path) -> No
     assert "<script>x" not in certificate_page(found)
     with pytest.raises(UsageError, match=r"\.json file or a \.html page"):
         found.save(tmp_path / "c.pdf")
+
+
+def test_command_plans_then_certifies(tmp_path: Path, labeler_command: Command) -> None:
+    """A filled-in plan is a file of answers; every output begins with its conclusion."""
+    own, plan, answers = (tmp_path / name for name in ("l.jsonl", "p.csv", "a.csv"))
+    Labels(labels(200)).save(own)
+    goal = ("--metric", "adherence_fraction", "--at-least", "0.6")
+    code, out, _ = labeler_command("certify", own, *goal, "--plan", plan)
+    assert (code, out.startswith("read 60 of 400 sentences first")) == (0, True)
+    for _ in range(9):
+        rows = list(csv.DictReader(plan.read_text().splitlines(keepends=True)))
+        with answers.open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows({**row, "answer": "yes"} for row in rows)
+        code, out, _ = labeler_command(
+            *("certify", own, "--plan", plan, "--answers", answers, "-o", tmp_path / "c.json")
+        )
+        if not code:
+            break
+        assert out.startswith("not yet: about ")
+    assert out.startswith("adherence_fraction of these 200 records is at least 0.6: ")
+    assert json.loads((tmp_path / "c.json").read_text())["who"] == []
+    code, _, err = labeler_command("certify", own, *goal, "--plan", plan)
+    assert (code, "is a plan already" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["id,sentence\nr,a\n", 'plan,id,sentence\n"[]",r,a\n', "plan,id,sentence\n{},r,a\n", ""],
+)
+def test_other_files_are_not_plans(tmp_path: Path, content: str) -> None:
+    """A file that certify did not write is named, whatever it holds."""
+    path = tmp_path / "p.csv"
+    path.write_text(content)
+    with pytest.raises(UsageError, match=r"p\.csv"):
+        read_plan(path, labels(3))

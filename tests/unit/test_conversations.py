@@ -19,7 +19,7 @@ from labeler.labels.answers import lowered
 from labeler.labels.contract import check_label
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.labels.retrieval_record import RetrievalRecord
-from labeler.labels.scores import ScoreRecord
+from labeler.plugins.scores.records import ScoreRecord
 from labeler.sentences.example import Example, Frozen
 from labeler.store.memory import MemoryStore
 from support.fakes import CountingJudge, agreeable, peeking, scoring

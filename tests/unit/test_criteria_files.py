@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from labeler.data.criteria_files import choose_criteria, read_criteria
 from labeler.errors import UnknownName, UsageError
-from labeler.labels.scores import CRITERIA
+from labeler.plugins.scores.criteria_files import choose_criteria, read_criteria
+from labeler.plugins.scores.records import CRITERIA
 from support.scored import criterion
 
 TONE = """

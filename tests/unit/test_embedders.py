@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from labeler.errors import UnknownName, UsageError
-from labeler.integrations.embeddings.embedder import EMBEDDERS, Embedder, Vector, cosine
-from labeler.integrations.embeddings.local import LexicalEmbedder, WordLlamaEmbedder
+from labeler.plugins.similarity.embedder import EMBEDDERS, Embedder, Vector, cosine
+from labeler.plugins.similarity.local import LexicalEmbedder, WordLlamaEmbedder
 
 ASKED = "How much does the lamp cost?"
 NEAR = "How much do the lamps cost?"
@@ -109,7 +109,7 @@ def test_the_table_is_read_without_its_package() -> None:
     """Importing that would set up logging for the whole program, and could lead to a download."""
     code = (
         "import logging, sys\n"
-        "from labeler.integrations.embeddings.local import WordLlamaEmbedder\n"
+        "from labeler.plugins.similarity.local import WordLlamaEmbedder\n"
         "print(WordLlamaEmbedder().spec)\n"
         "assert 'wordllama' not in sys.modules and 'requests' not in sys.modules\n"
         "assert not logging.getLogger().handlers\n"
@@ -135,7 +135,7 @@ def test_a_package_without_its_files_is_named(tmp_path: Path) -> None:
 
 def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     """And with what works without it."""
-    monkeypatch.setattr("labeler.integrations.embeddings.local.find_spec", lambda _: None)
+    monkeypatch.setattr("labeler.plugins.similarity.local.find_spec", lambda _: None)
     with pytest.raises(UsageError, match=r"wordllama, .*\[embeddings\].*lexical"):
         WordLlamaEmbedder()
 

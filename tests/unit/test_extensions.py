@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -13,6 +14,8 @@ import pytest
 from labeler import extensions
 from labeler.catalog import Catalog
 from labeler.errors import ExtensionError, UnknownName
+from support.command import Command
+from support.labeled import record
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "plugin"
@@ -143,3 +146,82 @@ def test_old_metadata_of_a_checkout_is_named_with_its_remedy(
     monkeypatch.setattr(extensions, "__file__", str(tmp_path / "labeler" / "extensions.py"))
     with pytest.raises(UnknownName, match=r"pip install -e"):
         Catalog[object]("judge", group="judges")["new"]
+
+
+@pytest.fixture
+def ratings(labeler_command: Command) -> Path:
+    """A label file, in the working folder, whose second record is of an unknown kind."""
+    del labeler_command
+    first, second = (json.loads(record(id=name).model_dump_json()) for name in "ab")
+    del second["label"]
+    second |= {"key": "0" * 64, "kind": "os:getcwd", "stars": 4.5, "answer": {"likes": ["x"]}}
+    path = Path("ratings.jsonl")
+    path.write_text(f"{json.dumps(first)}\n{json.dumps(second)}\n")
+    return path
+
+
+def test_records_that_no_package_reads_are_named_and_counted(
+    ratings: Path, labeler_command: Command, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By every command that leaves them out; the others count."""
+    for command in (["metrics"], ["audit"], ["check", "--min", "adherence=0"]):
+        caplog.clear()
+        code, _, _ = labeler_command(command[0], ratings, *command[1:])
+        assert (code, "left out 1 record of kind 'os:getcwd'" in caplog.text) == (0, True)
+
+
+def test_records_that_no_package_reads_are_kept(ratings: Path, labeler_command: Command) -> None:
+    """In a store and in the file that is made of it, with every field."""
+    assert labeler_command("import", "labels", ratings, "--store", "kept")[0] == 0
+    assert labeler_command("store", "verify", "kept")[0] == 0
+    assert labeler_command("export", "--store", "kept", "-o", "again.jsonl")[0] == 0
+    before, after = (
+        [json.loads(line) for line in path.read_text().splitlines()]
+        for path in (ratings, Path("again.jsonl"))
+    )
+    (kept,) = (one for one in after if one["kind"] == "os:getcwd")
+    assert before[1].items() <= kept.items()
+
+
+def test_a_listener_of_a_package_hears_each_run(
+    declared: Callable[[str, str], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    """One that is not wanted, or cannot be made, costs no run."""
+    import labeler as top
+
+    heard = top.plugin_heard = []
+    declared(
+        "listening",
+        "[labeler.listeners]\nheard = labeler:plugin_listener\nidle = builtins:dict\n"
+        "broken = math:no_such_name\n",
+    )
+    top.plugin_listener = lambda: heard.append
+    row = {"question": "q?", "documents": ["A."], "response": "A."}
+    assert len(top.label([row], judge="embedded", store=top.MemoryStore())) == 1
+    assert [event.kind for event in heard] == [
+        "start",
+        "call",
+        "reply",
+        "judged",
+        "result",
+        "finish",
+    ]
+    assert "listener broken" in caplog.text
+    del top.plugin_heard, top.plugin_listener
+
+
+def test_a_command_joins_a_group(
+    declared: Callable[[str, str], None], labeler_command: Command
+) -> None:
+    """If its name has a dot; help shows its line, and a broken one stops no other."""
+    declared(
+        "importing",
+        "[labeler.commands]\nimport.faq Import answers. = labeler.plugins.ragbench.command:"
+        "import_ragbench\nimport.worse Import more. = math:no_such_name\n",
+    )
+    _, out, _ = labeler_command("import", "--help")
+    assert "Import answers." in out
+    assert "Import more." in out
+    assert labeler_command("import", "faq", "--help")[0] == 0
+    code, _, err = labeler_command("import", "worse", "x")
+    assert (code, "importing 1.0" in err) == (2, True)

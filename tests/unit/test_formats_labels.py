@@ -17,15 +17,15 @@ from labeler import api
 from labeler.data import label_tables
 from labeler.data.label_files import parts_of, read_outcomes, to_line, write_outcomes
 from labeler.errors import UsageError
-from labeler.integrations.embeddings.records import (
+from labeler.labels.record import AnyOutcome, LabelFailure, outcome_adapter
+from labeler.plugins.scores.records import StepsAnswer, StepsRecord, steps_key
+from labeler.plugins.similarity.records import (
     EmbedderSpec,
     QuestionsAnswer,
     QuestionsRecord,
     Similarity,
     questions_key,
 )
-from labeler.labels.record import AnyOutcome, LabelFailure, outcome_adapter
-from labeler.labels.scores import StepsAnswer, StepsRecord, steps_key
 from support import scored
 from support.command import Command
 from support.labeled import claims_output, expects, record, reference_output, right, says, wrong

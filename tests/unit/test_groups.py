@@ -11,7 +11,7 @@ from labeler.audit.auditing import audit_labels
 from labeler.calculators import Intervals
 from labeler.calculators.statistics.intervals import mean_interval
 from labeler.cli import agreement_view
-from labeler.cli.terminal import print_summary
+from labeler.cli.summary_view import View, print_summary
 from labeler.comparing.agreement import compare_labels
 from labeler.comparing.checking import GateSettings, check_rows
 from labeler.comparing.compare import compare
@@ -73,8 +73,8 @@ def seconds(groups: int) -> float:
     rows = labeler.summary(made, by="g", intervals=Intervals())
     agreement = compare_labels(made, made, by="g")
     with redirect_stdout(io.StringIO()):
-        print_summary(rows, "0", Intervals(), by="g")
-        agreement_view.print_labels(agreement)
+        print_summary(rows, View(Intervals(), "g", every=True))
+        agreement_view.print_labels(agreement, details=True)
     return time.process_time() - begin
 
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from labeler.calculators import Intervals, measure, select_metrics, summarize
-from labeler.calculators.headline import headline, percent
-from labeler.calculators.worst import WorstIds, worst_records
+from labeler.calculators.headline import WorstIds, headline, percent
+from labeler.calculators.worst import worst_records
 from labeler.labels.record import LabelFailure, LabelRecord
 from support.labeled import claims_output, output, record, says
 

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import pytest
 
 import labeler.judges
-from labeler.integrations.embeddings.records import questions_key
 from labeler.judges.judge import JudgeSpec
 from labeler.judges.options import InKey, NotInKey
 from labeler.judges.prompting import Prompt, load_prompt, parse_prompt
@@ -19,7 +18,6 @@ from labeler.labeling.estimate import Unasked
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
 from labeler.labels.schemas import ResponseSchema, load_schema
-from labeler.labels.scores import Criterion, score_key, steps_key
 from labeler.labels.signature import (
     Artifact,
     Signature,
@@ -28,6 +26,8 @@ from labeler.labels.signature import (
     retrieval_key,
     shown,
 )
+from labeler.plugins.scores.records import Criterion, score_key, steps_key
+from labeler.plugins.similarity.records import questions_key
 from labeler.sentences.example import KeyedExample, key_turn
 from support.samples import keyed_example, pieces, signature
 
@@ -93,6 +93,7 @@ CHANGED: dict[str, dict[str, Any]] = {
     "response_schema": {"response_schema": {"name": "label-trace/v1", "digest": "0" * 64}},
     "splitter": {"splitter": "general/1"},
     "source": {"source": "lamps_test/17/gen-1"},
+    "instructions": {"instructions": "Prices are in euro."},
     "trial": {"trial": 1},
     "thresholds": {"thresholds": {"support": 0.9}},
 }
@@ -180,7 +181,7 @@ def test_a_fact_that_is_added_later_changes_no_key() -> None:
     class Later(Signature):
         """A later version's signature, with new facts at their defaults."""
 
-        instructions: str | None = None
+        audience: str | None = None
         decisions: tuple[str, ...] = ()
 
     later = Later(**signature().model_dump())

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from labeler.labels.scores import Token, distribution_of, expected_score
+from labeler.judges.task import Token
+from labeler.plugins.scores.records import distribution_of, expected_score
 
 FIVE, TEN = range(1, 6), range(1, 11)
 HEAD = '{"reasoning": "so", "score": '

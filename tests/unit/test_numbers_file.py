@@ -82,7 +82,6 @@ def files(request: pytest.FixtureRequest, labeler_command: Command) -> tuple[str
         ("metrics", "--json", "--group", "question"),
         ("metrics", "--json", "--metrics", "adherence,completeness,faithfulness"),
         ("metrics", "--rows"),
-        ("metrics",),
         ("check", "--json", "--min", "adherence=0.5", "--max", "completeness=0.4"),
         ("check", "--min", "relevance=0.5", "--on", "interval", "--by", "topic", "--one-model"),
         (

@@ -24,13 +24,14 @@ from labeler.judges.openai.spec import OpenAISpec
 from labeler.judges.options import JudgeOptions, ModelOptions
 from labeler.labeling.keywords import LabelOptionsDict
 from labeler.labeling.options import LabelOptions, RunOptions
+from labeler.plugins.similarity.api import iter_similarity
 
 ROW = {"question": "What?", "documents": ["A harbor."], "response": "A harbor."}
 COMMANDS = ["label", "estimate", "score", "similarity", "batch submit"]
 FUNCTIONS: list[Callable[..., Any]] = [
     api.estimate,
-    api.score,
-    api.iter_similarity,
+    labeler.score,
+    iter_similarity,
     labeler.submit_batch,
 ]
 
@@ -153,4 +154,4 @@ def test_labeling_and_measuring_load_what_they_use(tmp_path: Path) -> None:
     numpy = f"import sys; sys.argv = {label!r}\nfrom labeler.cli import run; run()\n"
     assert loaded_by(f"{numpy}assert 'numpy' not in sys.modules") <= 142
     command = f"import sys; sys.argv = ['labeler', 'metrics', {str(path)!r}]"
-    assert loaded_by(f"{command}\nfrom labeler.cli import run; run()") <= 46
+    assert loaded_by(f"{command}\nfrom labeler.cli import run; run()") <= 51

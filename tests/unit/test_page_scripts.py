@@ -11,10 +11,11 @@ from labeler.report.diff_page import SCRIPTS as DIFF
 from labeler.report.page import ASSETS
 from labeler.report.writing import SCRIPTS as REPORT
 from labeler.review.app import ASSETS as REVIEW_ASSETS
+from labeler.review.app import PLAN_SCRIPTS as PLAN
 from labeler.review.app import SCRIPTS as REVIEW
 
 _DECLARED = re.compile(r"^(?:async )?(?:function|class|const|let|var) ([\w$]+)", re.MULTILINE)
-PAGES = {"diff": DIFF, "report": REPORT, "review": REVIEW}
+PAGES = {"diff": DIFF, "report": REPORT, "review": REVIEW, "plan": PLAN}
 FILES = {path.name: path for folder in (ASSETS, REVIEW_ASSETS) for path in folder.glob("*.js")}
 
 
@@ -29,4 +30,4 @@ def test_no_two_scripts_of_a_page_declare_the_same_name(page: str) -> None:
 
 def test_every_script_is_part_of_a_page() -> None:
     """None is left over, and none is missing."""
-    assert {*FILES} == {*DIFF, *REPORT, *REVIEW}
+    assert {*FILES} == {*DIFF, *REPORT, *REVIEW, *PLAN}

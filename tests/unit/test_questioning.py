@@ -8,18 +8,18 @@ import re
 import pytest
 
 from labeler.errors import UsageError
-from labeler.integrations.embeddings.questioning import (
-    SCHEMA,
-    QuestionsKind,
-    QuestionsTasks,
-    load_questions_prompt,
-)
-from labeler.integrations.embeddings.records import QuestionsAnswer, QuestionsRecord, questions_key
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.judge import require_answers
 from labeler.judges.task import JudgeReply, Task
 from labeler.labels.record import ReplyFacts
 from labeler.labels.schemas import load_schema
+from labeler.plugins.similarity.questioning import (
+    SCHEMA,
+    QuestionsKind,
+    QuestionsTasks,
+    load_questions_prompt,
+)
+from labeler.plugins.similarity.records import QuestionsAnswer, QuestionsRecord, questions_key
 from labeler.sentences.example import Example, KeyedExample
 from labeler.sentences.splitting import SPLITTERS
 from labeler.store.checksums import DamagedRecord, decode_record, encode

@@ -138,7 +138,9 @@ def test_a_run_that_the_store_answers_reports_no_spending(label: Label) -> None:
         further = label(provider, "--price", "1,1", count=5)
     assert (again.code, len(provider.calls)) == (1, 5)
     assert not any("requests" in line or "$" in line for line in again.lines)
-    assert again.lines[0].startswith("0 labeled by openai/m, 3 from the store, 1 failed (refusal")
+    assert again.line("0 labeled").startswith(
+        "0 labeled by openai/m, 3 from the store, 1 failed (refusal"
+    )
     assert further.line("1 requests").startswith("1 requests; 10000 prompt tokens (40 cached)")
 
 

@@ -12,18 +12,17 @@ import numpy as np
 import pytest
 
 from labeler.calculators import Intervals, Ratio
-from labeler.calculators.outcomes import split_scores
-from labeler.calculators.score_agreement import compare_raters
-from labeler.calculators.scores import (
-    length_effects,
-    measure_scores,
-    score_value,
-    summarize_scores,
-)
+from labeler.calculators.collected import Collected, split_collected
 from labeler.calculators.statistics.agreement_intervals import score_coefficients, score_sums
 from labeler.data.label_files import write_outcomes
 from labeler.labels.record import AnyOutcome, LabelFailure
-from labeler.labels.scores import ScoreOutcome, ScoreRecord
+from labeler.plugins.scores.agreement import compare_raters
+from labeler.plugins.scores.metrics import (
+    length_effects,
+    measure_scores,
+    summarize_scores,
+)
+from labeler.plugins.scores.records import ScoreOutcome, ScoreRecord
 from support.command import Command
 from support.fakes import CountingJudge, scoring
 from support.labeled import record as label_record
@@ -68,7 +67,7 @@ def test_a_score_is_a_ratio_over_one() -> None:
 def test_a_weighted_score_is_a_fraction_of_its_probabilities() -> None:
     """The worked example: 3.7319588."""
     weighted = record(4, distribution=WORKED, logprobs=True)
-    assert isinstance(score_value(weighted), Fraction)
+    assert isinstance(weighted.value, Fraction)
     assert means([weighted])["tone"] == pytest.approx(3.7319588, abs=5e-8)
 
 
@@ -372,9 +371,10 @@ def test_scores_are_told_from_the_rest() -> None:
         ([unread, label_record(), *given(4)], [label_record(), unread]),
     ]
     for outcomes, kept in cases:
-        scores: list[ScoreOutcome] = []
-        assert list(split_scores(outcomes, scores)) == kept
-        assert len(scores) == len(outcomes) - len(kept)
+        found: dict[str, Collected] = {}
+        assert list(split_collected(outcomes, found)) == kept
+        rows = list(found["score"].rows(found["score"].metrics()))
+        assert len(rows) == len(outcomes) - len(kept)
 
 
 # The command line

@@ -11,13 +11,19 @@ from labeler.errors import UsageError
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.judge import require_answers
 from labeler.judges.task import JudgeReply
-from labeler.labeling.score_tasks import steps_task
 from labeler.labeling.tasks import MissingField
 from labeler.labels.contract import Violation
 from labeler.labels.record import outcome_adapter
 from labeler.labels.schemas import load_schema
-from labeler.labels.scores import CRITERIA, Criterion, ScoreAnswer, ScoreRecord, StepsAnswer
 from labeler.labels.signature import label_key
+from labeler.plugins.scores.records import (
+    CRITERIA,
+    Criterion,
+    ScoreAnswer,
+    ScoreRecord,
+    StepsAnswer,
+)
+from labeler.plugins.scores.tasks import steps_task
 from support.fakes import CountingJudge, scoring
 from support.scored import criterion, record, request
 from wire.strict_schema import schema_problems

@@ -10,14 +10,15 @@ import pytest
 
 import labeler
 from labeler import api
-from labeler.calculators.score_agreement import compare_raters
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.replay import ReplayJudge
 from labeler.judges.task import JudgeReply, Task
 from labeler.labels.record import LabelFailure
-from labeler.labels.scores import Criterion, ScoreOutcome, ScoreRecord, StepsRecord
+from labeler.plugins.scores.agreement import compare_raters
+from labeler.plugins.scores.api import iter_scores, read_scores, score
+from labeler.plugins.scores.records import Criterion, ScoreOutcome, ScoreRecord, StepsRecord
 from labeler.sentences.example import Frozen
 from labeler.store.disk import DiskStore
 from labeler.store.memory import MemoryStore
@@ -38,7 +39,7 @@ def scored(
     chosen = criterion() if asked is None else asked
     given = ROWS if rows is None else rows
     judges = judge if isinstance(judge, list) else [judge]
-    return api.score(given, criteria=chosen, judges=judges, **{"store": MemoryStore(), **options})
+    return score(given, criteria=chosen, judges=judges, **{"store": MemoryStore(), **options})
 
 
 def test_each_row_has_each_criterion_in_turn() -> None:
@@ -163,7 +164,7 @@ def test_labels_and_scores_share_a_store(tmp_path: Path) -> None:
     kinds = [outcome.kind for outcome in api.stored_outcomes(folder)]
     assert sorted(kinds) == ["label"] * 3 + ["score"] * 3 + ["steps"]
     assert {outcome.kind for outcome in api.read_labels(folder)} == {"label"}
-    assert {outcome.kind for outcome in api.read_scores(folder)} == {"score"}
+    assert {outcome.kind for outcome in read_scores(folder)} == {"score"}
     api.write_labels(api.stored_outcomes(folder), tmp_path / "all.jsonl")
     imported = labeler.store.import_labels(
         api.stored_outcomes(tmp_path / "all.jsonl"), tmp_path / "other"
@@ -180,7 +181,7 @@ def test_judges_that_only_label_say_what_to_use(judge: Callable[[], Any], asked:
     """Before anything is stored."""
     store = MemoryStore()
     with pytest.raises(UsageError, match=r"gives labels alone.*use --judge openai --model"):
-        api.score(ROWS, criteria=asked, judge=judge(), store=store)
+        labeler.score(ROWS, criteria=asked, judge=judge(), store=store)
     assert len(store) == 0
 
 
@@ -224,9 +225,7 @@ def test_several_judges_are_one_run_to_who_watches() -> None:
     watch = Watch()
     rows = [{"id": "bad"}, *ROWS[:2]]
     done = list(
-        api.iter_scores(
-            rows, criteria=criterion(), judges=both(), store=MemoryStore(), on_event=watch
-        )
+        iter_scores(rows, criteria=criterion(), judges=both(), store=MemoryStore(), on_event=watch)
     )
     assert watch.total == 6
     assert watch.results == [outcome.id for outcome in done]
@@ -273,7 +272,7 @@ def test_judges_that_make_no_panel_are_refused(judges: list[CountingJudge], mess
 
 def test_a_store_is_closed_when_a_run_of_several_judges_is_given_up(tmp_path: Path) -> None:
     """And holds what was scored until then."""
-    run = api.iter_scores(ROWS, criteria=criterion(), judges=both(), store=tmp_path / "s")
+    run = iter_scores(ROWS, criteria=criterion(), judges=both(), store=tmp_path / "s")
     first = next(run)
     run.close()
     with DiskStore(tmp_path / "s", create=False) as store:

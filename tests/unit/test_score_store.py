@@ -14,7 +14,7 @@ from labeler.data.label_files import read_outcomes
 from labeler.errors import StoreError, UnstorableRecord, UsageError
 from labeler.labels.record import AnyRecord
 from labeler.labels.schemas import read_resource
-from labeler.labels.scores import ScoreAnswer, StepsAnswer, StepsRecord, steps_key
+from labeler.plugins.scores.records import ScoreAnswer, StepsAnswer, StepsRecord, steps_key
 from labeler.store.checksums import DamagedRecord, decode_record, encode
 from labeler.store.disk import DiskStore
 from labeler.store.maintenance import merge_stores

@@ -10,23 +10,18 @@ from pydantic import ValidationError
 
 from labeler import api
 from labeler.calculators import METRICS, measure, select_metrics, summarize
-from labeler.calculators.similarity import (
-    QUESTION_METRICS,
-    label_metric_ids,
-    mean_cosine,
-    measure_questions,
-    question_metrics,
-)
-from labeler.integrations.embeddings.embedder import cosine
-from labeler.integrations.embeddings.records import (
+from labeler.errors import UsageError
+from labeler.labels.record import AnyOutcome, LabelFailure
+from labeler.labels.signature import Artifact, Signature
+from labeler.plugins.similarity.embedder import cosine
+from labeler.plugins.similarity.metrics import QUESTION_METRICS, mean_cosine
+from labeler.plugins.similarity.records import (
     EmbedderSpec,
     QuestionsAnswer,
     QuestionsRecord,
     Similarity,
     questions_key,
 )
-from labeler.labels.record import AnyOutcome, LabelFailure, records_of
-from labeler.labels.signature import Artifact, Signature
 from support import samples
 from support.records import sample_record
 
@@ -68,7 +63,7 @@ def questions_record(
 
 def value(record: QuestionsRecord, metric: str = MEAN) -> float | None:
     """One metric of a record."""
-    return measure_questions(record, QUESTION_METRICS).metrics[metric].value
+    return measure(record, QUESTION_METRICS).metrics[metric].value
 
 
 @pytest.mark.parametrize(
@@ -117,7 +112,7 @@ def test_a_noncommittal_answer_keeps_its_number_and_has_a_flag() -> None:
 
 def undefined(record: QuestionsRecord, metric: str = MEAN) -> str | None:
     """Why a metric has no value."""
-    return measure_questions(record, QUESTION_METRICS).metrics[metric].undefined
+    return measure(record, QUESTION_METRICS).metrics[metric].undefined
 
 
 def test_without_vectors_there_is_no_number() -> None:
@@ -140,9 +135,7 @@ def test_no_questions_make_no_number() -> None:
 
 def test_a_failed_row_is_undefined_for_its_reason() -> None:
     """And counts with every embedder: none was asked."""
-    row = measure_questions(
-        LabelFailure(id="f", reason="refusal", message="m", signature=SIGNATURE)
-    )
+    row = measure(LabelFailure(id="f", reason="refusal", message="m", signature=SIGNATURE))
     assert row.metrics[MEAN].undefined == "failed:refusal"
     assert (row.failed, row.label) == ("refusal", None)
 
@@ -155,8 +148,9 @@ def test_numbers_by_two_embedders_are_never_averaged() -> None:
         questions_record(0.1, 0.1, 0.1, id="a", embedder=other),
         LabelFailure(id="f", reason="refusal", message="m", signature=SIGNATURE),
     ]
-    rows = [measure_questions(outcome) for outcome in records_of(outcomes, "questions")]
-    summary = [s for s in summarize(rows, question_metrics()) if s.metric.id == MEAN]
+    summary = [
+        s for s in summarize(map(measure, outcomes), QUESTION_METRICS) if s.metric.id == MEAN
+    ]
     assert [round(s.mean or 0, 6) for s in summary] == [0.9, 0.1]
     assert [s.failed for s in summary] == [{"refusal": 1}] * 2
     assert [str(s.label).rpartition("|")[2] for s in summary] == [
@@ -168,7 +162,7 @@ def test_numbers_by_two_embedders_are_never_averaged() -> None:
 def test_an_embedders_name_cannot_read_as_another_part_of_a_signature() -> None:
     """Its bars are escaped."""
     odd = EmbedderSpec(embedder="openai", model="x|judge:other")
-    row = measure_questions(questions_record(0.9, 0.9, 0.9, embedder=odd))
+    row = measure(questions_record(0.9, 0.9, 0.9, embedder=odd))
     assert str(row.label).endswith("|embedder:openai/x%7Cjudge:other")
 
 
@@ -176,10 +170,12 @@ def test_an_embedders_name_cannot_read_as_another_part_of_a_signature() -> None:
 
 
 def test_metrics_of_questions_are_no_metrics_of_labels() -> None:
-    """They stand in a list of their own; of a label they would be undefined."""
-    assert not {metric.id for metric in QUESTION_METRICS} & set(METRICS)
-    row = measure(sample_record(1), QUESTION_METRICS)
-    assert {ratio.undefined for ratio in row.metrics.values()} == {"needs_questions"}
+    """They are in one catalog with these, and are of another kind of record."""
+    assert [METRICS[name].kind for name in (MEAN, RAGAS, FLAG)] == ["questions"] * 3
+    assert measure(sample_record(1), QUESTION_METRICS).metrics == {}
+    with pytest.raises(UsageError, match="records of kind 'questions'"):
+        select_metrics(MEAN)
+    assert not {MEAN, FLAG} & {metric.id for metric in select_metrics("all")}
 
 
 def test_outcomes_of_both_kinds_are_measured_each_with_its_own_metrics() -> None:
@@ -209,12 +205,8 @@ def test_metrics_are_chosen_by_id_among_both_kinds() -> None:
     assert set(row.metrics) == {RAGAS, FLAG}
     (row,) = api.metrics(outcomes, "relevance")
     assert set(row.metrics) == {"relevance"}
-    assert [m.id for m in question_metrics(f"{MEAN}:mean")] == [MEAN]
-    assert [m.id for m in question_metrics("all")] == [MEAN, RAGAS, FLAG]
-    assert label_metric_ids(f"relevance, {MEAN}") == ["relevance"]
-    assert label_metric_ids("all") == ["all"]
-    assert label_metric_ids(None) is None
-    assert select_metrics(label_metric_ids(MEAN)) == ()
+    assert [m.id for m in select_metrics(f"{MEAN}:mean", kind=None)] == [MEAN]
+    assert {m.id for m in select_metrics("all", kind="questions")} == {MEAN, RAGAS, FLAG}
 
 
 def test_summaries_hold_both_kinds() -> None:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from labeler.calculators.statistics.intervals import Interval, Undefined
-from labeler.calculators.statistics.slope import Slope, fit_slope
 from labeler.calculators.statistics.small_samples import student_quantile
 from labeler.errors import UsageError
+from labeler.plugins.scores.slope import Slope, fit_slope
 
 
 def fitted(x: list[float], y: list[float], level: float = 0.95) -> Slope:

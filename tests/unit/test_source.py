@@ -37,3 +37,10 @@ def test_libraries_are_used_by_their_public_names() -> None:
     for path in PACKAGE.rglob("*.py"):
         lines = path.read_text(encoding="utf-8").splitlines()
         assert not [line for line in lines if PRIVATE.search(line)], path
+
+
+def test_the_core_names_no_plugin() -> None:
+    """Not even in a text that is imported later: entry points are the only door."""
+    for path in PACKAGE.rglob("*.py"):
+        if "plugins" not in path.relative_to(PACKAGE).parts:
+            assert not re.search(r"\bplugins\b", path.read_text(encoding="utf-8")), path

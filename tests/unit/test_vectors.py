@@ -10,7 +10,7 @@ import struct
 import numpy as np
 import pytest
 
-from labeler.integrations.embeddings.embedder import Vector, as_vector, cosine, decoded
+from labeler.plugins.similarity.embedder import Vector, as_vector, cosine, decoded
 
 
 def encoded(vector: Vector) -> str:

@@ -164,7 +164,7 @@ _UNFIT = "the answer does not fit the label's schema"
 _BROKEN = "the answer broke the label contract: "
 _FILTERED, _TOO_LONG = "the provider's filter blocked the answer", "the record is too long for the"
 _LIMITED = "the server is limiting the rate of requests"
-_SLOW = {"timeout": 0.1, "max_attempts": 2}
+_SLOW = {"timeout": 0.3, "max_attempts": 2}
 _CAPPED = {"max_output_tokens": 50}
 
 ANSWERS = {
@@ -424,8 +424,8 @@ CONNECTIONS = {
         kind: Row(kind, **_RETRIED, says=_NO_ANSWER)
         for kind in ("no-choices", "null-choices", "no-message", "text-message", "text-choice")
     },
-    "silence": Row("hang", "timeout", 2, "no complete answer within 0.1 s", (0,), _SLOW),
-    "a byte at a time": Row("slow", "timeout", 2, "no complete answer within 0.1 s", (0,), _SLOW),
+    "silence": Row("hang", "timeout", 2, "no complete answer within 0.3 s", (0,), _SLOW),
+    "a byte at a time": Row("slow", "timeout", 2, "no complete answer within 0.3 s", (0,), _SLOW),
 }
 """Faults below HTTP, and bodies that are no completion."""
 
@@ -460,7 +460,7 @@ ALL_ROWS = {
     "`insufficient_quota`, 429": End("stop quota", FEW),
     "redirect, 307": End("stop redirect", FEW),
     "`json_validate_failed`, 400, 5 % of rows": End("malformed", 6),
-    "time-out below the latency": End("stop timeout", FEW, {"timeout": 0.1}),
+    "time-out below the latency": End("stop timeout", FEW, {"timeout": 0.4}),
     '`finish_reason: "error"` in a 200': End("stop transport", _AGAIN),
     "HTML page, 200": End("stop transport", _AGAIN),
     "no choices": End("stop transport", _AGAIN),

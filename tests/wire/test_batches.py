@@ -29,12 +29,17 @@ from labeler.labeling.failures import record_or_failure
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, ReplyFacts, Usage
-from labeler.plugins.batch.answers import AnswerLine, AnswerReader, AnswerResult
+from labeler.plugins.batch.answers import AnswerLine, AnswerReader
 from labeler.plugins.batch.client import OpenAIBatches
-from labeler.plugins.batch.collect import Collection, Waiting
-from labeler.plugins.batch.folder import BatchFolder, BatchPart, RemoteBatch, pending_keys
+from labeler.plugins.batch.collect import Collection
+from labeler.plugins.batch.folder import (
+    BatchFolder,
+    BatchPart,
+    FileLimits,
+    RemoteBatch,
+    pending_keys,
+)
 from labeler.plugins.batch.folder import batches as folders
-from labeler.plugins.batch.requests import FileLimits
 from labeler.plugins.batch.submit import Submission
 from labeler.sentences.example import Example
 from labeler.store.disk import DiskStore
@@ -83,8 +88,8 @@ def collect(
     provider: Provider, store: Path, kind: type[OpenAIBatches] = OpenAIBatches, **settings: Any
 ) -> Collection:
     """Look until everything is over."""
-    waiting, at = Waiting(sleep=no_sleep), service(provider, kind)
-    done: Collection = labeler.collect_batches(at, store, waiting=waiting, **settings)
+    at = service(provider, kind)
+    done: Collection = labeler.collect_batches(at, store, wait=True, **settings)
     return done
 
 
@@ -270,10 +275,11 @@ def test_an_answer_that_breaks_the_contract_fails_as_online(
         answer = good.label.model_copy(update={"all_relevant_sentence_keys": ["zz"]})
         facts = ReplyFacts(attempts=2, reasks=1, usage=Usage(prompt_tokens=7))
 
-        unchecked, read = AnswerResult(JudgeReply(answer, facts)), AnswerReader.read
+        unchecked, read = JudgeReply(answer, facts), AnswerReader.read
 
-        def unread(self: AnswerReader, line: AnswerLine) -> AnswerResult:
-            return unchecked if self._request.task.example.id == "r0" else read(self, line)
+        def unread(self: AnswerReader, line: AnswerLine) -> Any:
+            self.usage = facts.usage
+            return unchecked if self.request.task.example.id == "r0" else read(self, line)
 
         monkeypatch.setattr(AnswerReader, "read", unread)
         submit(provider, tmp_path / "batch", given)
@@ -400,6 +406,10 @@ _CASES = [
     *[Case({"script": [name]}, {"failed": 1}, count=1)
       for name in ("401", "402", "404", "400-parameter", "403")],
     Case({"script": ["ok", "403"]}, {"labelled": 1, "failed": 1}, lasting=1),
+    Case({"script": ["ok", "403", "401"]}, {"labelled": 1, "failed": 2}, count=3),
+    Case({"script": ["ok", *["403"] * 49]}, {"labelled": 1, "failed": 49}, count=50, lasting=49),
+    Case({"script": ["ok", *["403"] * 50]}, {"labelled": 1, "failed": 50}, count=51),
+    Case({"script": ["ok", *["413"] * 60]}, {"labelled": 1, "failed": 60}, count=61, lasting=60),
     # Requests that failed on the way are sent again, three times at most.
     *[Case({"script": [name]}, _AGAIN, 2) for name in ("500", "429", "json-null", "close")],
     Case({"script": ["no-choices"]}, _AGAIN, 2, paid=2),
@@ -610,7 +620,7 @@ def test_a_count_that_makes_no_sense_is_not_believed(tmp_path: Path, count: str)
 # Interruptions
 
 
-class Killed(BaseException):
+class Killed(Exception):
     """Stands for the end of the process."""
 
 

@@ -13,7 +13,6 @@ import labeler
 from labeler.judges.pricing import given_price
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.plugins.batch.client import OpenAIBatches
-from labeler.plugins.batch.collect import Waiting
 from labeler.store.memory import MemoryStore
 from wire.calls import Call
 from wire.clients import comes_true
@@ -106,7 +105,7 @@ def test_batches_take_two_stages(tmp_path: Path) -> None:
 
         def submit() -> Any:
             done = labeler.submit_batch(given, judge=judge, batches=service(), **options)
-            labeler.collect_batches(service(), tmp_path, waiting=Waiting(sleep=brief))
+            labeler.collect_batches(service(), tmp_path, wait=True)
             return done
 
         first, second, third = submit(), submit(), submit()
@@ -134,7 +133,7 @@ def test_rows_of_a_refused_retrieval_wait_for_no_batch(tmp_path: Path) -> None:
         waiting = []
         for _ in range(2):
             done = labeler.submit_batch(rows(2), batches=service, **options)
-            labeler.collect_batches(service, tmp_path, waiting=Waiting(sleep=brief))
+            labeler.collect_batches(service, tmp_path, wait=True)
             waiting.append(done.waiting)
         found = labeler.label(rows(2), **options)
     assert waiting == [6, 0]

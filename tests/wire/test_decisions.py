@@ -17,7 +17,6 @@ from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelRecord, Outcome
 from labeler.labels.schemas import load_schema
 from labeler.plugins.batch.client import OpenAIBatches
-from labeler.plugins.batch.collect import Waiting
 from labeler.store.disk import DiskStore
 from wire.calls import Json, label_for, written
 from wire.provider import Provider, answers, completes
@@ -127,7 +126,7 @@ def test_a_batch_brings_the_same_label_under_the_same_key(tmp_path: Path) -> Non
         asked = {"judge": judge_of(provider), "profile": "reference"}
         labeler.submit_batch([ROW], batches=service, store=tmp_path, **asked)
         again = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=brief)
-        labeler.collect_batches(again, tmp_path, waiting=Waiting(sleep=brief))
+        labeler.collect_batches(again, tmp_path, wait=True)
     with DiskStore(tmp_path, create=False) as store:
         collected = store.get(online.key)
     assert isinstance(collected, LabelRecord)

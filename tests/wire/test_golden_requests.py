@@ -8,13 +8,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from labeler.integrations.embeddings.questioning import QuestionsTasks
 from labeler.judges.limits import Limits
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.pace import CURRENT, Pace
 from labeler.judges.task import Task
-from labeler.labeling.score_tasks import ScoreTasks, steps_task
-from labeler.labels.scores import CRITERIA
+from labeler.plugins.scores.records import CRITERIA
+from labeler.plugins.scores.tasks import ScoreTasks, steps_task
+from labeler.plugins.similarity.questioning import QuestionsTasks
 from labeler.sentences.example import Example, key_reference
 from labeler.sentences.splitting import SPLITTERS
 from support import samples

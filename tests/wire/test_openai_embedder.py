@@ -14,17 +14,17 @@ from typing import Any
 import pytest
 
 from labeler.errors import FatalJudgeError, JudgeError, RunPaused, UsageError
-from labeler.integrations.embeddings import openai_embedder
-from labeler.integrations.embeddings.embedder import (
+from labeler.judges.limits import Limits
+from labeler.judges.pace import CURRENT, Pace
+from labeler.judges.pricing import Price
+from labeler.plugins.similarity import openai_embedder
+from labeler.plugins.similarity.embedder import (
     Embedded,
     as_vector,
     embedding_price,
     flat_price,
 )
-from labeler.integrations.embeddings.openai_embedder import OpenAIEmbedder
-from labeler.judges.limits import Limits
-from labeler.judges.pace import CURRENT, Pace
-from labeler.judges.pricing import Price
+from labeler.plugins.similarity.openai_embedder import OpenAIEmbedder
 from wire.behaviors import body
 from wire.embeddings_endpoint import vector
 from wire.provider import Behavior, Call, Json, ModelCard, Provider, error, page

@@ -11,7 +11,6 @@ import msgspec
 import pytest
 
 import labeler
-from labeler.api import iter_scores
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.openai.reading import find_object
 from labeler.judges.openai.request import FRAME, FRAME_VERSION, MODES, mode_of, request_body
@@ -23,7 +22,7 @@ from labeler.labeling.progress import RunEvent
 from labeler.labels.record import LabelRecord
 from labeler.labels.schemas import load_schema
 from labeler.plugins.batch.client import OpenAIBatches
-from labeler.plugins.batch.collect import Waiting
+from labeler.plugins.scores.api import iter_scores
 from labeler.store.memory import MemoryStore
 from support import samples
 from support.scored import criterion
@@ -249,7 +248,7 @@ def test_a_batch_carries_the_mode_and_reads_as_leniently(tmp_path: Path) -> None
         service = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=brief)
         by = judge_of(provider, **judge)
         labeler.submit_batch(rows(2), judge=by, batches=service, store=store)
-        labeler.collect_batches(service, store, waiting=Waiting(sleep=brief))
+        labeler.collect_batches(service, store, wait=True)
         found = records(run(provider, rows(2), store=store, judge=judge))
         assert len(provider.calls) == 0
         assert [call.schema_text for call in provider.batch_lines] == [

@@ -22,7 +22,6 @@ from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.labels.schemas import load_schema
 from labeler.plugins.batch.client import OpenAIBatches
-from labeler.plugins.batch.collect import Waiting
 from labeler.sentences.example import Frozen, key_reference
 from labeler.store.disk import DiskStore
 from support import samples
@@ -252,7 +251,7 @@ def _in_a_batch(provider: Provider, given: list[dict[str, Any]], store: Path, pr
     service = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=_no_sleep)
     labeler.submit_batch(given, judge=judge, batches=service, store=store, profile=profile)
     again = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=_no_sleep)
-    labeler.collect_batches(again, store, waiting=Waiting(sleep=_no_sleep))
+    labeler.collect_batches(again, store, wait=True)
 
 
 def test_a_batch_brings_the_same_labels_under_the_same_keys(tmp_path: Path) -> None:

@@ -26,7 +26,6 @@ from labeler.judges.pace import Pace
 from labeler.labeling.progress import RunEvent
 from labeler.labels.record import LabelFailure
 from labeler.plugins.batch.client import OpenAIBatches
-from labeler.plugins.batch.collect import Waiting
 from labeler.plugins.batch.folder import pending_keys
 from labeler.store.disk import DiskStore
 from labeler.store.memory import MemoryStore
@@ -291,7 +290,7 @@ def test_a_batch_beside_a_run_buys_nothing_twice(tmp_path: Path, labeler_command
         assert done.code == 1
         assert f"{waiting} failed (in_batch {waiting})" in done.err
         service = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=brief)
-        labeler.collect_batches(service, tmp_path / ".labeler", waiting=Waiting(sleep=brief))
+        labeler.collect_batches(service, tmp_path / ".labeler", wait=True)
         assert labeler_command(*labeling(provider, given))[0] == 0
     assert 0 < waiting < 40
     assert len(provider.paid) == 40

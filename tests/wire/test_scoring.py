@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from labeler.api import MemoryStore, iter_scores
-from labeler.calculators.scores import score_value, summarize_scores
+from labeler.api import MemoryStore
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.pricing import given_price
 from labeler.labels.record import LabelFailure
-from labeler.labels.scores import Criterion, ScoreOutcome, ScoreRecord
+from labeler.plugins.scores.api import iter_scores
+from labeler.plugins.scores.metrics import summarize_scores
+from labeler.plugins.scores.records import Criterion, ScoreOutcome, ScoreRecord
 from support.command import Command
 from support.scored import criterion
 from wire.probable import scored
@@ -71,7 +72,7 @@ def test_probabilities_are_asked_for_and_weighed() -> None:
     assert (call.body["logprobs"], call.body["top_logprobs"]) == (True, 20)
     assert found.method == "logprobs"
     assert found.distribution == pytest.approx({1: 0.02, 2: 0.05, 3: 0.2, 4: 0.6, 5: 0.1})
-    assert float(score_value(found)) == pytest.approx(3.7319588, abs=5e-8)
+    assert float(found.value) == pytest.approx(3.7319588, abs=5e-8)
     assert "|logprobs:20|" in str(summarize_scores([found])[0].label)
 
 

@@ -13,10 +13,14 @@ from typing import Any
 
 import pytest
 
-from labeler import api
-from labeler.calculators.similarity import measure_questions
+from labeler.calculators import measure
 from labeler.errors import FatalJudgeError, UsageError
-from labeler.integrations.embeddings.embedder import (
+from labeler.judges.embedded.judge import EmbeddedJudge
+from labeler.judges.pricing import given_price
+from labeler.labels.record import LabelFailure
+from labeler.plugins.similarity.api import iter_similarity
+from labeler.plugins.similarity.comparing import EmbeddingWork
+from labeler.plugins.similarity.embedder import (
     FREE,
     Embedded,
     Embedder,
@@ -25,12 +29,8 @@ from labeler.integrations.embeddings.embedder import (
     cosine,
     flat_price,
 )
-from labeler.integrations.embeddings.openai_embedder import OpenAIEmbedder
-from labeler.integrations.embeddings.records import EmbedderSpec, QuestionsOutcome, QuestionsRecord
-from labeler.integrations.embeddings.similarity import EmbeddingWork
-from labeler.judges.embedded.judge import EmbeddedJudge
-from labeler.judges.pricing import given_price
-from labeler.labels.record import LabelFailure
+from labeler.plugins.similarity.openai_embedder import OpenAIEmbedder
+from labeler.plugins.similarity.records import EmbedderSpec, QuestionsOutcome, QuestionsRecord
 from support.command import Command
 from support.watching import Watch
 from wire.calls import Json
@@ -59,7 +59,7 @@ def compare(
 ) -> list[QuestionsOutcome]:
     """Compare rows and return every outcome."""
     return list(
-        api.iter_similarity(
+        iter_similarity(
             given,
             judge=judge_of(provider, sleep=brief, **(judge or {})),
             embedder=embedder or embedder_of(provider),
@@ -88,7 +88,7 @@ def test_a_row_is_compared_by_the_servers_vectors(tmp_path: Path) -> None:
     expected = [cosine(asked, as_vector(vector(text))) for text in record.answer.questions]
     assert record.similarity is not None
     assert list(record.similarity.cosines) == expected
-    mean = measure_questions(record).metrics[MEAN].value
+    mean = measure(record).metrics[MEAN].value
     assert mean == pytest.approx(sum(c or 0 for c in expected) / 3)
 
 
@@ -221,7 +221,7 @@ def test_a_refusal_is_a_failed_row(tmp_path: Path) -> None:
 
 def test_a_judge_that_only_labels_is_refused(tmp_path: Path) -> None:
     """In words that say whom to ask."""
-    run = api.iter_similarity(rows(1), judge=EmbeddedJudge(), embedder="lexical", store=tmp_path)
+    run = iter_similarity(rows(1), judge=EmbeddedJudge(), embedder="lexical", store=tmp_path)
     with pytest.raises(UsageError, match="writes no questions"):
         list(run)
 

@@ -143,7 +143,8 @@ class DecisionPrompt(Prompt):
         blocks = {
             f"{name}_block": text and fenced(name, text, fence) for name, text in data.items()
         }
-        parts = (fill(part, {**blocks, "fence": fence}) for part in self.user.split("\n\n"))
+        parts = [fill(part, {**blocks, "fence": fence}) for part in self.user.split("\n\n")]
+        parts = [self.instructions_block, *parts]
         questions = [*self.predicates(example), *map(self.choice, self.choices(example))]
         return (
             {"role": "user", "content": "\n\n".join(filter(None, parts))},
@@ -216,4 +217,4 @@ def decision_prompt(name: str) -> DecisionPrompt:
         )
     own = f"{DECISIONS}/{version_of(name)}"
     system, user = prompt_parts(own, read_resource("prompts", own, ".md"))
-    return DecisionPrompt(own, system, user, family)
+    return DecisionPrompt(own, system, user, asks=family)

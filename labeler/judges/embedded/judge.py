@@ -54,6 +54,7 @@ class EmbeddedJudge:
     """
 
     answers = LABEL_KINDS | {"retrieval"}
+    reads_prompts = False
 
     def __init__(self) -> None:
         self.spec = EmbeddedSpec()

@@ -21,11 +21,10 @@ from labeler.judges.openai.reading import flat, parse_object
 from labeler.judges.openai.reask import NO_ANSWER, NOT_A_LABEL, brief, complaint, rules_again
 from labeler.judges.openai.request import mode_of
 from labeler.judges.pace import Pace, current
-from labeler.judges.task import Task
+from labeler.judges.task import Task, Token
 from labeler.judges.tokens import request_tokens_at_least
 from labeler.labels.contract import LONGEST_TEXT, Violation, has_long_text
 from labeler.labels.record import ReplyFacts, Usage
-from labeler.labels.scores import Token
 from labeler.sentences.example import Frozen
 from labeler.version import __version__
 

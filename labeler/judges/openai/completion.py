@@ -17,8 +17,8 @@ from labeler.judges.openai.error_rules import ErrorKind, ObservedError
 from labeler.judges.openai.headers import number_of, seconds_of
 from labeler.judges.openai.masking import masked, masked_json
 from labeler.judges.openai.reading import find_object, json_of, parse_object, verbatim
+from labeler.judges.task import Token
 from labeler.labels.record import Usage
-from labeler.labels.scores import Token
 
 _MOST_READ, _MOST_OTHERS = 100_000, 100
 """Tokens and alternatives that are read; servers return fewer."""

@@ -415,7 +415,7 @@ class MistralJudge(OpenAIJudge):
     """Labels records with a model of Mistral's API; arguments as for :class:`OpenAIJudge`.
 
     Example:
-        >>> labeler.MistralJudge("MODEL", api_key="key").spec.model
+        >>> labeler.judges.MistralJudge("MODEL", api_key="key").spec.model
         'MODEL'
     """
 
@@ -428,7 +428,7 @@ class OllamaJudge(OpenAIJudge):
     Arguments as for :class:`OpenAIJudge`; no key is needed.
 
     Example:
-        >>> labeler.OllamaJudge("qwen3:8b").spec.model
+        >>> labeler.judges.OllamaJudge("qwen3:8b").spec.model
         'qwen3:8b'
     """
 

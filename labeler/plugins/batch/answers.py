@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,15 +43,7 @@ class SendAgain:
     history: History
 
 
-@dataclass(frozen=True)
-class AnswerResult:
-    """The outcome of one line of an answer file."""
-
-    outcome: JudgeReply[Frozen] | UnusableAnswer | SendAgain
-    usage: Usage | None = None
-    """The charge for this answer alone; ``None`` if the server does not report it."""
-    broken: Mapping[str, int] = field(default_factory=dict)
-    """Contract violations of this answer alone, by kind."""
+Outcome = JudgeReply[Frozen] | UnusableAnswer | SendAgain
 
 
 def answer_lines(files: list[Path]) -> Iterator[AnswerLine | None]:
@@ -74,36 +66,43 @@ class AnswerReader:
     """
 
     def __init__(self, request: BatchRequest, reasks: int, base_url: str, timeout: float) -> None:
-        self._request, self._reasks = request, reasks
+        self.request, self._reasks = request, reasks
         self._host, self._timeout = host_of(base_url), timeout
         self._log = request.history.log(request.task)
         self._log.attempts += 1
+        self._before = Counter(self._log.broken_contracts())
+        self.usage: Usage | None = None
+        """The charge for this answer alone; ``None`` if the server does not report it."""
+        self.flaw: ObservedError | None = None
+        """Why the answer is unusable."""
 
-    def read(self, line: AnswerLine) -> AnswerResult:
+    @property
+    def broken(self) -> Counter[str]:
+        """Contract violations of this answer alone, by kind."""
+        return Counter(self._log.broken_contracts()) - self._before
+
+    def read(self, line: AnswerLine) -> Outcome:
         """Read the line with the answer."""
-        outcome: JudgeReply[Frozen] | UnusableAnswer | SendAgain
-        before, usage = Counter(self._log.broken_contracts()), None
         if line.status != OK:
-            outcome = self._without_answer(stated_error(line.body, line.status))
-        elif (completion := read_completion(line.body)) is None:
-            outcome = self._without_answer(ObservedError("not_json"))
-        else:
-            usage = completion.usage
-            flaw = self._log.record_completion(completion)
-            outcome = self._without_answer(flaw) if flaw else self._answer(completion.content)
-        return AnswerResult(outcome, usage, Counter(self._log.broken_contracts()) - before)
+            return self._without_answer(stated_error(line.body, line.status))
+        completion = read_completion(line.body)
+        if completion is None:
+            return self._without_answer(ObservedError("not_json"))
+        self.usage = completion.usage
+        flaw = self._log.record_completion(completion)
+        return self._without_answer(flaw) if flaw else self._answer(completion.content)
 
     def _without_answer(self, observed: ObservedError) -> UnusableAnswer | SendAgain:
         longer = observed.kind == "truncated" and self._log.raise_cap()
         rule = find_rule(observed)
         if longer or rule.policy in RETRIED:
             # The re-ask of an earlier round is repeated.
-            before = self._request.history
+            before = self.request.history
             history = History.of(self._log, answer=before.answer, complaint=before.complaint)
             return SendAgain(rule.reason, history)
         return self._no_label(observed, "")
 
-    def _answer(self, text: str) -> JudgeReply[Frozen] | UnusableAnswer | SendAgain:
+    def _answer(self, text: str) -> Outcome:
         """Return the label, or one re-ask for an answer that breaks the schema or contract."""
         log = self._log
         token = ATTEMPT_LOG.set(log)
@@ -123,9 +122,9 @@ class AnswerReader:
         return SendAgain(find_rule(observed).reason, history)
 
     def _no_label(self, observed: ObservedError, detail: str) -> UnusableAnswer:
-        attempts = self._log.attempts
+        attempts, self.flaw = self._log.attempts, observed
         message = (
-            f"batch, model {self._request.task.signature.model!r} at {self._host}, after "
+            f"batch, model {self.request.task.signature.model!r} at {self._host}, after "
             f"{attempts} request{'s' * (attempts != 1)}: "
             f"{explain(observed, timeout=self._timeout, detail=detail)}"
         )

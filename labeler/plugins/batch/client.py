@@ -6,10 +6,8 @@ The requests are those of the online judge. Every response of the server is vali
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 from collections.abc import Awaitable, Callable, Coroutine
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,8 +30,11 @@ from labeler.judges.openai.masking import MaskedBytes
 from labeler.judges.openai.retries import BACK_OFF, error_of, is_retried
 from labeler.judges.openai.sender import WIRE_ERRORS, observed_error
 from labeler.judges.openai.server import read_server, server_of
+from labeler.judges.pace import Pace
+from labeler.labeling.engine import Engine
 from labeler.plugins.batch.folder import RemoteBatch
 from labeler.plugins.batch.requests import ENDPOINT
+from labeler.store.disk import DiskStore
 
 _MARKER = "labeler_part"
 """The metadata field that holds our name of a batch."""
@@ -109,7 +110,7 @@ class OpenAIBatches:
         timeout: seconds for one request, except the transfer of a file.
         max_attempts: most requests for one step.
         max_retry_after: most seconds that a server may ask to wait.
-        sleep: waits between attempts.
+        sleep: waits between attempts, and between looks at batches.
         server: fields of :class:`~labeler.judges.options.ServerOptions`, such as ``base_url``.
 
     Raises:
@@ -133,7 +134,7 @@ class OpenAIBatches:
         self._server = server_of(read_server(**server), api_key)
         self.base_url = self._server.base_url
         self.timeout, self._max_attempts = timeout, max_attempts
-        self._max_retry_after, self._sleep = max_retry_after, sleep
+        self._max_retry_after, self.sleep = max_retry_after, sleep
         self._opened: AsyncOpenAI | None = None
 
     async def upload(self, path: Path) -> str:
@@ -201,7 +202,7 @@ class OpenAIBatches:
         """
         for pause in _SEARCH_PAUSES:
             if pause:
-                await self._sleep(pause)
+                await self.sleep(pause)
             found = await self._step(
                 _LIST, lambda: self._find(file_id, marker, since), _TRANSFER_SECONDS
             )
@@ -295,7 +296,7 @@ class OpenAIBatches:
             retry=retry_if_exception(
                 lambda error: is_retried(error) and _asked_wait(error) <= self._max_retry_after
             ),
-            sleep=self._sleep,
+            sleep=self.sleep,
             reraise=True,
         )
         try:
@@ -328,40 +329,33 @@ class OpenAIBatches:
         return self._opened
 
 
-def run(work: Coroutine[Any, Any, T], client: OpenAIBatches | None, store: str | Path) -> T:
+def run(
+    work: Callable[[], Coroutine[Any, Any, T]],
+    client: OpenAIBatches | None,
+    labels: DiskStore | None = None,
+) -> T:
     """Return the result of a coroutine, and close the client's connections.
 
-    It runs on its own thread, and therefore also in a notebook, whose loop is already running. A
-    signal, which Python raises on the main thread, cannot be swallowed inside a callback of the
-    loop; it cancels the work, and the caller waits for the work's end.
+    It runs on a thread of its own, also in a notebook, whose loop is already running. A signal
+    cancels it and waits for its end.
     """
-    cancel: Future[Callable[[], object]] = Future()
 
-    async def main() -> T:
-        task, loop = asyncio.current_task(), asyncio.get_running_loop()
-        assert task is not None  # noqa: S101 - a coroutine on a loop runs in a task
-        # call_soon_threadsafe raises a RuntimeError once the loop has ended.
-        cancel.set_result(lambda: loop.call_soon_threadsafe(task.cancel))
-        try:
-            return await work
-        except OSError as error:
-            raise StoreError(
-                f"the batches of {store} cannot be read or written: {error}; mend that and run "
-                "this again: nothing is lost"
-            ) from error
-        finally:
-            if client is not None:
-                await client.aclose()
+    async def close() -> None:
+        if labels is not None:
+            labels.leave_thread()
+        if client is not None:
+            await client.aclose()
 
-    with ThreadPoolExecutor(1, "labeler-batches") as thread:
-        result = thread.submit(lambda: asyncio.run(main()))
-        try:
-            return result.result()
-        except BaseException:
-            # The work's own error, or a signal; after the former nothing is left to cancel.
-            with contextlib.suppress(RuntimeError):
-                cancel.result()()
-            raise
+    engine = Engine(Pace(), grace=0.0, last=close)
+    try:
+        return engine.wait(engine.submit(work))
+    except OSError as error:
+        raise StoreError(
+            f"batches cannot be read or written: {error}; mend that and run this again: nothing is "
+            "lost"
+        ) from error
+    finally:
+        engine.stop()
 
 
 def _pause(state: RetryCallState) -> float:

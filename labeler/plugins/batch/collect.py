@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -14,6 +13,9 @@ from pathlib import Path
 
 from labeler.errors import FatalJudgeError, JudgeError, UnstorableRecord
 from labeler.judges.judge import UnusableAnswer
+from labeler.judges.openai.error_rules import AttemptFailed, ObservedError
+from labeler.judges.openai.retries import settle_end
+from labeler.judges.pace import Pace
 from labeler.judges.pricing import Price
 from labeler.judges.task import JudgeReply
 from labeler.labeling.failures import UNSTORABLE, record_or_failure, task_failure, unusable
@@ -31,11 +33,10 @@ from labeler.plugins.batch.folder import (
     command,
     locked,
     require_address,
-    require_batches,
     servers,
     total,
 )
-from labeler.plugins.batch.requests import BatchRequest, FileLimits, PartWriter, RequestFile
+from labeler.plugins.batch.requests import BatchRequest, PartWriter, RequestFile
 from labeler.plugins.batch.submit import send
 from labeler.store.disk import DiskStore
 
@@ -45,17 +46,8 @@ _NEEDS_USER = frozenset({"not_found", "unclear"})
 """Reasons that stay the same until the user acts."""
 _STOPPED = frozenset({"cancelled", "failed"})
 _SHOWN = 3
-
-
-@dataclass(frozen=True)
-class Waiting:
-    """How to wait for batches that have not ended."""
-
-    first: float = 15.0
-    """Seconds before the second look."""
-    longest: float = 60.0
-    """The pauses grow to this many seconds."""
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+_FIRST_PAUSE, _LONGEST_PAUSE = 15.0, 60.0
+"""Seconds before the second look, and to which the pauses grow."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +70,7 @@ def collect_batches(
     store: str | Path,
     *,
     name: str | None = None,
-    waiting: Waiting | None = None,
-    limits: FileLimits | None = None,
+    wait: bool = False,
     price: Callable[[str], Price | None] = lambda _: None,
     notice: Callable[[str], None] | None = None,
 ) -> Collection:
@@ -89,8 +80,7 @@ def collect_batches(
         client: of the Batch API; batches at other addresses are skipped.
         store: folder of the batches and labels.
         name: one batch; by default all.
-        waiting: wait until every batch has ended; by default look once.
-        limits: of a file of requests that are sent again.
+        wait: wait until every batch has ended; by default look once.
         price: returns the price of a model's tokens in a batch, if it is known.
         notice: called with events and with lines that make no sense.
 
@@ -105,12 +95,10 @@ def collect_batches(
     Example:
         >>> labeler.collect_batches(labeler.OpenAIBatches(), ".labeler")  # doctest: +SKIP
     """
-    require_batches(store)
-    require_address(store, client.base_url, "collect", *["--wait"] * bool(waiting), name=name)
+    require_address(store, client.base_url, "collect", *["--wait"] * wait, name=name)
     with DiskStore(store, notice=notice) as opened:
-        said = notice or (lambda _: None)
-        collector = _Collector(client, opened, name, limits or FileLimits(), price, said)
-        return run(collector.collect(waiting), client, store)
+        collector = _Collector(client, opened, name, price, notice or (lambda _: None))
+        return run(lambda: collector.collect(wait=wait), client, opened)
 
 
 @dataclass
@@ -120,7 +108,6 @@ class _Collector:
     client: OpenAIBatches
     store: DiskStore
     name: str | None
-    limits: FileLimits
     price: Callable[[str], Price | None]
     notice: Callable[[str], None]
     _open: int = 0
@@ -130,14 +117,14 @@ class _Collector:
     _notices: set[str] = field(default_factory=set)
     _fatal: list[FatalJudgeError] = field(default_factory=list)
 
-    async def collect(self, waiting: Waiting | None) -> Collection:
+    async def collect(self, *, wait: bool) -> Collection:
         """Look once, or until every batch has ended."""
-        pause = waiting.first if waiting else 0.0
+        pause = _FIRST_PAUSE
         await self._look()
-        while waiting is not None and self._open > self._stuck:
+        while wait and self._open > self._stuck:
             # Jitter on the upper half, so that many waiting processes do not ask together.
-            await waiting.sleep(random.uniform(pause / 2, pause))  # noqa: S311 - no secret
-            pause = min(pause * 1.5, waiting.longest)
+            await self.client.sleep(random.uniform(pause / 2, pause))  # noqa: S311 - no secret
+            pause = min(pause * 1.5, _LONGEST_PAUSE)
             await self._look()
         return Collection(
             parts=len(self._results),
@@ -266,11 +253,17 @@ class _PartCollector:
     """Answers of the kind that the provider counts as completed."""
     _saved: list[tuple[str, Future[bool]]] = field(default_factory=list)
     """Queued labels, by key."""
+    _pace: Pace = field(default_factory=Pace)
+    """Judges the server by its answers, as online."""
     _lasting: list[LabelFailure] = field(default_factory=list)
-    """Failures that are stored if the part brings a label."""
+    _undecided: list[LabelFailure] = field(default_factory=list)
+    """Failures after the last label, which last unless they would stop a run."""
+    _is_stopped: bool = False
 
     def __post_init__(self) -> None:
         self.results = Results(cost=Decimal(0) if self.price else None)
+        others = [part.results for part in self.folder.parts() if part.results]
+        self._pace.health.labels = total(others).labelled
 
     def collect(self, files: list[Path]) -> None:
         """Store every answer, and save the part as collected once all answers are durable.
@@ -280,8 +273,7 @@ class _PartCollector:
         """
         folder, part = self.folder, self.part
         folder.remove_children(part)
-        limits, cap_field = self.collector.limits, folder.info.cap_field
-        writer = PartWriter(folder.path, limits, cap_field, now=time.time(), parent=part)
+        writer = PartWriter(folder.path, folder.info, now=time.time(), parent=part)
         is_stopped = part.remote is not None and part.remote.status in _STOPPED
         again = None if is_stopped or part.round >= MOST_ROUNDS else writer
         with RequestFile(folder, part) as requests, writer:
@@ -337,27 +329,28 @@ class _PartCollector:
         """Store the outcome of one answer, and count what it cost."""
         client, results = self.collector.client, self.results
         reader = AnswerReader(request, self.folder.info.reasks, client.base_url, client.timeout)
-        result = reader.read(line)
+        outcome = reader.read(line)
         results.answered += 1
         self._completed += line.status == OK
-        if result.usage is not None:
-            results.usage += result.usage
+        if reader.usage is not None:
+            results.usage += reader.usage
             if self.price is not None and results.cost is not None:
-                results.cost += self.price.cost(result.usage)
+                results.cost += self.price.cost(reader.usage)
         elif line.status == OK:
             results.unmetered += 1
-        results.broken.update(result.broken)
-        if isinstance(result.outcome, JudgeReply):
-            outcome = record_or_failure(request.task, result.outcome)
-            if isinstance(outcome, LabelFailure):
-                self._fail(outcome)
+        results.broken.update(reader.broken)
+        if isinstance(outcome, JudgeReply):
+            found = record_or_failure(request.task, outcome)
+            if isinstance(found, LabelFailure):
+                self._fail(found)
             else:
                 results.labelled += 1
-                self._saved.append((outcome.key, self.collector.store.put(outcome)))
-        elif isinstance(result.outcome, UnusableAnswer):
-            self._fail(unusable(request.task, result.outcome))
+                self._decide()
+                self._saved.append((found.key, self.collector.store.put(found)))
+        elif isinstance(outcome, UnusableAnswer):
+            self._fail(unusable(request.task, outcome), reader.flaw)
         else:
-            self._send_again(request, result.outcome, again)
+            self._send_again(request, outcome, again)
 
     def _await_saved(self, requests: RequestFile) -> None:
         """Wait until everything is durable; an unstorable label is a failure of its row alone."""
@@ -372,18 +365,28 @@ class _PartCollector:
                 self._fail(
                     task_failure(request.task, UNSTORABLE, said, attempts=attempts, lasting=True)
                 )
-        if not self.results.labelled and self.part.round == 1:
-            return  # the batch may be at fault, rather than its rows
+        if self._pace.health.labels and not self._is_stopped:
+            self._lasting += self._undecided  # else the batch may be at fault, not its rows
         for written in [self.collector.store.put_failure(failure) for failure in self._lasting]:
             with suppress(UnstorableRecord):
                 written.result()
 
-    def _fail(self, failure: LabelFailure) -> None:
+    def _decide(self) -> None:
+        """Note a label: the failures before it were those of their rows."""
+        self._pace.health.labeled()
+        self._lasting += self._undecided
+        self._undecided, self._is_stopped = [], False
+
+    def _fail(self, failure: LabelFailure, flaw: ObservedError | None = None) -> None:
         self.results.failed[failure.reason] += 1
         if len(self.failures) < _SHOWN:
             self.failures.append(failure)
+        if flaw is not None:
+            attempt = AttemptFailed(flaw)
+            settle_end(self._pace, failure.key, attempt)
+            self._is_stopped |= attempt.stops
         if failure.lasting:
-            self._lasting.append(failure)
+            self._undecided.append(failure)
 
     def _send_again(
         self, request: BatchRequest, again: SendAgain, writer: PartWriter | None

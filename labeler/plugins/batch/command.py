@@ -23,10 +23,16 @@ from labeler.judges.opening import api_key
 from labeler.judges.options import ServerOptions
 from labeler.judges.pricing import Price, find_price
 from labeler.plugins.batch.client import OpenAIBatches
-from labeler.plugins.batch.collect import Collection, Waiting, collect_batches
-from labeler.plugins.batch.folder import Results, batches, command, require_address, servers
+from labeler.plugins.batch.collect import Collection, collect_batches
+from labeler.plugins.batch.folder import (
+    FileLimits,
+    Results,
+    batches,
+    command,
+    require_address,
+    servers,
+)
 from labeler.plugins.batch.options import BatchOptions
-from labeler.plugins.batch.requests import FileLimits
 from labeler.plugins.batch.status import BatchStatus, batch_status, cancel_batch
 from labeler.plugins.batch.submit import Submission, submit_batch
 from labeler.sentences.characters import visible
@@ -36,16 +42,15 @@ _MEGABYTE = 1_000_000
 _HOUR, _MINUTE = 3600, 60
 _SHOWN_BAD = 3
 
-MaxLines = Annotated[int, typer.Option(min=1, help="Maximum requests per file.")]
-MaxMegabytes = Annotated[int, typer.Option(min=1, help="Maximum size of a file in megabytes.")]
-
 
 def submit(
     rows: options.Rows,
     *,
     given: BatchOptions,
-    max_lines: MaxLines = 50_000,
-    max_megabytes: MaxMegabytes = 190,
+    max_lines: Annotated[int, typer.Option(min=1, help="Maximum requests per file.")] = 50_000,
+    max_megabytes: Annotated[
+        int, typer.Option(min=1, help="Maximum size of a file in megabytes.")
+    ] = 190,
     as_json: options.Json = False,
 ) -> int:
     """Submit rows without a label; run it again to go on."""
@@ -99,8 +104,6 @@ def collect(
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until every batch is complete.")
     ] = False,
-    max_lines: MaxLines = 50_000,
-    max_megabytes: MaxMegabytes = 190,
     price: Annotated[
         str | None,
         typer.Option(
@@ -128,8 +131,7 @@ def collect(
         _service(server),
         store,
         name=name,
-        waiting=Waiting() if wait else None,
-        limits=FileLimits(max_lines, max_megabytes * _MEGABYTE),
+        wait=wait,
         price=priced,
         notice=notify,
     )

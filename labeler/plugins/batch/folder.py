@@ -25,7 +25,7 @@ import shutil
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
@@ -88,14 +88,12 @@ def _codes(problems: object) -> object:
     """Return short codes with line numbers for what a server writes."""
     if not isinstance(problems, list) or all(isinstance(problem, str) for problem in problems):
         return problems
-    listed = [problem if isinstance(problem, dict) else {} for problem in problems]
-    found = [
-        (plain_code(str(problem.get("code") or "")) or "no code")
-        + (f" in line {problem['line']}" if type(problem.get("line")) is int else "")
-        for problem in listed
-    ]
-    more = [f"and {len(found) - _MOST_PROBLEMS} more"] if len(found) > _MOST_PROBLEMS else []
-    return found[:_MOST_PROBLEMS] + more
+    fields = [problem if isinstance(problem, dict) else {} for problem in problems[:_MOST_PROBLEMS]]
+    return [
+        (plain_code(str(one.get("code") or "")) or "no code")
+        + (f" in line {one['line']}" if type(one.get("line")) is int else "")
+        for one in fields
+    ] + [f"and {len(problems) - _MOST_PROBLEMS} more"] * (len(problems) > _MOST_PROBLEMS)
 
 
 _Count = Annotated[int, Field(strict=True, ge=0, le=_MOST_COUNTED), _or(0)]
@@ -194,6 +192,15 @@ class BatchPart(Frozen):
         return self.remote.status if self.remote and self.batch_id and self.is_open else self.state
 
 
+@dataclass(frozen=True)
+class FileLimits:
+    """Limits of one file of requests; by default slightly less than OpenAI's."""
+
+    lines: int = 50_000
+    size: int = 190_000_000
+    """In bytes."""
+
+
 class BatchInfo(Frozen):
     """Facts that hold for every part of a batch."""
 
@@ -202,12 +209,11 @@ class BatchInfo(Frozen):
     base_url: str
     created: float
     """Unix time."""
-    cap: int | None = None
-    """Most tokens of an answer."""
     cap_field: CapField = "max_completion_tokens"
     """Name that the server has for the cap."""
     reasks: int = 1
     """How often an answer may be sent back."""
+    limits: FileLimits = FileLimits()
     network: ServerOptions = ServerOptions()
     """How the server was reached, for commands; neither an address nor a program: a store may come
     from elsewhere, and commands are copied."""
@@ -293,17 +299,17 @@ def batches(store: Path) -> list[BatchFolder]:
     Raises:
         StoreError: the state of a batch cannot be read.
     """
-    found = [BatchFolder(store / FOLDER / name) for name in _names(str(store / FOLDER))]
+    found = [BatchFolder(store / FOLDER / name) for name in _names(store)]
     return sorted(found, key=lambda folder: folder.info.created)
 
 
-def _names(folder: str) -> list[str]:
+def _names(store: Path) -> list[str]:
     try:
-        return sorted(filter(_NAME.fullmatch, os.listdir(folder)))  # noqa: PTH208 - asked for each row
+        return sorted(filter(_NAME.fullmatch, os.listdir(store / FOLDER)))  # noqa: PTH208 - asked for each row
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        raise _unreadable(Path(folder), str(error)) from error
+        raise _unreadable(store / FOLDER, str(error)) from error
 
 
 def batch(store: Path, name: str) -> BatchFolder:
@@ -350,14 +356,8 @@ class PendingKeys:
 
     def __init__(self, store: str | Path) -> None:
         self._store = Path(store)
-        self._folder = str(self._store / FOLDER)
-        self._folders: list[str] = []
+        self._names: list[str] = []
         self._keys: dict[str, str] = {}
-
-    @property
-    def batches(self) -> list[str]:
-        """Names of the store's batches now."""
-        return _names(self._folder)
 
     def __call__(self, key: str) -> str | None:
         """Return the name of the batch that may still answer a key, or ``None``.
@@ -365,9 +365,8 @@ class PendingKeys:
         Raises:
             StoreError: the state of a batch cannot be read.
         """
-        found = self.batches
-        if found != self._folders:
-            self._keys, self._folders = pending_keys(self._store), found
+        if (names := _names(self._store)) != self._names:
+            self._keys, self._names = pending_keys(self._store), names
         return self._keys.get(key)
 
 
@@ -404,17 +403,20 @@ def require_address(
     This keeps the API key from being sent to an address that only a folder names.
 
     Args:
-        store: the store's folder; it need not exist.
+        store: the store's folder.
         base_url: the given address; by default OpenAI's.
         action: the command that is about to run, such as ``collect``.
         words: further arguments of the command.
         name: the batch that it applies to; by default all.
 
     Raises:
-        UsageError: the open batches are elsewhere; the message names the address and the command.
+        UsageError: there is no such folder, or the open batches are elsewhere; the message names
+            the address and the command.
         StoreError: the state of a batch cannot be read.
     """
     store, base_url = Path(store), base_url or OFFICIAL_URL
+    if not store.is_dir():
+        raise UsageError(f"there is no label store in {store}; name the one that batches belong to")
     addresses = servers(one for one in batches(store) if name in {None, one.name})
     if not addresses or base_url in addresses:
         return
@@ -427,16 +429,6 @@ def require_address(
         f"{subject} {where}: a key is sent only to an address that you give: `{go_on}`, or "
         "base_url in Python"
     )
-
-
-def require_batches(store: str | Path) -> None:
-    """Reject a folder that does not exist.
-
-    Raises:
-        UsageError: it does not.
-    """
-    if not Path(store).is_dir():
-        raise UsageError(f"there is no label store in {store}; name the one that batches belong to")
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ from typing import Annotated
 from labeler.data.options import Option
 from labeler.labeling.options import RequestOptions, SameHost
 from labeler.plugins.batch.client import OpenAIBatches
-from labeler.plugins.batch.requests import FileLimits
+from labeler.plugins.batch.folder import FileLimits
 
 
 @dataclass(frozen=True, kw_only=True)

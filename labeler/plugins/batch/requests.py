@@ -20,25 +20,17 @@ from labeler.judges.openai.attempts import AttemptLog
 from labeler.judges.openai.request import request_body
 from labeler.judges.openai.spec import spec_of
 from labeler.judges.options import CapField
-from labeler.judges.prompting import load_prompt
+from labeler.judges.prompting import OWN, Prompt, load_prompt
 from labeler.judges.task import Task, judged_task
+from labeler.labels.profiles import family_of
 from labeler.labels.record import RetrievalBasis, Usage
 from labeler.labels.schemas import load_schema
 from labeler.labels.signature import Signature
-from labeler.plugins.batch.folder import BatchFolder, BatchPart, write_durably
+from labeler.plugins.batch.folder import BatchFolder, BatchInfo, BatchPart, write_durably
 from labeler.sentences.characters import plain_json
 from labeler.sentences.example import Frozen, KeyedExample
 
 ENDPOINT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
-
-
-@dataclass(frozen=True)
-class FileLimits:
-    """Limits of one file of requests; by default slightly less than OpenAI's."""
-
-    lines: int = 50_000
-    size: int = 190_000_000
-    """In bytes."""
 
 
 class History(Frozen):
@@ -111,6 +103,8 @@ class SavedRequest(Frozen):
     history: History
     retrieval: RetrievalBasis | None = Field(default=None, exclude_if=operator.not_)
     """The retrieval label that a label rests on."""
+    prompt: Prompt | None = Field(default=None, exclude_if=operator.not_)
+    """The prompt, if it is the user's own."""
 
     @classmethod
     def of(cls, request: BatchRequest) -> Self:
@@ -122,6 +116,7 @@ class SavedRequest(Frozen):
             signature=task.signature,
             history=request.history,
             retrieval=getattr(task.kind, "basis", None),
+            prompt=task.prompt if family_of(task.prompt.name) == OWN else None,
         )
 
     def request(self) -> BatchRequest:
@@ -132,7 +127,8 @@ class SavedRequest(Frozen):
         """
         signature = self.signature
         try:
-            prompt = load_prompt(signature.prompt.name if signature.prompt else "")
+            prompt = self.prompt or load_prompt(signature.prompt.name if signature.prompt else "")
+            prompt = prompt.with_instructions(signature.instructions)
             schema = load_schema(signature.response_schema.name)
         except LabelerError as error:
             raise StoreError(f"request {self.key}: {error}") from error
@@ -153,23 +149,16 @@ class PartWriter:
 
     Args:
         directory: the folder of the batch.
-        limits: of one file.
-        cap_field: name that the server has for the cap of an answer.
+        info: facts of the batch.
         now: Unix time.
         parent: the part whose requests are sent again; ``None`` for a new batch.
     """
 
     def __init__(
-        self,
-        directory: Path,
-        limits: FileLimits,
-        cap_field: CapField,
-        *,
-        now: float,
-        parent: BatchPart | None = None,
+        self, directory: Path, info: BatchInfo, *, now: float, parent: BatchPart | None = None
     ) -> None:
         self.parts: list[BatchPart] = []
-        self._directory, self._limits, self._cap_field = directory, limits, cap_field
+        self._directory, self._info, self._limits = directory, info, info.limits
         self._prefix, self._width = (f"{parent.name}-", 2) if parent else ("", 4)
         self._round, self._now = parent.round + 1 if parent else 1, now
         self._open = ExitStack()
@@ -186,7 +175,7 @@ class PartWriter:
 
     def add(self, request: BatchRequest) -> bool:
         """Write a request; ``False`` if it alone exceeds the size of a file."""
-        line = request.line(self._cap_field).encode() + b"\n"
+        line = request.line(self._info.cap_field).encode() + b"\n"
         if len(line) > self._limits.size:
             return False
         if self._lines == self._limits.lines or self._size + len(line) > self._limits.size:

@@ -24,7 +24,6 @@ from labeler.plugins.batch.folder import (
     batches,
     locked,
     require_address,
-    require_batches,
     total,
 )
 from labeler.store.disk import DiskStore
@@ -123,7 +122,7 @@ def batch_status(store: str | Path, client: OpenAIBatches | None = None) -> list
         gate = asyncio.Semaphore(_CONCURRENT)
         return [await _status(folder, client, gate) for folder in batches(Path(store))]
 
-    return run(views(), client, store)
+    return run(views, client)
 
 
 async def _status(
@@ -181,8 +180,9 @@ def cancel_batch(
     Example:
         >>> labeler.cancel_batch(client, ".labeler", "batch-1")  # doctest: +SKIP
     """
-    require_batches(store)
-    if not drop:
+    if drop:
+        batch(Path(store), name)
+    else:
         require_address(store, client.base_url, "cancel", name=name)
 
     async def cancel(directory: Path) -> list[str]:
@@ -192,7 +192,7 @@ def cancel_batch(
             return [await _cancel_part(folder, part, client, drop=drop) for part in open_parts]
 
     with DiskStore(store) as opened:
-        return run(cancel(opened.directory), client, store)
+        return run(lambda: cancel(opened.directory), client, opened)
 
 
 async def _cancel_part(

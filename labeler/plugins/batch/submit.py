@@ -31,6 +31,7 @@ from labeler.plugins.batch.folder import (
     BatchFolder,
     BatchInfo,
     BatchPart,
+    FileLimits,
     batches,
     locked,
     new_folder,
@@ -38,7 +39,7 @@ from labeler.plugins.batch.folder import (
     write_durably,
 )
 from labeler.plugins.batch.options import BatchOptions
-from labeler.plugins.batch.requests import BatchRequest, FileLimits, History, PartWriter
+from labeler.plugins.batch.requests import BatchRequest, History, PartWriter
 from labeler.store.disk import DiskStore
 from labeler.store.memory import Lease
 
@@ -117,8 +118,9 @@ def submit_batch(rows: RowSource, options: BatchOptions) -> Submission:
         selection = _Unsent(how, labels, served, retry_failed=options.retry_failed)
         stream = RowStream(opened, how.needs, notice)
         choose_mode(how.judge, first_tasks(how, stream.first), labels, selection.is_known)
-        submitting = _Submitting(selection, spec, client, options.limits or FileLimits(), notice)
-        submission = run(submitting.submit(stream), client, store)
+        limits = options.limits or FileLimits()
+        submitting = _Submitting(selection, spec, client, limits, notice)
+        submission = run(lambda: submitting.submit(stream), client, labels)
         served.report()
         return submission
 
@@ -216,12 +218,13 @@ class _Submitting:
             created=now,
             reasks=spec.reasks,
             cap_field=spec.cap_field,
+            limits=self.limits,
             network=replace(spec.server, base_url=None, api_key_command=None),
         )
         name, modes = f"{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}", set[str]()
         name += f"-{secrets.token_hex(4)}"
         with new_folder(store, name) as directory:
-            with PartWriter(directory, self.limits, info.cap_field, now=now) as writer:
+            with PartWriter(directory, info, now=now) as writer:
                 for task in self.selection.tasks(rows):
                     modes.add(mode_of(task.signature))
                     if not writer.add(BatchRequest(task, History(cap=spec.max_output_tokens))):

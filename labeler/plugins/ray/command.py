@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from labeler.errors import UsageError
 from labeler.judges.opening import open_judge
 from labeler.judges.options import JudgeOptions
 from labeler.labeling.options import LabelOptions
+from labeler.labeling.wording import prompt_file, read_instructions
 
 
 def label_on_machines(
@@ -26,10 +27,16 @@ def label_on_machines(
     from labeler.plugins.ray.cluster import label_on_ray
     from labeler.plugins.ray.shards import Work, plan
 
+    if (own := prompt_file(given.prompt)) is not None:
+        raise UsageError(
+            f"--prompt {own} is not for --engine ray, whose workers have no such file: use "
+            "--instructions"
+        )
     # A worker on another machine has no file of prices.
     judging = {field.name: getattr(given, field.name) for field in fields(JudgeOptions)}
     judging |= {"price": (price := given.find_price()), "prices": None}
     judge = partial(open_judge, JudgeOptions(**judging), also=given.restrictions, notice=notify)
+    given = replace(given, instructions=read_instructions(given.instructions) or None)
     work = Work(judge, given, Path(str(given.store)).absolute(), Path(output).absolute())
     shards = plan(inputs, work, notify)
     left = [shard for shard, counts in shards.items() if counts is None]

@@ -103,7 +103,9 @@ class RecordSelection {
   showInitial() {
     if (this.initial === null || this.key !== this.initial) return;
     const rows = [...this.highlighted].map((one) => this.rows.document.get(one)).filter(Boolean);
-    this.rows.row(this.initial).scrollIntoView({ block: "nearest" });
+    // While editing the page stays: a person must look at all of it.
+    if (this.subject.edit) showInPane([this.rows.response.get(this.initial)], "instant");
+    else this.rows.row(this.initial).scrollIntoView({ block: "nearest" });
     showInPane(rows, "instant");
   }
 }

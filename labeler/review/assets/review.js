@@ -1,6 +1,5 @@
 /* The review page: a person agrees with a judge's label, or corrects it. */
 
-const STORED_TOKEN = "token";
 const STORED_NAME = "annotator";
 const STORED_PLACE = "position";
 const STORED_KEYS = "keys-off";
@@ -109,7 +108,8 @@ function answer(kind) {
     if (item.hidden) return reveal(after);
     if (after.counts.next_open !== null) return visit(after.counts.next_open);
     show(after);
-    showStatus("All records are judged. See the statistics (f), or stop the app in its terminal with Ctrl-C.");
+    showStatus("All records are judged. Stop the app in its terminal with Ctrl-C.");
+    showEnd();
   });
 }
 
@@ -250,17 +250,6 @@ function openName() {
     ),
   );
   $("#name").showModal();
-}
-
-/** Move the token from the address, where it could be copied, to the session storage. */
-function takeToken() {
-  const given = new URLSearchParams(location.hash.slice(1)).get("token");
-  if (given !== null) {
-    sessionStorage.setItem(STORED_TOKEN, given);
-    history.replaceState(null, "", location.pathname);
-  }
-  review.token = sessionStorage.getItem(STORED_TOKEN) ?? "";
-  return given !== null;
 }
 
 /** Start at the record where the person stopped, else at the first one without an answer. */

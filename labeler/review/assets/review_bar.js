@@ -14,7 +14,7 @@ function paintHead() {
   progress.max = counts.size;
   progress.value = judged;
   $("#counts").replaceChildren(
-    el("strong", {}, `${grouped(judged)} of ${grouped(counts.size)} judged`),
+    el("strong", {}, `${grouped(counts.size - judged)} of ${grouped(counts.size)} left`),
     el("span", {}, ` · ${counts.agree} agree, ${counts.disagree} disagree, ${counts.unsure} unsure`),
   );
 }

@@ -1,6 +1,7 @@
 /* State of the review page, and its requests to the server. */
 
 const API = "/api/";
+const STORED_TOKEN = "token";
 
 /** State of the page; the server keeps the rest. */
 const review = {
@@ -27,6 +28,17 @@ const review = {
   /** Incremented with every change of record, to recognize late responses. */
   visit: 0,
 };
+
+/** Move the token from the address, where it could be copied, to the session storage. */
+function takeToken() {
+  const given = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (given !== null) {
+    sessionStorage.setItem(STORED_TOKEN, given);
+    history.replaceState(null, "", location.pathname);
+  }
+  review.token = sessionStorage.getItem(STORED_TOKEN) ?? "";
+  return given !== null;
+}
 
 /** A failed request, with a message for the person. */
 class ReviewError extends Error {

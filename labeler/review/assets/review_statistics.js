@@ -7,6 +7,13 @@ function toggleFigures() {
   if (!box.hidden) void refreshFigures();
 }
 
+/** Show what the corrections did to the numbers, once every record is judged. */
+function showEnd() {
+  if ($("#figures").hidden) toggleFigures();
+  else void refreshFigures();
+  $("#figures").focus();
+}
+
 /** Fetch the statistics; the old ones stay visible meanwhile. */
 async function refreshFigures() {
   const box = $("#figures");
@@ -21,7 +28,16 @@ async function refreshFigures() {
 
 function drawFigures(figures) {
   if (figures.judged === 0) return [el("p", {}, "No judgments yet.")];
-  return [drawFields(figures), drawMeans(figures), drawPeople(figures)].filter(isShown);
+  return [drawChange(figures), drawFields(figures), drawMeans(figures), drawPeople(figures)].filter(isShown);
+}
+
+/** Draw what the corrections did to the numbers in one sentence; null while means are hidden. */
+function drawChange({ metrics, judged, rows }) {
+  if (metrics.length === 0) return null;
+  const changed = metrics.filter(({ judge, overlaid }) => overlaid !== null && number(judge.value) !== number(overlaid));
+  const words = changed.map(({ words: name, judge, overlaid }) => `${name} ${number(judge.value)} → ${number(overlaid)}`);
+  const said = changed.length > 0 ? `Your corrections change: ${words.join("; ")}.` : "Your corrections change no number.";
+  return el("p", { class: "review-change" }, el("strong", {}, said), ` ${grouped(judged)} of ${counted(rows, "record")} judged.`);
 }
 
 /** A scrollable table with a caption. */

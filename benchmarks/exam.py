@@ -1,0 +1,213 @@
+"""Simulate judges that change or have blind spots, and count how often they are found.
+
+    python benchmarks/exam.py [--only anchors|exam|embedded] [--tries 200] [--write docs/exam.md]
+
+Anchors: 80 records of 1 to 6 sentences, 3 % of verdicts flip at random whenever they are asked. A
+changed judge has another verdict on 10 % of the sentences for good. Exams: a judge with one blind
+spot, drawn among the kinds of damage, catches 30 % of it and 90 % of every other kind; n = 200.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import labeler
+from judge_dialects import write_block
+from judges import line, true_labels
+from labeler.evidence.anchors import KINDS as VERDICTS
+from labeler.evidence.anchors import LEVEL
+from labeler.evidence.asking import as_example
+from labeler.evidence.change import find_change, look_level
+from labeler.evidence.exam import DAMAGED, KINDS, Exam
+from labeler.judges.embedded.opinion import second_opinion
+from labeler.judges.embedded.weights import load_weights
+from labeler.judges.function import FunctionJudge
+from labeler.judges.task import Task
+from labeler.labels.answers import judged_sentences
+from labeler.labels.record import LabelRecord
+from ragbench_data import ragbench_files, ragbench_folder
+
+RECORDS, FLIPS, CHANGE, SUPPORTED = 80, 0.03, 0.10, 0.8
+BLIND, OTHERS, COPIES, NEAR = 0.3, 0.9, 200, 0.07
+Truth = list[np.ndarray]
+
+
+def first_alarm(random: np.random.Generator, change: float, since: int, looks: int) -> int | None:
+    """The look that finds a change, in one series of checks."""
+    truth: Truth = [random.random(n) < SUPPORTED for n in random.integers(1, 7, RECORDS)]
+    changed = [one ^ (random.random(len(one)) < change) for one in truth]
+
+    def ask(verdicts: Truth) -> list[list[bool]]:
+        return [(one ^ (random.random(len(one)) < FLIPS)).tolist() for one in verdicts]
+
+    answers = [[one] for one in ask(truth)]
+    for look in range(1, looks + 1):
+        for _ in range(2 if look == 1 else 1):
+            for own, new in zip(answers, ask(changed if look >= since else truth), strict=True):
+                own.append(new)
+        if find_change(answers, look_level(look, LEVEL) / len(VERDICTS)).changed:
+            return look
+    return None
+
+
+def anchors(tries: int) -> Iterator[str]:
+    """How often a change is found within 3 looks, and how often there is a false alarm."""
+    yield line(["the judge", "series", "found within 3 looks", "at the first look", "alarm before"])
+    yield line(["---", *["--:"] * 4])
+    for since in (1, 2, 5, 20):
+        random = np.random.default_rng(since)
+        found = [first_alarm(random, CHANGE, since, since + 2) for _ in range(tries)]
+        counts = [sum(one is not None and one >= since for one in found), found.count(since)]
+        early = sum(one is not None and one < since for one in found)
+        shares = [f"{one / tries:.1%}" for one in (*counts, early)]
+        yield line([f"changes before look {since}", tries, *shares])
+    random = np.random.default_rng(0)
+    false = sum(first_alarm(random, 0.0, 1, 50) is not None for _ in range(tries))
+    yield line(["never changes, 50 looks", tries, "", "", f"{false / tries:.1%}"])
+
+
+def rows(random: np.random.Generator, count: int) -> list[labeler.Example]:
+    """Rows whose sentences have a number, a name and a verb."""
+    towns = ["".join(random.choice(list("aeioulmnrst"), 6)).capitalize() for _ in range(40)]
+    found = []
+    for n in range(count):
+        town, other = random.choice(towns, 2, replace=False)
+        fact = f"The tower of {town} is {random.integers(100, 999)} meters high."
+        more = f"Its {random.choice(towns)} bridge was opened in {random.integers(1100, 1999)}."
+        found.append(
+            labeler.Example(
+                id=f"r{n}",
+                question=f"What is known about place {n}?",
+                documents=(fact, f"{more} Ships pass {other} at night.", f"Note {n} is short."),
+                response=f"{fact} {more}",
+            )
+        )
+    return found
+
+
+def judge_with(spot: str, seed: int) -> FunctionJudge:
+    """A judge that knows what stands in a document, and misses errors at the rates of the page."""
+    random = np.random.default_rng(seed)
+
+    @labeler.judge("simulated", version=seed + 1)
+    def judge(task: Task) -> dict[str, Any]:
+        keys = {one.text: one.key for one in task.example.document_sentences()}
+        kind = task.example.id.rpartition("#")[2]
+        caught = {one.name for one in KINDS if one.group == DAMAGED}
+        rate = BLIND if kind == spot else OTHERS if kind in caught else 1.0
+        support = {}
+        for one in task.example.response:
+            known = keys.get(one.text.partition(" [")[0])
+            missed = known is None and kind in caught and random.random() > rate
+            support[one.key] = [known] if known else ["0a"] if missed else []
+        return {
+            "relevance_explanation": "",
+            "all_relevant_sentence_keys": [],
+            "overall_supported_explanation": "",
+            "overall_supported": all(support.values()),
+            "sentence_support_information": [
+                {
+                    "response_sentence_key": key,
+                    "explanation": "",
+                    "supporting_sentence_keys": found,
+                    "fully_supported": bool(found),
+                }
+                for key, found in support.items()
+            ],
+            "all_utilized_sentence_keys": [],
+        }
+
+    return judge
+
+
+def exams(tries: int) -> Iterator[str]:
+    """How often the blind spot, and only it, is found, and how far rates are off."""
+    spots = [one.name for one in KINDS if one.group == DAMAGED]
+    found, alone, errors = 0, 0, []
+    for seed in range(tries):
+        random = np.random.default_rng(seed)
+        spot = str(random.choice(spots))
+        store = labeler.MemoryStore()
+        exam = labeler.exam(rows(random, COPIES), judge=judge_with(spot, seed), store=store)
+        found += spot in exam.blind_spots
+        alone += exam.blind_spots == (spot,)
+        errors += [
+            (rate.value or 0.0) - (BLIND if rate.kind == spot else OTHERS)
+            for rate in exam.rates
+            if rate.group == DAMAGED and rate.copies
+        ]
+    off = np.abs(errors)
+    shares = [f"{one / tries:.1%}" for one in (found, alone)]
+    yield f"{tries} exams: the blind spot found in {shares[0]}, and nothing else in {shares[1]}."
+    yield (
+        f"Rates of {len(errors):,} kinds: within 7 points of the truth in "
+        f"{(off <= NEAR).mean():.1%}, largest error {off.max():.3f}."
+    )
+
+
+def embedded(_: int) -> Iterator[str]:
+    """The embedded judge's own table, on RAGBench's test rows."""
+    files = ragbench_files(ragbench_folder())
+    published = [one for one in true_labels(files, "all") if isinstance(one, LabelRecord)]
+    asked = [as_example(one.example) for one in published if one.example.response]
+    found: Exam = labeler.exam(asked, judge="embedded", n=COPIES, store=labeler.MemoryStore())
+    yield found.sentence
+    yield ""
+    yield line(["kind", "what was done", "copies", "right", "95 %", "blind spot"])
+    yield line(["---", "---", "--:", "--:", "---", "---"])
+    for one in found.rates:
+        low, high = one.interval or (0.0, 1.0)
+        share = "-" if one.value is None else f"{one.value:.0%}"
+        spot = "yes" if one.is_blind_spot else ""
+        yield line([one.kind, one.says, one.copies, share, f"{low:.0%} to {high:.0%}", spot])
+    yield ""
+    yield really_unsupported(published)
+
+
+def really_unsupported(published: Sequence[LabelRecord]) -> str:
+    """How many sentences that are unsupported by published labels the embedded judge finds."""
+    wrong = {
+        (one.key, key)
+        for one in published
+        for key, entry in judged_sentences(one.label).items()
+        if not entry.fully_supported
+    }
+    least, caught = load_weights().thresholds["support"], 0
+    for one in published:
+        stated = second_opinion(one)
+        support = stated.support.items() if stated else ()
+        caught += sum((one.key, key) in wrong and value < least for key, value in support)
+    return (
+        f"Of {len(wrong):,} sentences that the published labels call unsupported, it calls "
+        f"{caught:,} ({caught / len(wrong):.0%}) unsupported."
+    )
+
+
+PARTS: dict[str, Callable[[int], Iterator[str]]] = {
+    "anchors": anchors,
+    "exam": exams,
+    "embedded": embedded,
+}
+
+
+def main() -> None:
+    """Simulate, print, write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=list(PARTS))
+    parser.add_argument("--tries", type=int, default=200)
+    parser.add_argument("--write", type=Path, metavar="PAGE")
+    given = parser.parse_args()
+    for name in [given.only] if given.only else PARTS:
+        lines = list(PARTS[name](given.tries))
+        print(*lines, sep="\n", flush=True)
+        if given.write:
+            write_block(given.write, name, lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,172 @@
+"""The commands ``certify`` and ``doubt``: what people should read, and what follows from it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from labeler.cli.reading import Labels, Level
+from labeler.cli.running import SOME_FAILED, outcomes_at, reject_overwrite
+from labeler.cli.terminal import notify, plural, print_lines
+from labeler.data.lines import STDIO
+from labeler.errors import UsageError
+
+if TYPE_CHECKING:
+    from labeler.evidence.certificate import Certificate
+    from labeler.evidence.plan import Plan
+    from labeler.evidence.units import Item
+    from labeler.labels.record import AnyOutcome
+
+PLAN_SUFFIX = ".plan.csv"
+
+
+def certify(
+    labels: Labels,
+    *,
+    metric: Annotated[
+        str,
+        typer.Option(
+            help="adherence_fraction, adherence, hallucination_rate, relevance, utilization or "
+            "completeness."
+        ),
+    ] = "adherence_fraction",
+    within: Annotated[
+        float | None, typer.Option(help="Half-width of the interval, such as 0.02.")
+    ] = None,
+    at_least: Annotated[
+        float | None, typer.Option(help="Value to decide on instead, such as 0.9.")
+    ] = None,
+    plan: Annotated[
+        str | None, typer.Option(help="Plan to write or go on with; by default next to LABELS.")
+    ] = None,
+    answers: Annotated[
+        str | None,
+        typer.Option(help="People's answers to the plan: CSV with id, sentence and answer."),
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="Certificate to write, .json or .html.")
+    ] = None,
+    population: Annotated[
+        bool,
+        typer.Option("--population", help="Certify the stream that the records were drawn from."),
+    ] = False,
+    doubt: Annotated[
+        str | None, typer.Option(help="Model of 'labeler doubt -o' that forecasts answers.")
+    ] = None,
+    level: Level = 0.95,
+    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
+) -> int:
+    """Certify a metric as people would judge it, from few sentences that they read.
+
+    First plans the sentences to read. With --answers, writes the certificate, or adds sentences to
+    the plan (exit 1).
+    """
+    from labeler.evidence.plan import Goal, make_plan
+    from labeler.evidence.plan_files import read_answers, read_plan, write_plan
+
+    if plan is None and labels == STDIO:
+        raise UsageError("labels from standard input: name the plan (--plan PLAN.csv)")
+    path = plan or f"{labels.rstrip('/')}{PLAN_SUFFIX}"
+    reject_overwrite([labels, *([answers] if answers else [])], path)
+    records = [*outcomes_at(labels)]
+    if answers is None:
+        if Path(path).exists():
+            raise UsageError(
+                f"{path} is a plan already: answer it (--answers ANSWERS.csv), or delete it first"
+            )
+        goal = Goal(metric, within, at_least, level, seed, population)
+        made = make_plan(records, goal, _doubts(doubt, records))
+        write_plan(made, path)
+        print_lines([_first(made, labels, path)])
+        return 0
+    if within is not None or at_least is not None:
+        raise UsageError("--within and --at-least are in the plan: leave them out with --answers")
+    if output is not None:
+        reject_overwrite([labels, answers, path], output)
+    made = read_plan(path, records, _doubts(doubt, records))
+    given = read_answers(answers, made.goal.metric)
+    found = made.certificate(given.answers, second=given.second, who=given.who)
+    from labeler.evidence.plan import Plan
+
+    if isinstance(found, Plan):
+        write_plan(found, path)
+        print_lines([_not_yet(found, path)])
+        return SOME_FAILED
+    return _issue(found, output)
+
+
+def _doubts(model: str | None, records: list[AnyOutcome]) -> dict[Item, float] | None:
+    if model is None:
+        return None
+    from labeler.evidence.doubt import Doubt
+
+    return Doubt.load(model).of(records).by_sentence()
+
+
+def doubt(
+    labels: Labels,
+    *,
+    human: Annotated[
+        str | None, typer.Option(help="Corrections of these labels, or human labels of sentences.")
+    ] = None,
+    rows: Annotated[
+        bool, typer.Option("--rows", help="Print one probability a verdict, as JSON Lines.")
+    ] = False,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="File to write the fitted model to.")
+    ] = None,
+    second_opinion: Annotated[
+        bool, typer.Option("--second-opinion", help="Also ask the embedded judge, without network.")
+    ] = False,
+) -> None:
+    """Estimate how likely each stored verdict is wrong, from the label and people's corrections."""
+    from labeler.evidence.doubt import fit_doubt
+
+    judge = None
+    if second_opinion:
+        from labeler.judges.embedded import opinion
+
+        judge = opinion.second_opinion
+    if output is not None:
+        reject_overwrite([labels, *([human] if human else [])], output)
+    found = fit_doubt(outcomes_at(labels), human, judge)
+    if output is not None:
+        found.save(output)
+        notify(f"{output}: model of {plural(found.corrections, 'correction')}")
+    if rows:
+        for one in found.verdicts:
+            print_lines([json.dumps(one._asdict(), ensure_ascii=True)])
+    else:
+        print_lines(repr(found).split("\n"))
+
+
+def _first(plan: Plan, labels: str, path: str) -> str:
+    return (
+        f"read {len(plan.sentences)} of {plan.units.sentences} sentences first, about "
+        f"{plan.needed} in all, to certify {plan.goal.metric} {plan.goal}. They are in {path}. "
+        f"Next: labeler review {labels} --plan {path}; or fill in its column answer, and "
+        f"labeler certify {labels} --plan {path} --answers ANSWERS.csv"
+    )
+
+
+def _not_yet(plan: Plan, path: str) -> str:
+    low, high = plan.interval
+    return (
+        f"not yet: about {plan.needed} more. {plan.goal.metric} is {plan.value:.3f} ({low:.3f} to "
+        f"{high:.3f}) after {len(plan.answers)} sentences. Next: the {len(plan.sentences)} "
+        f"sentences that were added to {path}"
+    )
+
+
+def _issue(found: Certificate, output: str | None) -> int:
+    """Print or write a certificate, and return 1 if its value is below the threshold."""
+    if output is None:
+        print_lines(repr(found).split("\n"))
+    else:
+        found.save(output)
+        print_lines([found.conclusion])
+        notify(f"{output}: certificate of {found.checked} sentences")
+    return SOME_FAILED if found.failed_goal else 0

@@ -1,1 +1,0 @@
-"""What most users never run; nothing imports an integration but its own command."""

@@ -1,1 +1,0 @@
-"""Answer relevancy by generated questions and embeddings."""

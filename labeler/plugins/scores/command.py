@@ -1,0 +1,110 @@
+"""Commands that score rows by criteria, and measure the effect of length on scores."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from labeler.cli import options
+from labeler.cli.running import (
+    BUDGET_REACHED,
+    announce_grace,
+    check_label_target,
+    exit_code,
+    write_run,
+)
+from labeler.cli.terminal import notify, print_json
+from labeler.errors import FatalJudgeError, UsageError
+from labeler.judges.options import JudgeOptions
+from labeler.plugins.scores.options import ScoreOptions
+from labeler.version import __version__
+
+if TYPE_CHECKING:
+    from labeler.cli.run_report import RunReport
+    from labeler.judges.judge import Judge
+    from labeler.plugins.scores.records import ScoreOutcome
+
+
+def score(rows: options.Rows, *, given: ScoreOptions, output: options.Output = "-") -> int:
+    """Score rows by rubrics or by criteria of your own."""
+    from labeler.cli.run_report import RunReport
+    from labeler.judges.opening import open_judge, open_judges, price_of_run
+    from labeler.plugins.scores.agreement import RaterScores
+    from labeler.plugins.scores.api import iter_scores
+    from labeler.plugins.scores.tables import print_panels
+
+    _require_scorers(str(given.judges or given.judge or "openai"))
+    if given.judges is not None:
+        judges = open_judges(given.judges, given)
+    else:
+        judges = [open_judge(replace(given, judge=given.judge or "openai"), instead="")]
+    check_label_target(rows, output)
+    announce_grace("; press Ctrl-C again to drop them")
+    methods, panels = Counter[str](), RaterScores() if len(judges) > 1 or given.repeat > 1 else None
+
+    def take(outcome: ScoreOutcome) -> None:
+        methods.update(_method(outcome))
+        if panels:
+            panels.add(outcome)
+
+    with RunReport("scoring", price_of_run(judges)) as progress:
+        also = {"judges": judges, "progress": False, "on_event": progress}
+        run = iter_scores(rows, **vars(given) | vars(JudgeOptions()) | also)
+        try:
+            write_run(run, output, progress, lambda: _counts(progress, judges, methods), each=take)
+        except FatalJudgeError as error:
+            if error.reason != "budget":
+                raise
+            notify(str(error))
+            return BUDGET_REACHED
+    progress.close(*_counts(progress, judges, methods))
+    if panels:
+        print_panels(panels.panels(), stderr=True)
+    return exit_code(progress)
+
+
+def _method(outcome: ScoreOutcome) -> list[str]:
+    """Return the method of a score; empty for a failure."""
+    return [outcome.method] if outcome.kind == "score" else []
+
+
+def _counts(progress: RunReport, judges: Sequence[Judge], methods: Counter[str]) -> tuple[str, ...]:
+    """Return the origins and methods of the scores of a run."""
+    judged, stored = progress.counts.origins["judge"], progress.counts.origins["store"]
+    by = ", ".join(f"{count} by {method}" for method, count in methods.most_common())
+    named = ", ".join(str(judge.spec) for judge in judges)
+    scored = f"{judged} scored by {named}", f"{stored} from the store"
+    return (*scored, f"scores: {by}") if by else scored
+
+
+def length(
+    scores: Annotated[str, typer.Argument(help="Score file, store folder, or - for stdin.")],
+    *,
+    as_json: options.Json = False,
+) -> None:
+    """Show whether longer responses get higher scores."""
+    from labeler.plugins.scores.api import read_scores
+    from labeler.plugins.scores.metrics import length_effects
+    from labeler.plugins.scores.tables import print_length
+
+    found = length_effects(read_scores(scores))
+    if not found:
+        raise UsageError(f"{scores} holds no scores: 'labeler score' makes some")
+    if as_json:
+        print_json([one.as_json(__version__) for one in found])
+    else:
+        print_length(found, __version__)
+
+
+def _require_scorers(judges: str) -> None:
+    """Reject a judge that gives labels only, before anything is read."""
+    for judge in (name.strip() for name in judges.split(",")):
+        if judge in {"embedded", "replay"}:
+            raise UsageError(
+                f"judge {judge!r} gives labels alone, and scores need a language model: use "
+                "--judge PROVIDER:MODEL, or --model NAME with --base-url for a server of your own"
+            )

@@ -1,0 +1,436 @@
+"""Criteria and scores: what a judge is asked, its answers, their records, and their probabilities.
+
+The reasoning precedes the score, so that a model reasons before it decides. A server returns
+alternatives and their probabilities for each token of an answer: at the place of the score, these
+are the probabilities of the other scores.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, ClassVar, Literal, NamedTuple, Self
+
+from pydantic import Field, FiniteFloat, StrictInt, model_validator
+
+from labeler.catalog import Catalog
+from labeler.judges.task import Token
+from labeler.labels.record import LabelFailure, Record, ReplyFacts
+from labeler.labels.signature import Signature, canonical_json, digest, shown
+from labeler.sentences.example import Frozen, KeyedExample, Sentence
+
+Part = Literal["question", "documents", "response", "reference"]
+"""A part of a row."""
+Shown = Literal["question", "documents", "response", "reference", "key_facts"]
+"""A part that a criterion shows; ``key_facts`` is the reference answer if a row has one, else the
+documents."""
+ScoreMethod = Literal["answer", "logprobs"]
+
+PARTS: tuple[Part, ...] = ("question", "documents", "response", "reference")
+"""All parts, in the order of the prompt."""
+
+
+class ScoreAnswer(Frozen):
+    """The score of one record by one criterion."""
+
+    reasoning: str = Field(
+        description="Step by step: what the criterion asks for, and what the data say about it."
+    )
+    score: StrictInt = Field(description="The score on the scale; it follows from the reasoning.")
+
+
+class StepsAnswer(Frozen):
+    """Evaluation steps for one criterion."""
+
+    steps: tuple[str, ...] = Field(
+        description="Three to six short instructions, in the order in which they are carried out."
+    )
+
+
+NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+"""Pattern of a criterion's name."""
+LONGEST_SCALE = 101
+"""Most scores on a scale."""
+FARTHEST = 1000
+"""Largest absolute value of a score."""
+
+
+class Criterion(Frozen):
+    """What a score is given for."""
+
+    # Invalid or contradictory fields raise pydantic's ValueError.
+
+    name: str
+    """Name of the metric: small letters, digits and underscores."""
+    criteria: str
+    """Text for the judge; may be empty if there are steps."""
+    steps: tuple[str, ...] | None = ()
+    """Evaluation steps; ``None`` if the judge writes them first."""
+    anchors: dict[int, str] = Field(default_factory=dict)
+    """Descriptions of scores."""
+    shows: tuple[Shown, ...]
+    """Parts of a row that the judge sees."""
+    low: int = 1
+    high: int = 5
+    threshold: int | float = 3
+    """The lowest passing score. Not in the key: the judge does not see it."""
+
+    @model_validator(mode="after")
+    def _require_consistent(self) -> Self:
+        if not NAME.fullmatch(self.name):
+            raise ValueError("name must be small letters, digits and _, up to 64")
+        if not -FARTHEST <= self.low < self.high < min(self.low + LONGEST_SCALE, FARTHEST + 1):
+            raise ValueError(f"low must be below high, by {LONGEST_SCALE - 1} at most")
+        if not self.shows or len(set(self.shows)) < len(self.shows):
+            raise ValueError("shows must name one part at least, and none twice")
+        if not all(score in self.scale for score in self.anchors):
+            raise ValueError("anchors are for scores of the scale")
+        if not self.low <= self.threshold <= self.high:
+            raise ValueError("threshold must lie on the scale")
+        if not self.criteria.strip() and not self.steps:
+            raise ValueError("criteria or steps are needed")
+        try:
+            canonical_json(self.facts())
+        except ValueError:
+            raise ValueError("texts must not hold lone surrogates") from None
+        return self
+
+    @property
+    def scale(self) -> range:
+        """All valid scores."""
+        return range(self.low, self.high + 1)
+
+    def passes(self, score: Fraction) -> bool:
+        """Return True if a score reaches the threshold."""
+        return score >= Fraction(self.threshold)
+
+    def parts(self, *, has_reference: bool) -> tuple[Part, ...]:
+        """Return the shown parts of a row, in the order of the prompt.
+
+        Args:
+            has_reference: whether the row has a reference answer.
+        """
+        shown = set(self.shows)
+        if "key_facts" in shown:
+            shown.add("reference" if has_reference else "documents")
+        return tuple(part for part in PARTS if part in shown)
+
+    def facts(self) -> dict[str, Any]:
+        """Return all that can change an answer, as a JSON value."""
+        # Defaults are left out, so that a field added later does not change existing keys.
+        return self.model_dump(mode="json", exclude_defaults=True, exclude={"threshold"})
+
+
+CRITERIA: Catalog[Criterion] = Catalog("criterion")
+"""Built-in criteria: a score from 1 to 5 each, with anchors.
+
+The meaning of the scores follows the rubric metrics of the evaluation tool omk: the five anchors, a
+pass from 3 on, and no reward for length.
+"""
+
+for _criterion in (
+    Criterion(
+        name="rubric_faithfulness",
+        criteria=(
+            "Is the response supported by the documents? Hold every statement of the response "
+            "against them. A statement counts as supported when the documents say it or it follows "
+            "from what they say; what you know about the world does not count. A statement that "
+            "the documents do not hold is made up, however true it may be."
+        ),
+        anchors={
+            5: "Every statement is supported; nothing is made up.",
+            4: "Nearly all statements are supported; one or two that hardly matter are made up.",
+            3: "About half of the statements are supported.",
+            2: "Most statements are not supported.",
+            1: "The response is made up from end to end, or contradicts the documents.",
+        },
+        shows=("documents", "response"),
+    ),
+    Criterion(
+        name="rubric_answer_relevancy",
+        criteria=(
+            "Does the response answer the question? Look at what was asked and at what the "
+            "response gives for it. Whether it is true does not matter here: that is another "
+            "criterion."
+        ),
+        anchors={
+            5: "A complete answer to the point: nothing is missing, nothing is beside it.",
+            4: "To the point, with a little that is superfluous or a small gap.",
+            3: "Partly to the point; partly beside it, or evasive.",
+            2: "Mostly beside the point.",
+            1: "Beside the point altogether, or a refusal to answer.",
+        },
+        shows=("question", "response"),
+    ),
+    Criterion(
+        name="rubric_context_recall",
+        criteria=(
+            "How many of the key facts does the response convey? The key facts are those of the "
+            "reference answer; where none is shown, they are the main facts of the documents. A "
+            "fact counts as conveyed when the response states it in any words."
+        ),
+        anchors={
+            5: "All key facts are conveyed.",
+            4: "Most are conveyed; one or two minor ones are missing.",
+            3: "About half are conveyed.",
+            2: "Only a few are conveyed.",
+            1: "None is conveyed.",
+        },
+        shows=("response", "key_facts"),
+    ),
+):
+    CRITERIA.add(_criterion.name, _criterion)
+
+
+class ScoreRecord(Record[ScoreAnswer]):
+    """A score with everything that is needed to read, recompute and audit it again."""
+
+    keyed_by: ClassVar[str] = "sentences, criterion and signature (see score_key)"
+
+    kind: Literal["score"] = "score"
+    example: KeyedExample
+    """The whole row, including parts that the criterion does not show."""
+    criterion: Criterion
+    answer: ScoreAnswer
+    distribution: dict[int, FiniteFloat] | None = None
+    """Probability of each score by the log-probabilities; ``None`` without them."""
+    method: ScoreMethod = "answer"
+    """Source of the score: the answer alone, or the distribution."""
+    samples: int = Field(default=1, ge=1)
+    """Trials that the run combined into one score."""
+    normalised: dict[str, int] = Field(default_factory=dict, exclude_if=operator.not_)
+    """Repairs by kind that were needed to read the answer; absent without any."""
+    signature: Signature
+    reply: ReplyFacts = ReplyFacts()
+
+    @property
+    def id(self) -> str:
+        """The row's id."""
+        return self.example.id
+
+    def shown(self) -> Iterator[tuple[str, Sequence[str | Sentence]]]:
+        """Yield the criterion, the texts that the judge saw, the score and the reasoning."""
+        criterion, example = self.criterion, self.example
+        steps = (f"{number}. {step}" for number, step in enumerate(criterion.steps or (), start=1))
+        above = (str(self.signature), criterion.criteria, *steps)
+        yield f"{self.id}: {criterion.name}", [text for text in above if text]
+        sentences: dict[str, Sequence[str | Sentence]] = {
+            "question": [example.question],
+            "documents": tuple(example.document_sentences()),
+            "response": example.response,
+            "reference": example.reference or (),
+        }
+        for part in criterion.parts(has_reference=bool(example.reference)):
+            yield part, sentences[part]
+        score = self.value
+        passed = "passes" if criterion.passes(score) else "does not pass"
+        value = f"{self.answer.score} of {criterion.low} to {criterion.high}"
+        if self.distribution:
+            value = f"{float(score):.4f} ({value}, weighted by probabilities)"
+        likely = (f"probability of {one}: {p:.4f}" for one, p in (self.distribution or {}).items())
+        heading = f"score: {value}, {passed} at {criterion.threshold}"
+        yield heading, [self.answer.reasoning, *likely]
+
+    @property
+    def value(self) -> Fraction:
+        """The score: weighted by probabilities if its distribution is known."""
+        known = self.distribution
+        return expected_score(known) if known else Fraction(self.answer.score)
+
+    def content(self) -> str:
+        """Return the answer as JSON, and the probabilities of the scores."""
+        return f"{super().content()}{self.distribution or ''}"
+
+    def compute_key(self) -> str:
+        """Compute the key from the shown parts, the criterion and the signature."""
+        return score_key(self.example, self.criterion, self.signature)
+
+    def _content_fault(self) -> str | None:
+        if self.answer.score not in self.criterion.scale:
+            return "its score is not on the scale of its criterion"
+        if (self.method == "logprobs") is not bool(self.distribution):
+            return "its method does not fit its distribution"
+        known = self.distribution or {}
+        if not all(score in self.criterion.scale and 0 < p <= 1 for score, p in known.items()):
+            return "its distribution holds a score off the scale or an invalid probability"
+        return None
+
+
+class StepsRecord(Record[StepsAnswer]):
+    """Evaluation steps that a judge wrote for a criterion, once."""
+
+    keyed_by: ClassVar[str] = "criterion and signature (see steps_key)"
+
+    kind: Literal["steps"] = "steps"
+    criterion: Criterion
+    """Without the steps."""
+    answer: StepsAnswer
+    signature: Signature
+    reply: ReplyFacts = ReplyFacts()
+
+    @property
+    def id(self) -> str:
+        """The criterion's name."""
+        return self.criterion.name
+
+    def compute_key(self) -> str:
+        """Compute the key from the criterion and the signature."""
+        return steps_key(self.criterion, self.signature)
+
+
+ScoreOutcome = ScoreRecord | LabelFailure
+"""The outcome of scoring a row."""
+
+
+def score_key(example: KeyedExample, criterion: Criterion, signature: Signature) -> str:
+    """Compute the key of a score from the shown parts, the criterion, and the signature.
+
+    Excluded: parts that the criterion does not show, its threshold, the row's id and metadata.
+
+    Returns:
+        64 hexadecimal digits.
+    """
+    parts = criterion.parts(has_reference=bool(example.reference))
+    seen = {name: text for name, text in shown(example, reference=True).items() if name in parts}
+    facts = {"shown": seen, "criterion": criterion.facts(), "signature": signature.facts()}
+    return digest(facts)
+
+
+def steps_key(criterion: Criterion, signature: Signature) -> str:
+    """Compute the key of evaluation steps from the criterion's text, its scale, and the signature.
+
+    Returns:
+        64 hexadecimal digits.
+    """
+    facts = {name: fact for name, fact in criterion.facts().items() if name not in _NOT_OF_STEPS}
+    return digest({"steps_for": facts, "signature": signature.facts()})
+
+
+_NOT_OF_STEPS = frozenset({"name", "steps"})
+
+
+_SCORE = re.compile(rb'"score"\s*:\s*(-?\d{1,6})(?!\d)')
+"""Quotation marks inside JSON strings are escaped, so this never matches within one."""
+_DIGITS = re.compile(rb"-?\d*")
+_TWO_DIGITS = 2
+
+
+def distribution_of(tokens: Sequence[Token], score: int, scale: range) -> dict[int, float] | None:
+    """Return the probability of each score, as far as the tokens show it.
+
+    A score of two digits may be one token or two. If a token that was not chosen is the beginning
+    of a longer score (``1`` of ``10``), and no token with two digits is among those of its place,
+    it is unknown which score it would have become, and so is the distribution.
+
+    Args:
+        tokens: tokens of the whole answer, in order.
+        score: score of the answer.
+        scale: valid scores.
+
+    Returns:
+        Probabilities by score, which need not add up to 1; ``None`` where the tokens do not hold
+        this score, once, or a score remains unknown.
+    """
+    text = b"".join(token.text for token in tokens)
+    found = list(_SCORE.finditer(text))
+    if len(found) != 1 or int(found[0][1]) != score:
+        return None
+    known: dict[int, float] = {}
+    for value, probability in _walk(list(_from(tokens, found[0].start(1))), scale):
+        if value is None and probability:
+            return None
+        if value is not None and value in scale:
+            known[value] = known.get(value, 0.0) + probability
+    likely = {value: min(1.0, p) for value, p in sorted(known.items()) if p > 0}
+    return likely or None
+
+
+def has_prefixes(scale: range) -> bool:
+    """Return True if a score of a scale is the beginning of another, as 1 is of 10."""
+    return any(_grows(str(score).encode(), scale) for score in scale)
+
+
+def expected_score(distribution: Mapping[int, float]) -> Fraction:
+    """The probability-weighted score: Σ p·s over Σ p, exact for the given probabilities.
+
+    Args:
+        distribution: probabilities by score, at least one above 0.
+    """
+    mass = sum(map(Fraction, distribution.values()))
+    return sum((Fraction(p) * score for score, p in distribution.items()), Fraction(0)) / mass
+
+
+class _Place(NamedTuple):
+    """One place of the score: its token and the alternatives."""
+
+    chosen: bytes
+    probability: float
+    others: list[tuple[bytes, float]]
+
+
+def _from(tokens: Sequence[Token], start: int) -> Iterator[_Place]:
+    """Yield the places from an offset on, without the text before it."""
+    offset = 0
+    for token in tokens:
+        lead = token.text[: max(0, start - offset)]
+        offset += len(token.text)
+        if offset > start:
+            others = [(_without(lead, text), math.exp(logprob)) for text, logprob in token.others]
+            yield _Place(token.text[len(lead) :], math.exp(token.logprob), others)
+
+
+def _without(lead: bytes, text: bytes) -> bytes:
+    """Remove the text before the score from a token; white space is optional."""
+    if lead and text.startswith(lead):
+        return text[len(lead) :]
+    return text if lead.strip() else text.lstrip()
+
+
+def _walk(places: list[_Place], scale: range) -> Iterator[tuple[int | None, float]]:
+    """Yield the scores that the answer might have had, ``None`` for unknown, and probabilities."""
+    before, reached = b"", 1.0
+    for place in places:
+        texts = [place.chosen, *(text for text, _ in place.others)]
+        merges = any(len(_digits(text)) >= _TWO_DIGITS for text in texts)
+        for text, probability in place.others:
+            value, digits = _value(before, text), _digits(text)
+            if digits and not (merges or _ends(text)) and _grows(before + digits, scale):
+                yield None, reached * probability
+            elif value is not None:
+                yield value, reached * probability
+        value = _value(before, place.chosen)
+        before, reached = before + _digits(place.chosen), reached * place.probability
+        if value is not None and (_ends(place.chosen) or not _grows(before, scale)):
+            yield value, reached
+            return
+    if _value(b"", before) is not None:
+        yield int(before), reached
+
+
+def _digits(text: bytes) -> bytes:
+    found = _DIGITS.match(text)
+    return found[0] if found else b""
+
+
+def _ends(text: bytes) -> bool:
+    """Return whether a number ends within a token."""
+    return len(_digits(text)) < len(text)
+
+
+def _value(before: bytes, text: bytes) -> int | None:
+    """Return the number that a token completes or continues."""
+    try:
+        return int(before + _digits(text))
+    except ValueError:
+        return None
+
+
+def _grows(number: bytes, scale: range) -> bool:
+    """Return whether a longer score on the scale begins with this."""
+    return any(
+        len(one) > len(number) and one.startswith(number)
+        for one in (str(score).encode() for score in scale)
+    )

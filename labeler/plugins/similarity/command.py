@@ -1,0 +1,151 @@
+"""The ``similarity`` command: questions compared with those that the responses would answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from labeler.cli import options
+from labeler.cli.running import (
+    BUDGET_REACHED,
+    SOME_FAILED,
+    announce_grace,
+    check_label_target,
+    write_run,
+)
+from labeler.cli.terminal import notify
+from labeler.data.options import given as given_fields
+from labeler.errors import UsageError
+from labeler.judges.options import JudgeOptions, ServerOptions
+from labeler.plugins.similarity.options import SimilarityOptions
+
+if TYPE_CHECKING:
+    from labeler.cli.run_report import RunReport
+    from labeler.judges.judge import Judge
+    from labeler.plugins.similarity.comparing import EmbeddingWork
+    from labeler.plugins.similarity.embedder import Embedder
+
+
+def similarity(
+    rows: options.Rows,
+    *,
+    given: SimilarityOptions,
+    output: options.Output = "-",
+    dimensions: Annotated[
+        int | None,
+        typer.Option(min=1, help="Dimensions of openai embeddings; by default those of the model."),
+    ] = None,
+    embedder_url: Annotated[
+        str | None, typer.Option(help="Address of the embedding server; by default --base-url.")
+    ] = None,
+    embedding_price: Annotated[
+        str | None, typer.Option(help="US dollars per million tokens of text, such as 0.02.")
+    ] = None,
+) -> int:
+    """Measure answer relevancy: questions against generated ones."""
+    from labeler.cli.run_report import RunReport
+    from labeler.judges.opening import open_judge, price_of_run
+    from labeler.plugins.similarity.api import iter_similarity
+    from labeler.plugins.similarity.comparing import EmbeddingWork
+
+    judge = open_judge(replace(given, judge=given.judge or "openai"), instead="")
+    check_label_target(rows, output)
+    server = _embedder_server(given, embedder_url)
+    embedder = _embedder(str(given.embedder), dimensions, server, embedding_price)
+    work, kinds = EmbeddingWork(), Counter[str]()
+    announce_grace()
+    with RunReport("writing questions", price_of_run([judge])) as progress:
+        changed = {"judge": judge, "embedder": embedder, "work": work}
+        changed |= {"progress": False, "on_event": progress}
+        write_run(
+            iter_similarity(rows, **vars(given) | vars(JudgeOptions()) | changed),
+            output,
+            progress,
+            lambda: _counts(progress, judge),
+            each=lambda outcome: kinds.update([outcome.kind]),
+        )
+    progress.close(*_counts(progress, judge))
+    notify(_embedding(embedder, work))
+    failed, counts = kinds["failure"], progress.counts
+    if failed > counts.failed:
+        notify(f"{failed - counts.failed} rows could not be embedded: each says why in its line")
+    if counts.reasons["budget"] or (failed > counts.failed and work.spent.closed):
+        return BUDGET_REACHED
+    return SOME_FAILED if failed else 0
+
+
+def _counts(progress: RunReport, judge: Judge) -> tuple[str, ...]:
+    """Return the origins of the questions of a run."""
+    judged, stored = progress.counts.origins["judge"], progress.counts.origins["store"]
+    return f"{judged} written by {judge.spec}", f"{stored} from the store"
+
+
+def _embedder_server(judging: JudgeOptions, url: str | None) -> ServerOptions:
+    """Return the server of the embedder: that of the judge, or another.
+
+    Headers, parameters and accounts of the judge's host go to no other host.
+    """
+    from labeler.judges.openai.address import OFFICIAL_URL, host_of
+
+    server = judging.server
+    if url is None:
+        return server
+    if host_of(url) != host_of(judging.base_url or OFFICIAL_URL):
+        server = replace(server, header=None, query=None, organization=None, project=None)
+    return replace(server, base_url=url)
+
+
+def _embedder(
+    name: str, dimensions: int | None, server: ServerOptions, price: str | None
+) -> Embedder:
+    """Make the embedder that the options describe; the key comes from the environment only.
+
+    Raises:
+        UsageError: an option is missing, or given to another embedder.
+    """
+    from labeler.judges.opening import api_key
+    from labeler.labeling.options import dollars
+    from labeler.plugins.similarity.embedder import open_embedder
+
+    kind, _, model = name.partition(":")
+    if kind != "openai":
+        if dimensions is not None or price is not None:
+            raise UsageError(
+                f"embedder {name} takes no --dimensions and no --embedding-price; only openai does"
+            )
+        return open_embedder(name)
+    if not model:
+        raise UsageError(
+            "the openai embedder needs a model: --embedder openai:MODEL; models retire, so none is "
+            "built in"
+        )
+    from labeler.plugins.similarity.embedder import flat_price
+    from labeler.plugins.similarity.openai_embedder import OpenAIEmbedder
+
+    stated = dollars("--embedding-price", price)
+    if stated is not None and stated < 0:
+        raise UsageError(f"--embedding-price must be 0 or more, got {stated}")
+    return OpenAIEmbedder(
+        model,
+        api_key=api_key(server),
+        dimensions=dimensions,
+        price=None if stated is None else flat_price(stated, f"--embedding-price {stated}"),
+        **given_fields(server, ServerOptions),
+    )
+
+
+def _embedding(embedder: Embedder, work: EmbeddingWork) -> str:
+    """Return the texts, requests, tokens and cost of embedding."""
+    parts = [
+        f"{work.compared} compared by {embedder.spec}",
+        f"{work.stored} from the store",
+        *([f"{work.failed} failed"] if work.failed else []),
+    ]
+    if not work.requests:
+        return ", ".join(parts)
+    price = embedder.price
+    cost = "price unknown" if price is None else f"${work.spent.known:.6f} by {price.source}"
+    return f"{', '.join(parts)}; {work.requests} requests; {work.tokens} tokens; {cost}"

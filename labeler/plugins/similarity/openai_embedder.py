@@ -1,0 +1,325 @@
+"""Embeddings from OpenAI's API or a compatible server.
+
+The client is that of the judges: a checked and final address, no environment defaults, no
+redirects. Requests obey the run's traffic control with its limits and budget.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from openai import AsyncOpenAI, Omit
+from openai.types import CreateEmbeddingResponse
+from pydantic import ValidationError
+
+from labeler.errors import FatalJudgeError, JudgeError, UsageError, describe_faults
+from labeler.judges.judge import UnusableAnswer
+from labeler.judges.limits import Size
+from labeler.judges.openai.access import KeySource
+from labeler.judges.openai.client import open_client
+from labeler.judges.openai.completion import fact_of
+from labeler.judges.openai.error_rules import (
+    AttemptFailed,
+    ObservedError,
+    explain,
+)
+from labeler.judges.openai.retries import (
+    report_failure,
+    report_quotas,
+    report_usage,
+    retrying,
+    settle_end,
+    unsent,
+)
+from labeler.judges.openai.sender import (
+    WIRE_ERRORS,
+    headers_of,
+    may_be_charged,
+    observed_error,
+)
+from labeler.judges.openai.server import read_server, server_of
+from labeler.judges.pace import BudgetSpent, Pace, SentRequest, Stopped, current
+from labeler.judges.pricing import Price
+from labeler.judges.tokens import Approximation
+from labeler.labels.record import ReplyFacts, Usage
+from labeler.plugins.similarity.embedder import (
+    Embedded,
+    Vector,
+    as_vector,
+    decoded,
+    embedding_price,
+)
+from labeler.plugins.similarity.records import EmbedderSpec
+from labeler.version import __version__
+
+TEXTS_PER_REQUEST = 128
+"""Below every provider's limit (OpenAI: 2,048); more would save no time."""
+TOKENS_PER_REQUEST = 100_000
+"""Expected; OpenAI allows 300,000."""
+_MOST_TOKENS = 10**9
+
+
+class OpenAIEmbedder:
+    """Embeds texts with a hosted model.
+
+    An embedder serves any number of runs, even at once: each event loop has its own client until
+    :meth:`aclose` is called on it.
+
+    Args:
+        model: model name.
+        api_key: sent to the host of ``base_url`` only; as for :class:`OpenAIJudge`.
+        dimensions: requested dimensions; by default the model's own.
+        timeout: seconds that one attempt may take in all.
+        max_attempts: most requests for one batch of texts; rate limits and outages do not count.
+        price: price of the model; by default that of the price table, if it has one.
+        sleep: waits between attempts.
+        server: fields of :class:`~labeler.judges.options.ServerOptions`, such as ``base_url``.
+
+    Raises:
+        UsageError: a setting is out of range, the address is not safe, or the key cannot be one.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        api_key: str | KeySource | None = None,
+        dimensions: int | None = None,
+        timeout: float = 60.0,
+        max_attempts: int = 6,
+        price: Price | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        **server: Any,  # noqa: ANN401 - checked by ServerOptions
+    ) -> None:
+        self.spec = _spec(model, dimensions)
+        for name, value in {"timeout": timeout, "max_attempts": max_attempts}.items():
+            if not value > 0:
+                raise UsageError(f"embedder openai: {name} must be above 0, got {value}")
+        self._server = server_of(read_server(**server), api_key)
+        self._timeout = timeout
+        self._price = price or embedding_price(model, self._server.base_url)
+        self._max_attempts, self._sleep = max_attempts, sleep
+        self._counter = Approximation()
+        self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
+
+    @property
+    def price(self) -> Price | None:
+        """Price of the model's tokens, if known."""
+        return self._price
+
+    async def embed(self, texts: Sequence[str]) -> Embedded:
+        """Embed texts, many in one request.
+
+        Rejected texts, such as ones that are too long, get an error instead of a vector.
+
+        Raises:
+            FatalJudgeError: no text can be embedded with this key, model and address.
+            RunPaused: the server asks to wait longer than the run may.
+            UsageError: the run has a budget and the price is unknown.
+        """
+        job = _Job(current())
+        if job.traffic.budget.cap is not None and self._price is None:
+            raise UsageError(
+                f"a budget needs a price, and none is known for the embeddings of "
+                f"{self.spec.model!r} at {self._server.host}: give one"
+            )
+        # An empty text is not sent: it spoils a whole request.
+        fault = UnusableAnswer("an empty text has no vector", reason="empty_text", attempts=0)
+        found: dict[str, Vector | JudgeError] = {"": fault}
+        waiting = list(self._batches([text for text in texts if text]))[::-1]
+        while waiting:
+            batch = waiting.pop()
+            vectors = await self._embedded(job, batch)
+            if vectors is None:
+                middle = len(batch) // 2
+                waiting += [batch[middle:], batch[:middle]]
+            else:
+                found |= zip(batch, vectors, strict=True)
+        return Embedded(tuple(found[text] for text in texts), job.facts(self._server.host))
+
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop; the embedder may be used again."""
+        client = self._clients.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.close()
+
+    def _batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
+        """Yield groups of texts that each fit into a request."""
+        batch: list[str] = []
+        tokens = 0
+        for text in texts:
+            size = self._counter.count(text)
+            if batch and (len(batch) == TEXTS_PER_REQUEST or tokens + size > TOKENS_PER_REQUEST):
+                yield batch
+                batch, tokens = [], 0
+            batch.append(text)
+            tokens += size
+        if batch:
+            yield batch
+
+    async def _embedded(
+        self, job: _Job, texts: list[str]
+    ) -> tuple[Vector | JudgeError, ...] | None:
+        """Embed texts in one request; ``None`` asks the caller to bisect for a faulty text."""
+        before = job.attempts
+        try:
+            vectors = await self._request(job, texts)
+        except (AttemptFailed, Stopped, BudgetSpent) as failed:
+            cause = unsent(failed)
+        else:
+            job.traffic.labeled()
+            return vectors
+        # Continued outside the handler: the cause may hold the key or the texts.
+        if len(texts) > 1 and cause.rule.lasting:
+            return None
+        if cause.observed.kind != "timeout":  # counted by attempt
+            settle_end(job.traffic, tuple(texts), cause)
+        error = self._failure(cause, job.attempts - before)
+        if isinstance(error, FatalJudgeError):
+            raise error
+        return (error,) * len(texts)
+
+    async def _request(self, job: _Job, texts: list[str]) -> tuple[Vector, ...]:
+        """Embed texts in one request, with retries."""
+
+        async def attempt() -> tuple[Vector, ...]:
+            async with job.traffic.request(job, self._size(texts)) as sent:
+                job.attempts += 1
+                return await self._send(job, texts, sent)
+
+        return await retrying(job.traffic, self._max_attempts, self._sleep)(attempt)
+
+    async def _send(self, job: _Job, texts: list[str], sent: SentRequest) -> tuple[Vector, ...]:
+        flaw = ""
+        try:
+            # The client's own timeout restarts with every byte; this one does not.
+            async with asyncio.timeout(self._timeout):
+                response = await self._client().embeddings.with_raw_response.create(
+                    model=self.spec.model,
+                    input=texts,
+                    encoding_format="base64",
+                    dimensions=self.spec.dimensions or Omit(),
+                )
+                answer: object = response.parse()
+        except WIRE_ERRORS as error:
+            observed, charged = observed_error(error), may_be_charged(error)
+            report_quotas(sent, headers_of(error))
+        else:
+            report_quotas(sent, response.headers)
+            usage = _usage_of(answer)
+            job.served_model = fact_of(getattr(answer, "model", None)) or job.served_model
+            job.usage = job.usage + usage if job.usage and usage else usage or job.usage
+            report_usage(sent, usage, self._price)
+            try:
+                return _vectors_of(answer, len(texts), self.spec.dimensions)
+            except ValueError as error:
+                observed, charged, flaw = ObservedError("not_json"), True, str(error)
+        raise report_failure(job.traffic, sent, observed, flaw, charged=charged)
+
+    def _size(self, texts: list[str]) -> Size:
+        tokens = sum(map(self._counter.count, texts))
+        if self._price is None:
+            return Size(tokens)
+        return Size(tokens, self._price.worst(sum(map(self._counter.at_most, texts)), 0))
+
+    def _failure(self, failed: AttemptFailed, sent: int) -> JudgeError:
+        """Build the error for texts without vectors."""
+        rule = failed.rule
+        detail = self._server.key_hint(failed.observed) or failed.detail
+        message = (
+            f"embedder {self.spec} at {self._server.host}, after {sent} "
+            f"request{'s' * (sent != 1)}: "
+            f"{explain(failed.observed, timeout=self._timeout, detail=detail)}"
+        )
+        if failed.stops:
+            return FatalJudgeError(message, reason=rule.reason, attempts=sent)
+        return UnusableAnswer(message, reason=rule.reason, attempts=sent, lasting=rule.lasting)
+
+    def _client(self) -> AsyncOpenAI:
+        """Return the event loop's client; clients cannot change loops."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._clients:
+            self._clients[loop] = open_client(self._server, self._timeout)
+        return self._clients[loop]
+
+
+@dataclass(eq=False)
+class _Job:
+    """Usage of one call of ``embed``."""
+
+    traffic: Pace
+    attempts: int = 0
+    usage: Usage | None = None
+    served_model: str | None = None
+    started: float = field(default_factory=time.monotonic)
+
+    def facts(self, host: str) -> ReplyFacts:
+        """Return the facts of the requests."""
+        return ReplyFacts(
+            served_model=self.served_model,
+            host=host,
+            usage=self.usage,
+            attempts=self.attempts,
+            seconds=round(time.monotonic() - self.started, 3),
+            created_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            labeler_version=__version__,
+        )
+
+
+def _spec(model: str, dimensions: int | None) -> EmbedderSpec:
+    try:
+        return EmbedderSpec(embedder="openai", model=model, dimensions=dimensions)
+    except ValidationError as error:
+        fault = describe_faults(error)
+    raise UsageError(f"embedder openai does not accept its {fault}")
+
+
+# The response, any part of which may be missing or wrong.
+
+
+def _vectors_of(answer: object, count: int, dimensions: int | None) -> tuple[Vector, ...]:
+    """Return the vectors of a response in the order of the texts.
+
+    Args:
+        answer: parsed response.
+        count: number of texts sent.
+        dimensions: requested size of the vectors, if any.
+
+    Raises:
+        ValueError: there is not one vector for each text, or their sizes differ.
+    """
+    found: dict[int, Vector] = {}
+    items: object = answer.data if isinstance(answer, CreateEmbeddingResponse) else None
+    for item in items if isinstance(items, list) else []:
+        index = getattr(item, "index", None)
+        if not isinstance(index, int) or index in found:
+            raise ValueError("a vector lacks an index, or an index occurs twice")
+        found[index] = _vector(getattr(item, "embedding", None))
+    if found.keys() != set(range(count)):
+        raise ValueError(f"{len(found)} vectors for {count} texts, or other indexes")
+    sizes = {len(vector) for vector in found.values()}
+    if len(sizes) != 1 or (dimensions is not None and sizes != {dimensions}):
+        raise ValueError("vectors of a size that was not requested, or of several sizes")
+    return tuple(found[index] for index in range(count))
+
+
+def _vector(value: object) -> Vector:
+    """Parse one vector; some servers send a list of numbers instead of base64."""
+    if isinstance(value, str):
+        return decoded(value)
+    if isinstance(value, list):
+        return as_vector(value)
+    raise ValueError("a vector that is neither base64 nor a list")
+
+
+def _usage_of(answer: object) -> Usage | None:
+    """Return the charged tokens, if the server reports them."""
+    count = getattr(getattr(answer, "usage", None), "prompt_tokens", None)
+    if type(count) is not int or not 0 <= count <= _MOST_TOKENS:
+        return None
+    return Usage(prompt_tokens=count)

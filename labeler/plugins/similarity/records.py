@@ -1,0 +1,166 @@
+"""Records of generated questions, and of their similarity to the row's own question.
+
+An explanation precedes its decision, so that a model reasons before it decides.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal, Self
+
+from pydantic import Field, FiniteFloat, model_validator
+
+from labeler.labels.record import LabelFailure, Record, ReplyFacts
+from labeler.labels.signature import Signature, digest, escaped, shown
+from labeler.sentences.example import Frozen, KeyedExample
+
+COUNT = 3
+"""Questions for each response."""
+MOST_DIMENSIONS = 2**16
+"""Far more than any model returns."""
+
+
+class EmbedderSpec(Frozen):
+    """Identity of an embedder: all that can change a text's vector."""
+
+    embedder: str = Field(min_length=1)
+    """Kind of embedder, such as ``openai``."""
+    model: str = Field(min_length=1)
+    """Requested model, or the version of a built-in one."""
+    dimensions: int | None = Field(default=None, ge=1, le=MOST_DIMENSIONS)
+    """Requested dimensions; ``None`` for the model's default."""
+
+    def __str__(self) -> str:
+        """Return kind, model and requested dimensions."""
+        chosen = f"/{self.dimensions}" if self.dimensions else ""
+        return f"{self.embedder}/{self.model}{chosen}"
+
+
+class QuestionsAnswer(Frozen):
+    """Questions that a response would reply to, and whether it says anything at all."""
+
+    noncommittal_explanation: str = Field(
+        description="What the response tells its reader, or that it tells nothing."
+    )
+    noncommittal: bool = Field(
+        description="True when the response evades: its reader learns nothing about the subject."
+    )
+    questions: tuple[str, ...] = Field(
+        min_length=COUNT,
+        max_length=COUNT,
+        description="Three questions to which the response as a whole would be a fitting reply.",
+    )
+
+    @model_validator(mode="after")
+    def _require_text(self) -> Self:
+        if not all(question.strip() for question in self.questions):
+            raise ValueError("a question is blank")
+        return self
+
+
+class Similarity(Frozen):
+    """Similarity of each generated question to the row's question."""
+
+    embedder: EmbedderSpec
+    cosines: tuple[FiniteFloat | None, ...]
+    """One for each generated question, from -1 to 1; ``None`` if a text has no direction."""
+
+    def fault(self) -> str | None:
+        """Return why these cannot be a record's cosines, or ``None`` for sound ones."""
+        if len(self.cosines) != COUNT:
+            return f"it has {len(self.cosines)} cosines for {COUNT} questions"
+        if any(cosine is not None and not -1 <= cosine <= 1 for cosine in self.cosines):
+            return "it has a cosine beyond -1 to 1"
+        return None
+
+
+class QuestionsRecord(Record[QuestionsAnswer]):
+    """Generated questions that a response would answer.
+
+    The similarity to the row's own question is present in files, and in a store in a
+    :class:`SimilarityRecord`.
+    """
+
+    keyed_by: ClassVar[str] = "response and signature (see questions_key)"
+
+    kind: Literal["questions"] = "questions"
+    example: KeyedExample
+    """The whole row, including parts that the judge did not see."""
+    answer: QuestionsAnswer
+    similarity: Similarity | None = None
+    """By the embedder of the run that wrote the record; ``None`` without an embedder."""
+    signature: Signature
+    reply: ReplyFacts = ReplyFacts()
+
+    @property
+    def id(self) -> str:
+        """The row's id."""
+        return self.example.id
+
+    @property
+    def printed(self) -> str:
+        """The signature of the questions and the embedder, whose values are never averaged."""
+        embedder = str(self.similarity.embedder) if self.similarity else "none"
+        # An embedder's name must not read as another part of the signature.
+        return f"{self.signature}|embedder:{escaped(embedder)}"
+
+    def compute_key(self) -> str:
+        """Compute the key from the response and the signature."""
+        return questions_key(self.example, self.signature)
+
+    def _content_fault(self) -> str | None:
+        return self.similarity.fault() if self.similarity else None
+
+
+class ComparedQuestions(Frozen):
+    """Generated questions and their similarity to a row's question."""
+
+    questions: tuple[str, ...]
+    similarity: Similarity
+
+
+class SimilarityRecord(Record[ComparedQuestions]):
+    """The similarity of a row's question to generated ones, kept in a store."""
+
+    keyed_by: ClassVar[str] = "question, generated questions and embedder (see similarity_key)"
+
+    kind: Literal["similarity"] = "similarity"
+    example: KeyedExample
+    answer: ComparedQuestions
+    signature: Signature
+    """Signature of the questions."""
+    reply: ReplyFacts = ReplyFacts()
+    """Facts of the embedder's reply."""
+
+    @property
+    def id(self) -> str:
+        """The row's id."""
+        return self.example.id
+
+    def compute_key(self) -> str:
+        """Compute the key from the texts and the embedder."""
+        compared = self.answer
+        embedder = compared.similarity.embedder
+        return similarity_key(self.example.question, compared.questions, embedder)
+
+    def _content_fault(self) -> str | None:
+        return self.answer.similarity.fault()
+
+
+def similarity_key(question: str, questions: tuple[str, ...], embedder: EmbedderSpec) -> str:
+    """Compute the key of a similarity: 64 hexadecimal digits."""
+    facts = embedder.model_dump(mode="json", exclude_defaults=True)
+    return digest({"compared": [question, *questions], "embedder": facts})
+
+
+def questions_key(example: KeyedExample, signature: Signature) -> str:
+    """Compute the key of generated questions from the response and the signature.
+
+    Returns:
+        64 hexadecimal digits.
+    """
+    seen = shown(example).get("response", [])
+    return digest({"questions_for": seen, "signature": signature.facts()})
+
+
+QuestionsOutcome = QuestionsRecord | LabelFailure
+"""The outcome of generating questions for a row's response."""

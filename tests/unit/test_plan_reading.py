@@ -1,0 +1,166 @@
+"""The reading of a plan: what is asked, what is kept, and what is rejected."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.exceptions import HTTPException
+from starlette.testclient import TestClient
+
+from labeler.errors import UsageError
+from labeler.review import plan_reading
+from labeler.review.app import review_app
+from labeler.review.messages import PlanAnswer
+from labeler.review.plan_reading import PlanReading
+from support.payloads import PAYLOADS
+
+ROWS = [("r1", "a"), ("r1", "b"), ("r2", "a")]
+
+
+def _plan(folder: Path, rows: list[dict[str, str]] | None = None, **facts: Any) -> Path:
+    """Write a plan; by default of three sentences."""
+    rows = rows or [{"id": one, "sentence": key, "text": f"{one}{key}"} for one, key in ROWS]
+    path = folder / "plan.csv"
+    goal = json.dumps({"metric": "adherence_fraction"} | facts)
+    with path.open("w", newline="") as file:
+        names = dict.fromkeys([*(name for row in rows for name in row), "answer"])
+        writer = csv.DictWriter(file, ["plan", *names])
+        writer.writeheader()
+        writer.writerows({"plan": goal, "answer": ""} | row for row in rows)
+    return path
+
+
+def _answers(path: Path) -> list[tuple[str, ...]]:
+    with path.open(newline="") as file:
+        return [
+            (row["id"], row["sentence"], row["answer"], row["annotator"])
+            for row in csv.DictReader(file)
+        ]
+
+
+def _say(reading: PlanReading, place: int, answer: Any) -> Any:
+    texts = reading.show(place)["texts"]
+    message = PlanAnswer(id=texts["id"], sentence=texts["sentence"], answer=answer)
+    return reading.save(place, message)
+
+
+def test_each_answer_is_in_the_file_at_once_and_the_next_open_sentence_follows(
+    tmp_path: Path,
+) -> None:
+    """Another session goes on where the first one ended; an answer can be taken back."""
+    plan, path = _plan(tmp_path), tmp_path / "answers.csv"
+    first = PlanReading(plan, path, "ann")
+    after = _say(first, 1, "no")
+    assert (after["left"], after["next_open"]) == (2, 2)
+    assert _answers(path) == [("r1", "a", "", ""), ("r1", "b", "no", "ann"), ("r2", "a", "", "")]
+    again = PlanReading(plan, path, "ben")
+    assert again.overview()["next_open"] == 0
+    _say(again, 0, "yes")
+    _say(again, 2, "yes")
+    assert _say(again, 2, None)["left"] == 1
+    assert [answer for _, _, answer, _ in _answers(path)] == ["yes", "no", ""]
+    assert [name for *_, name in _answers(path)] == ["ben", "ann", ""]
+
+
+def test_only_sentences_of_the_present_look_are_read(tmp_path: Path) -> None:
+    """Answers of earlier looks stay as they are, next to a second reading of their sentence."""
+    rows = [
+        {"look": "", "reading": "1", "id": "r1", "sentence": "a", "text": "t", "answer": "yes"},
+        {"look": "2", "reading": "1", "id": "r2", "sentence": "a", "text": "t"},
+        {"look": "2", "reading": "2", "id": "r1", "sentence": "a", "text": "t"},
+    ]
+    reading = PlanReading(_plan(tmp_path, rows), tmp_path / "answers.csv", "ann")
+    assert [reading.show(place)["again"] for place in range(2)] == [False, True]
+    _say(reading, 1, "no")
+    given = [answer for _, _, answer, _ in _answers(tmp_path / "answers.csv")]
+    assert given == ["yes", "", "no"]
+
+
+@pytest.mark.parametrize(
+    ("metric", "choices"),
+    [("completeness", ["yes", "no", "not relevant"]), ("relevance", ["yes", "no"])],
+)
+def test_the_answers_are_those_of_the_metric(
+    tmp_path: Path, metric: str, choices: list[str]
+) -> None:
+    """Completeness is about relevant sentences only."""
+    reading = PlanReading(_plan(tmp_path, metric=metric), tmp_path / "answers.csv", "ann")
+    assert reading.choices == choices
+    if "not relevant" not in choices:
+        with pytest.raises(HTTPException, match="yes, no"):
+            _say(reading, 0, "not relevant")
+
+
+def test_an_answer_that_cannot_be_written_is_not_shown_as_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk loses no earlier answer either."""
+    path = tmp_path / "answers.csv"
+    reading = PlanReading(_plan(tmp_path), path, "ann")
+    _say(reading, 0, "yes")
+
+    def full(_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(plan_reading, "replaced", full)
+    with pytest.raises(OSError, match="No space"):
+        _say(reading, 1, "yes")
+    assert reading.show(1)["answer"] == ""
+    assert _answers(path)[0][2] == "yes"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("id,sentence\nr1,a\n", "no column 'text'"),
+        ("id,sentence,text\n", "no sentence to read"),
+        ("id,sentence,text,look,answer\nr1,a,t,,yes\n", "no sentence to read"),
+        ("", "plan.csv"),
+    ],
+)
+def test_what_is_no_plan_is_rejected(tmp_path: Path, text: str, message: str) -> None:
+    """By file and what is missing."""
+    (tmp_path / "plan.csv").write_text(text)
+    with pytest.raises(UsageError, match=message):
+        PlanReading(tmp_path / "plan.csv", tmp_path / "answers.csv", "ann")
+
+
+def test_answers_to_another_plan_are_rejected(tmp_path: Path) -> None:
+    """Nothing of them is overwritten."""
+    path = tmp_path / "answers.csv"
+    path.write_text("id,sentence,answer\nr8,a,\nr9,a,yes\n")
+    with pytest.raises(UsageError, match=r"has sentence 'a' of 'r9', which .*plan.csv does not"):
+        PlanReading(_plan(tmp_path), path, "ann")
+    assert "r9" in path.read_text()
+
+
+def test_the_app_answers_only_with_its_token_and_keeps_hostile_texts(tmp_path: Path) -> None:
+    """Texts come back as written, formulas stay inert in the file, foreign messages fail."""
+    rows = [{"id": f"={text}", "sentence": "a", "text": text} for text in PAYLOADS if text.strip()]
+    path = tmp_path / "answers.csv"
+    reading = PlanReading(_plan(tmp_path, rows[:3]), path, "ann")
+    home, complaints = "http://127.0.0.1:8123", list[str]()
+    app = review_app(reading, port=8123, token="t", on_error=complaints.append)  # noqa: S106
+    client = TestClient(app, base_url=home)
+    ours = {"Authorization": "Bearer t", "Origin": home, "Content-Type": "application/json"}
+    assert client.get("/api/records/0").status_code == 401
+    assert "default-src 'none'" in client.get("/").headers["content-security-policy"]
+    texts = client.get("/api/records/0", headers=ours).json()["texts"]
+    body = {"id": texts["id"], "sentence": "a", "answer": "yes"}
+    for wrong, status in (
+        (body | {"answer": "maybe"}, 422),
+        (body | {"id": "r9"}, 409),
+        (body | {"more": 1}, 422),
+    ):
+        reply = client.post("/api/records/0", json=wrong, headers=ours)
+        assert reply.status_code == status
+    assert not path.exists()
+    assert client.post("/api/records/0", json=body, headers=ours).status_code == 200
+    assert client.get("/api/records/9", headers=ours).status_code == 404
+    assert _answers(path)[0][0].startswith("'=")
+    assert PlanReading(tmp_path / "plan.csv", path, "ann").show(0)["answer"] == "yes"
+    assert complaints == []
