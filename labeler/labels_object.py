@@ -7,19 +7,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from labeler.calculators.frame import UNKNOWN, Framed, Given
 from labeler.calculators.outcomes import as_outcomes, metrics, summary
 from labeler.catalog import Positions, position_of, positions_of
 from labeler.data.label_files import write_outcomes
 from labeler.errors import UsageError
 from labeler.labels.metering import LabelFacts, RunCost
 from labeler.labels.record import AnyOutcome, LabelFailure, Outcome
-from labeler.sentences.display import Column, Display, Displayed, Grid, reason_counts
+from labeler.sentences.display import Display, Displayed
 
 if TYPE_CHECKING:
     from labeler.audit import Audit, Check, SecondJudge
     from labeler.calculators import Intervals
     from labeler.calculators.metrics_row import MetricsTable
     from labeler.calculators.summary_table import SummaryTable
+    from labeler.calculators.worst import WorstRecords
     from labeler.comparing.comparison import Comparison
     from labeler.comparing.diff import LabelDiff
     from labeler.comparing.gates import On
@@ -28,11 +30,8 @@ if TYPE_CHECKING:
     from labeler.evidence.anchors import Anchors
     from labeler.evidence.plan import Plan
 
-_LEFT_OUT = ("v", "pooled")
-"""Columns of summaries that the short table does without."""
 
-
-class Labels(Displayed, Sequence[Outcome]):
+class Labels(Framed, Displayed, Sequence[Outcome]):
     """The outcomes of labeling rows, in their order: label records and failures.
 
     A position or an id gives one outcome, a slice further labels. ``labels == [...]`` compares
@@ -43,6 +42,7 @@ class Labels(Displayed, Sequence[Outcome]):
         name: name of the labels in tables and pages, such as that of their file.
         path: file or store that holds exactly these outcomes, if there is one.
         cost: the cost of the run that made them; by default that of all their answers.
+        given: what is known of the rows that were labeled.
 
     Example:
         >>> labels[0].kind, labels["tide-gate-height"].id, len(labels[:3])
@@ -58,10 +58,11 @@ class Labels(Displayed, Sequence[Outcome]):
         name: str = "labels",
         path: str | Path | None = None,
         cost: RunCost | None = None,
+        given: Given = UNKNOWN,
     ) -> None:
         self._outcomes = outcomes if isinstance(outcomes, Sequence) else list(outcomes)
         self.name = name
-        self._path, self._cost = path, cost
+        self._path, self._cost, self._given = path, cost, given
 
     def __len__(self) -> int:
         return len(self._outcomes)
@@ -82,7 +83,7 @@ class Labels(Displayed, Sequence[Outcome]):
             UsageError: several rows have the id; the message has their positions.
         """
         if isinstance(key, slice):
-            return Labels(self._outcomes[key], name=self.name)
+            return Labels(self._outcomes[key], name=self.name, given=self._given.part(key))
         place = position_of("record", key, self._positions) if isinstance(key, str) else key
         return self._outcomes[place]
 
@@ -163,7 +164,12 @@ class Labels(Displayed, Sequence[Outcome]):
         given = {"support": support, "relevance": relevance, "utilization": utilization}
         moved = read_thresholds(given)
         named = ", ".join(f"{name} {value:g}" for name, value in moved.items())
-        return Labels(outcomes_at(self, moved), name=f"{self.name} at {named}", cost=self._cost)
+        return Labels(
+            outcomes_at(self, moved),
+            name=f"{self.name} at {named}",
+            cost=self._cost,
+            given=self._given,
+        )
 
     def metrics(self, ids: str | Iterable[str] | None = None) -> MetricsTable:
         """Compute metrics of each row, as :func:`labeler.metrics` does.
@@ -217,34 +223,23 @@ class Labels(Displayed, Sequence[Outcome]):
         drawn = (Intervals() if intervals is True else intervals) or None
         return summary(self._path or self, ids, by=by, intervals=drawn)
 
-    def to_pandas(self, ids: str | Iterable[str] | None = None, *, details: bool = False) -> Any:  # noqa: ANN401 - optional
-        """Return the metrics of each row as a data frame of pandas, a column a metric.
+    def worst(self, most: int = 5) -> WorstRecords:
+        """Return the records with the least support, with their unsupported sentences.
 
         Args:
-            ids: as for :meth:`metrics`.
-            details: True for numerators, denominators and reasons of each metric, and signatures.
+            most: number of records.
 
-        Raises:
-            UsageError: pandas is not installed.
+        Returns:
+            The records, the worst first; printed, each sentence with the nearest evidence and the
+            judge's reason.
+
+        Example:
+            >>> labels.worst(1)[0].id
+            'dome-timeout-invented'
         """
-        return self._to_frame("pandas", ids, details=details)
+        from labeler.calculators.worst import worst_records
 
-    def to_polars(self, ids: str | Iterable[str] | None = None, *, details: bool = False) -> Any:  # noqa: ANN401 - optional
-        """Return the metrics of each row as a data frame of polars, a column a metric.
-
-        Args:
-            ids: as for :meth:`metrics`.
-            details: True for numerators, denominators and reasons of each metric, and signatures.
-
-        Raises:
-            UsageError: polars is not installed.
-        """
-        return self._to_frame("polars", ids, details=details)
-
-    def _to_frame(self, library: str, ids: str | Iterable[str] | None, *, details: bool) -> Any:  # noqa: ANN401 - as above
-        from labeler.calculators.export import to_frame
-
-        return to_frame(self.metrics(ids), library, details=details)
+        return worst_records(self, most)
 
     def audit(
         self,
@@ -503,42 +498,6 @@ class Labels(Displayed, Sequence[Outcome]):
         return self.summary()
 
     def _display(self) -> Display:
-        from labeler.calculators.summary_table import (
-            floor_note,
-            measured_rows,
-            summary_cells,
-            summary_notes,
-        )
-        from labeler.labels.signature import selection_warnings
+        from labeler.calculators.labels_table import labels_display
 
-        facts, table = self._facts, self._table
-        by = next(iter(facts.judges)) if len(facts.judges) == 1 else f"{len(facts.judges)} judges"
-        title = f"{len(self) - facts.failed.total():,} labels"
-        title += f" by {by}" if facts.judges else ""
-        title += f", {facts.failed.total():,} failed"
-        if facts.failed.total() == len(self):
-            return _failures(title, self)
-        several = len({row.label for row in table}) > 1
-        every = summary_cells(table.intervals).items()
-        cells = {column: cell for column, cell in every if column.head not in _LEFT_OUT}
-        shown = measured_rows(table)
-        grid = Grid(list(cells), [[cell(row) for cell in cells.values()] for row in shown])
-        notes = [f"failed: {reason_counts(facts.failed)}"] if facts.failed else []
-        notes.append(f"cost: {self.cost}")
-        selected = selection_warnings(row.label for row in table)
-        warnings = [*selected, *floor_note(facts.judges)]
-        if several:
-            notes.append("several judge configurations, each with rows of its own: .summary()")
-        else:
-            known = {*notes, *warnings}
-            notes += [one for one in summary_notes(table, table.intervals) if one not in known]
-        return Display(title, grid, notes, "; ".join(warnings))
-
-
-def _failures(title: str, outcomes: Iterable[Outcome]) -> Display:
-    """Return the display of rows without a label: reasons by id, and a message for each reason."""
-    failed = [outcome for outcome in outcomes if isinstance(outcome, LabelFailure)]
-    first = {one.reason: f"{one.reason}: {one.message}" for one in reversed(failed)}
-    columns = (Column("id", words=True), Column("reason", words=True))
-    grid = Grid(columns, [(one.id, one.reason) for one in failed]) if failed else None
-    return Display(title, grid, [*first.values()])
+        return labels_display(self, self._facts, self._table, str(self.cost))
