@@ -89,7 +89,7 @@ def used(browser: Browser, file: Path) -> list[float]:
     page = context.new_page()
     began = time.perf_counter()
     page.goto(file.as_uri(), wait_until="commit")
-    page.wait_for_selector("#metrics tbody tr")
+    page.wait_for_selector(".tiles")
     figures = (time.perf_counter() - began) * 1e3
     page.wait_for_selector("#browser .records tbody tr")
     first = (time.perf_counter() - began) * 1e3

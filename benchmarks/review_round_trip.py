@@ -120,7 +120,7 @@ def _review(folder: Path, truth: dict[str, LabelRecord], records: int, seed: int
             page.locator(".record .sentence").first.wait_for()
             name = page.locator(".record-id code").first.inner_text()
             turned += _mark(page, judgement_of(truth[name].label))
-            while f"{number} of" not in page.locator("#counts").inner_text():
+            while f"{records - number} of" not in page.locator("#counts").inner_text():
                 page.keyboard.press("d")  # again where the app asks first
                 page.wait_for_timeout(500)
         browser.close()

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from labeler.comparing.verdicts import GateResults
     from labeler.data.label_view import Glance
     from labeler.evidence.anchors import Anchors
+    from labeler.evidence.doubt import Doubt
     from labeler.evidence.plan import Plan
 
 
@@ -419,6 +420,7 @@ class Labels(Framed, Displayed, Sequence[Outcome]):
         level: float = 0.95,
         seed: int = 0,
         population: bool = False,
+        doubt: Doubt | None = None,
     ) -> Plan:
         """Plan which sentences people read, so that a metric gets an interval that holds.
 
@@ -429,6 +431,7 @@ class Labels(Framed, Displayed, Sequence[Outcome]):
             level: confidence level.
             seed: seed of the draws.
             population: True for the stream that the records are a sample of.
+            doubt: forecasts answers better than bare verdicts, see :meth:`doubt`.
 
         Returns:
             The plan: its ``sentences``, and ``certificate(answers)``.
@@ -446,7 +449,30 @@ class Labels(Framed, Displayed, Sequence[Outcome]):
         from labeler.evidence.plan import Goal, make_plan
 
         goal = Goal(metric, within, at_least, level, seed, population)
-        return make_plan(self, goal)
+        return make_plan(self, goal, doubt.by_sentence() if doubt else None)
+
+    def doubt(
+        self, corrections: str | Path | Mapping[tuple[str, str], bool] | None = None
+    ) -> Doubt:
+        """Estimate how likely each stored verdict on a response sentence is wrong.
+
+        Args:
+            corrections: a file of corrections or human labels, or people's verdicts by record id
+                and sentence; works from 30, better from 200. Without any, the audit's order.
+
+        Returns:
+            The model, and ``verdicts`` with one ``doubt`` each.
+
+        Raises:
+            UsageError: the file cannot be read, or says nothing about these labels.
+
+        Example:
+            >>> labels.doubt({("tide-gate-height", "a"): True}).corrections
+            1
+        """
+        from labeler.evidence.doubt import fit_doubt
+
+        return fit_doubt(self, corrections)
 
     def report(self, path: str | Path, **options: Any) -> list[Path]:  # noqa: ANN401 - checked by write_report
         """Write the labels as an offline page: figures, findings, and every record.

@@ -2,11 +2,13 @@
 
     python scripts/screenshots.py [FOLDER]
 
+Into another folder, each is also taken on a phone and in the dark, which no page of docs shows.
 Needs what tests/browser/requirements.txt lists.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import signal
@@ -17,14 +19,17 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import labeler
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
+Row = dict[str, Any]
+
 ROOT = Path(__file__).parent.parent
+ROWS = ROOT / "examples" / "rows.jsonl"
 RECORD = "report.html#record=pilot-boat-half&sentence=a"
 LISTED = "#browser :text('tide')"
 Scheme = Literal["light", "dark"]
@@ -35,7 +40,10 @@ def main() -> None:
     """Make the pages, and take a picture of each view in each scheme."""
     from playwright.sync_api import sync_playwright  # noqa: PLC0415 - not everyone has it
 
-    images = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "docs" / "images")
+    own = ROOT / "docs" / "images"
+    images = Path(sys.argv[1]) if len(sys.argv) > 1 else own
+    schemes: tuple[Scheme, ...] = ("light",) if images == own else ("light", "dark")
+    devices = ["desktop"] if images == own else [*WIDTHS]
     images.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
@@ -46,11 +54,10 @@ def main() -> None:
                 args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
             )
             pages = folder.as_uri()
-            both: tuple[Scheme, ...] = ("light", "dark")
-            for scheme in both:
-                picture = Picture(browser, images, scheme)
+            for scheme in schemes:
+                picture = Picture(browser, images, scheme, devices)
                 picture.take("report-summary", f"{pages}/report.html", shows=LISTED)
-                picture.take("report-list", f"{pages}/report.html", shows=LISTED, at="#browser")
+                picture.take("comparison", f"{pages}/comparison.html", shows="h1")
                 picture.take("report-record", f"{pages}/{RECORD}", shows=".record")
                 picture.take("diff", f"{pages}/diff.html", shows="h1")
                 with review_app(folder) as address:
@@ -60,11 +67,18 @@ def main() -> None:
 
 def make(folder: Path) -> None:
     """Label the examples, and write the pages."""
-    rows = ROOT / "examples" / "rows.jsonl"
-    labels = labeler.label(rows, judge="embedded", store=labeler.MemoryStore())
-    labels.save(folder / "labels.jsonl")
-    labels.at(support=0.9).save(folder / "strict.jsonl")
+    rows = [json.loads(line) for line in ROWS.read_text(encoding="utf-8").splitlines()]
+    before, after = versions(rows)
+    sets = {"labels": rows, "before": before, "after": after}
+    labels = {
+        name: labeler.label(some, judge="embedded", store=labeler.MemoryStore())
+        for name, some in sets.items()
+    }
+    for name, some in labels.items():
+        some.save(folder / f"{name}.jsonl")
+    labels["labels"].at(support=0.9).save(folder / "strict.jsonl")
     for command in (
+        ["compare", "before.jsonl", "after.jsonl", "--html", "comparison.html"],
         ["report", "labels.jsonl", "--by", "domain", "-o", "report.html"],
         ["diff", "labels.jsonl", "strict.jsonl", "--html", "diff.html"],
     ):
@@ -75,6 +89,23 @@ def make(folder: Path) -> None:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
+
+
+def versions(rows: list[Row]) -> tuple[list[Row], list[Row]]:
+    """Return one answer to each question of an earlier and of a later version of a system.
+
+    The earlier one invents; the later one stops after its first sentence where it would.
+    """
+    by_question: dict[str, list[Row]] = {}
+    for row in rows:
+        by_question.setdefault(row["question"], []).append(row)
+    before, after = [], []
+    for good, *bad in by_question.values():
+        first = re.split(r"(?<=\.) ", good["response"])[0]
+        later = good if bad or not good["id"].endswith("-half") else good | {"response": first}
+        before.append([good, *bad][-1] | {"id": good["id"]})
+        after.append(later)
+    return before, after
 
 
 @contextmanager
@@ -110,10 +141,11 @@ def correct(page: Page) -> None:
 
 
 class Picture:
-    """Takes pictures in one colour scheme, on a desktop and on a phone."""
+    """Takes pictures in one colour scheme, on each device."""
 
-    def __init__(self, browser: Browser, images: Path, scheme: Scheme) -> None:
+    def __init__(self, browser: Browser, images: Path, scheme: Scheme, devices: list[str]) -> None:
         self._browser, self._images, self._scheme = browser, images, scheme
+        self._devices = devices
 
     def take(
         self,
@@ -121,7 +153,6 @@ class Picture:
         address: str,
         *,
         shows: str,
-        at: str | None = None,
         before: Callable[[Page], None] = lambda _: None,
     ) -> None:
         """Open a page at each width, and keep what is seen.
@@ -130,10 +161,10 @@ class Picture:
             name: of the picture.
             address: of the page.
             shows: what is there once the page is drawn.
-            at: what to scroll to first.
             before: what to do first.
         """
-        for device, (width, height) in WIDTHS.items():
+        for device in self._devices:
+            width, height = WIDTHS[device]
             context = self._browser.new_context(
                 viewport={"width": width, "height": height},
                 color_scheme=self._scheme,
@@ -144,9 +175,6 @@ class Picture:
             page.wait_for_load_state("networkidle")
             page.locator(shows).first.wait_for(state="attached")
             before(page)
-            if at:
-                page.locator(at).scroll_into_view_if_needed()
-                page.locator(at).evaluate("node => node.scrollIntoView()")
             page.wait_for_timeout(300)
             suffix = "" if device == "desktop" else f"-{device}"
             page.screenshot(path=self._images / f"{name}{suffix}-{self._scheme}.png")

@@ -9,7 +9,10 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from labeler.calculators.headline import percent
 from labeler.calculators.metrics_row import question_digest
+from labeler.calculators.plain_names import plain_name
+from labeler.calculators.registry import METRICS
 from labeler.calculators.statistics.agreement import (
     PAIR,
     Agreement,
@@ -36,6 +39,14 @@ UNITS: Mapping[str, str] = {
     "overall_supported": RECORD,
 }
 """The yes-or-no fields of every label, and the unit that each is about."""
+
+FIELD_WORDS: Mapping[str, str] = {
+    "overall_supported": "answers, fully supported or not",
+    "supported": "answer sentences, supported or not",
+    "relevant": "document sentences, relevant or not",
+    "utilized": "document sentences, used or not",
+}
+"""Plain words for the fields, the one that is shown first at the beginning."""
 
 _FLAGS = frozenset(
     {
@@ -117,6 +128,24 @@ class FieldAgreement(Brief):
         """Kappa, AC1 and alpha by name."""
         return {"kappa": self.kappa, "ac1": self.ac1, "alpha": self.alpha}
 
+    @property
+    def by_chance(self) -> float | None:
+        """Share of the units on which two sides would agree by chance, each with its own yeses.
+
+        Undefined when: the field is not yes or no, or there are not two sides with common units.
+        """
+        if self.mean_a is None or self.mean_b is None or not is_yes_or_no(self.field):
+            return None
+        return self.mean_a * self.mean_b + (1 - self.mean_a) * (1 - self.mean_b)
+
+    @property
+    def words(self) -> str:
+        """The units in plain words."""
+        if self.field in FIELD_WORDS:
+            return FIELD_WORDS[self.field]
+        metric = METRICS.get(self.field)
+        return plain_name(metric) if metric else self.field
+
 
 def coefficients_as_json(
     coefficients: Mapping[str, Agreement], intervals: Mapping[str, Interval]
@@ -130,6 +159,32 @@ def coefficients_as_json(
         }
         for name, found in coefficients.items()
     }
+
+
+def in_order(found: Iterable[FieldAgreement]) -> list[FieldAgreement]:
+    """Return the fields that both sides judged, the most telling first."""
+    order = [*FIELD_WORDS]
+    place = {field: number for number, field in enumerate(order)}
+    return sorted(
+        (one for one in found if one.units), key=lambda one: place.get(one.field, len(order))
+    )
+
+
+def conclude_agreement(found: Iterable[FieldAgreement], sides: str) -> str:
+    """Return the agreement on the most telling field in one sentence.
+
+    Args:
+        found: the agreement by field and group.
+        sides: the subject of the sentence, such as ``A and B``.
+    """
+    first = next((one for one in in_order(found) if one.group is None), None)
+    if first is None or first.raw is None:
+        return f"{sides}: nothing to compare, no sentence or answer was judged on both sides"
+    agreed = round(first.raw * first.units)
+    share = f"{agreed:,} of {first.units:,} {first.words} ({percent(first.raw)} %)"
+    chance = first.by_chance
+    by_chance = "" if chance is None else f"; chance alone would give {percent(chance)} %"
+    return f"{sides} agree on {share}{by_chance}"
 
 
 def show_agreement(

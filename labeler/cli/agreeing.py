@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labeler.cli.comparing import check_sides
+from labeler.cli.comparing import Details, check_sides
 from labeler.cli.options import Json, expand_options
 from labeler.cli.terminal import notify, notify_repeated, print_json
 from labeler.comparing.options import ChoiceOptions, HumanOptions, SideOptions
@@ -29,6 +29,7 @@ def agree(
     *,
     people: HumanOptions,
     sides: SideOptions,
+    details: Details = False,
     as_json: Json = False,
 ) -> None:
     """Measure the agreement of two judges, or of a judge with people.
@@ -47,7 +48,10 @@ def agree(
     _check(other, people, sides)
     if other is None:
         against = _against_people(labels, people, sides)
-        print_json(against.as_json()) if as_json else agreement_view.print_people(against)
+        if as_json:
+            print_json(against.as_json())
+        else:
+            agreement_view.print_people(against, details=details)
         return
     check_sides(labels, other, sides)
     found = compare_labels(
@@ -57,7 +61,10 @@ def agree(
         **asdict(sides),
     )
     notify_repeated(found.counts.duplicates)
-    print_json(found.as_json()) if as_json else agreement_view.print_labels(found)
+    if as_json:
+        print_json(found.as_json())
+    else:
+        agreement_view.print_labels(found, details=details)
 
 
 def _check(other: str | None, people: HumanOptions, sides: SideOptions) -> None:
@@ -111,6 +118,7 @@ def thresholds(
         float,
         typer.Option(help="Share of positive verdicts that people confirm, for a threshold."),
     ] = 0.9,
+    details: Details = False,
     as_json: Json = False,
 ) -> None:
     """Compare stated probabilities with people's verdicts, and choose thresholds by them.
@@ -123,7 +131,10 @@ def thresholds(
     if people.human is None:
         raise UsageError("name human labels (--human FILE): labeler review LABELS makes some")
     found = calibrated(labels, people, choice, precision)
-    print_json(found.as_json()) if as_json else agreement_view.print_calibration(found)
+    if as_json:
+        print_json(found.as_json())
+    else:
+        agreement_view.print_calibration(found, details=details)
 
 
 def calibrated(
@@ -145,7 +156,7 @@ def calibrated(
     """
     from labeler import api
     from labeler.comparing.calibration import calibrate
-    from labeler.comparing.pairs import Choice
+    from labeler.comparing.sides import Choice
 
     choice = choice or ChoiceOptions()
     return calibrate(
@@ -171,7 +182,7 @@ def human_labels(labels: str, people: HumanOptions, chosen: ChoiceOptions) -> Hu
     from labeler import api
     from labeler.comparing import corrected_labels
     from labeler.comparing.human_labels import read_human_labels
-    from labeler.comparing.pairs import Choice
+    from labeler.comparing.sides import Choice
     from labeler.data.corrections.file import is_corrections_file, read_corrections
 
     human = str(people.human)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from labeler.calculators.rater_agreement import FieldAgreement
+from labeler.calculators.headline import percent
+from labeler.calculators.rater_agreement import FieldAgreement, in_order
 from labeler.calculators.statistics.bias_correction import Corrected
 from labeler.calculators.statistics.intervals import Interval
 from labeler.calculators.summary_table import interval_line, small_sample_note
@@ -24,20 +25,25 @@ from labeler.comparing.human_matching import Matched
 from labeler.comparing.pairs import PairCounts
 from labeler.sentences.display import NONE, Column, Grid, number
 
+_MORE = "Coefficients, ranges, settings and warnings: --details."
 ALL = "all"
 """Name of all groups together."""
 
 
-def print_labels(found: LabelAgreement) -> None:
+def print_labels(found: LabelAgreement, *, details: bool) -> None:
     """Print the agreement of two label files and the numbers of their records."""
+    out = LineWriter()
+    out.write(found.conclusion, bold=True)
+    if not details:
+        _print_plainly(out, found.fields, "A", "B")
+        print_lines([*_record_counts(found.counts), _MORE])
+        return
     dropped = _print_fields(found.fields)
     print_lines(
         [
             *dropped_note(dropped),
-            *_intervals(found.fields),
+            *_field_notes(found.fields),
             *_small_samples(found.fields),
-            *_cautions(found.fields),
-            *_undefined(found.fields),
             *_record_counts(found.counts),
             *(f"A: {signature}" for signature in found.signatures_a),
             *(f"B: {signature}" for signature in found.signatures_b),
@@ -45,32 +51,39 @@ def print_labels(found: LabelAgreement) -> None:
     )
 
 
-def print_people(found: PeopleAgreement) -> None:
+def print_people(found: PeopleAgreement, *, details: bool) -> None:
     """Print the agreement of a judge with people, and its means corrected by them."""
+    out = LineWriter()
+    out.write("\n".join(found.conclusions), bold=True)
+    if not details:
+        _print_plainly(out, found.fields, "judge", "people")
+        print_lines([*_matched(found.matched), _MORE])
+        return
     dropped = _print_fields(found.fields) if found.fields else []
     dropped += _print_estimates(found.estimates) if found.estimates else []
     print_lines(
         [
             *dropped_note(dropped),
-            *_intervals(found.fields),
+            *_field_notes(found.fields),
+            *_estimate_notes(found.estimates),
             *_small_samples(found.fields, found.among, found.estimates),
-            *_cautions(found.fields),
-            *_undefined(found.fields),
-            *_grouped_means(found.estimates),
-            *_parameters(found.estimates),
             *_among(found),
             *_matched(found.matched),
-            *_warnings(found),
+            *(f"note: {warning}" for warning in found.warnings),
             *(f"A: {signature}" for signature in found.signatures),
             "B: people",
         ]
     )
 
 
-def print_calibration(found: Calibration) -> None:
+def print_calibration(found: Calibration, *, details: bool) -> None:
     """Print the reliability table of each kind of verdict, and thresholds with their results."""
     out = LineWriter()
-    out.write("\n".join(found.conclusions))
+    out.write("\n".join(found.conclusions), bold=True)
+    if not details:
+        notes = (f"note: {warning}" for warning in found.warnings)
+        print_lines([*_undefined_thresholds(found), *_matched(found.matched), *notes, _MORE])
+        return
     columns = [Column(head) for head in ("stated", "verdicts", "mean stated", "people: yes")]
     tables = [
         (
@@ -116,6 +129,22 @@ def _undefined_thresholds(found: Calibration) -> Iterator[str]:
             yield f"{one.kind}: no threshold has a precision of {found.precision:g}"
 
 
+def _print_plainly(out: LineWriter, fields: Sequence[FieldAgreement], a: str, b: str) -> None:
+    """Print shares of agreement in words, a table for each group."""
+    columns = [Column("verdicts on", words=True), Column("number", drop=2), Column("agree")]
+    columns += [Column("by chance"), Column(f"{a}: yes", drop=1), Column(f"{b}: yes", drop=1)]
+    groups: dict[str | None, list[list[str]]] = {}
+    for one in in_order(fields):
+        chance = None if one.raw is None else one.by_chance
+        yes = (None, None) if chance is None else (one.mean_a, one.mean_b)
+        shares = (
+            NONE if each is None else f"{percent(each)} %" for each in (one.raw, chance, *yes)
+        )
+        groups.setdefault(one.group, []).append([one.words, f"{one.units:,}", *shares])
+    if groups:
+        print_groups(out, columns, [*groups.items()], _heading(groups))
+
+
 # The field implies the unit.
 _FIELD = (Column("field", words=True), Column("of", drop=1, words=True))
 _COEFFICIENTS = (Column("kappa"), Column("AC1"), Column("alpha"))
@@ -147,11 +176,29 @@ def _heading(groups: Iterable[str | None]) -> Callable[[str | None], str | None]
 _NAMES = {"kappa": "kappa", "ac1": "AC1", "alpha": "alpha"}
 
 
-def _intervals(fields: Sequence[FieldAgreement]) -> Iterator[str]:
-    """Yield the intervals of the coefficients of each field."""
+def _where(name: str, group: str | None) -> str:
+    return name if group is None else f"{name} in {group}"
+
+
+def _field_notes(fields: Sequence[FieldAgreement]) -> Iterator[str]:
+    """Yield intervals, why coefficients say little or are undefined, and units left out."""
     for found in fields:
-        where = found.field if found.group is None else f"{found.field} in {found.group}"
+        where = _where(found.field, found.group)
         yield from _listed_intervals(where, found.intervals, found.questions)
+        if found.alpha.caution:
+            yield f"{where}: {found.alpha.caution}"
+        reasons: dict[str, list[str]] = {}
+        for name, coefficient in found.by_name.items():
+            if coefficient.undefined:
+                reasons.setdefault(coefficient.undefined, []).append(_NAMES[name])
+        for reason, names in reasons.items():
+            yield f"{where}: {', '.join(names)} undefined ({reason})"
+        for why, count in (
+            ("ties between annotators", found.tied),
+            ("without a verdict on one side", found.left_out - found.tied),
+        ):
+            if count:
+                yield f"{where}: {count} left out, {why}"
 
 
 def _listed_intervals(
@@ -167,18 +214,10 @@ def _small_samples(
     estimates: Sequence[Estimates] = (),
 ) -> Iterator[str]:
     """Yield what the mark of small samples means, if an interval has it."""
-    coefficients = [one.intervals.values() for one in fields]
-    drawn = chain(*coefficients, *(one.intervals.values() for one in among))
+    drawn = chain(*(one.intervals.values() for one in fields))
+    people = chain(*(one.intervals.values() for one in among))
     corrected = (one.interval for found in estimates for one in found.all)
-    return small_sample_note(chain(drawn, corrected))
-
-
-def _cautions(fields: Sequence[FieldAgreement]) -> Iterator[str]:
-    """Yield why coefficients say little where nearly all verdicts are alike."""
-    for found in fields:
-        if found.alpha.caution:
-            where = found.field if found.group is None else f"{found.field} in {found.group}"
-            yield f"{where}: {found.alpha.caution}"
+    return small_sample_note(chain(drawn, people, corrected))
 
 
 def print_voters(fields: Sequence[FieldAgreement]) -> None:
@@ -187,8 +226,7 @@ def print_voters(fields: Sequence[FieldAgreement]) -> None:
     rows = [_field_row(one, one.raw) for one in fields]
     out = LineWriter(stderr=True)
     print_grids(out, *Grid(columns, rows).split(out.width))
-    notes = (_intervals(fields), _small_samples(fields), _cautions(fields), _undefined(fields))
-    for line in chain(*notes):
+    for line in chain(_field_notes(fields), _small_samples(fields)):
         notify(line)
 
 
@@ -232,90 +270,30 @@ _METHODS = {
 }
 
 
-def _grouped_means(estimates: Sequence[Estimates]) -> Iterator[str]:
-    """Yield the number of questions that the intervals of means are grouped by, if they are."""
-    names: dict[int, list[NamedGroup]] = {}
+def _estimate_notes(estimates: Sequence[Estimates]) -> Iterator[str]:
+    """Yield the parameters of corrected means, or why a mean is undefined, and each warning."""
+    warnings: dict[str, None] = {}
     for found in estimates:
+        where = _where(found.metric, found.group)
         if found.questions is not None:
-            names.setdefault(found.questions, []).append((found.metric, found.group))
-    for count, named in names.items():
-        yield f"95 % intervals grouped by question ({count} groups), means of {_list_names(named)}"
+            yield f"{where}: 95 % intervals grouped by question ({found.questions} groups)"
+        for one in filter(None, (found.ppi, found.corrected)):
+            if one.value is None:
+                yield f"{where}: {_METHODS[one.method]} undefined ({one.undefined})"
+            else:
+                yield f"{where}: {_parameter(one)}"
+            warnings.update(dict.fromkeys(one.warnings))
+    yield from (f"note: {warning}" for warning in warnings)
 
 
-def _parameters(estimates: Sequence[Estimates]) -> Iterator[str]:
-    """Yield the parameters of corrected means, or why a mean is undefined."""
-    undefined: dict[str, list[NamedGroup]] = {}
-    for metric in dict.fromkeys(found.metric for found in estimates):
-        parameters: dict[str, list[str]] = {}
-        for found in estimates:
-            for one in filter(None, (found.ppi, found.corrected)):
-                if found.metric != metric:
-                    continue
-                if one.value is None:
-                    reason = f"{_METHODS[one.method]} undefined ({one.undefined})"
-                    undefined.setdefault(reason, []).append((metric, found.group))
-                else:
-                    group = "" if found.group is None else f" in {found.group}"
-                    name, values = _parameter(one)
-                    parameters.setdefault(name, []).append(values + group)
-        for name, listed in parameters.items():
-            yield f"{metric}: {name} {', '.join(listed)}"
-    for reason, names in undefined.items():
-        yield f"{reason}: {_list_names(names)}"
-
-
-def _parameter(estimate: Corrected) -> tuple[str, str]:
-    """Return a name and the values of the parameters of a corrected mean."""
+def _parameter(estimate: Corrected) -> str:
     name = _METHODS[estimate.method]
     if estimate.weight is not None:
-        return f"{name} trusts the judge by (lambda)", f"{estimate.weight:.4f}"
+        return f"{name} trusts the judge by (lambda) {estimate.weight:.4f}"
     return (
-        f"{name} with sensitivity and specificity",
-        f"{estimate.sensitivity:.4f} and {estimate.specificity:.4f}",
+        f"{name} with sensitivity {estimate.sensitivity:.4f} and specificity "
+        f"{estimate.specificity:.4f}"
     )
-
-
-NamedGroup = tuple[str, str | None]
-"""A field or metric, and a group; ``None`` for all records together."""
-
-
-def _list_names(named: Sequence[NamedGroup]) -> str:
-    """List fields or metrics and their groups; names with the same groups together."""
-    groups_by_name: dict[str, dict[str | None, None]] = {}
-    for name, group in named:
-        groups_by_name.setdefault(name, {})[group] = None
-    names_by_groups: dict[tuple[str | None, ...], list[str]] = {}
-    for name, groups in groups_by_name.items():
-        names_by_groups.setdefault(tuple(groups), []).append(name)
-    return "; ".join(
-        ", ".join(names)
-        + ("" if groups == (None,) else f" in {', '.join(group or ALL for group in groups)}")
-        for groups, names in names_by_groups.items()
-    )
-
-
-def _undefined(fields: Sequence[FieldAgreement]) -> Iterator[str]:
-    """Yield why coefficients are undefined and units left out, each reason once."""
-    missing: dict[tuple[str, str], list[NamedGroup]] = {}
-    left_out: dict[str, list[str]] = {}
-    for found in fields:
-        reasons: dict[str, list[str]] = {}
-        for name, coefficient in found.by_name.items():
-            if coefficient.undefined:
-                reasons.setdefault(coefficient.undefined, []).append(name)
-        for reason, names in reasons.items():
-            missing.setdefault((", ".join(names), reason), []).append((found.field, found.group))
-        where = found.field if found.group is None else f"{found.field} in {found.group}"
-        for why, count in (
-            ("ties between annotators", found.tied),
-            ("without a verdict on one side", found.left_out - found.tied),
-        ):
-            if count:
-                left_out.setdefault(why, []).append(f"{count} of {where}")
-    for (coefficients, reason), named in missing.items():
-        yield f"undefined {coefficients} of {_list_names(named)}: {reason}"
-    for why, counts in left_out.items():
-        yield f"left out, {why}: {', '.join(counts)}"
 
 
 def _record_counts(counts: PairCounts) -> Iterator[str]:
@@ -358,19 +336,3 @@ def _matched(matched: Matched) -> Iterator[str]:
         yield f"unknown records: {', '.join(map(repr, matched.unknown_ids))}"
     if matched.ignored_columns:
         yield f"columns that name no field: {', '.join(map(repr, matched.ignored_columns))}"
-
-
-def _warnings(found: PeopleAgreement) -> Iterator[str]:
-    """Yield each warning once, with the methods and metrics that it is about."""
-    for warning in found.warnings:
-        yield f"note: {warning}"
-    concerned: dict[str, list[tuple[NamedGroup, str]]] = {}
-    for estimates in found.estimates:
-        metric = (estimates.metric, estimates.group)
-        for one in filter(None, (estimates.ppi, estimates.corrected)):
-            for warning in one.warnings:
-                concerned.setdefault(warning, []).append((metric, _METHODS[one.method]))
-    for warning, pairs in concerned.items():
-        metrics, methods = zip(*pairs, strict=True)
-        listed = " and ".join(dict.fromkeys(methods))
-        yield f"note on {listed} of {_list_names(metrics)}: {warning}"

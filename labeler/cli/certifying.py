@@ -1,7 +1,8 @@
-"""The ``certify`` command: which sentences people read, and the certificate of their answers."""
+"""The commands ``certify`` and ``doubt``: what people should read, and what follows from it."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,13 +10,15 @@ import typer
 
 from labeler.cli.reading import Labels, Level
 from labeler.cli.running import SOME_FAILED, outcomes_at, reject_overwrite
-from labeler.cli.terminal import notify, print_lines
+from labeler.cli.terminal import notify, plural, print_lines
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 
 if TYPE_CHECKING:
     from labeler.evidence.certificate import Certificate
     from labeler.evidence.plan import Plan
+    from labeler.evidence.units import Item
+    from labeler.labels.record import AnyOutcome
 
 PLAN_SUFFIX = ".plan.csv"
 
@@ -50,6 +53,9 @@ def certify(
         bool,
         typer.Option("--population", help="Certify the stream that the records were drawn from."),
     ] = False,
+    doubt: Annotated[
+        str | None, typer.Option(help="Model of 'labeler doubt -o' that forecasts answers.")
+    ] = None,
     level: Level = 0.95,
     seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
 ) -> int:
@@ -65,14 +71,14 @@ def certify(
         raise UsageError("labels from standard input: name the plan (--plan PLAN.csv)")
     path = plan or f"{labels.rstrip('/')}{PLAN_SUFFIX}"
     reject_overwrite([labels, *([answers] if answers else [])], path)
-    outcomes = outcomes_at(labels)
+    records = [*outcomes_at(labels)]
     if answers is None:
         if Path(path).exists():
             raise UsageError(
                 f"{path} is a plan already: answer it (--answers ANSWERS.csv), or delete it first"
             )
         goal = Goal(metric, within, at_least, level, seed, population)
-        made = make_plan(outcomes, goal)
+        made = make_plan(records, goal, _doubts(doubt, records))
         write_plan(made, path)
         print_lines([_first(made, labels, path)])
         return 0
@@ -80,7 +86,7 @@ def certify(
         raise UsageError("--within and --at-least are in the plan: leave them out with --answers")
     if output is not None:
         reject_overwrite([labels, answers, path], output)
-    made = read_plan(path, outcomes)
+    made = read_plan(path, records, _doubts(doubt, records))
     given = read_answers(answers, made.goal.metric)
     found = made.certificate(given.answers, second=given.second, who=given.who)
     from labeler.evidence.plan import Plan
@@ -90,6 +96,51 @@ def certify(
         print_lines([_not_yet(found, path)])
         return SOME_FAILED
     return _issue(found, output)
+
+
+def _doubts(model: str | None, records: list[AnyOutcome]) -> dict[Item, float] | None:
+    if model is None:
+        return None
+    from labeler.evidence.doubt import Doubt
+
+    return Doubt.load(model).of(records).by_sentence()
+
+
+def doubt(
+    labels: Labels,
+    *,
+    human: Annotated[
+        str | None, typer.Option(help="Corrections of these labels, or human labels of sentences.")
+    ] = None,
+    rows: Annotated[
+        bool, typer.Option("--rows", help="Print one probability a verdict, as JSON Lines.")
+    ] = False,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="File to write the fitted model to.")
+    ] = None,
+    second_opinion: Annotated[
+        bool, typer.Option("--second-opinion", help="Also ask the embedded judge, without network.")
+    ] = False,
+) -> None:
+    """Estimate how likely each stored verdict is wrong, from the label and people's corrections."""
+    from labeler.evidence.doubt import fit_doubt
+
+    judge = None
+    if second_opinion:
+        from labeler.judges.embedded import opinion
+
+        judge = opinion.second_opinion
+    if output is not None:
+        reject_overwrite([labels, *([human] if human else [])], output)
+    found = fit_doubt(outcomes_at(labels), human, judge)
+    if output is not None:
+        found.save(output)
+        notify(f"{output}: model of {plural(found.corrections, 'correction')}")
+    if rows:
+        for one in found.verdicts:
+            print_lines([json.dumps(one._asdict(), ensure_ascii=True)])
+    else:
+        print_lines(repr(found).split("\n"))
 
 
 def _first(plan: Plan, labels: str, path: str) -> str:

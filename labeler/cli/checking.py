@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from labeler.cli.comparing import Details
 from labeler.cli.config import Config
 from labeler.cli.reading import Group, Labels, Level
 from labeler.cli.running import Threshold, outcomes_or_numbers
@@ -61,10 +62,6 @@ MaxUndefined = Annotated[
 OneModel = Annotated[
     bool,
     typer.Option("--one-model", help="Miss if another model or several hosts answered."),
-]
-Details = Annotated[
-    bool,
-    typer.Option("--details", help="Show counts, methods, and why values are missing."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")]
 JUnit = Annotated[str | None, typer.Option(help="JUnit XML file to write.")]

@@ -43,7 +43,7 @@ Runs = Annotated[
 ]
 Every = Annotated[bool, typer.Option("--all", help="Show all metrics that have values.")]
 Details = Annotated[
-    bool, typer.Option("--details", help="Show tests, settings, and why values are missing.")
+    bool, typer.Option("--details", help="Show statistics, settings, and why values are missing.")
 ]
 FailOn = Annotated[
     Literal["worse"] | None,

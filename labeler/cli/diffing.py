@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labeler.cli.comparing import A, B, Html, check_page, check_sides
+from labeler.cli.comparing import A, B, Details, Html, check_page, check_sides
 from labeler.cli.options import Json, expand_options
 from labeler.cli.reading import MetricIds
 from labeler.cli.terminal import (
@@ -21,12 +21,12 @@ from labeler.cli.terminal import (
     print_lines,
 )
 from labeler.comparing.options import SideOptions
-from labeler.sentences.display import Column, Grid, arrow, number, reason_counts
+from labeler.sentences.display import Column, Grid, arrow, figure, number, reason_counts
 from labeler.version import __version__
 
 if TYPE_CHECKING:
     from labeler.comparing.diff import Differences, LabelDiff, RecordDiff
-    from labeler.comparing.flips import DecisionFlip, FlipCount, MetricDiff
+    from labeler.comparing.flips import DecisionFlip, MetricDiff
 
 _SHOWN_METRICS = 4
 """Metrics that are listed of a record, those with the largest changes."""
@@ -42,6 +42,7 @@ def diff(
     metrics: MetricIds = None,
     sides: SideOptions,
     top: Annotated[int, typer.Option(min=0, help="Number of most changed records to list.")] = 10,
+    details: Details = False,
     as_json: Json = False,
     rows: Annotated[
         bool,
@@ -77,7 +78,7 @@ def diff(
     elif as_json:
         print_json(found.summary(top).as_json() | {"labeler": __version__})
     else:
-        _print_diff(found.summary(top))
+        _print_diff(found.summary(top), details=details)
 
 
 def _write_page(found: Differences, html: str) -> None:
@@ -88,21 +89,56 @@ def _write_page(found: Differences, html: str) -> None:
     notify(f"{html}: {counts.written} changed records{left_out}")
 
 
-def _print_diff(found: LabelDiff) -> None:
+def _print_diff(found: LabelDiff, *, details: bool) -> None:
+    """Print the conclusion, and flips, changes and the most changed records."""
+    out = LineWriter()
+    out.write(found.conclusion, bold=True)
+    if details:
+        _print_details(out, found)
+        return
+    print_grids(out, found.figures())
+    print_lines([*_plainly_changed(found), *_plain_counts(found)])
+
+
+def _plainly_changed(found: LabelDiff) -> Iterator[str]:
+    """Yield the records that changed most, with the first metric that did."""
+    from labeler.calculators.plain_names import headline_metrics, plain_name
+
+    metrics = dict.fromkeys(row.metric for row in found.metrics)
+    ordered = dict.fromkeys([*headline_metrics(metrics), *metrics])
+    if found.records:
+        yield "Changed most, from A to B:"
+    for record in found.records:
+        flips = len(record.flips)
+        words = "1 verdict differs" if flips == 1 else f"{flips} verdicts differ"
+        changes = {change.metric: change for change in record.changes if change.change}
+        first = next((metric for metric in ordered if metric.id in changes), None)
+        if first is not None:
+            one = changes[first.id]
+            words += f", {plain_name(first)} {figure(one.a)} → {figure(one.b)}"
+        yield f"  {record.id}: {words}"
+
+
+def _plain_counts(found: LabelDiff) -> Iterator[str]:
+    yield f"\nA is {found.a.name}"
+    yield f"B is {found.b.name}"
+    yield from list(_records(found))[1:]
+    yield "Changes of metrics, flipped sentences and settings: --details. A page: --html FILE."
+
+
+def _print_details(out: LineWriter, found: LabelDiff) -> None:
     """Print the sides, for all and each group flips and changes, and the largest changes."""
     from labeler.calculators.summary_table import alias_note
     from labeler.comparing.comparison_text import side_lines
 
-    out = LineWriter()
     for letter, side in (("A", found.a), ("B", found.b)):
         print_lines([*side_lines(letter, side.name, side.labeled, side.signatures, side.failed)])
     print_lines([*_records(found)])
     for group in found.groups:
         if group is not None:
             print_lines(["", f"{found.by}: {group}"])
-        counts = [count for count in found.flips if count.group == group]
         rows = [row for row in found.metrics if row.group == group]
-        grids = [_flip_grid(counts)]
+        grids = [found.figures(group)]
         if rows:
             grids.append(_metric_grid(rows))
         print_grids(out, *grids)
@@ -134,23 +170,6 @@ def _records(found: LabelDiff) -> Iterator[str]:
     ]
     if others:
         yield f"not compared: {', '.join(others)}"
-
-
-def _flip_grid(counts: Sequence[FlipCount]) -> Grid:
-    heads = ["flips", "gained", "lost", "changed", "of", "rate", "records"]
-    return Grid(
-        [Column(head, words=not n) for n, head in enumerate(heads)],
-        [
-            [
-                _named(count.field),
-                *(_count(figure) for figure in (count.gained, count.lost, count.changed)),
-                f"{count.decisions:,}",
-                number(count.rate, ".2%"),
-                _count(count.records),
-            ]
-            for count in counts
-        ],
-    )
 
 
 def _metric_grid(rows: Sequence[MetricDiff]) -> Grid:

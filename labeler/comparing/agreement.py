@@ -16,6 +16,7 @@ from labeler.calculators.rater_agreement import (
     UNITS,
     FieldAgreement,
     Resampling,
+    conclude_agreement,
     field_agreement,
     show_agreement,
     verdicts_of,
@@ -43,10 +44,15 @@ class LabelAgreement(Displayed):
     counts: PairCounts
     fields: tuple[FieldAgreement, ...]
 
+    @property
+    def conclusion(self) -> str:
+        """The agreement in one sentence."""
+        return conclude_agreement(self.fields, "A and B")
+
     def _display(self) -> Display:
         sides = (("A", self.signatures_a), ("B", self.signatures_b))
         notes = [f"{letter}: {'; '.join(signatures)}" for letter, signatures in sides]
-        return show_agreement(f"agreement on {self.counts.pairs:,} records", self.fields, notes)
+        return show_agreement(self.conclusion, self.fields, notes)
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""

@@ -23,11 +23,11 @@ from labeler.calculators.statistics.intervals import Interval
 from labeler.calculators.summary import count_clusters
 from labeler.comparing.human_labels import HumanLabels
 from labeler.comparing.human_matching import Judged, Matched, People
-from labeler.comparing.pairs import Choice, Side, read_side
+from labeler.comparing.sides import Choice, Side, read_side
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.labels.thresholds import VERDICTS, probabilities
-from labeler.sentences.display import NONE, Brief, Column, Display, Displayed, Grid, number
+from labeler.sentences.display import NONE, Brief, Column, Display, Displayed, Grid, figure, number
 
 FIELDS: Mapping[str, str] = dict(zip(VERDICTS, ("supported", "relevant", "utilized"), strict=True))
 """People's field by kind of verdict."""
@@ -160,12 +160,8 @@ class Calibration(Displayed):
     def conclusions(self) -> list[str]:
         """One sentence for each kind of verdict."""
         return [
-            f"{one.kind}: stated probabilities are off by {one.error:.2g} on average"
-            + (
-                f"; --threshold {one.kind}={one.balanced.value} has the best balanced accuracy"
-                if one.balanced.value is not None
-                else ""
-            )
+            f"{one.kind}: stated probabilities are off by {figure(one.error)}"
+            f"{_range(one.interval)} on average{_best(one)}"
             for one in self.kinds
         ]
 
@@ -208,6 +204,21 @@ def _text(value: float | None) -> str:
     return (
         NONE if value is None else str(value)
     )  # all digits: a rounded threshold divides otherwise
+
+
+def _range(found: Interval | None) -> str:
+    """Return an interval in parentheses, unless it has no width, which no sample can know."""
+    if found is None or found.low == found.high:
+        return ""
+    return f" ({figure(found.low)} to {figure(found.high)})"
+
+
+def _best(found: Reliability) -> str:
+    """Return the threshold that agrees best with people, and its interval."""
+    best = found.balanced
+    if best.value is None:
+        return ""
+    return f"; --threshold {found.kind}={best.value}{_range(best.interval)} agrees best with people"
 
 
 def _ends(interval: Interval | None) -> str:

@@ -23,7 +23,8 @@ from labeler.comparing.conclusion import (
 from labeler.comparing.gates import DEFAULT_ALLOWED
 from labeler.comparing.measured import Measured
 from labeler.comparing.metric_comparison import MetricComparison
-from labeler.comparing.pairs import PairCounts, Side
+from labeler.comparing.pairs import PairCounts
+from labeler.comparing.sides import Side
 from labeler.labels.signature import selection_warnings
 from labeler.sentences.display import (
     Display,

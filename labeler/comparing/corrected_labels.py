@@ -8,7 +8,7 @@ from typing import NamedTuple
 from labeler.calculators import Metric, SummaryRow, select_metrics, summarize
 from labeler.calculators.outcomes import measure_outcomes
 from labeler.comparing.human_labels import OVERALL, HumanLabel, HumanLabels
-from labeler.comparing.pairs import Choice
+from labeler.comparing.sides import Choice
 from labeler.data.corrections.applying import Applied, usable
 from labeler.data.corrections.correction import Correction, Judgement, decided, drawn_at_random
 from labeler.data.corrections.file import independent

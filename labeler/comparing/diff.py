@@ -17,6 +17,7 @@ from typing_extensions import Unpack
 
 from labeler.calculators import Metric, Ratio, Tally, select_metrics, tally
 from labeler.comparing.flips import (
+    FLIP_WORDS,
     DecisionFlip,
     Field,
     FlipCount,
@@ -26,11 +27,12 @@ from labeler.comparing.flips import (
     decision_flips,
 )
 from labeler.comparing.options import SideKeywords, SideOptions
-from labeler.comparing.pairs import Pair, PairCounts, Pairs, Side, read_pairs
+from labeler.comparing.pairs import Pair, PairCounts, Pairs, read_pairs
+from labeler.comparing.sides import Side
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.labels.signature import digest
-from labeler.sentences.display import Brief, Column, Display, Displayed, Grid, number
+from labeler.sentences.display import NONE, Brief, Column, Display, Displayed, Grid, number
 
 TOP = 10
 """Records that are listed."""
@@ -151,18 +153,40 @@ class LabelDiff(Displayed):
         """Number of records with a value on both sides, by metric."""
         return {row.metric.id: row.pairs for row in self.metrics if row.group is None}
 
-    def _display(self) -> Display:
-        heads = ("decisions", "gained", "lost", "changed", "rate")
-        columns = [Column("field", words=True), *map(Column, heads)]
+    @property
+    def conclusion(self) -> str:
+        """The records whose verdicts differ, and the first changes, in one sentence."""
+        total = self.counts.pairs
+        if not self.flipped:
+            return f"no verdict differs in {total:,} records with the same sentences"
+        found = [count for count in self._flips_of(None) if count.flipped]
+        first = "; ".join(map(str, found[:2]))
+        return f"{self.flipped:,} of {total:,} records have a verdict that differs: {first}"
+
+    def _flips_of(self, group: str | None) -> list[FlipCount]:
+        """Return the flips of a group, the most telling field first."""
+        order = [*FLIP_WORDS]
+        counts = (count for count in self.flips if count.group == group)
+        return sorted(counts, key=lambda count: order.index(count.field))
+
+    def figures(self, group: str | None = None) -> Grid:
+        """Return the flips of a group, or of all records, in plain words."""
+        heads = ("differ", "of", "B: yes, A: no", "A: yes, B: no", "records")
+        columns = [Column("verdicts", words=True), *map(Column, heads)]
         cells = [
             [
-                one.field,
-                *(f"{n:,}" for n in (one.decisions, one.gained, one.lost, one.changed)),
-                number(one.rate),
+                FLIP_WORDS[count.field].verdicts,
+                f"{count.flipped:,}",
+                f"{count.decisions:,}",
+                *(f"{n:,}" if FLIP_WORDS[count.field].positive else NONE for n in both),
+                f"{count.records:,}",
             ]
-            for one in self.flips
-            if one.group is None
+            for count in self._flips_of(group)
+            for both in [(count.gained, count.lost)]
         ]
+        return Grid(columns, cells)
+
+    def _display(self) -> Display:
         changes = [row for row in self.metrics if row.group is None and row.change]
         changes.sort(key=lambda row: -abs(float(row.change or 0)))
         notes = [
@@ -173,8 +197,7 @@ class LabelDiff(Displayed):
         if self.records:
             names = ", ".join(repr(record.id) for record in self.records[:_SHOWN])
             notes.insert(0, f"largest changes: {names}")
-        title = f"diff of {self.counts.pairs:,} pairs: {self.flipped:,} with a flipped decision"
-        return Display(title, Grid(columns, cells), notes)
+        return Display(self.conclusion, self.figures(), notes)
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""

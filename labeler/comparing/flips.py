@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from labeler.calculators import Metric, Ratio, Tally
 from labeler.labels.answers import (
@@ -33,6 +33,39 @@ Field = Literal[
 (``supported``: its verdict; ``supporting_keys``: the keys alone, where both verdicts are the same)
 or the whole record."""
 FIELDS: tuple[Field, ...] = get_args(Field)
+
+
+class FlipWords(NamedTuple):
+    """Plain words for the flips of a field.
+
+    Attributes:
+        subject: one of the things that a decision is about.
+        positive: what a yes calls it; empty if the decision is no yes or no.
+    """
+
+    subject: str
+    positive: str = ""
+
+    @property
+    def verdicts(self) -> str:
+        """The name of the decisions."""
+        return f"{self.subject}s {self.positive}".rstrip()
+
+    def counted(self, count: int) -> str:
+        """Return a number of subjects."""
+        return f"{count:,} {self.subject}{'s' * (count != 1)}"
+
+
+FLIP_WORDS: Mapping[Field, FlipWords] = {
+    "overall_supported": FlipWords("answer", "fully supported"),
+    "supported": FlipWords("answer sentence", "supported"),
+    "relevant": FlipWords("document sentence", "relevant"),
+    "utilized": FlipWords("document sentence", "used"),
+    "supporting_keys": FlipWords("evidence list"),
+    "claims": FlipWords("claim list"),
+    "reference_claims": FlipWords("reference claim list"),
+}
+"""Words by field, the most telling field first."""
 
 Direction = Literal["gained", "lost", "changed"]
 """``gained``: yes in B only; ``lost``: yes in A only; ``changed``: neither a yes nor a no."""
@@ -267,6 +300,18 @@ class FlipCount(Brief):
     def rate(self) -> float | None:
         """Share of the decisions that flipped; ``None`` without decisions."""
         return self.flipped / self.decisions if self.decisions else None
+
+    def __str__(self) -> str:
+        """Return the flips in words: ``4 answers became fully supported, 12 no longer are``."""
+        words = FLIP_WORDS[self.field]
+        if not (self.gained or self.lost):
+            return f"{words.counted(self.changed)} changed"
+        gained = f"{words.counted(self.gained)} became {words.positive}"
+        if not self.lost:
+            return gained
+        if self.gained:
+            return f"{gained}, {self.lost:,} no longer {'is' if self.lost == 1 else 'are'}"
+        return f"{words.counted(self.lost)} no longer {words.positive}"
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""

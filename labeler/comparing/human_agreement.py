@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from labeler.calculators import METRICS
+from labeler.calculators.plain_names import plain_name
 from labeler.calculators.rater_agreement import (
     RECORD,
     UNITS,
@@ -15,6 +16,7 @@ from labeler.calculators.rater_agreement import (
     Resampling,
     coefficients,
     coefficients_as_json,
+    conclude_agreement,
     field_agreement,
     is_yes_or_no,
     show_agreement,
@@ -32,9 +34,9 @@ from labeler.calculators.statistics.jackknife import group_effect
 from labeler.calculators.summary import check_column, count_clusters
 from labeler.comparing.human_labels import OVERALL, HumanLabels
 from labeler.comparing.human_matching import TIE, Item, Judged, Matched, People, record_fields
-from labeler.comparing.pairs import Choice, Side, read_side
+from labeler.comparing.sides import Choice, Side, read_side
 from labeler.labels.record import AnyOutcome, LabelRecord
-from labeler.sentences.display import Brief, Display, Displayed
+from labeler.sentences.display import Brief, Display, Displayed, figure
 
 _NO_WIDTH = "there is no interval: by these values it would have no width"
 
@@ -89,6 +91,16 @@ class Estimates(Brief):
     questions: int | None = None
 
     @property
+    def sentence(self) -> str:
+        """The judge's mean next to the mean that people's verdicts make of it, in plain words."""
+        metric = METRICS.get("adherence" if self.metric == OVERALL else self.metric)
+        name = plain_name(metric) if metric else self.metric
+        judge, people = figure(self.plain.value), figure(self.ppi.value)
+        drawn = self.ppi.interval
+        ends = f" ({figure(drawn.low)} to {figure(drawn.high)})" if drawn else ""
+        return f"{name} by the judge {judge}, corrected by people {people}{ends}"
+
+    @property
     def all(self) -> list[Corrected]:
         """The estimates, in the order in which they are shown."""
         return [*filter(None, (self.people, self.plain, self.ppi, self.corrected))]
@@ -126,8 +138,16 @@ class PeopleAgreement(Displayed):
     estimates: tuple[Estimates, ...]
     warnings: tuple[str, ...]
 
+    @property
+    def conclusions(self) -> list[str]:
+        """The agreement in one sentence, and the first mean corrected by people in another."""
+        found = [conclude_agreement(self.fields, "The judge and people")]
+        every = (one for one in self.estimates if one.group is None and one.ppi.interval)
+        return [*found, *(one.sentence for one in list(every)[:1])]
+
     def _display(self) -> Display:
-        return show_agreement("a judge (A) against people (B)", self.fields, self.warnings)
+        title, *others = self.conclusions
+        return show_agreement(title, self.fields, [*others, *self.warnings])
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""

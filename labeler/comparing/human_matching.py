@@ -11,7 +11,7 @@ from statistics import fmean
 from labeler.calculators import METRICS, Tally, tally
 from labeler.calculators.rater_agreement import is_yes_or_no, verdicts_of
 from labeler.comparing.human_labels import DOCUMENT_FIELDS, OVERALL, SENTENCE_FIELDS, HumanLabels
-from labeler.comparing.pairs import Side
+from labeler.comparing.sides import Side
 from labeler.errors import UsageError
 from labeler.labels.record import LabelRecord
 

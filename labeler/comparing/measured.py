@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from labeler.calculators import Metric, MetricsRow, Ratio, tally
 from labeler.calculators.row_facts import Counted, Retrieved, RowFacts, counted_sets
-from labeler.comparing.pairs import Kept, Pair
+from labeler.comparing.pairs import Pair
+from labeler.comparing.sides import Kept
 from labeler.labels.answers import in_order
 from labeler.labels.record import LabelRecord
 

@@ -12,10 +12,8 @@ from labeler.comparing.gate_records import WORST, GateRecords, RecordValue
 from labeler.comparing.gates import Allowed, Excess, Gate, On, definitions_with_values, listed
 from labeler.sentences.display import (
     Brief,
-    Column,
     Display,
     Displayed,
-    Grid,
     digits_for,
     figure,
     shortened,
@@ -203,10 +201,10 @@ class GateResults(Displayed, tuple[Verdict, ...]):
 
     def _display(self) -> Display:
         ordered = sorted(self, key=lambda verdict: verdict.passed)
-        cells = [[one.title, "passed" if one.passed else "MISSED"] for one in ordered]
-        grid = Grid([Column("gate", words=True), Column("result", words=True)], cells)
-        verdicts = map(str, ordered) if len(self) > 1 else ()
-        return Display(self.conclusion, grid, [*verdicts, *self.notes])
+        return Display(
+            self.conclusion,
+            notes=[*(map(str, ordered) if len(ordered) > 1 else ()), *self.notes],
+        )
 
 
 def judge(

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -95,6 +95,8 @@ def write_plan(plan: Plan, path: str | Path) -> None:
 def _header(plan: Plan) -> str:
     goal = {name: value for name, value in vars(plan.goal).items() if value is not None}
     facts = {**goal, "labels": plan.units.digest(), "looks": list(plan.looks)}
+    if plan.units.doubted:
+        facts["doubt"] = plan.units.doubted
     return json.dumps(facts, separators=(",", ":"))
 
 
@@ -160,12 +162,15 @@ def _evidence(record: LabelRecord, key: str, text: str) -> list[str]:
     return [texts[one] for one in sorted(common, key=lambda one: -common[one])[:_NEAREST]]
 
 
-def read_plan(path: str | Path, outcomes: Iterable[AnyOutcome]) -> Plan:
+def read_plan(
+    path: str | Path, outcomes: Iterable[AnyOutcome], doubts: Mapping[Item, float] | None = None
+) -> Plan:
     """Read a plan again, and check that it follows from the labels.
 
     Args:
         path: the file.
         outcomes: the labels that it was made from.
+        doubts: those that it was made with.
 
     Raises:
         UsageError: the file is not a plan, was changed, or the labels changed since it was written.
@@ -181,14 +186,20 @@ def read_plan(path: str | Path, outcomes: Iterable[AnyOutcome]) -> Plan:
     try:
         facts = json.loads(header)
         labels, looks = facts.pop("labels"), tuple(map(int, facts.pop("looks")))
+        doubted = facts.pop("doubt", None)
         goal = Goal(**facts)
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
         raise UsageError(f"{path}: not a plan; give the file that certify wrote") from error
-    plan = make_plan(outcomes, goal)
+    plan = make_plan(outcomes, goal, doubts)
     if plan.units.digest() != labels:
         raise UsageError(
             f"{path}: the labels changed since the plan was made, so its answers no longer fit; "
             "give the labels as they were, or begin a new plan"
+        )
+    if plan.units.doubted != doubted:
+        raise UsageError(
+            f"{path}: the plan was made with {'another' if doubted else 'no'} model of doubt; give "
+            "the same one (--doubt MODEL), or none"
         )
     return _replayed(plan, looks, rows, path)
 

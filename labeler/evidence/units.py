@@ -129,6 +129,7 @@ class Units:
             raise UsageError(f"no label has a sentence that {metric} is about; label rows first")
         self.readable = readable
         doubts = doubts or {}
+        self.doubted = digest_of(map(repr, sorted(doubts.items()))) if doubts else None
         self.units: list[Unit] = [
             unit
             for place, record in enumerate(readable)

@@ -23,6 +23,7 @@ from labeler.labeling.pipeline import Submission, judged_first
 from labeler.labeling.run import Pending, Run
 from labeler.labeling.tasks import LabelTasks
 from labeler.labels.answers import GPTLabelingOutput, SentenceSupport, in_order
+from labeler.labels.majority import is_majority, majority_keys
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import (
     AnyOutcome,
@@ -144,7 +145,7 @@ def vote(
         votes.count(cast)
     given = [one for one in cast if one is not None]
     unsettled = [one for one in missing if not one.lasting]
-    if unsettled or 2 * len(given) <= voters:
+    if unsettled or not is_majority(len(given), voters):
         return _undecided(len(given), voters, unsettled or missing)
     signature = electorate([one.signature for one in trials if one.signature], schema)
     return majority(given, signature, voters, retrievals)
@@ -246,7 +247,7 @@ def majority(
     sentences = tuple(_sentence(key, yes, labels, voters) for key, yes in supporters.items())
     overall = all(entry.fully_supported for entry in sentences)
     if not sentences:
-        overall = 2 * sum(label.overall_supported for label in labels) > voters
+        overall = is_majority(sum(label.overall_supported for label in labels), voters)
     closest = min(judged, key=lambda one: len(kept ^ set(one.all_relevant_sentence_keys)))
     agreeing = [label for label in labels if label.overall_supported == overall]
     reason = agreeing[0].overall_supported_explanation if agreeing else _BY_SENTENCES
@@ -301,7 +302,7 @@ class RetrievalVotes:
 
 
 def _require_votes(votes: Sequence[LabelRecord], voters: int) -> None:
-    if 2 * len(votes) <= voters:
+    if not is_majority(len(votes), voters):
         raise UsageError(f"{len(votes)} of {voters} votes are no majority")
     asked = {digest(shown(vote.example)) for vote in votes}
     if len(asked) > 1:
@@ -348,10 +349,10 @@ def _entry(label: GPTLabelingOutput, key: str) -> SentenceSupport:
 def _sentence(
     key: str, yes: Sequence[SentenceSupport], labels: Sequence[GPTLabelingOutput], voters: int
 ) -> SentenceSupport:
-    supported = 2 * len(yes) > voters
+    supported = is_majority(len(yes), voters)
     every = [_entry(label, key) for label in labels]
     side = [entry for entry in every if entry.fully_supported == supported]
-    kept = _support(yes) if supported else ()
+    kept = majority_keys([one.supporting_sentence_keys for one in yes]) if supported else ()
     return SentenceSupport(
         response_sentence_key=key,
         explanation=_counted(len(side), voters, _nearest(side or every, kept).explanation),
@@ -372,13 +373,6 @@ def _nearest(entries: Sequence[SentenceSupport], kept: Iterable[str]) -> Sentenc
         return len(named & wanted), -len(named - wanted)
 
     return max(entries, key=closeness)
-
-
-def _support(yes: Sequence[SentenceSupport]) -> tuple[str, ...]:
-    """Return the keys that most supporting votes name."""
-    counts = Counter(key for entry in yes for key in entry.supporting_sentence_keys)
-    most = min(len(yes) // 2 + 1, max(counts.values()))
-    return in_order(key for key, count in counts.items() if count >= most)
 
 
 def _counted(count: int, voters: int, explanation: str) -> str:

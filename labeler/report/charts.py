@@ -11,7 +11,7 @@ import bisect
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -370,6 +370,16 @@ def draw_difference(
     dot = Markup('<circle class="dot" cx="{}" cy="{}" r="3.5"/>')
     place = _short(_MARGIN + _along_line(difference, *scale))
     return _inline("range", drawn + _whiskers(ends, scale) + dot.format(place, middle))
+
+
+_LIMITS = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
+"""Ends of the scale of differences of shares."""
+
+
+def limit_of(distances: Iterable[float]) -> float:
+    """Return the end of a scale that holds all distances from 0."""
+    most = max(distances, default=1.0)
+    return next((limit for limit in _LIMITS if most <= limit), math.ceil(most))
 
 
 def _whiskers(ends: tuple[float, float] | None, scale: tuple[float, float]) -> Markup:

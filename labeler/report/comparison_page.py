@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +17,7 @@ from labeler.comparing.conclusion import VERDICTS, change_in_words, in_order
 from labeler.comparing.metric_comparison import MetricComparison
 from labeler.data.label_files import replaced
 from labeler.labels.record import AnyOutcome, LabelRecord
-from labeler.report.charts import draw_difference
+from labeler.report.charts import draw_difference, limit_of
 from labeler.report.moved import (
     FlipKind,
     MovedRecord,
@@ -37,9 +36,6 @@ STYLES = ("base.css", "charts.css", "report.css", "comparison.css")
 
 MOST_MOVED = 10_000
 """Moved records of a metric that are counted by their direction."""
-
-_LIMITS = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
-"""Ends of the scale of a plot, as shares of the largest possible difference."""
 
 
 class Line(NamedTuple):
@@ -188,7 +184,7 @@ def _compared(found: Comparison, letter: str, moved: Sequence[MovedRecord]) -> C
 def _parts(found: Comparison) -> Iterator[Part]:
     for group, rows in found.by_group.items():
         valued = in_order([row for row in rows if row.pairs])
-        limit = _limit(valued)
+        limit = limit_of(_distances(valued))
         lines = [_line(row, limit, directed=found.same_judge) for row in valued]
         if lines:
             yield Part(None if group is None else f"{found.by}: {group}", lines, limit)
@@ -222,11 +218,9 @@ def _ends(row: MetricComparison) -> tuple[float, float] | None:
     return row.interval.low / row.span, row.interval.high / row.span
 
 
-def _limit(rows: Iterable[MetricComparison]) -> float:
-    """Return the end of a scale that holds all differences and intervals."""
-    ends = [abs(end) for row in rows for end in _ends(row) or ()]
-    ends += [
-        abs(row.difference) / row.span for row in rows if not isinstance(row.difference, Undefined)
-    ]
-    most = max(ends, default=1.0)
-    return next((limit for limit in _LIMITS if most <= limit), math.ceil(most))
+def _distances(rows: Iterable[MetricComparison]) -> Iterator[float]:
+    """Yield the distances of all differences and interval ends from 0."""
+    for row in rows:
+        yield from map(abs, _ends(row) or ())
+        if not isinstance(row.difference, Undefined):
+            yield abs(row.difference) / row.span

@@ -12,7 +12,8 @@ from labeler.calculators.plain_names import OF_WHOLE_ANSWERS, plain_name
 from labeler.comparing.comparison import Comparison
 from labeler.comparing.conclusion import in_order
 from labeler.comparing.measured import Measured
-from labeler.comparing.pairs import Pair, Side
+from labeler.comparing.pairs import Pair
+from labeler.comparing.sides import Side
 from labeler.labels.answering import configuration
 from labeler.labels.answers import judged_sentences
 from labeler.labels.record import AnyOutcome, LabelRecord

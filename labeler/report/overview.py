@@ -16,6 +16,7 @@ from labeler.report import charts
 from labeler.report.charts import Filter
 from labeler.report.report_data import ADHERENCE, COMPLETENESS, RELEVANCE, SUPPORT, Entry
 from labeler.sentences.characters import visible
+from labeler.sentences.display import NONE
 
 TITLES = {
     ADHERENCE: "Full support",
@@ -54,7 +55,7 @@ class Tile(NamedTuple):
 def tiles(
     rows: Sequence[SummaryRow], entries: Sequence[Entry], name: str, filters: Sequence[Filter]
 ) -> Iterator[Tile]:
-    """Yield a tile for each of at most four metrics that have a value.
+    """Yield a tile for each of at most four metrics; one without a value says why.
 
     Args:
         rows: summaries of one judge configuration.
@@ -62,10 +63,11 @@ def tiles(
         name: prefix of the ids in the drawings, unique in the page.
         filters: filters added to that of a bar.
     """
-    found = {row.metric.id: row for row in rows if row.mean is not None}
-    chosen = [one for one in TITLES if one in found] or [
-        metric.id for metric in headline_metrics(row.metric for row in found.values())
-    ]
+    found = {row.metric.id: row for row in rows}
+    valued = [row.metric for row in rows if row.mean is not None]
+    chosen = [one for one in TITLES if one in found]
+    if not any(metric.id in TITLES for metric in valued):
+        chosen = [metric.id for metric in headline_metrics(valued)]
     for place, metric in enumerate(chosen[: len(TITLES)]):
         row = found[metric]
         # Of the answers that are not fully supported, most sentences may be.
@@ -74,16 +76,28 @@ def tiles(
         chart = charts.Histogram.of(spread, values)
         value, interval = in_words(row)
         words, missing = plain_name(row.metric), row.labeled - row.defined
+        if row.mean is None:
+            yield _without_value(row)
+            continue
         if metric == ADHERENCE:
             words = f"{round((row.mean or 0) * row.defined):,} of {row.defined:,} answers"
         yield Tile(
             title=TITLES.get(metric, plain_name(row.metric).capitalize()),
-            words=words + (f"; {missing:,} without a value" if missing else ""),
+            words="; ".join(
+                [words] * (metric in TITLES) + [f"{missing:,} without a value"] * bool(missing)
+            ),
             value=value,
             interval=interval,
             charted=spread,
             drawing=chart.draw(f"{name}-t{place}", filters, small=True),
         )
+
+
+def _without_value(row: SummaryRow) -> Tile:
+    title = TITLES.get(row.metric.id, plain_name(row.metric).capitalize())
+    reason = max(row.undefined, key=lambda one: row.undefined[one], default="no record")
+    words = f"{plain_name(row.metric)}: {reason.replace('_', ' ')}"
+    return Tile(title, words, NONE, "", "", Markup(""))
 
 
 def ends(row: SummaryRow) -> tuple[float, float] | None:

@@ -170,6 +170,8 @@ Order = Literal["worst", "doubt", "file"]
 """Initial order of the list of records: least support first, highest suspicion score first, or as
 in the file."""
 
+MAX_CONFIGURATIONS = 20
+"""Maximum judge configurations with figures; the browser filters by any."""
 MAX_GROUPS = 50
 """Maximum number of groups with figures; the browser filters by any."""
 
@@ -380,7 +382,7 @@ class ReportData:
             values = {name: metrics[name].value for name in METRICS}
             entry.patterns = match_patterns(values)
             entry.supported = _counts(metrics[SUPPORT])
-            if values[ADHERENCE] == 0:
+            if values[ADHERENCE] == 0 and entry.signature < MAX_CONFIGURATIONS:
                 self._keep(entry.signature, outcome)
             self._note_time(outcome.reply.created_at)
         self._file.write(json.dumps(view, separators=(",", ":")).encode("ascii") + b"\n")

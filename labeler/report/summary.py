@@ -23,6 +23,7 @@ from labeler.report.charts import filter_text
 from labeler.report.overview import TITLES, Tile, ends, tiles, worst_answer
 from labeler.report.report_data import (
     COMPLETENESS,
+    MAX_CONFIGURATIONS,
     MAX_GROUPS,
     PATTERNS,
     RELEVANCE,
@@ -60,8 +61,6 @@ SYMBOLS = {
 
 MAX_REASONS = 20
 """Maximum reasons of failures listed; the browser filters by any."""
-MAX_CONFIGURATIONS = 20
-"""Maximum judge configurations with figures; the browser filters by any."""
 
 
 class SummaryLine(NamedTuple):
@@ -246,7 +245,7 @@ class ConfigurationSummary:
         ]
         self._filters = [{"signature": place}] if len(data.signatures) > 1 else []
         rows = [row for row in data.overall if row.label == self._signature]
-        self._rows = measured_rows(rows)
+        self._rows, self._all_rows = measured_rows(rows), rows
         self.number = place + 1
         self.filter = filter_text({"signature": place})
         self.unsupported_filter = filter_text({"verdict": "unsupported"}, *self._filters)
@@ -267,7 +266,7 @@ class ConfigurationSummary:
     @cached_property
     def tiles(self) -> list[Tile]:
         """The metrics at a glance."""
-        return [*tiles(self._rows, self._entries, f"way{self.number}", self._filters)]
+        return [*tiles(self._all_rows, self._entries, f"way{self.number}", self._filters)]
 
     @property
     def histograms(self) -> Iterator[Plot]:
@@ -308,7 +307,8 @@ class ConfigurationSummary:
         rows = measured_rows(own)
         tables = []
         metrics = dict.fromkeys(row.metric for row in rows)
-        for metric in sorted(metrics, key=lambda metric: metric.id not in TITLES):
+        places = {name: place for place, name in enumerate(TITLES)}
+        for metric in sorted(metrics, key=lambda one: places.get(one.id, len(places))):
             named = [(visible(row.group or ""), row) for row in rows if row.metric is metric]
             listed = [(group, row) for group, row in named if group in shown]
             scale = _scale([row for _, row in listed])
@@ -327,8 +327,11 @@ class ConfigurationSummary:
         return tables
 
     @property
-    def patterns(self) -> Iterator[PatternCount]:
-        """The number of records that match each pattern."""
+    def patterns(self) -> list[PatternCount]:
+        """The number of records that match each pattern, the most frequent first."""
+        return sorted(self._count_patterns(), key=lambda count: -count.matching)
+
+    def _count_patterns(self) -> Iterator[PatternCount]:
         for place, pattern in enumerate(PATTERNS):
             counts = Counter(entry.patterns[place] for entry in self._entries)
             total = counts[True] + counts[False]

@@ -147,7 +147,7 @@ class PlanReading:
 
     def _continue(self, answered: Sequence[Mapping[str, str]]) -> None:
         """Take over the answers of a file."""
-        known = {_item(row): row for row in answered}
+        known = {_item(row): row for row in answered if row[ANSWER]}
         rows = {_item(row): row for row in self._rows}
         if foreign := next((one for one in known if one not in rows), None):
             raise UsageError(
@@ -155,8 +155,7 @@ class PlanReading:
                 f"{self.plan} does not ask for; give the answers to this plan, or another file"
             )
         for item, row in known.items():
-            if row[ANSWER]:
-                rows[item][ANSWER], rows[item][ANNOTATOR] = row[ANSWER], row.get(ANNOTATOR, "")
+            rows[item][ANSWER], rows[item][ANNOTATOR] = row[ANSWER], row.get(ANNOTATOR, "")
 
     def _write(self) -> None:
         with replaced(self.answers) as file:

@@ -22,7 +22,7 @@ from labeler.comparing.corrected_labels import human_labels
 from labeler.comparing.human_agreement import Estimates, compare_with_people, estimate
 from labeler.comparing.human_labels import OVERALL, HumanLabels
 from labeler.comparing.human_matching import Judged, People, combine, record_fields
-from labeler.comparing.pairs import read_side
+from labeler.comparing.sides import read_side
 from labeler.data.corrections.applying import corrected
 from labeler.data.corrections.correction import Correction
 from labeler.data.corrections.file import independent

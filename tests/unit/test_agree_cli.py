@@ -111,9 +111,8 @@ def test_a_field_of_one_class_has_a_reason_and_no_number(agree: Run) -> None:
     nothing = {"value": None, "undefined": "one_class", "interval": None}
     assert [supported[name] for name in ("kappa", "ac1", "alpha")] == [nothing] * 3
     assert supported["raw"] == 1.0
-    assert (
-        "undefined kappa, ac1, alpha of supported, overall_supported: one_class" in agree(a, b)[1]
-    )
+    out = agree(a, b, "--details")[1]
+    assert "\nsupported: kappa, AC1, alpha undefined (one_class)\n" in out
 
 
 def test_records_join_by_id_and_by_sentences(agree: Run) -> None:
@@ -299,6 +298,13 @@ def test_means_stand_side_by_side(agree: Run) -> None:
         "records with human labels: only 20; under 30 the intervals cannot be relied on"
     ]
     _, out, _ = agree(a, "--human", h)
+    first, second, *_ = out.splitlines()
+    assert first == (
+        "The judge and people agree on 16 of 20 answers fully supported (80 %); chance alone would "
+        "give 50 %"
+    )
+    assert second.startswith("answers fully supported by the judge .74, corrected by people .5")
+    _, out, _ = agree(a, "--human", h, "--details")
     for words in ("people's own", "judge's own", "PPI++", "error-corrected", "drawn at random"):
         assert words in out
 
@@ -348,9 +354,9 @@ def test_several_people_are_one_verdict_and_their_own_agreement(agree: Run) -> N
     # Pairs agree 1 of 3, 3 of 3, 0 of 1.
     assert (among["units"], among["raw"]) == (3, pytest.approx(4 / 9))
     assert any("ties between annotators: 1" in warning for warning in value["warnings"])
-    _, out, _ = agree(a, "--human", h)
+    _, out, _ = agree(a, "--human", h, "--details")
     assert "people among themselves on adherence: alpha" in out
-    assert "left out, ties between annotators: 1 of adherence" in out
+    assert "adherence: 1 left out, ties between annotators" in out
     assert "without a verdict" not in out
 
 
@@ -478,8 +484,8 @@ def test_groups_that_nobody_judged_have_no_means(agree: Run) -> None:
     assert [one["group"] for one in value["estimates"]] == [None, "x"]
 
 
-def test_a_warning_is_printed_once_with_its_methods_and_places(agree: Run) -> None:
-    """Where its text is the same; one with other figures stands for itself."""
+def test_a_warning_is_printed_once(agree: Run) -> None:
+    """For all methods and groups; one with other figures stands for itself."""
     names = [f"{kind}{n}" for kind in "xy" for n in range(6)]
     made = [
         record(id=n, support={"a": ["0a"] if n < "y" else []}, metadata={"kind": n[0]})
@@ -487,27 +493,23 @@ def test_a_warning_is_printed_once_with_its_methods_and_places(agree: Run) -> No
     ]
     said = [f"{n},{int(n[1] != '1')}" for n in names if n[1] in "0123" and n != "y3"]
     h = people("h.csv", "id,adherence", *said)
-    _, out, _ = agree(labels("a.jsonl", made), "--human", h, "--by", "kind")
+    _, out, _ = agree(labels("a.jsonl", made), "--human", h, "--by", "kind", "--details")
     few = [line for line in out.splitlines() if "with human labels" in line]
     assert [line.partition(";")[0] for line in few] == [
-        "note on PPI++ and error-corrected of adherence: records with human labels: only 7",
-        "note on PPI++ of adherence in x: records with human labels: only 4",
-        "note on PPI++ of adherence in y: records with human labels: only 3",
+        f"note: records with human labels: only {count}" for count in (7, 4, 3)
     ]
-    (drawn,) = [line for line in out.splitlines() if "drawn at random" in line]
-    assert drawn.startswith("note on PPI++ and error-corrected of adherence in all, x, y: it is")
+    assert len([line for line in out.splitlines() if "drawn at random" in line]) == 1
 
 
-def test_a_note_names_the_metrics_that_it_is_true_of(agree: Run) -> None:
-    """One with another value in it is another note; three people do not prove their value."""
+def test_three_people_do_not_prove_their_value(agree: Run) -> None:
+    """A note says so, with the value, and the interval is wide."""
     a = labels("a.jsonl", [record(id=f"r{n}", documents=["X."]) for n in range(5)])
     lines = [f"r{n},{metric},{value}" for n in range(3) for metric, value in SAME.items()]
     h = people("h.csv", "id,field,value", *lines)
-    _, out, _ = agree(a, "--human", h)
+    _, out, _ = agree(a, "--human", h, "--details")
     notes = [line for line in out.splitlines() if "people gave" in line]
     assert [line.partition(" records")[0] for line in notes] == [
-        "note on PPI++ of utilization: people gave 0 to all 3",
-        "note on PPI++ of relevance, adherence: people gave 1 to all 3",
+        f"note: people gave {value} to all 3" for value in (0, 1)
     ]
     assert "\n* small sample: " in out
     for one in found(agree(a, "--human", h, "--json"))["estimates"]:
@@ -634,7 +636,7 @@ def test_records_of_one_question_count_as_one_observation(agree: Run) -> None:
         ]
         for odd in ((), (0, 4, 5))
     )
-    _, out, _ = agree(labels("a.jsonl", a), labels("b.jsonl", b))
+    _, out, _ = agree(labels("a.jsonl", a), labels("b.jsonl", b), "--details")
     assert "95 % intervals grouped by question (4 groups), utilized: kappa " in out
     utilized = field(found(agree("a.jsonl", "b.jsonl", "--json")), "utilized")
     assert utilized["questions"] == 4
@@ -643,9 +645,9 @@ def test_records_of_one_question_count_as_one_observation(agree: Run) -> None:
     h = people(
         "h.csv", "id,overall_supported", *(f"r{n},{'yes' if n % 2 else 'no'}" for n in range(9))
     )
-    _, out, _ = agree("a.jsonl", "--human", h)
-    assert "95 % intervals grouped by question (4 groups), means of overall_supported\n" in out
+    _, out, _ = agree("a.jsonl", "--human", h, "--details")
+    assert "\noverall_supported: 95 % intervals grouped by question (4 groups)\n" in out
     (means,) = found(agree("a.jsonl", "--human", h, "--json"))["estimates"]
     assert (means["questions"], means["ppi"]["small_sample"]) == (4, True)
-    _, out, _ = agree(labels("c.jsonl", a[::3]), "b.jsonl")
+    _, out, _ = agree(labels("c.jsonl", a[::3]), "b.jsonl", "--details")
     assert "grouped by question" not in out

@@ -11,7 +11,7 @@ import pytest
 from labeler.comparing.corrected_labels import human_labels
 from labeler.comparing.human_agreement import compare_with_people
 from labeler.comparing.human_labels import read_human_labels
-from labeler.comparing.pairs import Choice
+from labeler.comparing.sides import Choice
 from labeler.data.corrections.applying import corrected
 from labeler.data.corrections.correction import Correction, judgement_of
 from labeler.data.corrections.file import independent

@@ -268,9 +268,14 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 def test_the_command_prints_flips_and_what_they_did(
     command: Command, files: tuple[Path, Path]
 ) -> None:
-    """Counts, each mean's change, and the records that changed most."""
-    code, out, err = command("diff", *files, "--metrics", "relevance,adherence")
+    """The conclusion; with details counts, each mean's change, and the flipped sentences."""
+    code, out, err = command("diff", *files)
     assert (code, err) == (0, "")
+    assert out.startswith(
+        "2 of 3 records have a verdict that differs: 1 answer no longer fully supported; 1 answer "
+        "sentence no longer supported\n"
+    )
+    _, out, _ = command("diff", *files, "--metrics", "relevance,adherence", "--details")
     assert "3 records with the very same sentences in both, 2 with a flip" in out
     lines = [line.split() for line in out.splitlines()]
     assert ["relevance", "↑", "0.6667", "0.5556", "-0.1111", "1", "3"] in lines

@@ -74,7 +74,7 @@ def seconds(groups: int) -> float:
     agreement = compare_labels(made, made, by="g")
     with redirect_stdout(io.StringIO()):
         print_summary(rows, View(Intervals(), "g", every=True))
-        agreement_view.print_labels(agreement)
+        agreement_view.print_labels(agreement, details=True)
     return time.process_time() - begin
 
 

@@ -117,8 +117,8 @@ def test_gates_are_answered_and_not_raised(labels: labeler.Labels) -> None:
     assert labels.check(adherence=0.6, hallucination_rate=0.2)
     missed = labels.check({"adherence": 0.8}, hallucination_rate=0.1)
     assert [one.passed for one in missed] == [False, False]
-    assert "adherence at least 0.8" in repr(missed)
-    assert "hallucination_rate at most 0.1" in repr(missed)
+    assert "(adherence) .64, at least .8 asked for" in repr(missed)
+    assert "(hallucination_rate) .19, at most .1 asked for" in repr(missed)
     failed = labels + labeled(rows(1, response=""))
     assert not failed.check(adherence=0.5)
     assert "1 of 15 records failed, at most 5 % may; without a value: r0" in repr(

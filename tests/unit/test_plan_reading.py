@@ -132,7 +132,7 @@ def test_what_is_no_plan_is_rejected(tmp_path: Path, text: str, message: str) ->
 def test_answers_to_another_plan_are_rejected(tmp_path: Path) -> None:
     """Nothing of them is overwritten."""
     path = tmp_path / "answers.csv"
-    path.write_text("id,sentence,answer\nr9,a,yes\n")
+    path.write_text("id,sentence,answer\nr8,a,\nr9,a,yes\n")
     with pytest.raises(UsageError, match=r"has sentence 'a' of 'r9', which .*plan.csv does not"):
         PlanReading(_plan(tmp_path), path, "ann")
     assert "r9" in path.read_text()

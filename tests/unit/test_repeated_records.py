@@ -14,7 +14,7 @@ import labeler
 from labeler.calculators import Intervals
 from labeler.calculators.metrics_row import REPEATED, Identities, Identity
 from labeler.calculators.statistics.intervals import mean_interval
-from labeler.comparing.pairs import read_side
+from labeler.comparing.sides import read_side
 from labeler.data.label_files import to_line
 from labeler.errors import UsageError
 from labeler.labels.answers import as_given

@@ -269,6 +269,28 @@ def test_one_record_has_values_and_no_intervals_to_speak_of(path: Path) -> None:
     assert_inert(page)
 
 
+def test_the_five_worst_answers_are_shown_with_their_sentence_and_a_link(path: Path) -> None:
+    """Least support first, of each judge configuration; a very long text is cut."""
+    made = [record(id=f"r{n}", support={"a": [], "b": ["0a"], "c": ["0a"]}) for n in range(40)]
+    made[30] = record(id="worst of all", support={"a": [], "b": [], "c": []})
+    made[31] = record(id="long", documents=[["x" * 5000]], support={"a": [], "b": []})
+    page = _report([*made, _elsewhere(record(id="other", support={"a": []}))], path)
+    links = [link for link in page.with_attribute("href") if link.startswith("#record=")]
+    names = ["worst+of+all", "long", "r0", "r1", "r2", "other"]
+    assert links == [f"#record={name}&sentence=a" for name in names]
+    shown = " ".join(page.texts.split())
+    assert "0 of 3 sentences supported" in shown
+    assert "1 more unsupported sentence" in shown
+    assert "All 40 answers without full support" in shown
+    assert "x" * 421 not in page.texts
+
+
+def test_a_metric_that_the_judge_does_not_measure_says_so_in_its_tile(path: Path) -> None:
+    """Instead of a number, or of no tile."""
+    bare = _elsewhere(record(relevant=(), utilized=()))
+    assert "relevant sentences used: no relevant sentences" in _report([bare], path).texts
+
+
 def test_undefined_values_are_counted_with_their_reason(path: Path) -> None:
     """No metric takes them for 0, and no chart shows them."""
     outcomes = [record(id="r1"), record(id="r2", relevant=(), utilized=())]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from labeler.data.corrections.correction import Correction, Judgement, decided
-from labeler.labels.answers import GPTLabelingOutput, SentenceSupport, in_order, judged_sentences
+from labeler.labels.answers import GPTLabelingOutput, SentenceSupport, judged_sentences
+from labeler.labels.majority import is_majority, majority_keys
 from labeler.labels.record import LabelRecord
 
 UNNAMED_SUPPORT = "supported_without_sentence"
@@ -63,10 +63,8 @@ class Majority:
 
     def _decide(self, votes: Sequence[bool], judge: bool | None) -> tuple[bool, int]:
         """Return the majority's verdict and its votes; the judge decides a tie."""
-        yes = sum(votes)
-        if 2 * yes == len(votes):
-            return bool(judge), yes
-        verdict = 2 * yes > len(votes)
+        yes, judge = sum(votes), bool(judge)
+        verdict = is_majority(yes, len(votes), tie=judge)
         return verdict, yes if verdict else len(votes) - yes
 
     def _keys(self, named: Sequence[Sequence[str]], judge: Sequence[str]) -> tuple[str, ...]:
@@ -116,14 +114,7 @@ class Majority:
         named = [keys for j in self._judgements if (keys := j.support.get(key))]
         if not named:
             return tuple(judge) or (UNNAMED_SUPPORT,)
-        counts = Counter(name for keys in named for name in set(keys))
-        kept = [
-            name
-            for name, count in counts.items()
-            if 2 * count > len(named) or (2 * count == len(named) and name in judge)
-        ]
-        most = max(counts.values())
-        majority = in_order(kept or [name for name, count in counts.items() if count == most])
+        majority = majority_keys(named, tied=judge)
         return tuple(judge) if {*majority} == {*judge} else majority
 
     def _overall(self, overall: bool, agreeing: int, utilized: Sequence[str]) -> str:

@@ -1,0 +1,302 @@
+"""Doubt: the probability that a stored verdict on a response sentence is wrong.
+
+A logistic model over facts of the label: the judge's own probability, audit findings, a second
+opinion, length, and words that the sentence shares with its evidence. Priors are fixed. Without
+corrections it orders verdicts by what the audit found; corrections move it, few of them a little.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from labeler.audit import SecondJudge, examine
+from labeler.comparing.corrected_labels import human_labels
+from labeler.comparing.human_labels import read_human_labels
+from labeler.data.corrections.file import is_corrections_file, read_corrections
+from labeler.data.label_files import replaced
+from labeler.errors import UsageError
+from labeler.evidence.design import fit_logistic, sigmoid
+from labeler.evidence.units import Item
+from labeler.labels.answers import SPECIAL_SUPPORT, SentenceSupport, judged_sentences
+from labeler.labels.record import AnyOutcome, LabelRecord
+from labeler.sentences.display import Column, Display, Displayed, Grid, number
+from labeler.sentences.words import stems, surface_words
+
+VERSION = "doubt/v1"
+_FEW = 30
+"""Corrections from which the model is worth more than its priors."""
+_MOST_SURE = 7.0
+"""Log odds of a stated probability at most."""
+
+
+class Feature(NamedTuple):
+    """A fact of a verdict, and the prior of its coefficient."""
+
+    name: str
+    mean: float
+    deviation: float
+
+
+FEATURES = (
+    Feature("every verdict", 0.0, 0.5),
+    Feature("no stated probability", -2.0, 1.0),
+    Feature("log odds of the judge's probability of its verdict", -0.9, 0.35),
+    Feature("verdict: not supported", 0.0, 0.7),
+    Feature("suspicion score of the record", 3.0, 1.0),
+    Feature("audit finding about the sentence", 1.0, 1.0),
+    Feature("second opinion disagrees", 3.0, 1.0),
+    Feature("words", 0.0, 0.5),
+    Feature("support without a sentence", 0.0, 0.7),
+    Feature("words of its own that its evidence lacks", 0.0, 2.0),
+    Feature("words of its own that all documents lack", 0.0, 2.0),
+)
+_MEANS = np.array([one.mean for one in FEATURES])
+_DEVIATIONS = np.array([one.deviation for one in FEATURES])
+
+
+class Verdict(NamedTuple):
+    """A stored verdict and its doubt.
+
+    Attributes:
+        id: the record's id.
+        sentence: key of the response sentence.
+        supported: the verdict.
+        doubt: probability that it is wrong.
+    """
+
+    id: str
+    sentence: str
+    supported: bool
+    doubt: float
+
+
+@dataclass(frozen=True, repr=False)
+class Doubt(Displayed):
+    """A fitted model, and the doubt of each verdict of some labels.
+
+    Attributes:
+        coefficients: one for each of :data:`FEATURES`.
+        corrections: number of verdicts that people confirmed or corrected.
+        verdicts: the doubted verdicts, in the order of the labels.
+    """
+
+    coefficients: tuple[float, ...]
+    corrections: int
+    verdicts: tuple[Verdict, ...] = field(default=(), repr=False)
+
+    def by_sentence(self) -> dict[Item, float]:
+        """Return the doubts by record id and sentence key."""
+        return {(one.id, one.sentence): one.doubt for one in self.verdicts}
+
+    def of(
+        self, outcomes: Iterable[AnyOutcome], second_opinion: SecondJudge | None = None
+    ) -> Doubt:
+        """Return the model with the doubts of other labels.
+
+        Args:
+            outcomes: the labels.
+            second_opinion: returns another judge's opinion of a label.
+        """
+        return _doubted(self.coefficients, self.corrections, [*facts_of(outcomes, second_opinion)])
+
+    def save(self, path: str | Path) -> Path:
+        """Write the model as JSON, without texts and doubts.
+
+        Raises:
+            UsageError: the file cannot be written.
+        """
+        names = [one.name for one in FEATURES]
+        facts = {
+            "version": VERSION,
+            "corrections": self.corrections,
+            "coefficients": dict(zip(names, self.coefficients, strict=True)),
+        }
+        with replaced(Path(path)) as file:
+            file.write(json.dumps(facts, indent=2) + "\n")
+        return Path(path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a model.
+
+        Raises:
+            UsageError: the file cannot be read, or is not a model of this version.
+        """
+        try:
+            facts = json.loads(Path(path).read_text(encoding="utf-8"))
+            values = tuple(float(facts["coefficients"][one.name]) for one in FEATURES)
+            corrections = int(facts["corrections"])
+        except OSError as error:
+            raise UsageError(f"cannot read {path}: {error.strerror}") from error
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise UsageError(f"{path}: not a model that 'labeler doubt -o' wrote") from error
+        if facts.get("version") != VERSION or not all(map(math.isfinite, values)):
+            raise UsageError(f"{path}: a model of another version; fit it again: labeler doubt")
+        return cls(values, corrections)
+
+    def _display(self) -> Display:
+        ranked = sorted(self.verdicts, key=lambda one: -one.doubt)
+        title = f"{len(ranked):,} verdicts by what the audit found in them; nobody corrected any"
+        if self.corrections:
+            wrong = sum(one.doubt for one in ranked)
+            title = f"about {wrong:.0f} of {len(ranked):,} verdicts are wrong"
+            title += f", by {self.corrections:,} corrections"
+        columns = [Column("id", words=True), Column("sentence", words=True)]
+        columns += [Column("verdict", words=True), Column("doubt")]
+        rows = [
+            (one.id, one.sentence, _SAID[one.supported], number(one.doubt, ".3f")) for one in ranked
+        ]
+        few = f"fewer than {_FEW} corrections: an order to read in, no probability"
+        notes = [few] if self.corrections < _FEW else []
+        return Display(title, Grid(columns, rows), notes)
+
+
+_SAID = {True: "supported", False: "not supported"}
+
+
+def fit_doubt(
+    outcomes: Iterable[AnyOutcome],
+    corrections: str | Path | Mapping[Item, bool] | None = None,
+    second_opinion: SecondJudge | None = None,
+) -> Doubt:
+    """Fit the model to what people said about verdicts, and doubt all verdicts with it.
+
+    Args:
+        outcomes: the labels.
+        corrections: a file of corrections or of human labels, or what people said about response
+            sentences: True is supported. Of several people the majority counts, and ties do not.
+        second_opinion: returns another judge's opinion of a label.
+
+    Raises:
+        UsageError: the file cannot be read, or says nothing about a response sentence of these
+            labels.
+    """
+    records = [one for one in outcomes if isinstance(one, LabelRecord)]
+    said = _said(corrections, records)
+    found = [*facts_of(records, second_opinion)]
+    judged = [(one, said[one.item]) for one in found if one.item in said]
+    if corrections is not None and not judged:
+        raise UsageError(
+            "no correction is about a response sentence of these labels; judge some first: "
+            "labeler review LABELS"
+        )
+    coefficients = _MEANS
+    if judged:
+        rows = np.array([one.values for one, _ in judged])
+        wrong = np.array([float(one.supported != yes) for one, yes in judged])
+        coefficients = fit_logistic(rows, wrong, _MEANS, _DEVIATIONS)
+    return _doubted(tuple(map(float, coefficients)), len(judged), found)
+
+
+def _said(
+    corrections: str | Path | Mapping[Item, bool] | None, records: list[LabelRecord]
+) -> Mapping[Item, bool]:
+    """Return people's verdicts on response sentences."""
+    if corrections is None or isinstance(corrections, Mapping):
+        return corrections or {}
+    if is_corrections_file(str(corrections)):
+        human = human_labels(read_corrections(str(corrections)).events, records).human
+    else:
+        human = read_human_labels(corrections)
+    votes: dict[Item, float] = {}
+    for one in human.labels:
+        if one.field == "supported" and one.sentence is not None:
+            item = (one.id, one.sentence)
+            votes[item] = votes.get(item, 0.0) + one.value - 0.5
+    return {item: vote > 0 for item, vote in votes.items() if vote}
+
+
+def _doubted(coefficients: tuple[float, ...], corrections: int, found: list[Facts]) -> Doubt:
+    """Return a model with the doubts of the verdicts that facts are about."""
+    rows = np.array([one.values for one in found]).reshape(-1, len(FEATURES))
+    doubts = sigmoid(rows @ np.array(coefficients))
+    verdicts = tuple(
+        Verdict(*one.item, one.supported, round(float(doubt), 6))
+        for one, doubt in zip(found, doubts, strict=True)
+    )
+    return Doubt(coefficients, corrections, verdicts)
+
+
+class Facts(NamedTuple):
+    """The facts of a verdict.
+
+    Attributes:
+        item: record id and sentence key.
+        supported: the verdict.
+        values: one number for each of :data:`FEATURES`.
+    """
+
+    item: Item
+    supported: bool
+    values: tuple[float, ...]
+
+
+def facts_of(
+    outcomes: Iterable[AnyOutcome], second_opinion: SecondJudge | None = None
+) -> Iterator[Facts]:
+    """Yield the facts of each verdict on a response sentence.
+
+    Args:
+        outcomes: the labels; other outcomes are skipped.
+        second_opinion: returns another judge's opinion of a label.
+    """
+    for record in outcomes:
+        if isinstance(record, LabelRecord):
+            yield from _facts(record, second_opinion)
+
+
+def _facts(record: LabelRecord, second_opinion: SecondJudge | None) -> Iterator[Facts]:
+    opinion = second_opinion(record) if second_opinion else None
+    findings, suspicion = examine(record)
+    named = {key for finding in findings for key in finding.keys}
+    contrary = opinion.disagreements(record.label) if opinion else {}
+    texts = {one.key: one.text for one in record.example.response}
+    sources = {
+        one.key: frozenset(stems(surface_words(one.text)))
+        for one in record.example.evidence_sentences()
+    }
+    every = frozenset[str]().union(*sources.values())
+    for key, entry in judged_sentences(record.label).items():
+        words = stems(surface_words(texts.get(key, "")))
+        side = 1.0 if entry.fully_supported else -1.0
+        stated = _log_odds(record, key)
+        evidence = frozenset[str]().union(*_support(entry, sources))
+        values = (
+            1.0,
+            float(stated is None),
+            0.0 if stated is None else side * stated,
+            float(not entry.fully_supported),
+            suspicion,
+            float(key in named),
+            contrary.get(key, 0.0) ** 2,
+            math.log((len(words) + 1) / 16),
+            float(any(one in SPECIAL_SUPPORT for one in entry.supporting_sentence_keys)),
+            side * (_lacking(words, evidence) - 0.5) if evidence else 0.0,
+            side * (_lacking(words, every) - 0.25),
+        )
+        yield Facts((record.id, key), entry.fully_supported is True, values)
+
+
+def _support(entry: SentenceSupport, sources: Mapping[str, frozenset[str]]) -> list[frozenset[str]]:
+    return [sources[key] for key in entry.supporting_sentence_keys if key in sources]
+
+
+def _log_odds(record: LabelRecord, key: str) -> float | None:
+    """Return the log odds of the judge's probability of support; ``None`` if it gave none."""
+    scores = record.scores
+    if scores is None or scores.adherence is None or key not in scores.support:
+        return None
+    likely = min(max(scores.support[key], 1e-9), 1 - 1e-9)
+    return min(max(math.log(likely / (1 - likely)), -_MOST_SURE), _MOST_SURE)
+
+
+def _lacking(words: list[str], known: frozenset[str]) -> float:
+    """Return the share of words that are not known."""
+    return sum(word not in known for word in words) / len(words) if words else 0.0
