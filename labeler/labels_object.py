@@ -236,7 +236,7 @@ class Labels(Framed, Displayed, Sequence[Outcome]):
 
         Example:
             >>> labels.worst(1)[0].id
-            'dome-timeout-invented'
+            'tide-gate-wrong-year'
         """
         from labeler.calculators.worst import worst_records
 
