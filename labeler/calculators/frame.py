@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from labeler.calculators.metrics_row import MetricsRow
 from labeler.calculators.outcomes import measure_outcomes
@@ -174,7 +174,7 @@ def _uniform(values: list[Any]) -> list[Any]:
     ]
 
 
-class Framed(Sequence[Outcome]):
+class Framed:
     """Outcomes that become data frames."""
 
     _given: Given
@@ -225,6 +225,7 @@ class Framed(Sequence[Outcome]):
 
     def _to_frame(self, library: str, ids: str | Iterable[str] | None, *, documents: bool) -> Any:  # noqa: ANN401 - as above
         chosen = None if ids is None else select_metrics(ids)
-        rows = measure_outcomes(self, chosen)
-        columns = columns_of(self, rows, self._given.ids, documents=documents)
+        own = cast("Sequence[Outcome]", self)
+        rows = measure_outcomes(own, chosen)
+        columns = columns_of(own, rows, self._given.ids, documents=documents)
         return to_library(columns, library, self._given.index)

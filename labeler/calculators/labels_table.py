@@ -12,7 +12,7 @@ from labeler.calculators.summary_table import (
     summary_notes,
 )
 from labeler.labels.metering import LabelFacts
-from labeler.labels.record import LabelFailure, Outcome
+from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.labels.signature import selection_warnings
 from labeler.sentences.display import Column, Display, Grid, reason_counts
 
@@ -21,7 +21,11 @@ _LEFT_OUT = ("v", "pooled")
 
 
 def labels_display(
-    outcomes: Sequence[Outcome], facts: LabelFacts, table: SummaryTable, cost: str
+    outcomes: Sequence[AnyOutcome],
+    facts: LabelFacts,
+    table: SummaryTable,
+    cost: str,
+    what: str = "labels",
 ) -> Display:
     """Return the display of labels: their number, each metric with its mean, and notes.
 
@@ -30,9 +34,10 @@ def labels_display(
         facts: counts of them.
         table: their summary.
         cost: the cost of the run, in words.
+        what: name of the records, in the plural.
     """
     by = next(iter(facts.judges)) if len(facts.judges) == 1 else f"{len(facts.judges)} judges"
-    title = f"{len(outcomes) - facts.failed.total():,} labels"
+    title = f"{len(outcomes) - facts.failed.total():,} {what}"
     title += f" by {by}" if facts.judges else ""
     title += f", {facts.failed.total():,} failed"
     if facts.failed.total() == len(outcomes):
@@ -53,7 +58,7 @@ def labels_display(
     return Display(title, grid, notes, "; ".join(warnings))
 
 
-def _failures(title: str, outcomes: Sequence[Outcome]) -> Display:
+def _failures(title: str, outcomes: Sequence[AnyOutcome]) -> Display:
     """Return the display of rows without a label: reasons by id, and a message for each reason."""
     failed = [outcome for outcome in outcomes if isinstance(outcome, LabelFailure)]
     first = {one.reason: f"{one.reason}: {one.message}" for one in reversed(failed)}
