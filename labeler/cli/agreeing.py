@@ -77,15 +77,17 @@ def _check(other: str | None, people: HumanOptions, sides: SideOptions) -> None:
     for wrong, message in (
         (
             human and second,
-            f"a second label file ({other}) and human labels (--human {people.human}) exclude each "
-            "other: compare with one at a time",
+            f"{other} and --human {people.human} exclude each other: compare with one at a time",
         ),
         (
             not (human or second),
             "name a second label file to compare with, or human labels (--human)",
         ),
-        (second and people.random_sample, "--random-sample is for human labels: add --human"),
-        (second and people.blind_only, "--blind-only is for corrections: add --human"),
+        (
+            second and people.random_sample,
+            "--random-sample is for human labels: it goes with --human",
+        ),
+        (second and people.blind_only, "--blind-only is for corrections: it goes with --human"),
         (
             not second and sides.b_trial is not None,
             "--b-trial is for a second label file: use --trial with --human",
