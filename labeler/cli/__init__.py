@@ -27,10 +27,11 @@ from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple, ParamSpec, TextIO, TypeVar
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 from typer.exceptions import TyperException
 from typer.main import get_command
 
+from labeler.cli.help import HelpfulCommand, PlainGroup
 from labeler.cli.interrupt import Interrupted, ReaderGone, signals_raise
 from labeler.errors import LabelerError, RunPaused
 from labeler.extensions import load, offered, package_of
@@ -110,7 +111,7 @@ def _made(
         function = expand_options(function)
     single = _typer(add_completion=False)
     runnable = _raise_closed_pipe(function, pipe_closed)
-    single.command(name or None, rich_help_panel=panel)(runnable)
+    single.command(name or None, cls=HelpfulCommand, rich_help_panel=panel)(runnable)
     return get_command(single)
 
 
@@ -144,7 +145,7 @@ def _group(commands: dict[str, _Command], description: str, prefix: str = "") ->
             ``import.``; those without a dot are added to the root.
     """
 
-    class Group(TyperGroup):
+    class Group(PlainGroup):
         """Lists the commands, then the subgroups; shows its help if no command is given."""
 
         def __init__(self, **settings: Any) -> None:  # noqa: ANN401 - as typer passes them

@@ -20,7 +20,7 @@ from labeler.cli.terminal import (
 )
 from labeler.comparing.agreement import LabelAgreement
 from labeler.comparing.calibration import Calibration
-from labeler.comparing.human_agreement import Among, Estimates, PeopleAgreement
+from labeler.comparing.human_agreement import Estimates, PeopleAgreement
 from labeler.comparing.human_matching import Matched
 from labeler.comparing.pairs import PairCounts
 from labeler.sentences.display import NONE, Column, Grid, number
@@ -210,7 +210,7 @@ def _listed_intervals(
 
 def _small_samples(
     fields: Sequence[FieldAgreement],
-    among: Sequence[Among] = (),
+    among: Sequence[FieldAgreement] = (),
     estimates: Sequence[Estimates] = (),
 ) -> Iterator[str]:
     """Yield what the mark of small samples means, if an interval has it."""

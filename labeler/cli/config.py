@@ -120,7 +120,7 @@ Config = Annotated[
     str | None,
     typer.Option(
         "--config",
-        help=f"File of defaults; otherwise {CONFIG_FILE}, or [tool.labeler] of {PROJECT_FILE}.",
+        help=f"File of defaults; else {CONFIG_FILE}, or [tool.labeler] of {PROJECT_FILE}.",
         is_eager=True,
         callback=_use_file,
     ),

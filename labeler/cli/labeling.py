@@ -54,8 +54,8 @@ def label(
         typer.Option(
             "--output",
             "-o",
-            help="Label file to write; - is standard output. By default a terminal shows a "
-            "summary, and a pipe gets the labels.",
+            help="Label file to write, - for standard output; by default a terminal shows a "
+            "summary.",
         ),
     ] = None,
     otel_events: OtelEvents = None,

@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 import typer
 from typer.models import OptionInfo
 
+from labeler.cli.completion import BY_FIELD
 from labeler.cli.config import Config, idle_defaults
 from labeler.data.options import PANELS, STORE, option_of, panel_of
 from labeler.errors import UsageError
@@ -56,6 +57,7 @@ def _option(kind: type, field: Field[Any]) -> OptionInfo:
         max=option.max,
         callback=_folder if field.name == "store" else None,
         rich_help_panel=panel_of(kind, field),
+        autocompletion=BY_FIELD.get(field.name),
     )
     return info
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from labeler.cli import completion
 from labeler.cli.running import (
     OtelEvents,
     Threshold,
@@ -51,6 +52,7 @@ MetricIds = Annotated[
     typer.Option(
         "--metrics",
         help="Ids, comma-separated, or all; by default each once that the labels allow.",
+        autocompletion=completion.METRICS,
     ),
 ]
 

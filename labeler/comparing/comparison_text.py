@@ -49,13 +49,18 @@ def overview(
         for heading, rows, more in _tables(one, every=every):
             left_out = max(left_out, more)
             grouped = one.by is not None and not every
-            grid = figures(rows, one.level, letter, name=row_group if grouped else row_name)
+            grid = figures(rows, one.level, letter, name=row_group if grouped else metric_name)
             yield Section(
                 ", ".join([*against, *filter(None, [heading])]) or None,
                 _divided(grid, width),
                 [*_plainly_moved(rows, letter)],
             )
     yield Section(None, (), ["", *plain_sides(found), *_not_shown(left_out)])
+
+
+def metric_name(row: MetricComparison) -> str:
+    """Return the plain name of a row's metric, below a heading with its group."""
+    return plain_name(row.metric)
 
 
 def _conclusions(found: Comparisons) -> Iterator[str]:

@@ -168,9 +168,8 @@ class RowsOptions:
     preset: Annotated[
         str | None,
         Option(
-            "Columns of ragas, deepeval, langchain, llamaindex, haystack, inspect_ai, ragchecker, "
-            "ragbench, ragas_multi_turn, deepeval_conversation, mtrag, openai_messages, sharegpt "
-            "or gemini; by default those that fit."
+            "Columns of another tool, such as ragas, deepeval or langchain; by default those that "
+            "fit."
         ),
     ] = None
     split_documents: Annotated[

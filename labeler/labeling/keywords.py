@@ -98,10 +98,7 @@ class LabelOptionsDict(TypedDict, total=False):
     id_from: str
     """Columns that form the row id, comma-separated."""
     preset: str | None
-    """Columns of ragas, deepeval, langchain, llamaindex, haystack, inspect_ai, ragchecker,
-    ragbench, ragas_multi_turn, deepeval_conversation, mtrag, openai_messages, sharegpt or
-    gemini; by default those that fit.
-    """
+    """Columns of another tool, such as ragas, deepeval or langchain; by default those that fit."""
     split_documents: str | None
     """Separator of the documents in one text, such as '\\n\\n' or '|'."""
     keep_thinking: bool

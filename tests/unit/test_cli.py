@@ -421,7 +421,7 @@ def test_options_have_the_librarys_defaults() -> None:
 
 def test_help_names_every_judge_and_splitter(labeler_command: Command) -> None:
     """What the catalogs hold can be found."""
-    _, out, _ = labeler_command("label", "--help")
+    _, out, _ = labeler_command("label", "--help-all")
     for name in [*JUDGES.names(), *SPLITTERS.names()]:
         assert name in out
 
@@ -445,7 +445,7 @@ def test_help_is_whole_on_eighty_columns(
 
 def test_options_of_label_stand_under_headings(labeler_command: Command) -> None:
     """In one order; and a group without a command shows its help."""
-    _, out, _ = labeler_command("label", "--help")
+    _, out, _ = labeler_command("label", "--help-all")
     named = [line.split("─ ")[1].split(" ─")[0] for line in out.splitlines() if line[:2] == "╭─"]
     assert named == ["Arguments", *PANELS, MACHINES]
     assert labeler_command() == labeler_command("--help")

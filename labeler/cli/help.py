@@ -1,0 +1,167 @@
+"""Help on two levels: the options that most people need, and all of them.
+
+Help texts are plain: rich would take ``[tool.labeler]`` for markup and drop it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+
+class Short(NamedTuple):
+    """The short help of a command.
+
+    Attributes:
+        options: names of the options to show.
+        examples: command lines.
+    """
+
+    options: str
+    examples: tuple[str, ...]
+
+
+_ROWS = "id_from columns preset"
+_JUDGE = "judge model profile"
+SHORT = {
+    "label": Short(
+        f"output {_JUDGE} {_ROWS} base_url store budget concurrency retry_failed repeat config",
+        (
+            "labeler label rows.jsonl --judge openai:gpt-5-mini -o labels.jsonl",
+            "labeler label results.csv --map documents=contexts --judge embedded",
+        ),
+    ),
+    "estimate": Short(
+        f"{_JUDGE} {_ROWS} base_url store each_profile latency price as_json",
+        ("labeler estimate rows.jsonl --judge openai:gpt-5-mini --each-profile",),
+    ),
+    "score": Short(
+        f"output judge model criteria samples {_ROWS} base_url store budget concurrency repeat",
+        ("labeler score rows.jsonl --judge openai:gpt-5-mini --criteria rubric_faithfulness",),
+    ),
+    "similarity": Short(
+        f"output judge model embedder {_ROWS} base_url store budget concurrency",
+        ("labeler similarity rows.jsonl --judge openai:gpt-5-mini -o questions.jsonl",),
+    ),
+    "submit": Short(
+        f"{_JUDGE} {_ROWS} store price as_json",
+        ("labeler batch submit rows.jsonl --judge openai:gpt-5-mini",),
+    ),
+    "metrics": Short(
+        "output ids rows as_json by every details listing threshold",
+        ("labeler metrics labels.jsonl --by topic", "labeler metrics labels.jsonl --all"),
+    ),
+}
+"""By command; the help of other commands shows all options."""
+
+
+class PlainGroup(TyperGroup):
+    """A group whose help shows brackets as they are."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - as typer passes them
+        """Print help."""
+        shown = [self.get_command(ctx, name) for name in self.list_commands(ctx)]
+        with _plain(self, *shown):
+            super().format_help(ctx, formatter)
+
+
+class HelpfulCommand(TyperCommand):
+    """A command whose ``--help`` is short, and ``--help-all`` complete."""
+
+    def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401 - as typer passes them
+        """Return the parameters, with ``--help-all`` where help is short."""
+        params = super().get_params(ctx)
+        if self.name not in SHORT:
+            return params
+        return [*params, _help_all()]
+
+    def format_help(self, ctx: Any, formatter: Any, *, complete: bool = False) -> None:  # noqa: ANN401 - as above
+        """Print help.
+
+        Args:
+            ctx: the context.
+            formatter: of typer.
+            complete: True for all options.
+        """
+        short = None if complete else SHORT.get(str(self.name))
+        with _plain(self), _shortened(self, short):
+            super().format_help(ctx, formatter)
+
+
+def _print_all(context: typer.Context, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        command: Any = context.command
+        command.format_help(context, context.make_formatter(), complete=True)
+        raise typer.Exit
+
+
+def _with_help_all(
+    _: Annotated[
+        bool,
+        typer.Option(
+            "--help-all",
+            callback=_print_all,
+            is_eager=True,
+            expose_value=False,
+            help="Show all options and exit.",
+        ),
+    ] = False,
+) -> None: ...
+
+
+@cache  # typer compares options by identity
+def _help_all() -> Any:  # noqa: ANN401 - an option of typer
+    app = typer.Typer(add_completion=False)
+    app.command()(_with_help_all)
+    return get_command(app).params[0]
+
+
+@contextmanager
+def _plain(*commands: Any) -> Iterator[None]:  # noqa: ANN401 - commands of typer
+    """Escape the markup of help texts while help is printed."""
+    from rich.markup import escape
+
+    texts: list[tuple[Any, str, str]] = []
+    for command in commands:
+        for one in (command, *command.params):
+            for name in ("help", "short_help"):
+                if text := getattr(one, name, None):
+                    texts.append((one, name, text))
+                    setattr(one, name, escape(text))
+    try:
+        yield
+    finally:
+        for one, name, text in texts:
+            setattr(one, name, text)
+
+
+@contextmanager
+def _shortened(command: Any, short: Short | None) -> Iterator[None]:  # noqa: ANN401 - a command of typer
+    """Hide the options that short help leaves out, and show examples below."""
+    if short is None:
+        yield
+        return
+    before = command.params, [vars(one).copy() for one in command.params]
+    order = [*short.options.split(), "help"]
+    options = [one for one in command.params if one.param_type_name == "option"]
+    hidden = [one for one in options if one.name not in order and not one.hidden]
+    for one in options:
+        one.rich_help_panel, one.hidden = None, one.hidden or one in hidden
+        if one.type_descriptor.annotation in {int, float}:
+            one.metavar = "N"  # the whole type and its range take a third of the line
+    listed = sorted(set(options) - set(hidden), key=lambda one: order.index(one.name))
+    command.params = [*(one for one in command.params if one not in options), *listed, *hidden]
+    lines = "\n\n".join(("Examples:", *short.examples))
+    command.epilog = f"{lines}\n\n{len(hidden)} more options: --help-all"
+    try:
+        yield
+    finally:
+        command.epilog, command.params = None, before[0]
+        for one, fields in zip(*before, strict=True):
+            vars(one).update(fields)
