@@ -44,8 +44,12 @@ class CleanConnector(TCPConnector):
         """Return a new connection, or one that has rested since its answer."""
         while True:
             connection = await super().connect(*args, **kwargs)
-            for _ in range(_TURNS):
-                await asyncio.sleep(0)
+            try:
+                for _ in range(_TURNS):
+                    await asyncio.sleep(0)
+            except BaseException:  # the request's time is up, or its run is stopped
+                connection.close()
+                raise
             if _is_clean(connection):
                 return cast("Connection", LentConnection(connection, self))
             connection.close()
