@@ -246,8 +246,8 @@ def test_the_table_names_the_groups(labeler_command: Command, tmp_path: Path) ->
     """Unless a column was named."""
     path = written(tmp_path / "labels.jsonl", labels())
     note = f"grouped by question ({QUESTIONS} groups)"
-    assert note in labeler_command("metrics", path)[1]
-    assert note not in labeler_command("metrics", path, "--group", "question")[1]
+    assert note in labeler_command("metrics", path, "--details")[1]
+    assert note not in labeler_command("metrics", path, "--details", "--group", "question")[1]
 
 
 def test_rows_leave_out_what_repeats(labeler_command: Command, tmp_path: Path) -> None:
