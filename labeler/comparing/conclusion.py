@@ -16,7 +16,7 @@ Kind = Literal[
 ]
 _AGAINST = {"better": "worse", "worse": "better", "higher": "lower", "lower": "higher"}
 """The verdicts on certain differences, and those of the other direction."""
-VERDICTS = {
+_VERDICTS = {
     "not significant after Holm": "not certain",
     "no evidence": "no difference seen",
     "no difference": "equal",
@@ -206,11 +206,19 @@ def figures(
                 figure(row.mean_a),
                 figure(row.mean_b),
                 change_in_words(row),
-                VERDICTS.get(row.verdict, row.verdict),
+                verdict_in_words(row),
             ]
             for row in rows
         ],
     )
+
+
+def verdict_in_words(row: MetricComparison) -> str:
+    """Return the verdict on a metric in plain words."""
+    found = row.interval
+    if isinstance(found, Undefined) and found.reason != UNTESTED and row.difference:
+        return "too few records"
+    return _VERDICTS.get(row.verdict, row.verdict)
 
 
 def described(row: MetricComparison) -> str:
@@ -221,14 +229,14 @@ def described(row: MetricComparison) -> str:
         words = f"{abs(count)} {'more' if count > 0 else 'fewer'} of {row.pairs} {name}"
     else:
         words = f"{name} {figure(row.mean_a)} → {figure(row.mean_b)}"
-    return f"{words}, {change_in_words(row)}"
+    return ", ".join(filter(None, (words, change_in_words(row))))
 
 
 def change_in_words(row: MetricComparison) -> str:
     """Return a difference and its interval: ``+.10 (.02 to .18)``."""
     found = row.interval
     if isinstance(row.difference, Undefined) or isinstance(found, Undefined):
-        return figure(row.difference, signed=True)
+        return figure(row.difference, signed=True) if row.difference else ""
     digits = digits_for(found.low, found.high)
     low, high = (figure(end, digits) for end in (found.low, found.high))
     return f"{figure(row.difference, digits, signed=True)} ({low} to {high})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -315,16 +315,7 @@ class FlipCount(Brief):
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""
-        return {
-            "group": self.group,
-            "field": self.field,
-            "gained": self.gained,
-            "lost": self.lost,
-            "changed": self.changed,
-            "decisions": self.decisions,
-            "rate": self.rate,
-            "records": self.records,
-        }
+        return asdict(self) | {"rate": self.rate}
 
 
 @dataclass(frozen=True, repr=False)
@@ -362,18 +353,13 @@ class MetricDiff(Brief):
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""
-        return {
+        shown = {one.name: getattr(self, one.name) for one in fields(self)}
+        means = {name: _plain(getattr(self, name)) for name in ("mean_a", "mean_b", "change")}
+        return shown | {
             "metric": self.metric.id,
             "version": self.metric.version,
             "higher_is_better": self.metric.higher_is_better,
-            "group": self.group,
-            "pairs": self.pairs,
-            "changed": self.changed,
-            "undefined_a": self.undefined_a,
-            "undefined_b": self.undefined_b,
-            "mean_a": _plain(self.mean_a),
-            "mean_b": _plain(self.mean_b),
-            "change": _plain(self.change),
+            **means,
         }
 
 

@@ -14,14 +14,12 @@ from labeler.calculators.rater_agreement import (
     UNITS,
     FieldAgreement,
     Resampling,
-    coefficients,
-    coefficients_as_json,
     conclude_agreement,
     field_agreement,
     is_yes_or_no,
     show_agreement,
 )
-from labeler.calculators.statistics.agreement import Agreement, Pattern, Ratings
+from labeler.calculators.statistics.agreement import Pattern
 from labeler.calculators.statistics.bias_correction import (
     Corrected,
     JudgeErrors,
@@ -29,7 +27,6 @@ from labeler.calculators.statistics.bias_correction import (
     plain_mean,
     ppi_mean,
 )
-from labeler.calculators.statistics.intervals import Interval
 from labeler.calculators.statistics.jackknife import group_effect
 from labeler.calculators.summary import check_column, count_clusters
 from labeler.comparing.human_labels import OVERALL, HumanLabels
@@ -39,32 +36,6 @@ from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.sentences.display import Brief, Display, Displayed, figure
 
 _NO_WIDTH = "there is no interval: by these values it would have no width"
-
-
-@dataclass(frozen=True, repr=False)
-class Among(Brief):
-    """Agreement of people among themselves on one field, which few judges surpass."""
-
-    field: str
-    alpha: Agreement
-    ac1: Agreement
-    intervals: Mapping[str, Interval]
-    questions: int | None
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the published form."""
-        return {
-            "field": self.field,
-            "units": self.alpha.units,
-            "raw": self.alpha.raw,
-            "questions": self.questions,
-            **coefficients_as_json(self.by_name, self.intervals),
-        }
-
-    @property
-    def by_name(self) -> dict[str, Agreement]:
-        """Alpha and AC1 by name."""
-        return {"alpha": self.alpha, "ac1": self.ac1}
 
 
 @dataclass(frozen=True, repr=False)
@@ -134,7 +105,7 @@ class PeopleAgreement(Displayed):
     signatures: tuple[str, ...]
     matched: Matched
     fields: tuple[FieldAgreement, ...]
-    among: tuple[Among, ...]
+    among: tuple[FieldAgreement, ...]
     estimates: tuple[Estimates, ...]
     warnings: tuple[str, ...]
 
@@ -155,7 +126,7 @@ class PeopleAgreement(Displayed):
             "judge": list(self.signatures),
             "human_labels": asdict(self.matched),
             "fields": [found.as_json() for found in self.fields],
-            "among_people": [found.as_json() for found in self.among],
+            "among_people": [_among_json(found) for found in self.among],
             "estimates": [found.as_json() for found in self.estimates],
             "warnings": list(self.warnings),
         }
@@ -259,7 +230,7 @@ def _judge_value(item: Item, side: Side[Judged]) -> float | None:
     return None if verdict is None else float(verdict)
 
 
-def _among(people: People, side: Side[Judged]) -> Iterator[Among]:
+def _among(people: People, side: Side[Judged]) -> Iterator[FieldAgreement]:
     """Compare people with each other, on items that two or more of them judged."""
     by_field: dict[str, list[tuple[str, dict[str, float]]]] = defaultdict(list)
     for (name, field, _), by_annotator in people.values.items():
@@ -269,12 +240,16 @@ def _among(people: People, side: Side[Judged]) -> Iterator[Among]:
         records: dict[str, list[Pattern]] = defaultdict(list)
         for name, unit in units:
             records[name].append(tuple(unit.get(a) for a in annotators))
-        ratings = Ratings.of(pattern for patterns in records.values() for pattern in patterns)
-        if ratings.units:
-            _, ac1, alpha = coefficients(ratings)
-            drawn = _resampling(records, side)
-            intervals = drawn.intervals({"alpha": alpha, "ac1": ac1}, ratings.raters)
-            yield Among(field, alpha, ac1, intervals, drawn.shared)
+        counted = Counter(pattern for patterns in records.values() for pattern in patterns)
+        drawn = _resampling(records, side)
+        found = field_agreement(field, UNITS.get(field, RECORD), None, counted, drawn)
+        if found.units:
+            yield found
+
+
+def _among_json(found: FieldAgreement) -> dict[str, Any]:
+    names = ("field", "units", "raw", "questions", "alpha", "ac1")
+    return {name: figure for name, figure in found.as_json().items() if name in names}
 
 
 def _estimates(

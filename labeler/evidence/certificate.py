@@ -53,6 +53,8 @@ class Certificate(Displayed):
         date: day of the certificate, in UTC.
     """
 
+    issued: ClassVar[bool] = True
+    """True for a certificate, False for a plan."""
     REMARK: ClassVar[str] = (
         "It certifies the answers that these people would give to every sentence: where they slip, "
         "it is the value with their slips."

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -115,6 +115,9 @@ class Plan(Displayed):
         who: names of the people.
     """
 
+    issued: ClassVar[bool] = False
+    """False for a plan, True for a certificate."""
+
     goal: Goal
     units: Units = field(repr=False)
     answers: Answers = field(default_factory=dict)
@@ -192,9 +195,10 @@ class Plan(Displayed):
             looks=(*self.looks, added),
             who=tuple(dict.fromkeys([*self.who, *filter(None, people)])),
         )
-        return following.issued() or following
+        found = following._issue()  # noqa: SLF001 - another plan's
+        return found or following
 
-    def issued(self) -> Certificate | None:
+    def _issue(self) -> Certificate | None:
         """Return the certificate if the answers so far allow one."""
         state = self._state
         enough = len(self.answers) >= FEWEST_CHECKS and self.goal.met(*state.interval)

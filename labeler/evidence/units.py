@@ -124,7 +124,7 @@ class Units:
         self.failed = 0
         for outcome in outcomes:
             self._add(outcome)
-        readable = [one for one in self.records.values() if self._keys(one)]
+        readable = [one for one in self.records.values() if self.keys(one)]
         if not readable:
             raise UsageError(f"no label has a sentence that {metric} is about; label rows first")
         self.readable = readable
@@ -157,7 +157,8 @@ class Units:
                 f"{first.id!r:.80}; certify the labels of one configuration at a time"
             )
 
-    def _keys(self, record: LabelRecord) -> Sequence[str]:
+    def keys(self, record: LabelRecord) -> Sequence[str]:
+        """Return the keys of the sentences that the metric is about."""
         if self.how.kind == "support":
             return record.example.response_keys()
         return record.example.document_keys()
@@ -165,7 +166,7 @@ class Units:
     def _units(
         self, record: LabelRecord, place: int, doubts: Mapping[Item, float]
     ) -> Iterable[Unit]:
-        keys, records = tuple(self._keys(record)), len(self.readable)
+        keys, records = tuple(self.keys(record)), len(self.readable)
         verdicts = verdicts_of(record)
         stated = verdicts[FIELDS[self.how.kind]]
         if self.metric == COMPLETENESS:

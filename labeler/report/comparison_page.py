@@ -13,7 +13,7 @@ from labeler.calculators.plain_names import plain_name
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.comparing.comparison import Comparison, Comparisons
 from labeler.comparing.comparison_text import plain_sides, sections
-from labeler.comparing.conclusion import VERDICTS, change_in_words, in_order
+from labeler.comparing.conclusion import change_in_words, in_order, verdict_in_words
 from labeler.comparing.metric_comparison import MetricComparison
 from labeler.data.label_files import replaced
 from labeler.labels.record import AnyOutcome, LabelRecord
@@ -206,7 +206,7 @@ def _line(row: MetricComparison, limit: float, *, directed: bool) -> Line:
         b=figure(row.mean_b),
         change=change_in_words(row),
         plot=plot,
-        verdict=VERDICTS.get(row.verdict, row.verdict),
+        verdict=verdict_in_words(row),
         look=look,
     )
 

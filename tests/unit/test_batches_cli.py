@@ -98,18 +98,6 @@ def test_bad_rows_are_told_and_end_in_1(command: Batch) -> None:
     assert "empty response" in err
 
 
-def test_a_cancelled_batch_can_be_collected(command: Batch, provider: Provider) -> None:
-    """What it has is stored, and rows without an answer end in 1."""
-    provider.batches.take(never(0.5))
-    name = command("submit", "rows.jsonl", "--model", "m")[1].strip()
-    command("status")
-    code, _, err = command("cancel", name)
-    assert (code, err) == (0, "part 0001: cancelling; collect what was answered\n")
-    code, _, err = command("collect", name)
-    assert code == 1
-    assert "without an answer (cancelled" in err
-
-
 def test_nothing_is_told_of_a_store_without_batches(command: Batch) -> None:
     """And no store is made by looking."""
     assert command("status")[2] == ".labeler has no batches\n"

@@ -159,7 +159,7 @@ def test_agreement_stands_whole(
     """Every coefficient has its four decimals."""
     monkeypatch.setattr("labeler.sentences.display.WIDTH", width)
     Path("other.jsonl").write_bytes(Path(labels).read_bytes())
-    shown = labeler_command("agree", labels, "other.jsonl")[1]
+    shown = labeler_command("agree", labels, "other.jsonl", "--details")[1]
     (supported,) = re.findall(r"^overall_supported .*$", shown, re.MULTILINE)
     assert supported.split()[-3:] == ["1.0000"] * 3
     assert "…" not in shown

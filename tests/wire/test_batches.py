@@ -291,19 +291,6 @@ def test_an_answer_that_breaks_the_contract_fails_as_online(
     assert stored(tmp_path / "batch")[1] == [told]
 
 
-@pytest.mark.parametrize("behavior", ["unknown-key", "malformed", "no-content"])
-def test_a_reask_is_worded_as_online(tmp_path: Path, behavior: str) -> None:
-    """The messages of the second round are those of the online judge's re-ask."""
-    with Provider([behavior]) as provider:
-        online = OpenAIJudge("model-1", api_key=KEY, base_url=provider.url)
-        labeler.label(rows(1), judge=online, store=tmp_path / "online")
-        expected = provider.calls[1].messages
-    with Provider([behavior]) as provider:
-        submit(provider, tmp_path / "batch", rows(1))
-        collect(provider, tmp_path / "batch")
-        assert provider.batch_lines[1].messages == expected
-
-
 def test_a_cut_off_answer_is_asked_again_with_twice_the_cap(tmp_path: Path) -> None:
     """The cap is doubled once, as online, under the name that the server has for it."""
     with Provider(["truncated"]) as provider:
@@ -396,9 +383,8 @@ _STARTS, _LOOKS = "POST /v1/batches", "GET /v1/batches/{id}"
 _LABELED, _AGAIN = {"labelled": 2}, {"labelled": 2, "again": 1}
 _UNREAD, _ODD = "a line that cannot be read", {"labelled": 2, "odd": 1}
 _NO_ANSWERS: list[object] = [
-    None, [], "text", 7, {}, {"choices": "x"}, {"choices": [{"message": []}]},
-    {"_fields_set": 1, "__cls": 2}, {"choices": [{"message": {"content": "\ud800"}}]},
-    {"choices": [{"message": {"content": 7}, "finish_reason": []}], "usage": []},
+    None, "text", {"choices": "x"}, {"_fields_set": 1, "__cls": 2},
+    {"choices": [{"message": {"content": "\ud800"}}]},
 ]  # fmt: skip
 
 _CASES = [
@@ -471,17 +457,6 @@ def test_every_behavior_of_a_server_has_its_outcome(tmp_path: Path, case: Case) 
     assert case.notice in "\n".join(said)
 
 
-def test_a_batch_that_the_server_forgot_ends_the_wait(tmp_path: Path) -> None:
-    """The message says what to do; another batch is still waited for."""
-    said: list[str] = []
-    with Provider(batches=never()) as provider:
-        submit(provider, tmp_path, rows(1))
-        provider.batches.all.clear()
-        done = collect(provider, tmp_path, notice=said.append)
-    assert (done.stuck, done.still_open) == (1, 1)
-    assert "the server does not know it" in said[0]
-
-
 def test_a_part_that_finds_the_queue_full_waits_for_the_others(tmp_path: Path) -> None:
     """It is handed in again, under a name of its own, when nothing else is under way."""
     courses = [completes(3), fails("token_limit_exceeded"), fails("token_limit_exceeded")]
@@ -494,19 +469,6 @@ def test_a_part_that_finds_the_queue_full_waits_for_the_others(tmp_path: Path) -
     assert [name.partition("/")[2] for name in names] == [
         "0001", "0002", "0003", "0002/1", "0003/1",
     ]  # fmt: skip
-
-
-def test_the_sentences_need_no_rows(tmp_path: Path) -> None:
-    """A label of a batch has the row's own id, columns and sentences."""
-    given = {**rows(1)[0], "domain": "lamps"}
-    with Provider() as provider:
-        submit(provider, tmp_path, [given])
-        collect(provider, tmp_path)
-        again = labeler.label([given], judge=how(provider).judge, store=tmp_path)
-        assert not provider.calls
-    record = stored(tmp_path)[0][0]
-    assert again == [record]
-    assert (record.id, record.example.metadata) == ("r0", {"domain": "lamps"})
 
 
 def _first_fail(count: int) -> Callable[[Call], str | None]:
@@ -596,9 +558,7 @@ def _with_usage(usage: str) -> Callable[[list[bytes]], list[bytes]]:
     return change
 
 
-@pytest.mark.parametrize(
-    "count", ["-5", "0", str(10**12), "1" + "0" * 400, "1" + "0" * 5000, "1e400", "NaN", "true"]
-)
+@pytest.mark.parametrize("count", ["-5", "1" + "0" * 5000, "true"])
 def test_a_count_that_makes_no_sense_is_not_believed(tmp_path: Path, count: str) -> None:
     """The label is stored, and what the answer cost is told as unknown."""
     usage = f'{{"prompt_tokens": {count}, "completion_tokens": {count}, "total_tokens": {count}}}'
@@ -788,10 +748,8 @@ def test_a_batch_that_is_listed_late_is_not_started_again(tmp_path: Path, late: 
 @pytest.mark.parametrize(
     "listed",
     [
-        _listed([7]), _listed([None, _NAMED]), _listed([{}]), _listed([{**_NAMED, "id": 7}]),
-        _listed([_NAMED, "text"], more=True), _listed(None), _listed({}), _listed([], more=True),
-        sends(b"null"), sends(b"[]"), sends(b"7"), sends(b"{"), named("html"), named("deep-json"),
-        sends(b'{"data": [], "n": ' + b"1" * 5000 + b"}"),
+        _listed([None, _NAMED]), _listed([{**_NAMED, "id": 7}]), _listed(None),
+        _listed([], more=True), sends(b"null"), sends(b"{"), named("html"),
         _listed([_NAMED], more=True),  # without an end
     ],
 )  # fmt: skip
@@ -1008,21 +966,6 @@ def test_a_cancellation_finds_a_batch_that_was_started_unheard(tmp_path: Path, l
         name = _submitted_unheard(provider, tmp_path)
         labeler.cancel_batch(service(provider), tmp_path, name)
         assert provider.batches.all["batch_0001"].status == "cancelling"
-
-
-def test_batches_of_another_address_are_left_alone(tmp_path: Path) -> None:
-    """A key is sent to no address that is written in a store."""
-    with Provider() as provider, Provider() as other:
-        name = submit(provider, tmp_path, rows(1)).batch
-        assert name is not None
-        for chosen in (None, name):
-            with pytest.raises(UsageError, match=", not at") as caught:
-                labeler.collect_batches(service(other), tmp_path, name=chosen)
-            assert f"--base-url {provider.url}" in str(caught.value)
-        with pytest.raises(UsageError, match=", not at"):
-            labeler.cancel_batch(service(other), tmp_path, name)
-        assert not labeler.batch_status(tmp_path, service(other))[0].looked_up
-        assert not other.requests
 
 
 def test_batches_of_another_address_do_not_keep_others_from_being_collected(

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import signal
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from labeler.errors import FatalJudgeError
-from labeler.judges.openai import judge as openai_judge
-from labeler.judges.openai.client import preflight
+from labeler.judges.openai import client
 from labeler.store.memory import MemoryStore
 from support.command import Command
 from support.watching import Watch
@@ -109,7 +107,7 @@ def test_a_server_without_models_is_asked_all_the_same(
     step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is concluded from the look-up but a bad key, and it does not wait for ever."""
-    monkeypatch.setattr(openai_judge, "preflight", partial(preflight, patience=0.3))
+    monkeypatch.setattr(client, "PATIENCE", 0.3)
     goes_on(step)
 
 

@@ -12,16 +12,9 @@ from wire.clients import ask, client_of, record, request_of
 from wire.provider import (
     COMPLETIONS,
     Call,
-    Course,
     Limits,
-    ModelCard,
     Provider,
-    Rates,
-    completes,
-    done_but,
     expires,
-    fails,
-    never,
 )
 
 NAMES = ["r1", "r2", "r3", "r4"]
@@ -108,12 +101,6 @@ def test_an_upload_that_no_batch_can_use_is_refused(changed: Json, param: str) -
         assert provider.files.all == {}
 
 
-def test_a_file_that_is_no_form_is_refused() -> None:
-    """Plain JSON is no upload."""
-    with Provider() as provider:
-        assert ask(provider, {"purpose": "batch"}, "/v1/files").status == 400
-
-
 # How a batch goes on
 
 
@@ -129,16 +116,6 @@ def test_a_batch_completes_on_the_second_look() -> None:
     assert (seen[-1].error_file_id, seen[-1].metadata) == (None, {"run": "7"})
     assert (seen[-1].model, seen[-1].errors) == ("model-1", None)
     assert None not in (seen[-1].in_progress_at, seen[-1].completed_at, seen[-1].expires_at)
-
-
-def test_a_line_is_answered_as_it_is_online() -> None:
-    """The very same body, with status and request id around it."""
-    with Provider() as provider, client_of(provider) as client:
-        online = ask(provider, request_of(record("r1"))).body
-        output = lines_of(client, ended(client).output_file_id)
-    response = output["r1"]["response"]
-    assert (response["status_code"], response["body"]) == (200, online)
-    assert (response["request_id"], output["r1"]["error"]) == ("req_000001", None)
 
 
 def test_output_comes_in_another_order_by_the_seed() -> None:
@@ -185,27 +162,6 @@ def test_a_line_is_held_to_the_strict_schema() -> None:
     assert counts(batch) == (2, 1, 1)
 
 
-def test_lines_are_counted_apart_from_calls() -> None:
-    """Requests, tokens and usage; who paid is counted over both."""
-    with Provider() as provider, client_of(provider) as client:
-        ask(provider, request_of(record("r1")))
-        batch = ended(client)
-        assert (len(provider.calls), len(provider.batch_lines)) == (1, 4)
-        assert (provider.tokens, provider.batch_tokens) == ((10_000, 10), (40_000, 40))
-        assert sorted(provider.paid.values()) == [1, 1, 1, 2]
-    assert batch.usage is not None
-    assert (batch.usage.input_tokens, batch.usage.output_tokens) == (40_000, 40)
-    assert batch.usage.input_tokens_details.cached_tokens == 160
-
-
-def test_lines_are_held_against_no_rate_and_take_no_time() -> None:
-    """Batches have limits of their own."""
-    rates = Rates(1 / 3600, burst=1)
-    with Provider(rates=rates, latency=3600) as provider, client_of(provider) as client:
-        assert (counts(ended(client)), provider.limited) == ((4, 4, 0), 0)
-        assert {call.identity for call in provider.batch_lines} == set(provider.paid)
-
-
 def test_a_batch_that_expires_returns_what_was_done() -> None:
     """The rest stands in the error file as expired, and is not charged."""
     with Provider(batches=expires(0.5)) as provider, client_of(provider) as client:
@@ -233,37 +189,6 @@ def test_a_cancelled_batch_returns_what_was_done() -> None:
         with pytest.raises(APIStatusError) as caught:
             client.batches.cancel(batch.id)
     assert caught.value.status_code == 409
-
-
-@pytest.mark.parametrize("polls", [1, 2, 5])
-def test_a_batch_completes_on_the_look_that_a_test_wants(polls: int) -> None:
-    """It is in progress in every look before."""
-    with Provider(batches=[completes(polls)]) as provider, client_of(provider) as client:
-        batch = created(client)
-        seen = [client.batches.retrieve(batch.id).status for _ in range(polls)]
-    assert seen == ["in_progress"] * (polls - 1) + ["completed"]
-
-
-def test_a_batch_that_never_ends_can_be_let_go_on() -> None:
-    """Another course takes over where the first stopped; nothing is executed twice."""
-    with Provider(batches=never(0.5)) as provider, client_of(provider) as client:
-        batch = created(client)
-        stuck = [client.batches.retrieve(batch.id) for _ in range(5)][-1]
-        assert (stuck.status, counts(stuck)) == ("in_progress", (4, 2, 0))
-        provider.batches.take(completes(1), batch.id)
-        done = client.batches.retrieve(batch.id)
-        assert (done.status, counts(done)) == ("completed", (4, 4, 0))
-        assert set(provider.paid.values()) == {1}
-
-
-def test_each_batch_takes_its_own_course() -> None:
-    """In the order of creation; those after them complete, or do what a test says later."""
-    courses: list[Course] = [fails("token_limit_exceeded"), expires(0)]
-    with Provider(batches=courses) as provider, client_of(provider) as client:
-        seen = [ended(client).status for _ in range(3)]
-        provider.batches.take(fails("token_limit_exceeded"))
-        seen.append(ended(client).status)
-    assert seen == ["failed", "expired", "completed", "failed"]
 
 
 # Validation
@@ -337,16 +262,6 @@ def test_a_batch_with_a_wrong_parameter_is_not_created(changed: Json, param: str
     assert refused.body["error"]["param"] == param
 
 
-def test_a_model_that_refuses_a_parameter_refuses_it_in_each_line() -> None:
-    """A batch is as strict as a call."""
-    cool = line("r1")
-    cool["body"]["temperature"] = 0
-    card = ModelCard("model-1", refuses=frozenset({"temperature"}))
-    with Provider(models=[card]) as provider, client_of(provider) as client:
-        errors = lines_of(client, ended(client, jsonl(cool)).error_file_id)
-    assert errors["r1"]["response"]["body"]["error"]["param"] == "temperature"
-
-
 # Finding batches
 
 
@@ -360,41 +275,4 @@ def test_batches_are_listed_newest_first_in_pages() -> None:
         assert {b.status for b in client.batches.list()} == {"validating"}
 
 
-@pytest.mark.parametrize("query", ["limit=0", "limit=101", "limit=x", "after=batch_none"])
-def test_a_page_that_cannot_be_is_refused(query: str) -> None:
-    """Limits are from 1 to 100, and a page follows a batch that exists."""
-    with Provider() as provider:
-        assert ask(provider, path=f"/v1/batches?{query}").status in {400, 404}
-
-
 # Failures on the way
-
-
-def test_a_creation_is_carried_out_although_it_is_answered_with_an_error() -> None:
-    """The ambiguous failure: the batch is there, and only the list shows it."""
-    hidden = {"POST /v1/batches": [done_but("500")]}
-    with Provider(at=hidden) as provider, client_of(provider) as client:
-        with pytest.raises(APIStatusError) as caught:
-            created(client, metadata={"run": "7"})
-        (found,) = client.batches.list().data
-        assert client.batches.retrieve(found.id).status == "in_progress"
-    assert (caught.value.status_code, found.metadata) == (500, {"run": "7"})
-
-
-def test_any_route_can_fail_by_its_name() -> None:
-    """Look-ups, lists and contents too; a look-up that fails moves nothing."""
-    failing_once = {
-        "GET /v1/batches/{id}": ["503"],
-        "GET /v1/batches": ["500"],
-        "GET /v1/files/{id}/content": ["500"],
-    }
-    with Provider(at=failing_once) as provider, client_of(provider) as client:
-        batch = created(client)
-        with pytest.raises(APIStatusError):
-            client.batches.retrieve(batch.id)
-        assert provider.batches.all[batch.id].status == "validating"
-        with pytest.raises(APIStatusError):
-            client.batches.list()
-        with pytest.raises(APIStatusError):
-            client.files.content(batch.input_file_id)
-        assert client.files.content(batch.input_file_id).content == GOOD

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import gzip
 import json
 import ssl
@@ -18,9 +19,9 @@ import pytest
 from multidict import CIMultiDict
 
 from labeler.errors import FatalJudgeError, JudgeError
-from labeler.judges.openai import sender
+from labeler.judges.openai import connections, sender
 from labeler.judges.openai.judge import OpenAIJudge
-from labeler.judges.openai.sender import OversizedBody, Sender
+from labeler.judges.openai.sender import OversizedBody, RequestFailed, Sender
 from labeler.judges.openai.server import server_of
 from labeler.judges.options import ServerOptions
 from labeler.plugins.batch.client import OpenAIBatches
@@ -117,6 +118,26 @@ def test_a_large_request_arrives_whole_and_a_compressed_answer_is_read(encoding:
 
 
 @pytest.mark.usefixtures("_small")
+def test_a_time_out_before_a_request_is_sent_closes_the_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else it is left to the garbage collector, which warns of it."""
+    monkeypatch.setattr(connections, "_TURNS", 10**9)
+
+    async def ask(provider: Provider) -> str:
+        carrier = Sender(server_of(ServerOptions(base_url=provider.url), KEY), 0.05)
+        try:
+            with pytest.raises(RequestFailed) as failed:
+                await carrier.send("GET", f"{provider.url}/models/m")
+            return failed.value.observed.kind
+        finally:
+            await carrier.aclose()
+
+    with Provider() as provider:
+        assert asyncio.run(ask(provider)) == "timeout"
+        gc.collect()
+
+
 def test_look_ups_are_bounded_too() -> None:
     """An oversized one proves nothing."""
     page = sends(bomb(2 * LIMIT), content_encoding="gzip")

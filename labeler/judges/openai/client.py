@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator
-from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import cast
 
 from httpx2 import (
@@ -26,7 +25,7 @@ from labeler.judges.openai import sender
 from labeler.judges.openai.address import NO_KEY
 from labeler.judges.openai.completion import text_of
 from labeler.judges.openai.connections import LentResponse
-from labeler.judges.openai.error_rules import ObservedError, find_rule
+from labeler.judges.openai.error_rules import AttemptFailed
 from labeler.judges.openai.reading import json_of
 from labeler.judges.openai.sender import RequestFailed, Sender
 from labeler.judges.openai.server import Server
@@ -108,47 +107,38 @@ _SOON_DAYS = 60
 _CONCLUSIVE = frozenset({"authentication", "quota"})
 
 
-@dataclass(frozen=True)
-class Preflight:
-    """The result of the look-up."""
-
-    failure: ObservedError | None = None
-    """Error that makes labeling impossible."""
-    warning: str = ""
-    """Warning for the user."""
-
-
-async def preflight(
-    sender: Sender, url: str, model: str, *, patience: float = PATIENCE, today: date | None = None
-) -> Preflight:
-    """Look the model up.
+async def look_up(sender: Sender, url: str, model: str) -> str:
+    """Look a model up, and return a warning for the user, or "".
 
     Args:
         sender: sends the look-up.
         url: its address.
         model: name of the model.
-        patience: total timeout in seconds.
-        today: current date, by default in UTC.
+
+    Raises:
+        AttemptFailed: no record can be labeled.
     """
     try:
-        async with asyncio.timeout(patience):
+        async with asyncio.timeout(PATIENCE):
             found = json_of((await sender.send("GET", url)).content)
     except TimeoutError:
-        return Preflight()
+        return ""
     except RequestFailed as error:
-        certain = find_rule(error.observed).reason in _CONCLUSIVE  # no document is in the look-up
-        return Preflight(failure=error.observed if certain else None)
+        failed = AttemptFailed(error.observed)
+        failed.stops = True  # whatever a row with the same error would mean
+        if failed.rule.reason in _CONCLUSIVE:  # no document is in the look-up
+            raise failed from None
+        return ""
     shutdown = text_of(found.get("shutdown_date") if isinstance(found, dict) else None)
-    warning = _retirement_warning(model, shutdown, today or datetime.now(UTC).date())
-    return Preflight(warning=warning)
+    return _retirement_warning(model, shutdown)
 
 
-def _retirement_warning(model: str, shutdown: str, today: date) -> str:
+def _retirement_warning(model: str, shutdown: str) -> str:
     try:
         last = datetime.fromisoformat(shutdown).date()
     except ValueError:
         return ""
-    days = (last - today).days
+    days = (last - datetime.now(UTC).date()).days
     if days > _SOON_DAYS:
         return ""
     when = f"in {days} days" if days > 0 else "now"

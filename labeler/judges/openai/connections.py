@@ -43,12 +43,16 @@ class CleanConnector(TCPConnector):
     async def connect(self, *args: Any, **kwargs: Any) -> Connection:  # noqa: ANN401 - of the base
         """Return a new connection, or one that has rested since its answer."""
         while True:
-            connection = await super().connect(*args, **kwargs)
-            for _ in range(_TURNS):
-                await asyncio.sleep(0)
-            if _is_clean(connection):
+            connection, is_clean = await super().connect(*args, **kwargs), False
+            try:
+                for _ in range(_TURNS):
+                    await asyncio.sleep(0)
+                is_clean = _is_clean(connection)
+            finally:  # a time-out may end this wait
+                if not is_clean:
+                    connection.close()
+            if is_clean:
                 return cast("Connection", LentConnection(connection, self))
-            connection.close()
 
     async def close(self, **kwargs: Any) -> None:  # noqa: ANN401 - of the base
         """Close all connections, resting ones too."""

@@ -24,7 +24,7 @@ from labeler.judges.limits import Size
 from labeler.judges.openai.access import Access, KeySource
 from labeler.judges.openai.address import environment_key
 from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog
-from labeler.judges.openai.client import Preflight, preflight
+from labeler.judges.openai.client import look_up
 from labeler.judges.openai.completion import Completion
 from labeler.judges.openai.error_rules import (
     AttemptFailed,
@@ -153,28 +153,27 @@ class HostedJudge(ModeChoice):
 
     async def _check_model(self, log: AttemptLog) -> None:
         """Look the model up once, before the first record is sent."""
-        opened = self._opened()
+        opened, failed = self._opened(), None
         if opened.checked or not self.spec.preflight:
             return
         async with opened.checking:
-            if not opened.checked:
-                try:  # another record's look-up may have ended the run
-                    found = await log.pace.unless_stopped(self._look_up(opened.sender))
-                except Stopped:
-                    raise self._failure(log, Stopped()) from None
-                if found.failure is not None:
-                    failed = AttemptFailed(found.failure)
-                    failed.stops = True  # whatever a row with the same error would mean
-                    raise self._failure(log, failed, sent=1)
-                if found.warning:
-                    log.pace.notice(found.warning)
-                opened.checked = True
+            if opened.checked:
+                return
+            try:  # another record's look-up may have ended the run
+                warning = await log.pace.unless_stopped(self._look_up(opened.sender))
+            except (AttemptFailed, Stopped) as error:
+                failed = error
+            if failed is not None:
+                raise self._failure(log, failed, sent=int(not isinstance(failed, Stopped)))
+            if warning:
+                log.pace.notice(warning)
+            opened.checked = True
 
-    async def _look_up(self, sender: Sender) -> Preflight:
+    async def _look_up(self, sender: Sender) -> str:
         model, path = self.spec.model, self.form.model_path
         if not path:
-            return Preflight(warning=f"model {model!r} is asked at {self.host}")
-        return await preflight(sender, self.form.url(self._server.base_url, path, model), model)
+            return f"model {model!r} is asked at {self.host}"
+        return await look_up(sender, self.form.url(self._server.base_url, path, model), model)
 
     async def _ask_again(self, log: AttemptLog, failed: Exception) -> Frozen:
         """Let tenacity repeat a failed attempt, and instructor ask again after a rejected answer.

@@ -146,6 +146,7 @@ def _cacheable(message: Mapping[str, Any]) -> dict[str, Any]:
     return {**message, "content": [{**text, "prompt_cache_breakpoint": {"mode": "explicit"}}]}
 
 
+@cache
 def _output_format(mode: str, schema: ResponseSchema) -> dict[str, Any]:
     """Return the fields of a request that ask for an answer of a schema in an output mode."""
     if mode == "tools":

@@ -19,12 +19,14 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_aft
 from labeler.errors import FatalJudgeError, JudgeError, StoreError
 from labeler.judges.openai.access import KeySource
 from labeler.judges.openai.client import open_client
+from labeler.judges.openai.completion import object_of, text_of
 from labeler.judges.openai.error_rules import (
     RETRIED,
     AttemptFailed,
     ObservedError,
     explain,
     find_rule,
+    plain_code,
 )
 from labeler.judges.openai.masking import MaskedBytes
 from labeler.judges.openai.retries import BACK_OFF, error_of, is_retried
@@ -44,42 +46,47 @@ _TRANSFER_SECONDS = 3600.0
 _CLOCKS_APART = 86_400.0
 """Most seconds by which the provider's clock and ours may differ."""
 _PAGE, _MOST_PAGES = 100, 100
+_MOST_PROBLEMS = 5
 _SEARCH_PAUSES = (0.0, 10.0, 20.0)
 """Seconds before each search."""
 _NOT_FOUND = 404
 _RETRIEVE, _CANCEL, _FETCH = "look at the batch", "cancel the batch", "fetch the answers"
 _LIST = "list batches"
-_UNKNOWN_BATCH = (
-    "the server does not know it (status 404): use the key and the project that it was handed in "
-    "with; if it is gone for good, `labeler batch cancel NAME --drop` lets go of its rows"
-)
-_CHECK_LIST = (
+_UNCLEAR = (
     "nothing was started; see in the provider's own list whether a batch was started for these "
-    "rows, and run it again; `labeler batch cancel NAME --drop` lets go of them"
+    "rows, and run it again"
 )
 
 T = TypeVar("T")
 _Read = TypeVar("_Read", bound=BaseModel)
 
 
-class _Named(BaseModel):
-    """What a server's object needs: a name."""
+class _Named(BaseModel, extra="allow"):
+    """An object of the server."""
 
     id: str = Field(min_length=1, strict=True)
 
+    def field(self, name: str) -> Any:  # noqa: ANN401 - whatever the server has written
+        """Return another field, ``None`` if there is none."""
+        return (self.model_extra or {}).get(name)
 
-class _Listed(_Named, extra="allow"):
-    """A batch in the provider's list."""
-
-    created_at: Any = None
-    input_file_id: Any = None
-    metadata: Any = None
+    def remote(self) -> RemoteBatch:
+        """Return the batch that it describes."""
+        counts = object_of(self.field("request_counts"))
+        listed = object_of(self.field("errors")).get("data")
+        problems = [_code(one) for one in listed] if isinstance(listed, list) else []
+        more = [f"and {len(problems) - _MOST_PROBLEMS} more"] * (len(problems) > _MOST_PROBLEMS)
+        found = {name: counts.get(name) for name in ("total", "completed", "failed")}
+        files = {f"{kind}_file": self.field(f"{kind}_file_id") for kind in ("output", "error")}
+        shown = (*problems[:_MOST_PROBLEMS], *more)
+        fields = {"id": self.id, "status": self.field("status"), "problems": shown}
+        return RemoteBatch.model_validate(fields | found | files)
 
 
 class _Page(BaseModel, strict=True):
     """A page of the provider's list of batches."""
 
-    data: list[_Listed]
+    data: list[_Named]
     has_more: bool | None = None
 
     def is_last(self, since: float) -> bool:
@@ -92,7 +99,7 @@ class _Page(BaseModel, strict=True):
             if self.has_more:
                 raise AttemptFailed(ObservedError("not_json"))
             return True
-        first, last = self.data[0].created_at, self.data[-1].created_at
+        first, last = (one.field("created_at") for one in (self.data[0], self.data[-1]))
         if type(first) is type(last) is int and last < first and last < since:
             return True  # the newest come first
         return not (len(self.data) == _PAGE if self.has_more is None else self.has_more)
@@ -181,7 +188,7 @@ class OpenAIBatches:
                     input_file_id=file_id,
                     metadata={_MARKER: marker},
                 )
-            return _read(RemoteBatch, made.http_response.content)
+            return _read(_Named, made.http_response.content).remote()
 
         return await self._step("start the batch", send, _TRANSFER_SECONDS)
 
@@ -249,7 +256,7 @@ class OpenAIBatches:
         self, doing: str, call: Callable[[str], Awaitable[Any]], batch_id: str
     ) -> RemoteBatch:
         async def send() -> RemoteBatch:
-            return _read(RemoteBatch, (await call(batch_id)).http_response.content)
+            return _read(_Named, (await call(batch_id)).http_response.content).remote()
 
         return await self._step(doing, send)
 
@@ -264,16 +271,16 @@ class OpenAIBatches:
                 answer = await self._batches().list(limit=_PAGE, **after)
             page = _read(_Page, answer.http_response.content)
             for one in page.data:
-                marked = isinstance(one.metadata, dict) and one.metadata.get(_MARKER) == marker
-                if marked or one.input_file_id == file_id:
-                    return RemoteBatch.model_validate(one.model_dump())
+                marked = object_of(one.field("metadata")).get(_MARKER) == marker
+                if marked or one.field("input_file_id") == file_id:
+                    return one.remote()
             if page.is_last(since - _CLOCKS_APART):
                 return None
             after = {"after": page.data[-1].id}
         raise JudgeError(
             f"could not {_LIST} at {self._server.host}: it lists more than "
             f"{_MOST_PAGES * _PAGE}, and the one that was to be started is not among them; "
-            f"{_CHECK_LIST}",
+            f"{_UNCLEAR}",
             reason="unclear",
         )
 
@@ -310,10 +317,12 @@ class OpenAIBatches:
         rule = find_rule(observed)
         where = f"could not {doing} at {self._server.host}"
         if observed.status == _NOT_FOUND and doing in {_RETRIEVE, _CANCEL, _FETCH}:
-            return JudgeError(f"{where}: {_UNKNOWN_BATCH}", reason="not_found")
+            remedy = "use the key and the project that it was handed in with"
+            message = f"{where}: the server does not know it (status 404): {remedy}"
+            return JudgeError(message, reason="not_found")
         if observed.kind == "not_json" and doing == _LIST:
-            wrong = f"{where}: what it lists is no list of batches, each with an id; {_CHECK_LIST}"
-            return JudgeError(wrong, reason="unclear")
+            message = f"{where}: what it lists is no list of batches, each with an id; {_UNCLEAR}"
+            return JudgeError(message, reason="unclear")
         hint = self._server.key_hint(observed)
         message = f"{where}: {explain(observed, timeout=self.timeout, detail=hint)}"
         kind = JudgeError if rule.policy in RETRIED else FatalJudgeError
@@ -356,6 +365,13 @@ def run(
         ) from error
     finally:
         engine.stop()
+
+
+def _code(problem: object) -> str:
+    """Return the short code of a problem, with its line."""
+    fields = object_of(problem)
+    code, line = plain_code(text_of(fields.get("code"))) or "no code", fields.get("line")
+    return f"{code} in line {line}" if type(line) is int else code
 
 
 def _pause(state: RetryCallState) -> float:

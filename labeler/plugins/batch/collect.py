@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -135,12 +135,16 @@ class _Collector:
         )
 
     async def _look(self) -> None:
-        """Look at every open part once."""
+        """Look at every open part once, and send what is unsent."""
         self._open = self._stuck = 0
         with locked(self.store.directory):
             for folder in self._folders():
-                for part in folder.open_parts():
-                    await self._try(folder, part)
+                parts = folder.open_parts()
+                unsent = [part for part in parts if part.batch_id is None]
+                for part in parts:
+                    if part not in unsent:
+                        await self._try(self._part(folder, part))
+                await self._try(send(folder, self.client), len(unsent))
                 self._open += len(folder.open_parts())
         if self._fatal:
             raise self._fatal[0]
@@ -157,41 +161,42 @@ class _Collector:
             )
         return here
 
-    async def _try(self, folder: BatchFolder, part: BatchPart) -> None:
+    async def _try(self, work: Awaitable[object], parts: int = 1) -> None:
         try:
-            await self._part(folder, part)
+            await work
         except FatalJudgeError as error:
             # Answers of other parts are paid for, and are collected first.
             self._fatal.append(error)
         except JudgeError as error:
             # A failed look loses nothing: the next one may succeed.
             self._report(str(error))
-            self._stuck += error.reason in _NEEDS_USER
+            self._stuck += parts * (error.reason in _NEEDS_USER)
 
     async def _part(self, folder: BatchFolder, part: BatchPart) -> None:
-        """Bring one part as far as possible now."""
-        if part.batch_id is None:
-            await send(folder, self.client)
-            return
-        remote = part.remote
-        if remote is None or not remote.is_whole:
-            with folder.naming(part):
-                remote = await self.client.retrieve(part.batch_id)
-            if remote.status not in ENDED:
-                return
-            if _is_crowded_out(remote):
-                again = part.crowded_out + 1
-                kept = part.model_copy(update={"batch_id": None, "file_id": None, "remote": None})
-                folder.save(kept, state="prepared", crowded_out=again)
-                self._report(f"{folder.name}, part {part.name}: the queue is full; it waits")
-                return
-            part = folder.save(part, remote=remote)
-            if not remote.is_whole:
-                raise _unnamed_file(folder, part, remote)
+        """Collect a part if its batch has ended."""
         with folder.naming(part):
+            remote = part.remote
+            if remote is None or not remote.is_whole:
+                remote = await self.client.retrieve(part.batch_id or "")
+                if remote.status not in ENDED:
+                    return
+                if remote.status == "failed" and "token_limit" in " ".join(remote.problems):
+                    kept = {"batch_id": None, "file_id": None, "remote": None}
+                    again = part.crowded_out + 1
+                    folder.save(part, state="prepared", crowded_out=again, **kept)
+                    self._report(f"{folder.name}, part {part.name}: the queue is full; it waits")
+                    return
+                part = folder.save(part, remote=remote)
+            if not remote.is_whole:
+                raise JudgeError(
+                    f"the provider says that the batch is {remote.status} and counts "
+                    f"{remote.completed} answers, and does not name their file yet: collect again "
+                    "later, to look again; nothing is asked again meanwhile",
+                    reason="incomplete",
+                )
             files = await self._fetch(folder, part, remote)
-        collector = _PartCollector(self, folder, part, self.price(folder.info.model))
-        collector.collect(files)
+            collector = _PartCollector(self, folder, part, self.price(folder.info.model))
+            collector.collect(files)
         self._results.append(collector.results)
         self._failures += collector.failures
         where = f"{folder.name}, part {part.name}"
@@ -199,7 +204,6 @@ class _Collector:
             self._report(f"{where}: refused by the provider: {', '.join(remote.problems)}")
         for kind, count in collector.results.odd.items():
             self._report(f"{where}: {count} times {kind}")
-        await send(folder, self.client)
 
     def _report(self, message: str) -> None:
         """Give a notice, once."""
@@ -215,28 +219,6 @@ class _Collector:
             if not path.exists():
                 await self.client.download(file_id, path)
         return list(files)
-
-
-def _unnamed_file(folder: BatchFolder, part: BatchPart, remote: RemoteBatch) -> JudgeError:
-    return JudgeError(
-        f"{folder.name}, part {part.name}: the provider says that the batch is {remote.status} and "
-        f"counts {remote.completed} answers, and does not name their file yet: collect again "
-        "later, to look again; nothing is asked again meanwhile. If it never does: "
-        f"{_giving_up(folder)}",
-        reason="incomplete",
-    )
-
-
-def _giving_up(folder: BatchFolder) -> str:
-    return (
-        f"`{folder.command('cancel', '--drop')}` gives up the answers that are missing, so that "
-        "their rows can be bought again"
-    )
-
-
-def _is_crowded_out(remote: RemoteBatch) -> bool:
-    """Return true if a batch was rejected only because the account's queue was full."""
-    return remote.status == "failed" and any("token_limit" in code for code in remote.problems)
 
 
 @dataclass
@@ -318,10 +300,9 @@ class _PartCollector:
             file.replace(file.with_suffix(".short"))
         self.folder.save(self.part, remote=None)  # the next look may name other files
         raise JudgeError(
-            f"{self.folder.name}, part {self.part.name}: its files hold {self._completed} "
-            f"answers, and the provider counts {counted}: those are stored; collect again later, "
-            "to fetch the files again; nothing is asked again meanwhile. If they stay as they "
-            f"are: {_giving_up(self.folder)}",
+            f"its files hold {self._completed} answers, and the provider counts {counted}: those "
+            "are stored; collect again later, to fetch the files again; nothing is asked again "
+            "meanwhile",
             reason="incomplete",
         )
 

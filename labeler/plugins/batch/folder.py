@@ -30,13 +30,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
-from pydantic import AliasChoices, AliasPath, BeforeValidator, Field, ValidationError, WrapValidator
+from pydantic import Field, ValidationError, WrapValidator
 
 from labeler.data.lines import BOM
 from labeler.data.options import given
 from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError, describe_faults
 from labeler.judges.openai.address import OFFICIAL_URL
-from labeler.judges.openai.error_rules import plain_code
 from labeler.judges.options import CapField, ServerOptions
 from labeler.labels.record import Usage
 from labeler.sentences.example import Frozen
@@ -60,7 +59,6 @@ _DEFAULT_STORE = ".labeler"
 _NAME = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}", re.ASCII)
 _PART = re.compile(r"part-(\d{4}(?:-\d{2})*)\.json", re.ASCII)
 _KEY = re.compile(r"[0-9a-f]{64}", re.ASCII)
-_MOST_PROBLEMS = 5
 _MOST_COUNTED = 10**9
 """No batch has more requests: a larger count is invalid."""
 
@@ -79,42 +77,23 @@ def _or(default: object) -> WrapValidator:
     return WrapValidator(validate)
 
 
-def _of_server(name: str, *path: str) -> Any:  # noqa: ANN401 - a field of pydantic
-    """Return a field that is saved under its name, and elsewhere in a server's description."""
-    return Field(None, validation_alias=AliasChoices(name, AliasPath(*path)), validate_default=True)
-
-
-def _codes(problems: object) -> object:
-    """Return short codes with line numbers for what a server writes."""
-    if not isinstance(problems, list) or all(isinstance(problem, str) for problem in problems):
-        return problems
-    fields = [problem if isinstance(problem, dict) else {} for problem in problems[:_MOST_PROBLEMS]]
-    return [
-        (plain_code(str(one.get("code") or "")) or "no code")
-        + (f" in line {one['line']}" if type(one.get("line")) is int else "")
-        for one in fields
-    ] + [f"and {len(problems) - _MOST_PROBLEMS} more"] * (len(problems) > _MOST_PROBLEMS)
-
-
 _Count = Annotated[int, Field(strict=True, ge=0, le=_MOST_COUNTED), _or(0)]
 _FileId = Annotated[str | None, Field(min_length=1), _or(None)]
 
 
-class RemoteBatch(Frozen, extra="ignore"):
+class RemoteBatch(Frozen):
     """A batch as its provider describes it."""
 
     id: str = Field(min_length=1)
     status: Annotated[_GOING | _ENDED, _or("unknown")] = "unknown"
     """``unknown`` stands for a word that we do not know."""
-    total: _Count = _of_server("total", "request_counts", "total")
+    total: _Count = 0
     """Requests in it; 0 while they are not counted yet."""
-    completed: _Count = _of_server("completed", "request_counts", "completed")
-    failed: _Count = _of_server("failed", "request_counts", "failed")
-    output_file: _FileId = _of_server("output_file", "output_file_id")
-    error_file: _FileId = _of_server("error_file", "error_file_id")
-    problems: Annotated[tuple[str, ...], BeforeValidator(_codes), _or(())] = _of_server(
-        "problems", "errors", "data"
-    )
+    completed: _Count = 0
+    failed: _Count = 0
+    output_file: _FileId = None
+    error_file: _FileId = None
+    problems: tuple[str, ...] = ()
     """Short codes of why it was rejected, with line numbers; never the provider's words."""
 
     @property
@@ -283,13 +262,16 @@ class BatchFolder:
         return f"{self.name}/{part.name}{again}"
 
     @contextlib.contextmanager
-    def naming(self, part: BatchPart, remedy: str = "") -> Iterator[None]:
-        """Add the name of the part to errors of the provider."""
+    def naming(self, part: BatchPart) -> Iterator[None]:
+        """Add to errors of the provider the name of the part, and how to let go of its rows."""
         try:
             yield
         except JudgeError as error:
             kind = FatalJudgeError if isinstance(error, FatalJudgeError) else JudgeError
-            message = f"{self.name}, part {part.name}: {error}{remedy}"
+            message = f"{self.name}, part {part.name}: {error}"
+            if part.state in UNSENT or error.reason in {"not_found", "unclear", "incomplete"}:
+                drop = self.command("cancel", "--drop")
+                message += f"; `{drop}` gives up its answers, so that its rows can be bought again"
             raise kind(message, reason=error.reason) from None
 
 

@@ -261,11 +261,7 @@ async def send(folder: BatchFolder, client: OpenAIBatches) -> int:
     sent = 0
     for part in parts:
         if part.state in UNSENT and not (busy and part.crowded_out):
-            remedy = (
-                f"; to let go of its rows: `{folder.command('cancel')}`, with --drop if the "
-                "server does not say whether a batch was started for them"
-            )
-            with folder.naming(part, remedy):
+            with folder.naming(part):
                 await _send_part(folder, part, client)
             busy, sent = True, sent + 1
     return sent
