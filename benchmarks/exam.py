@@ -34,6 +34,12 @@ from ragbench_data import ragbench_files, ragbench_folder
 
 RECORDS, FLIPS, CHANGE, SUPPORTED = 80, 0.03, 0.10, 0.8
 BLIND, OTHERS, COPIES, NEAR = 0.3, 0.9, 200, 0.07
+FACTS = (
+    "The tower of {} is {} meters high.",
+    "Farmers near {} can harvest {} tons of barley.",
+    "Doctor {} has treated {} patients with fever.",
+    "Tickets for the {} festival will cost {} crowns.",
+)
 Truth = list[np.ndarray]
 
 
@@ -77,7 +83,7 @@ def rows(random: np.random.Generator, count: int) -> list[labeler.Example]:
     found = []
     for n in range(count):
         town, other = random.choice(towns, 2, replace=False)
-        fact = f"The tower of {town} is {random.integers(100, 999)} meters high."
+        fact = FACTS[n % len(FACTS)].format(town, random.integers(100, 999))
         more = f"Its {random.choice(towns)} bridge was opened in {random.integers(1100, 1999)}."
         found.append(
             labeler.Example(

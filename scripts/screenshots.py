@@ -30,7 +30,7 @@ Row = dict[str, Any]
 
 ROOT = Path(__file__).parent.parent
 ROWS = ROOT / "examples" / "rows.jsonl"
-RECORD = "report.html#record=pilot-boat-half&sentence=a"
+RECORD = "report.html#record=pilot-boat-half"
 LISTED = "#browser :text('tide')"
 Scheme = Literal["light", "dark"]
 WIDTHS = {"desktop": (1280, 900), "phone": (390, 844)}

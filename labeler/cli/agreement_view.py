@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from labeler.calculators.headline import percent
-from labeler.calculators.rater_agreement import FieldAgreement, in_order
+from labeler.calculators.rater_agreement import FieldAgreement, conclude_agreement, in_order
 from labeler.calculators.statistics.bias_correction import Corrected
 from labeler.calculators.statistics.intervals import Interval
 from labeler.calculators.summary_table import interval_line, small_sample_note
@@ -137,12 +137,14 @@ def _print_plainly(out: LineWriter, fields: Sequence[FieldAgreement], a: str, b:
     for one in in_order(fields):
         chance = None if one.raw is None else one.by_chance
         yes = (None, None) if chance is None else (one.mean_a, one.mean_b)
-        shares = (
-            NONE if each is None else f"{percent(each)} %" for each in (one.raw, chance, *yes)
-        )
+        shares = map(_percent, (one.raw, chance, *yes))
         groups.setdefault(one.group, []).append([one.words, f"{one.units:,}", *shares])
     if groups:
         print_groups(out, columns, [*groups.items()], _heading(groups))
+
+
+def _percent(share: float | None) -> str:
+    return NONE if share is None else f"{percent(share)} %"
 
 
 # The field implies the unit.
@@ -156,14 +158,11 @@ def _print_fields(fields: Sequence[FieldAgreement]) -> list[str]:
     columns = [*_FIELD, Column("both", drop=4), Column("agree"), *means, *_COEFFICIENTS]
     groups: dict[str | None, list[list[str]]] = {}
     for one in fields:
-        row = _field_row(one, one.raw, one.mean_a, one.mean_b)
+        values = (found.value for found in one.by_name.values())
+        figures = map(number, (one.raw, one.mean_a, one.mean_b, *values))
+        row = [one.field, one.unit, str(one.units), *figures]
         groups.setdefault(one.group, []).append(row)
     return print_groups(LineWriter(), columns, [*groups.items()], _heading(groups))
-
-
-def _field_row(found: FieldAgreement, *figures: float | None) -> list[str]:
-    coefficients = [coefficient.value for coefficient in found.by_name.values()]
-    return [found.field, found.unit, str(found.units), *map(number, [*figures, *coefficients])]
 
 
 def _heading(groups: Iterable[str | None]) -> Callable[[str | None], str | None]:
@@ -222,12 +221,10 @@ def _small_samples(
 
 def print_voters(fields: Sequence[FieldAgreement]) -> None:
     """Print the agreement of voters on standard error, like all messages of the run."""
-    columns = [*_FIELD, Column("judged"), Column("agree"), *_COEFFICIENTS]
-    rows = [_field_row(one, one.raw) for one in fields]
-    out = LineWriter(stderr=True)
-    print_grids(out, *Grid(columns, rows).split(out.width))
-    for line in chain(_field_notes(fields), _small_samples(fields)):
-        notify(line)
+    notify(conclude_agreement(fields, "The voters"))
+    rows = [[one.words, f"{one.units:,}", _percent(one.raw)] for one in in_order(fields)]
+    columns = [Column("verdicts on", words=True), Column("number"), Column("agree")]
+    print_grids(LineWriter(stderr=True), Grid(columns, rows))
 
 
 def _print_estimates(estimates: Sequence[Estimates]) -> list[str]:
@@ -297,19 +294,11 @@ def _parameter(estimate: Corrected) -> str:
 
 
 def _record_counts(counts: PairCounts) -> Iterator[str]:
-    left_out = sum(counts.left_out.values())
-    yield (
-        f"{counts.pairs + left_out} records labeled in both, {counts.only_a} labeled only in A, "
-        f"{counts.only_b} only in B; failed: {counts.failed_a} in A, {counts.failed_b} in B, "
-        f"{counts.failed_both} in both"
-    )
-    if left_out:
+    yield counts.in_words()
+    if counts.left_out:
         named = ", ".join(map(repr, counts.left_out_ids))
-        more = ", …" if left_out > len(counts.left_out_ids) else ""
-        yield (
-            f"{left_out} of both not compared ({named}{more}): question, documents or response "
-            "differ, or another splitter cut them"
-        )
+        more = ", …" if sum(counts.left_out.values()) > len(counts.left_out_ids) else ""
+        yield f"not compared, or cut by another splitter: {named}{more}"
 
 
 def _among(found: PeopleAgreement) -> Iterator[str]:

@@ -21,7 +21,7 @@ from labeler.cli.terminal import (
     print_lines,
 )
 from labeler.comparing.options import SideOptions
-from labeler.sentences.display import Column, Grid, arrow, figure, number, reason_counts
+from labeler.sentences.display import Column, Grid, arrow, figure, number, reason_counts, shortened
 from labeler.version import __version__
 
 if TYPE_CHECKING:
@@ -116,13 +116,13 @@ def _plainly_changed(found: LabelDiff) -> Iterator[str]:
         if first is not None:
             one = changes[first.id]
             words += f", {plain_name(first)} {figure(one.a)} → {figure(one.b)}"
-        yield f"  {record.id}: {words}"
+        yield f"  {shortened(record.id)}: {words}"
 
 
 def _plain_counts(found: LabelDiff) -> Iterator[str]:
     yield f"\nA is {found.a.name}"
     yield f"B is {found.b.name}"
-    yield from list(_records(found))[1:]
+    yield from _records(found)
     yield "Changes of metrics, flipped sentences and settings: --details. A page: --html FILE."
 
 
@@ -144,32 +144,13 @@ def _print_details(out: LineWriter, found: LabelDiff) -> None:
         print_grids(out, *grids)
         print_lines([*_notes(rows)])
     aliases = alias_note(row.metric for row in found.metrics)
-    print_lines([*_largest(found), "", *aliases, *_reading_aid(found)])
+    print_lines([*_largest(found), "", *aliases, f"labeler:{__version__}"])
 
 
 def _records(found: LabelDiff) -> Iterator[str]:
-    counts = found.counts
-    yield (
-        f"{counts.pairs} records with the very same sentences in both, {found.flipped} with a flip"
-    )
-    for parts, count in counts.unlike.items():
+    yield found.counts.in_words()
+    for parts, count in found.counts.unlike.items():
         yield f"of these with another {parts}: {count}"
-    if counts.left_out:
-        unlike = ", ".join(f"{count} by {parts}" for parts, count in counts.left_out.items())
-        yield f"left out, for other sentences in B than in A: {unlike}"
-    others = [
-        f"{count} {what}"
-        for count, what in (
-            (counts.only_a, "only in A"),
-            (counts.only_b, "only in B"),
-            (counts.failed_a, "failed in A"),
-            (counts.failed_b, "failed in B"),
-            (counts.failed_both, "failed in both"),
-        )
-        if count
-    ]
-    if others:
-        yield f"not compared: {', '.join(others)}"
 
 
 def _metric_grid(rows: Sequence[MetricDiff]) -> Grid:
@@ -211,7 +192,7 @@ def _largest(found: LabelDiff) -> Iterator[str]:
         yield "changed most, from A to B:"
     for record in found.records:
         flips = "1 flip" if len(record.flips) == 1 else f"{len(record.flips)} flips"
-        yield f"  {record.id}: {flips}"
+        yield f"  {shortened(record.id)}: {flips}"
         for line in (_flips(record.flips), _moved(record)):
             if line:
                 yield f"    {line}"
@@ -243,10 +224,6 @@ def _moved(record: RecordDiff) -> str:
     more = f", and {len(moved) - _SHOWN_METRICS} more" if len(moved) > _SHOWN_METRICS else ""
     shown = (f"{name} {float(a):.4f} → {float(b):.4f}" for _, name, a, b in moved[:_SHOWN_METRICS])
     return ", ".join(shown) + more
-
-
-def _reading_aid(found: LabelDiff) -> Iterator[str]:
-    yield f"pairs:{found.counts.pairs}|labeler:{__version__}"
 
 
 def _count(figure: int) -> str:

@@ -15,6 +15,7 @@ from labeler.comparing.conclusion import (
     Circumstances,
     Conclusion,
     conclude,
+    described,
     figures,
     in_headlines,
     in_order,
@@ -30,7 +31,6 @@ from labeler.sentences.display import (
     Display,
     Displayed,
     Grid,
-    number,
 )
 
 LETTERS = string.ascii_uppercase
@@ -52,6 +52,8 @@ class Comparison(Displayed):
 
     Example:
         >>> found = labeler.compare(labels, labels)
+        >>> print(found.conclusion)
+        no difference: all 14 pairs have equal values
         >>> found.counts.pairs, found["adherence"].difference
         (14, 0.0)
     """
@@ -93,10 +95,8 @@ class Comparison(Displayed):
 
     def _display(self) -> Display:
         rows = in_order([row for row in self.rows if row.pairs])
-        counts = self.counts
         notes = [
-            f"only in A: {counts.only_a} records, only in B: {counts.only_b}",
-            f"failed: {counts.failed_a} in A, {counts.failed_b} in B, {counts.failed_both} in both",
+            self.counts.in_words(),
             *selection_warnings((*self.a.signatures, *self.b.signatures)),
         ]
         for letter, side in (("A", self.a), ("B", self.b)):
@@ -130,8 +130,7 @@ class Comparison(Displayed):
         """
         for row in self.rows:
             if row.verdict == "worse":
-                where = f" of {self.by} {row.group}" if row.group is not None else ""
-                yield f"{row.metric.id}{where} is worse: {number(row.difference, '+.4f')}"
+                yield f"worse: {described(row)}"
         yield from self._losses("B")
 
     def _losses(self, b: str) -> Iterator[str]:

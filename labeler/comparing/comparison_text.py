@@ -18,7 +18,16 @@ from labeler.comparing.conclusion import (
 )
 from labeler.comparing.metric_comparison import MetricComparison, Moved
 from labeler.labels.signature import selection_warnings
-from labeler.sentences.display import NONE, Column, Grid, arrow, figure, number, reason_counts
+from labeler.sentences.display import (
+    NONE,
+    Column,
+    Grid,
+    arrow,
+    figure,
+    number,
+    reason_counts,
+    shortened,
+)
 from labeler.version import __version__
 
 _LEAST_SHOWN = 0.0001
@@ -101,7 +110,7 @@ def _plainly_moved(rows: Sequence[MetricComparison], b: str) -> Iterator[str]:
     if moved:
         yield f"Moved most, from A to {b}:"
     for row in moved:
-        records = (f"{one.id} {figure(one.a)} → {figure(one.b)}" for one in row.moved)
+        records = (f"{shortened(one.id)} {figure(one.a)} → {figure(one.b)}" for one in row.moved)
         yield f"  {row_name(row)}: {', '.join(records)}"
 
 
@@ -109,25 +118,9 @@ def plain_sides(found: Comparisons) -> Iterator[str]:
     """Yield the files, and the records that are not compared."""
     yield f"A is {found[0].a.name}"
     for (letter, side), one in zip(found.letters[1:], found, strict=True):
-        pairs = one.counts.pairs
-        both = "1 record" if pairs == 1 else f"{pairs:,} records"
-        yield ", ".join([f"{letter} is {side.name}: {both} in both", *_unpaired(one, letter)])
+        yield f"{letter} is {side.name}: {one.counts.in_words(letter)}"
     signatures = dict.fromkeys(one for _, side in found.letters for one in side.signatures)
     yield from selection_warnings(signatures)
-
-
-def _unpaired(comparison: Comparison, b: str) -> Iterator[str]:
-    counts = comparison.counts
-    for count, where in (
-        (counts.only_a, "only in A"),
-        (counts.only_b, f"only in {b}"),
-        (counts.failed_a, "failed in A"),
-        (counts.failed_b, f"failed in {b}"),
-        (counts.failed_both, "failed in both"),
-        (sum(counts.left_out.values()), "with another question under the same id"),
-    ):
-        if count:
-            yield f"{count:,} {where}"
 
 
 def _not_shown(left_out: int) -> Iterator[str]:
@@ -182,27 +175,9 @@ def side_lines(
 def _records(comparison: Comparison, b: str) -> Iterator[str]:
     """Yield the numbers of records that are compared and of the others."""
     counts = comparison.counts
-    yield (
-        f"{counts.pairs} records labeled in both; {counts.only_a} only in A, {counts.only_b} only "
-        f"in {b}; failed: {counts.failed_a} in A, {counts.failed_b} in {b}, {counts.failed_both} "
-        "in both"
-    )
-    if other_question := sum(counts.left_out.values()):
-        yield (
-            f"{other_question} records ask another question in {b} than in A: not compared; "
-            "are their ids the same rows?"
-        )
-    if not comparison.same_judge:
-        yield (
-            f"A and {b} were labeled by different judges, prompts or thresholds: {b} is higher or "
-            "lower, not better or worse; labeler diff shows where the labels differ"
-        )
+    yield counts.in_words(b)
     yield from selection_warnings((*comparison.a.signatures, *comparison.b.signatures))
     if comparison.same_sentences:
-        yield (
-            f"A and {b} label the same sentences: differences are between labels, and "
-            "'better' means better marks, not a better system"
-        )
         return
     unlike = ", ".join(f"{count} differ in {part}" for part, count in counts.unlike.items())
     yield f"{counts.same} of them have the same sentences in both; {unlike}: flips not listed"
@@ -287,7 +262,8 @@ def _moved(rows: Sequence[MetricComparison], b: str) -> Iterator[str]:
     for row in moved:
         yield f"  {row.metric.id}"
         for record in row.moved:
-            yield f"    {record.id}: {record.a:.4f} → {record.b:.4f}{_flips(record)}"
+            name = shortened(record.id)
+            yield f"    {name}: {record.a:.4f} → {record.b:.4f}{_flips(record)}"
 
 
 def _flips(record: Moved) -> str:
@@ -302,22 +278,13 @@ def _flips(record: Moved) -> str:
 
 
 def _reading_aid(comparisons: Comparisons) -> Iterator[str]:
-    found, several = comparisons[0], len(comparisons) > 1
+    found = comparisons[0]
     intervals = (row.interval for one in comparisons for row in one.rows)
     yield from small_sample_note(one for one in intervals if isinstance(one, Interval))
-    same = {one.same_judge for one in comparisons}
-    words = " or ".join(
-        [*["better or worse"] * (True in same), *["higher or lower"] * (False in same)]
-    )
-    b = "a set" if several else "B"
     yield (
-        f"{b} is {words} where p Holm, over {found.tests} tests together, is at most "
-        f"{1 - found.level:.4g}; intervals are those of p, before Holm; no evidence does not mean "
-        f"that A and {b} are alike: the interval holds every difference that is compatible"
-    )
-    yield (
-        "p and intervals hold for every distribution (docs/intervals.md): a total difference of "
-        "less than about 4 records is no evidence"
+        f"a difference is certain where p Holm, over {found.tests} tests together, is at most "
+        f"{1 - found.level:.4g}; intervals are those of p, before Holm, and hold for every "
+        "distribution (docs/intervals.md)"
     )
     yield f"labeler:{__version__}"
 

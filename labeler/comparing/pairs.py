@@ -77,6 +77,23 @@ class PairCounts(Brief):
     failed_both: int
     duplicates: int = 0
 
+    def in_words(self, b: str = "B") -> str:
+        """Return the pairs, and the records that are none: ``60 records in both, 3 only in A``.
+
+        Args:
+            b: name of the second side.
+        """
+        both = "1 record" if self.pairs == 1 else f"{self.pairs:,} records"
+        others = (
+            (self.only_a, "only in A"),
+            (self.only_b, f"only in {b}"),
+            (self.failed_a, "failed in A"),
+            (self.failed_b, f"failed in {b}"),
+            (self.failed_both, "failed in both"),
+            *((count, f"with other {parts} in {b}") for parts, count in self.left_out.items()),
+        )
+        return ", ".join([f"{both} in both", *(f"{n:,} {what}" for n, what in others if n)])
+
     def others_as_json(self) -> dict[str, Any]:
         """Return the published counts of the records that have no two labels."""
         names = ("only_a", "only_b", "failed_a", "failed_b", "failed_both", "duplicates")

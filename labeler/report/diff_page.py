@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from labeler.calculators.plain_names import headline_metrics, plain_name
 from labeler.comparing.diff import Differences, LabelDiff, RecordDiff
-from labeler.comparing.flips import DIRECTIONS, FIELDS, FlipCount, MetricDiff
+from labeler.comparing.flips import DIRECTIONS, FIELDS, MetricDiff
 from labeler.data.label_files import replaced
+from labeler.report.charts import draw_difference, limit_of
 from labeler.report.page import (
     CHUNK_SIZE,
     RECORD_SCRIPTS,
@@ -27,7 +29,7 @@ RECORDS = 10_000
 """Changed records of a page at most, so that a browser opens it fast."""
 
 TEMPLATE = "diff.html.j2"
-STYLES = (*RECORD_STYLES, "charts.css", "report.css", "diff.css")
+STYLES = (*RECORD_STYLES, "charts.css", "report.css", "comparison.css", "diff.css")
 SCRIPTS = (*RECORD_SCRIPTS, "diff.js")
 
 _QUESTION = 200
@@ -158,13 +160,14 @@ def _values(total: LabelDiff) -> dict[str, Any]:
     groups = [
         {
             "name": None if group is None else visible(f"{total.by}: {group}"),
-            "flips": [_flips(count) for count in total.flips if count.group == group],
-            "metrics": [_metric(row) for row in total.metrics if row.group == group],
+            "flips": total.figures(group),
+            "metrics": _metrics([row for row in total.metrics if row.group == group]),
         }
         for group in total.groups
     ]
     return {
-        "title": visible(f"{total.a.name} and {total.b.name}"),
+        "title": visible(f"{total.a.name} → {total.b.name}"),
+        "conclusion": visible(f"{total.conclusion[:1].upper()}{total.conclusion[1:]}."),
         "sides": [
             {
                 "letter": letter,
@@ -184,20 +187,21 @@ def _values(total: LabelDiff) -> dict[str, Any]:
     }
 
 
-def _flips(count: FlipCount) -> dict[str, Any]:
-    return {
-        "field": _words(count.field),
-        "figures": [count.gained, count.lost, count.changed, count.decisions],
-        "rate": _NONE if count.rate is None else f"{count.rate:.2%}",
-        "records": count.records,
-    }
+def _metrics(rows: Sequence[MetricDiff]) -> list[dict[str, Any]]:
+    limit = limit_of(abs(float(row.change)) for row in rows if row.change is not None)
+    first = headline_metrics(row.metric for row in rows)
+    ordered = sorted(
+        rows, key=lambda row: first.index(row.metric) if row.metric in first else len(first)
+    )
+    return [_metric(row, limit) for row in ordered if row.pairs]
 
 
-def _metric(row: MetricDiff) -> dict[str, Any]:
+def _metric(row: MetricDiff, limit: float) -> dict[str, Any]:
     return {
         "id": row.metric.id,
-        "aliases": row.metric.aliases,
-        "better": "higher is better" if row.metric.higher_is_better else "lower is better",
+        "name": plain_name(row.metric),
+        "lower": not row.metric.higher_is_better,
+        "plot": "" if row.change is None else draw_difference(float(row.change), None, limit),
         "a": _decimal(row.mean_a),
         "b": _decimal(row.mean_b),
         "change": _NONE if row.change is None else _signed(row.change),
