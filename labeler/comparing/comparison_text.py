@@ -18,7 +18,16 @@ from labeler.comparing.conclusion import (
 )
 from labeler.comparing.metric_comparison import MetricComparison, Moved
 from labeler.labels.signature import selection_warnings
-from labeler.sentences.display import NONE, Column, Grid, arrow, figure, number, reason_counts
+from labeler.sentences.display import (
+    NONE,
+    Column,
+    Grid,
+    arrow,
+    figure,
+    number,
+    reason_counts,
+    shortened,
+)
 from labeler.version import __version__
 
 _LEAST_SHOWN = 0.0001
@@ -35,7 +44,7 @@ class Section(NamedTuple):
 def overview(
     found: Comparisons, width: int | None = None, *, every: bool = False
 ) -> Iterator[Section]:
-    """Yield the conclusions, the metrics with values, the records that moved, and what is missing.
+    """Yield the metrics with values, the records that moved, and what is missing.
 
     Args:
         found: the comparisons.
@@ -43,7 +52,6 @@ def overview(
         every: True for all metrics with values, False for headline metrics.
     """
     several, left_out = len(found) > 1, 0
-    yield Section(None, (), [*_conclusions(found)])
     for (letter, _), one in zip(found.letters[1:], found, strict=True):
         against = [f"{letter} against A"] * several
         for heading, rows, more in _tables(one, every=every):
@@ -63,7 +71,7 @@ def metric_name(row: MetricComparison) -> str:
     return plain_name(row.metric)
 
 
-def _conclusions(found: Comparisons) -> Iterator[str]:
+def conclusions(found: Comparisons) -> Iterator[str]:
     """Yield the conclusion, and of several comparisons one for each."""
     yield found.conclusion
     for (letter, _), one in zip(found.letters[1:], found, strict=True):
@@ -101,7 +109,7 @@ def _plainly_moved(rows: Sequence[MetricComparison], b: str) -> Iterator[str]:
     if moved:
         yield f"Moved most, from A to {b}:"
     for row in moved:
-        records = (f"{one.id} {figure(one.a)} → {figure(one.b)}" for one in row.moved)
+        records = (f"{shortened(one.id)} {figure(one.a)} → {figure(one.b)}" for one in row.moved)
         yield f"  {row_name(row)}: {', '.join(records)}"
 
 
@@ -253,7 +261,8 @@ def _moved(rows: Sequence[MetricComparison], b: str) -> Iterator[str]:
     for row in moved:
         yield f"  {row.metric.id}"
         for record in row.moved:
-            yield f"    {record.id}: {record.a:.4f} → {record.b:.4f}{_flips(record)}"
+            name = shortened(record.id)
+            yield f"    {name}: {record.a:.4f} → {record.b:.4f}{_flips(record)}"
 
 
 def _flips(record: Moved) -> str:
