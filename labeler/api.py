@@ -25,7 +25,7 @@ from labeler.labeling.options import (
     EstimateOptions,
     LabelOptions,
 )
-from labeler.labels.record import AnyOutcome, Outcome
+from labeler.labels.record import AnyOutcome, LabelRecord, Outcome
 from labeler.store.memory import MemoryStore
 
 if TYPE_CHECKING:
@@ -196,14 +196,17 @@ async def alabel(data: RowSource, options: LabelOptions) -> Labels:
 
 def _labeled(data: RowSource, options: LabelOptions) -> Generator[Any, None, None]:
     """Yield an outcome for each row, then all of them as labels."""
+    from labeler.calculators.frame import Given
+    from labeler.data.formats.objects import own_ids
     from labeler.labeling.starting import judges_of, label_rows, run_events
     from labeler.labels.metering import RunCost
     from labeler.labels_object import Labels
 
     events, judges = run_events(options), judges_of(options)
     path, counts = options.output, events.counts
-    outcomes: list[Outcome] = []
+    outcomes, names = list[Outcome](), list[str | None]()
     for outcome in label_rows(data, options, judges, events):
+        names.append(outcome.id if isinstance(outcome, LabelRecord) else None)
         if path is None:
             outcomes.append(outcome)
         yield outcome
@@ -211,12 +214,14 @@ def _labeled(data: RowSource, options: LabelOptions) -> Generator[Any, None, Non
     dollars = float(spent.spent) if price and spent and not counts.unmetered else None
     source = price.source if price else ""
     cost = RunCost(counts.requests, counts.usage, dollars, source, counts.unmetered)
+    index = getattr(data, "index", None)  # of a list it is a method
+    given = Given(own_ids(data, names), None if callable(index) else index)
     if path is None:
-        yield Labels(outcomes, cost=cost)
+        yield Labels(outcomes, cost=cost, given=given)
         return
     from labeler.loading import open_labels
 
-    yield open_labels(path, cost)
+    yield open_labels(path, cost, given)
 
 
 @keywords(EstimateOptions)

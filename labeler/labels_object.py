@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
-from labeler.calculators.outcomes import as_outcomes, metrics, summary
-from labeler.catalog import Positions, position_of, positions_of
-from labeler.data.label_files import write_outcomes
-from labeler.errors import UsageError
-from labeler.labels.metering import LabelFacts, RunCost
-from labeler.labels.record import AnyOutcome, LabelFailure, Outcome
-from labeler.sentences.display import Column, Display, Displayed, Grid, reason_counts
+from labeler.calculators.outcomes import as_outcomes
+from labeler.labels.record import AnyOutcome, Outcome
+from labeler.outcomes_object import Outcomes
 
 if TYPE_CHECKING:
     from labeler.audit import Audit, Check, SecondJudge
-    from labeler.calculators import Intervals
-    from labeler.calculators.metrics_row import MetricsTable
-    from labeler.calculators.summary_table import SummaryTable
+    from labeler.calculators.worst import WorstRecords
     from labeler.comparing.comparison import Comparison
     from labeler.comparing.diff import LabelDiff
-    from labeler.comparing.gates import On
-    from labeler.comparing.verdicts import GateResults
-    from labeler.data.label_view import Glance
     from labeler.evidence.anchors import Anchors
     from labeler.evidence.doubt import Doubt
     from labeler.evidence.plan import Plan
 
-_LEFT_OUT = ("v", "pooled")
-"""Columns of summaries that the short table does without."""
 
-
-class Labels(Displayed, Sequence[Outcome]):
+class Labels(Outcomes[Outcome]):
     """The outcomes of labeling rows, in their order: label records and failures.
 
     A position or an id gives one outcome, a slice further labels. ``labels == [...]`` compares
@@ -44,91 +31,12 @@ class Labels(Displayed, Sequence[Outcome]):
         name: name of the labels in tables and pages, such as that of their file.
         path: file or store that holds exactly these outcomes, if there is one.
         cost: the cost of the run that made them; by default that of all their answers.
+        given: what is known of the rows that were labeled.
 
     Example:
         >>> labels[0].kind, labels["tide-gate-height"].id, len(labels[:3])
         ('label', 'tide-gate-height', 3)
     """
-
-    __hash__ = None  # type: ignore[assignment] # equal to lists, which have none either
-
-    def __init__(
-        self,
-        outcomes: Iterable[Outcome],
-        *,
-        name: str = "labels",
-        path: str | Path | None = None,
-        cost: RunCost | None = None,
-    ) -> None:
-        self._outcomes = outcomes if isinstance(outcomes, Sequence) else list(outcomes)
-        self.name = name
-        self._path, self._cost = path, cost
-
-    def __len__(self) -> int:
-        return len(self._outcomes)
-
-    def __iter__(self) -> Iterator[Outcome]:
-        return iter(self._outcomes)
-
-    @overload
-    def __getitem__(self, key: int | str) -> Outcome: ...
-    @overload
-    def __getitem__(self, key: slice) -> Labels: ...
-    def __getitem__(self, key: int | str | slice) -> Outcome | Labels:
-        """Return the outcome at a position or with an id, or the labels of a slice.
-
-        Raises:
-            IndexError: the position is out of range.
-            UnknownName: no row has the id; the message has near ones.
-            UsageError: several rows have the id; the message has their positions.
-        """
-        if isinstance(key, slice):
-            return Labels(self._outcomes[key], name=self.name)
-        place = position_of("record", key, self._positions) if isinstance(key, str) else key
-        return self._outcomes[place]
-
-    @cached_property
-    def _positions(self) -> Positions:
-        return positions_of(outcome.id for outcome in self._glances())
-
-    def _glances(self) -> Iterable[Outcome | Glance]:
-        """Return what counts need of each outcome."""
-        glances = getattr(self._outcomes, "glances", None)
-        return self if glances is None else glances()
-
-    def __eq__(self, other: object) -> bool:
-        """Return True for labels or a list with equal outcomes in the same order."""
-        if not isinstance(other, Labels | list):
-            return NotImplemented
-        return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
-
-    def __add__(self, other: Iterable[Outcome]) -> Labels:
-        """Return the outcomes of both, in memory."""
-        return Labels([*self, *other], name=self.name)
-
-    def __radd__(self, other: Iterable[Outcome]) -> Labels:
-        return Labels([*other, *self], name=self.name)
-
-    @cached_property
-    def failures(self) -> Labels:
-        """The rows without a label, each with its reason.
-
-        Example:
-            >>> len(labels.failures)
-            0
-        """
-        failed = [outcome for outcome in self if isinstance(outcome, LabelFailure)]
-        return Labels(failed, name=f"failures of {self.name}")
-
-    @cached_property
-    def cost(self) -> RunCost:
-        """The cost of the run; of loaded labels the tokens of all their answers.
-
-        Example:
-            >>> print(labels.cost)
-            no token was paid for
-        """
-        return self._cost or self._facts.cost
 
     def at(
         self,
@@ -164,88 +72,30 @@ class Labels(Displayed, Sequence[Outcome]):
         given = {"support": support, "relevance": relevance, "utilization": utilization}
         moved = read_thresholds(given)
         named = ", ".join(f"{name} {value:g}" for name, value in moved.items())
-        return Labels(outcomes_at(self, moved), name=f"{self.name} at {named}", cost=self._cost)
+        return Labels(
+            outcomes_at(self, moved),
+            name=f"{self.name} at {named}",
+            cost=self._cost,
+            given=self._given,
+        )
 
-    def metrics(self, ids: str | Iterable[str] | None = None) -> MetricsTable:
-        """Compute metrics of each row, as :func:`labeler.metrics` does.
+    def worst(self, most: int = 5) -> WorstRecords:
+        """Return the records with the least support, with their unsupported sentences.
 
         Args:
-            ids: metric ids; by default each quantity once that the labels have the fields for.
+            most: number of records.
 
         Returns:
-            One row a label or failure; repeated ones count once.
-
-        Raises:
-            UnknownName: there is no such metric.
+            The records, the worst first; printed, each sentence with the nearest evidence and the
+            judge's reason.
 
         Example:
-            >>> labels.metrics()["tide-gate-height"]["adherence"].value
-            1.0
+            >>> labels.worst(1)[0].id
+            'tide-gate-wrong-year'
         """
-        return metrics(self, ids)
+        from labeler.calculators.worst import worst_records
 
-    def summary(
-        self,
-        ids: str | Iterable[str] | None = None,
-        *,
-        by: str | None = None,
-        intervals: Intervals | bool | None = True,
-    ) -> SummaryTable:
-        """Summarize metrics over all rows, or over each group of a metadata column.
-
-        Args:
-            ids: as for :meth:`metrics`.
-            by: name of a metadata column.
-            intervals: settings of the intervals of the means, by default of 95 %; ``False`` or
-                ``None`` for none.
-
-        Returns:
-            One row for each judge configuration, group and metric.
-
-        Raises:
-            UnknownName: there is no such metric.
-            UsageError: no row has the column.
-
-        Example:
-            >>> round(labels.summary()["adherence"].mean, 4)
-            0.6429
-            >>> labels.summary(by="domain")["adherence", "clinic"].defined
-            4
-        """
-        from labeler.calculators import Intervals
-
-        next(iter(self._outcomes), None)  # raises if the file has changed
-        drawn = (Intervals() if intervals is True else intervals) or None
-        return summary(self._path or self, ids, by=by, intervals=drawn)
-
-    def to_pandas(self, ids: str | Iterable[str] | None = None, *, details: bool = False) -> Any:  # noqa: ANN401 - optional
-        """Return the metrics of each row as a data frame of pandas, a column a metric.
-
-        Args:
-            ids: as for :meth:`metrics`.
-            details: True for numerators, denominators and reasons of each metric, and signatures.
-
-        Raises:
-            UsageError: pandas is not installed.
-        """
-        return self._to_frame("pandas", ids, details=details)
-
-    def to_polars(self, ids: str | Iterable[str] | None = None, *, details: bool = False) -> Any:  # noqa: ANN401 - optional
-        """Return the metrics of each row as a data frame of polars, a column a metric.
-
-        Args:
-            ids: as for :meth:`metrics`.
-            details: True for numerators, denominators and reasons of each metric, and signatures.
-
-        Raises:
-            UsageError: polars is not installed.
-        """
-        return self._to_frame("polars", ids, details=details)
-
-    def _to_frame(self, library: str, ids: str | Iterable[str] | None, *, details: bool) -> Any:  # noqa: ANN401 - as above
-        from labeler.calculators.export import to_frame
-
-        return to_frame(self.metrics(ids), library, details=details)
+        return worst_records(self, most)
 
     def audit(
         self,
@@ -366,56 +216,6 @@ class Labels(Displayed, Sequence[Outcome]):
         named = other.name if isinstance(other, Labels) else "other"
         return self.name, named if named != self.name else f"other {named}"
 
-    def check(
-        self,
-        thresholds: Mapping[str, float] | None = None,
-        /,
-        *,
-        on: On = "point",
-        by: str | None = None,
-        intervals: Intervals | None = None,
-        max_failed: float = 0.05,
-        max_undefined: float = 0.05,
-        **metrics: float,
-    ) -> GateResults:
-        """Check gates on the means of metrics; a missed gate raises nothing.
-
-        A mean must be at least its threshold, or at most where lower is better. A gate is also
-        missed where too many rows failed or are undefined, as for ``labeler check``.
-
-        Args:
-            thresholds: thresholds by metric id, for ids that are no Python names.
-            on: ``point`` checks the mean, ``interval`` the worse end of its interval.
-            by: name of a metadata column, each of whose groups must pass.
-            intervals: settings of the intervals.
-            max_failed: largest allowed share of failed rows, from 0 to 1.
-            max_undefined: largest allowed share of rows that are undefined because of the record.
-            metrics: further thresholds by metric id.
-
-        Returns:
-            The verdicts; true if all gates are passed.
-
-        Raises:
-            UnknownName: there is no such metric.
-            UsageError: no gate is given, a threshold has no metric, or an option is out of range.
-
-        Example:
-            >>> bool(labels.check(adherence=0.6)), bool(labels.check(adherence=0.8))
-            (True, False)
-        """
-        from labeler.comparing.checking import GateSettings, check_gates
-        from labeler.comparing.gates import Allowed, Demand
-
-        if not isinstance(thresholds, Mapping | None):
-            raise UsageError(
-                f"a threshold needs a metric, such as check(adherence=0.8), got {thresholds!r:.40}"
-            )
-        every = {**(thresholds or {}), **metrics}
-        demands = [Demand(name, float(value)) for name, value in every.items()]
-        allowed = Allowed(max_failed, max_undefined)
-        settings = GateSettings(on=on, by=by, intervals=intervals, allowed=allowed)
-        return check_gates(self, demands, settings=settings).results
-
     def certify(
         self,
         metric: str,
@@ -478,93 +278,3 @@ class Labels(Displayed, Sequence[Outcome]):
         from labeler.evidence.doubt import fit_doubt
 
         return fit_doubt(self, corrections)
-
-    def report(self, path: str | Path, **options: Any) -> list[Path]:  # noqa: ANN401 - checked by write_report
-        """Write the labels as an offline page: figures, findings, and every record.
-
-        Args:
-            path: the HTML file.
-            options: those of :func:`labeler.report.write_report`, such as ``by`` and ``title``.
-
-        Returns:
-            The files.
-
-        Raises:
-            UsageError: as for :func:`labeler.report.write_report`.
-
-        Example:
-            >>> [file.name for file in labels.report(folder / "report.html")]
-            ['report.html']
-        """
-        from labeler.report.writing import write_report
-
-        return write_report(self, path, **({"name": self.name} | options))
-
-    def save(self, path: str | Path) -> Path:
-        """Write the labels to a file, which appears when complete.
-
-        Args:
-            path: JSON Lines, ``.jsonl`` or ``.jsonl.gz``, or ``.parquet``.
-
-        Returns:
-            The path, for :func:`labeler.load`.
-
-        Raises:
-            UsageError: the name stands for another format, or the file cannot be written.
-
-        Example:
-            >>> labeler.load(labels.save(folder / "labels.jsonl")) == labels
-            True
-        """
-        for _ in write_outcomes(self, path):
-            pass
-        return Path(path)
-
-    @cached_property
-    def _facts(self) -> LabelFacts:
-        return LabelFacts(self._glances())
-
-    @cached_property
-    def _table(self) -> SummaryTable:
-        return self.summary()
-
-    def _display(self) -> Display:
-        from labeler.calculators.summary_table import (
-            floor_note,
-            measured_rows,
-            summary_cells,
-            summary_notes,
-        )
-        from labeler.labels.signature import selection_warnings
-
-        facts, table = self._facts, self._table
-        by = next(iter(facts.judges)) if len(facts.judges) == 1 else f"{len(facts.judges)} judges"
-        title = f"{len(self) - facts.failed.total():,} labels"
-        title += f" by {by}" if facts.judges else ""
-        title += f", {facts.failed.total():,} failed"
-        if facts.failed.total() == len(self):
-            return _failures(title, self)
-        several = len({row.label for row in table}) > 1
-        every = summary_cells(table.intervals).items()
-        cells = {column: cell for column, cell in every if column.head not in _LEFT_OUT}
-        shown = measured_rows(table)
-        grid = Grid(list(cells), [[cell(row) for cell in cells.values()] for row in shown])
-        notes = [f"failed: {reason_counts(facts.failed)}"] if facts.failed else []
-        notes.append(f"cost: {self.cost}")
-        selected = selection_warnings(row.label for row in table)
-        warnings = [*selected, *floor_note(facts.judges)]
-        if several:
-            notes.append("several judge configurations, each with rows of its own: .summary()")
-        else:
-            known = {*notes, *warnings}
-            notes += [one for one in summary_notes(table, table.intervals) if one not in known]
-        return Display(title, grid, notes, "; ".join(warnings))
-
-
-def _failures(title: str, outcomes: Iterable[Outcome]) -> Display:
-    """Return the display of rows without a label: reasons by id, and a message for each reason."""
-    failed = [outcome for outcome in outcomes if isinstance(outcome, LabelFailure)]
-    first = {one.reason: f"{one.reason}: {one.message}" for one in reversed(failed)}
-    columns = (Column("id", words=True), Column("reason", words=True))
-    grid = Grid(columns, [(one.id, one.reason) for one in failed]) if failed else None
-    return Display(title, grid, [*first.values()])

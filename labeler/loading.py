@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import overload
 
+from labeler.calculators.frame import UNKNOWN, Given
 from labeler.calculators.outcomes import source_state, stored_outcomes
 from labeler.data.label_files import is_store, is_table, parts_of
 from labeler.data.label_view import LabelView
@@ -69,7 +70,7 @@ def load(path: str | Path) -> Labels:
     return open_labels(path)
 
 
-def open_labels(path: str | Path, cost: RunCost | None = None) -> Labels:
+def open_labels(path: str | Path, cost: RunCost | None = None, given: Given = UNKNOWN) -> Labels:
     """Return stored labels, and the cost of the run that made them; see :func:`load`."""
     name = str(path)
     view: Sequence[Outcome]
@@ -86,7 +87,8 @@ def open_labels(path: str | Path, cost: RunCost | None = None) -> Labels:
         view = _Streamed(name)
         next(iter(view), None)  # a path that cannot be read is reported here
     named = Path(name).name or name
-    return Labels(view, name=named, path=None if isinstance(view, list) else name, cost=cost)
+    own = None if isinstance(view, list) else name
+    return Labels(view, name=named, path=own, cost=cost, given=given)
 
 
 def _is_plain(name: str) -> bool:

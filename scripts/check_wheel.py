@@ -91,7 +91,13 @@ def main() -> None:
         run(*pip, "install", "-q", "-c", constraints, wheel, cwd=folder)
         run(*pip, "check", cwd=folder)
         print(run(python, "-c", READ_EVERYTHING, ROOT / "pyproject.toml", cwd=folder).strip())
-        for arguments in (["--help"], ["--version"], ["schema"], ["prompt", "trace/v1"], _OPTIONAL):
+        for arguments in (
+            ["--help"],
+            ["--version"],
+            ["prompt", "--schema"],
+            ["prompt", "trace/v1"],
+            _OPTIONAL,
+        ):
             run(command, *arguments, cwd=folder)
         rows, labels = ROOT / "examples" / "rows.jsonl", folder / "labels.jsonl"
         run(command, "label", rows, "--judge", "embedded", "-o", labels, cwd=folder)

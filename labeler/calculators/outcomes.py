@@ -116,7 +116,7 @@ class CheckedOutcomes(Iterator[AnyOutcome]):
 _LOG = logging.getLogger("labeler")
 _FOREIGN = (
     "left out %d record%s of kind '%s', which no installed package reads: install the package "
-    "that wrote them; 'labeler export' keeps them as they are"
+    "that wrote them; 'labeler store export' keeps them as they are"
 )
 Through = Callable[[Iterable[AnyOutcome]], Iterable[AnyOutcome]]
 

@@ -7,7 +7,7 @@ from array import array
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from labeler.calculators.headline import percent
 from labeler.calculators.metrics_row import question_digest
@@ -40,13 +40,35 @@ UNITS: Mapping[str, str] = {
 }
 """The yes-or-no fields of every label, and the unit that each is about."""
 
-FIELD_WORDS: Mapping[str, str] = {
-    "overall_supported": "answers, fully supported or not",
-    "supported": "answer sentences, supported or not",
-    "relevant": "document sentences, relevant or not",
-    "utilized": "document sentences, used or not",
+
+class FieldWords(NamedTuple):
+    """Plain words for the decisions on a field.
+
+    Attributes:
+        subject: one of the things that a decision is about.
+        positive: what a yes calls it; empty if the decision is no yes or no.
+    """
+
+    subject: str
+    positive: str = ""
+
+    @property
+    def verdicts(self) -> str:
+        """The positive decisions: ``answers fully supported``."""
+        return f"{self.subject}s {self.positive}".rstrip()
+
+    def counted(self, count: int) -> str:
+        """Return a number of subjects."""
+        return f"{count:,} {self.subject}{'s' * (count != 1)}"
+
+
+FIELD_WORDS: Mapping[str, FieldWords] = {
+    "overall_supported": FieldWords("answer", "fully supported"),
+    "supported": FieldWords("answer sentence", "supported"),
+    "relevant": FieldWords("document sentence", "relevant"),
+    "utilized": FieldWords("document sentence", "used"),
 }
-"""Plain words for the fields, the one that is shown first at the beginning."""
+"""Words by field, the most telling field first."""
 
 _FLAGS = frozenset(
     {
@@ -141,8 +163,8 @@ class FieldAgreement(Brief):
     @property
     def words(self) -> str:
         """The units in plain words."""
-        if self.field in FIELD_WORDS:
-            return FIELD_WORDS[self.field]
+        if words := FIELD_WORDS.get(self.field):
+            return f"{words.subject}s, {words.positive} or not"
         metric = METRICS.get(self.field)
         return plain_name(metric) if metric else self.field
 

@@ -200,9 +200,7 @@ app = _group(
         "review": _Command("Review", "reviewing", "review"),
         "certify": _Command("Evidence", "certifying", "certify"),
         "doubt": _Command("Evidence", "certifying", "doubt"),
-        "export": _Command("Store and files", "labeling", "export", _PIPE_CLOSED),
         "prompt": _Command("Store and files", "artifacts", "prompt"),
-        "schema": _Command("Store and files", "artifacts", "schema"),
     },
     "Label RAG records with an LLM judge once, and recompute metrics from stored labels.",
 )
@@ -232,9 +230,7 @@ _add_group(
 _add_group(
     "import",
     "Store and files",
-    {
-        "labels": _Command(None, "labeling", "import_labels"),
-    },
+    {},
     "Import labels and traces that were made elsewhere.",
 )
 _add_group(
@@ -244,8 +240,10 @@ _add_group(
         "merge": _Command(None, "stores", "merge"),
         "verify": _Command(None, "stores", "verify"),
         "delete": _Command(None, "stores", "delete"),
+        "export": _Command(None, "stores", "export", _PIPE_CLOSED),
+        "import": _Command(None, "stores", "import_"),
     },
-    "Merge, verify and delete from label stores.",
+    "Merge, verify, export, import and delete stored labels.",
 )
 
 

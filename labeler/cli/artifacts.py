@@ -19,18 +19,14 @@ if TYPE_CHECKING:
     from labeler.labeling.options import EstimateOptions
 
 
-def schema(
-    name: Annotated[str | None, typer.Argument(help="Schema name, such as label-trace/v1.")] = None,
-) -> None:
-    """Print a JSON Schema, or list all."""
-    _print("schemas", name, ".json")
-
-
 def prompt(
     name: Annotated[
         str | None, typer.Argument(help="Prompt name, such as trace/v1, or a file of your own.")
     ] = None,
     *,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print a JSON Schema instead, or list all.")
+    ] = False,
     instructions: Annotated[str | None, options.parameter(TaskOptions, "instructions")] = None,
     rows: Annotated[
         str | None, typer.Option(help="Print the messages for a row of this file instead.")
@@ -43,13 +39,13 @@ def prompt(
     id: Annotated[str | None, typer.Option(help="Id of the row; by default the first row.")] = None,  # noqa: A002 - its name on the command line
     splitter: Annotated[str, options.parameter(ExampleOptions, "splitter")] = "general",
 ) -> None:
-    """Print a prompt, or the messages for one row."""
+    """Print a prompt, the messages for one row, or a JSON Schema."""
     from labeler.labeling.options import EstimateOptions
     from labeler.labeling.wording import prompt_file
     from labeler.sentences.characters import visible
 
     if rows is None and instructions is None and not (name and prompt_file(name)):
-        _print("prompts", name, ".md")
+        _print("schemas", name, ".json") if schema else _print("prompts", name, ".md")
         return
 
     given = EstimateOptions(

@@ -25,12 +25,11 @@ from labeler.cli.terminal import (
     print_declared,
     print_grids,
     print_json,
-    print_lines,
 )
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 from labeler.sentences.characters import visible
-from labeler.sentences.display import NONE, Column, Grid, console, reason_counts
+from labeler.sentences.display import NONE, Column, Grid, console, reason_counts, shortened
 from labeler.version import __version__
 
 if TYPE_CHECKING:
@@ -45,6 +44,7 @@ _SHOWN_KEYS = 8
 SHOWN_GROUPS = 12
 """Largest number of groups with a column of rates; ``--json`` has all."""
 _INDENT = " " * 6
+_LONGEST_ID = 40
 
 
 def audit(
@@ -83,6 +83,9 @@ def audit(
         typer.Option("--second-opinion", help="Compare labels with the embedded judge's."),
     ] = False,
     threshold: Threshold = None,
+    details: Annotated[
+        bool, typer.Option("--details", help="Show rates of all checks and judge settings.")
+    ] = False,
 ) -> None:
     """Find labels that contradict themselves or the texts."""
     from labeler.audit import select_checks
@@ -110,13 +113,8 @@ def audit(
     elif as_json:
         print_json({**found.as_json(shown), "labeler": __version__})
     else:
-        _print_audit(found, by, shown)
-        if labels != STDIO and found.ranked(shown):
-            from labeler.report import PAGE_RECORDS
-
-            target = "report.html" if len(found.records) <= PAGE_RECORDS else "report/"
-            command = f"labeler report {shlex.quote(labels)} -o {target}"
-            print_lines([f"to read them with their texts: {command}"])
+        source = "" if labels == STDIO else shlex.quote(labels)
+        _print_audit(found, by, shown, source, details=details)
 
 
 def _audit(
@@ -204,25 +202,62 @@ def _print_checks(checks: Sequence[Check]) -> None:
     print_catalog(("check", "what it finds, and why that is odd"), rows)
 
 
-def _print_audit(found: Audit, by: str | None, top: int) -> None:
+def _print_audit(found: Audit, by: str | None, top: int, source: str, *, details: bool) -> None:
+    """Print the conclusion and the next command, the most suspicious records, and rates.
+
+    Args:
+        found: the audit.
+        by: the metadata column of the groups.
+        top: number of records.
+        source: the labels as a shell takes them; empty for standard input.
+        details: True for checks without a finding, and judge configurations.
+    """
     out = LineWriter()
+    out.write(_conclusion(found), bold=True)
+    shown = found.ranked(top)
+    if source and shown:
+        from labeler.report import PAGE_RECORDS
+
+        target = "report.html" if len(found.records) <= PAGE_RECORDS else "report/"
+        out.write(f"Next: labeler report {source} -o {target}")
+    if shown:
+        _print_suspicious(found, shown)
     for label in dict.fromkeys(row.label for row in found.rows):
         made = [record for record in found.records if record.label == label]
-        _print_rates(out, [row for row in found.rows if row.label == label], made, by)
+        rows = [row for row in found.rows if row.label == label]
+        _print_rates(out, rows, made, by, details=details)
         for same in found.same_documents:
             if same.label == label:
                 out.write(str(same))
-        out.write(f"{len(made)} records by {label}|labeler:{__version__}\n")
-    if not found.records:
-        out.write(f"no label: all {sum(found.failed.values())} records failed")
+        if details:
+            out.write(f"{len(made)} records by {label}|labeler:{__version__}\n")
     if found.failed:
         out.write(f"failed: {reason_counts(found.failed)}")
-    if found.records:
-        _print_suspicious(found, top)
+
+
+def _conclusion(found: Audit) -> str:
+    """Return the number of labels with a contradiction or suspicion, and what to read first."""
+    total, worst = len(found.records), found.worst
+    failed = sum(found.failed.values())
+    missing = f" {failed:,} {'row' if failed == 1 else 'rows'} failed." if failed else ""
+    if not total:
+        return f"No labels.{missing}"
+    odd, doubtful = worst["contradiction"], worst["suspicion"]
+    verb = "contradict themselves" if odd > 1 else "contradicts itself"
+    looks = "look" if doubtful > 1 else "looks"
+    counted = f"{f'{odd:,}' if odd else 'None'} of {total:,} labels {verb}"
+    first = ", ".join(shortened(record.id, _LONGEST_ID) for record in found.ranked(2))
+    look = f" Look first at: {first}." if first else ""
+    return f"{counted}; {doubtful or 'none'} {looks} suspicious.{look}{missing}"
 
 
 def _print_rates(
-    out: LineWriter, rows: Sequence[CheckRow], made: Sequence[AuditedRecord], by: str | None
+    out: LineWriter,
+    rows: Sequence[CheckRow],
+    made: Sequence[AuditedRecord],
+    by: str | None,
+    *,
+    details: bool,
 ) -> None:
     """Print the rates of one judge configuration, with a column for each group."""
     totals: dict[Check, CheckRow] = {}  # over all groups
@@ -256,9 +291,10 @@ def _print_rates(
             notes = [f"shown by {by}: {left} (--json has all)"]
     print_grids(out, *grids)
     clean = [check.id for check, total in totals.items() if total.records and not total.flagged]
-    if clean:
+    if clean and details:
         notes.append(f"found nothing: {', '.join(clean)}")
-    if idle := [check.id for check, total in totals.items() if not total.records]:
+    idle = [check.id for check, total in totals.items() if not total.records]
+    if idle and details:
         notes.append(f"nothing to look at: {', '.join(idle)}")
     for note in notes:
         out.write(note)
@@ -288,23 +324,15 @@ def _flagged(counts: CheckRow) -> str:
     return f"{counts.flagged} ({100 * counts.flagged / counts.records:.1f} %)"
 
 
-def _print_suspicious(found: Audit, top: int) -> None:
+def _print_suspicious(found: Audit, shown: Sequence[AuditedRecord]) -> None:
+    """Print the most suspicious records, each with its worst finding."""
     from rich.text import Text
 
     out = console()
-    shown, worst = found.ranked(top), found.worst
-    out.print(
-        f"{len(found.records)} records: {worst['contradiction']} with a contradiction, "
-        f"{worst['suspicion']} suspicious, {worst['note']} with notes only, "
-        f"{len(found.records) - found.flagged} without a finding"
-    )
-    if shown:
-        out.print(
-            f"the {len(shown)} most suspicious of {found.flagged} (--top); of equal ones, more "
-            "contradictions first, then as in the file:",
-            soft_wrap=True,
-        )
+    if len(shown) < found.flagged:
+        out.print(f"the {len(shown)} most suspicious of {found.flagged} (--top):", soft_wrap=True)
     several = len({record.label for record in found.records}) > 1
+    out.print("")
     for record in shown:
         made_by = f"  ({record.label.partition('|')[0]})" if several else ""
         out.print(Text(visible(f"{record.suspicion:.2f}  {record.id}{made_by}")), soft_wrap=True)

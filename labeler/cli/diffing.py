@@ -21,7 +21,7 @@ from labeler.cli.terminal import (
     print_lines,
 )
 from labeler.comparing.options import SideOptions
-from labeler.sentences.display import Column, Grid, arrow, figure, number, reason_counts
+from labeler.sentences.display import Column, Grid, arrow, figure, number, reason_counts, shortened
 from labeler.version import __version__
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _plainly_changed(found: LabelDiff) -> Iterator[str]:
         if first is not None:
             one = changes[first.id]
             words += f", {plain_name(first)} {figure(one.a)} → {figure(one.b)}"
-        yield f"  {record.id}: {words}"
+        yield f"  {shortened(record.id)}: {words}"
 
 
 def _plain_counts(found: LabelDiff) -> Iterator[str]:
@@ -192,7 +192,7 @@ def _largest(found: LabelDiff) -> Iterator[str]:
         yield "changed most, from A to B:"
     for record in found.records:
         flips = "1 flip" if len(record.flips) == 1 else f"{len(record.flips)} flips"
-        yield f"  {record.id}: {flips}"
+        yield f"  {shortened(record.id)}: {flips}"
         for line in (_flips(record.flips), _moved(record)):
             if line:
                 yield f"    {line}"

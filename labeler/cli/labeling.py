@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labeler.cli import config, options
+from labeler.cli import config
 from labeler.cli.running import (
     ENGINES,
     LOCAL,
@@ -179,26 +179,3 @@ def _counts(progress: RunReport, judges: list[Judge], repeat: int) -> tuple[str,
     by = ", ".join(str(judge.spec) for judge in judges)
     times = f", {repeat} times each" if repeat > 1 else ""
     return (f"{judged} labeled by the majority of {by}{times}",)
-
-
-def import_labels(
-    file: Annotated[str, typer.Argument(help="A label file, such as export writes.")],
-    *,
-    store: options.Store = ".labeler",
-) -> None:
-    """Import the records of a label file into a store."""
-    from labeler import api
-    from labeler.store import maintenance
-
-    imported = maintenance.import_labels(api.stored_outcomes(file), store)
-    notify(f"{store}: {imported.new} new, {imported.present} there already")
-    for id in imported.differing:  # noqa: A001 - the field's name
-        notify(f"  {id!r} is there with another label, which was kept")
-
-
-def export(*, output: options.Output = "-", store: options.Store = ".labeler") -> None:
-    """Export every record of a store to a label file."""
-    from labeler import api
-
-    check_label_target([store], output)
-    notify(f"{api.write_labels(api.stored_outcomes(store), output)} records exported from {store}")

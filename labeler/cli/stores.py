@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labeler.cli.running import SOME_FAILED
+from labeler.cli import options
+from labeler.cli.running import SOME_FAILED, check_label_target
 from labeler.cli.terminal import notify, plural
 from labeler.data.options import DEFAULT_STORE
 from labeler.errors import UsageError
@@ -188,3 +189,26 @@ def _delete_traces(stores: Stores, selection: Selection, *, dry_run: bool) -> Co
                 )
             )
     return +counts
+
+
+def import_(
+    file: Annotated[str, typer.Argument(help="A label file, such as export writes.")],
+    *,
+    store: options.Store = ".labeler",
+) -> None:
+    """Import the records of a label file into a store."""
+    from labeler import api
+    from labeler.store import maintenance
+
+    imported = maintenance.import_labels(api.stored_outcomes(file), store)
+    notify(f"{store}: {imported.new} new, {imported.present} there already")
+    for id in imported.differing:  # noqa: A001 - the field's name
+        notify(f"  {id!r} is there with another label, which was kept")
+
+
+def export(*, output: options.Output = "-", store: options.Store = ".labeler") -> None:
+    """Export every record of a store to a label file."""
+    from labeler import api
+
+    check_label_target([store], output)
+    notify(f"{api.write_labels(api.stored_outcomes(store), output)} records exported from {store}")

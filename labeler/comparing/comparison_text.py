@@ -18,7 +18,16 @@ from labeler.comparing.conclusion import (
 )
 from labeler.comparing.metric_comparison import MetricComparison, Moved
 from labeler.labels.signature import selection_warnings
-from labeler.sentences.display import NONE, Column, Grid, arrow, figure, number, reason_counts
+from labeler.sentences.display import (
+    NONE,
+    Column,
+    Grid,
+    arrow,
+    figure,
+    number,
+    reason_counts,
+    shortened,
+)
 from labeler.version import __version__
 
 _LEAST_SHOWN = 0.0001
@@ -101,7 +110,7 @@ def _plainly_moved(rows: Sequence[MetricComparison], b: str) -> Iterator[str]:
     if moved:
         yield f"Moved most, from A to {b}:"
     for row in moved:
-        records = (f"{one.id} {figure(one.a)} → {figure(one.b)}" for one in row.moved)
+        records = (f"{shortened(one.id)} {figure(one.a)} → {figure(one.b)}" for one in row.moved)
         yield f"  {row_name(row)}: {', '.join(records)}"
 
 
@@ -253,7 +262,8 @@ def _moved(rows: Sequence[MetricComparison], b: str) -> Iterator[str]:
     for row in moved:
         yield f"  {row.metric.id}"
         for record in row.moved:
-            yield f"    {record.id}: {record.a:.4f} → {record.b:.4f}{_flips(record)}"
+            name = shortened(record.id)
+            yield f"    {name}: {record.a:.4f} → {record.b:.4f}{_flips(record)}"
 
 
 def _flips(record: Moved) -> str:

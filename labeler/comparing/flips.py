@@ -6,9 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from fractions import Fraction
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 from labeler.calculators import Metric, Ratio, Tally
+from labeler.calculators.rater_agreement import FIELD_WORDS, FieldWords
 from labeler.labels.answers import (
     ClaimsLabelingOutput,
     ComparedClaim,
@@ -35,35 +36,11 @@ or the whole record."""
 FIELDS: tuple[Field, ...] = get_args(Field)
 
 
-class FlipWords(NamedTuple):
-    """Plain words for the flips of a field.
-
-    Attributes:
-        subject: one of the things that a decision is about.
-        positive: what a yes calls it; empty if the decision is no yes or no.
-    """
-
-    subject: str
-    positive: str = ""
-
-    @property
-    def verdicts(self) -> str:
-        """The name of the decisions."""
-        return f"{self.subject}s {self.positive}".rstrip()
-
-    def counted(self, count: int) -> str:
-        """Return a number of subjects."""
-        return f"{count:,} {self.subject}{'s' * (count != 1)}"
-
-
-FLIP_WORDS: Mapping[Field, FlipWords] = {
-    "overall_supported": FlipWords("answer", "fully supported"),
-    "supported": FlipWords("answer sentence", "supported"),
-    "relevant": FlipWords("document sentence", "relevant"),
-    "utilized": FlipWords("document sentence", "used"),
-    "supporting_keys": FlipWords("evidence list"),
-    "claims": FlipWords("claim list"),
-    "reference_claims": FlipWords("reference claim list"),
+FLIP_WORDS: Mapping[str, FieldWords] = {
+    **FIELD_WORDS,
+    "supporting_keys": FieldWords("evidence list"),
+    "claims": FieldWords("claim list"),
+    "reference_claims": FieldWords("reference claim list"),
 }
 """Words by field, the most telling field first."""
 

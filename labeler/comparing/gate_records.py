@@ -67,7 +67,11 @@ class GateRecords:
             self._groups.add(group)
             self._labels.add(row.label)
             for gate in self._gates:
-                if gate.metric.id in row.metrics:
+                ratio = row.metrics.get(gate.metric.id)
+                if ratio is None:
+                    continue
+                # Most rows pass: their values are not put in words.
+                if self._every or ratio.value is None or not gate.kept_by(ratio.value):
                     self._add(gate, row.label, group, RecordValue.of(gate, row))
             yield row
 

@@ -22,7 +22,6 @@ from labeler.sentences.display import (
 _DIGITS = 4
 """Decimal places shown, unless they would hide why a gate is missed."""
 _MOST_DIGITS = 17
-_LONGEST_ID = 80
 
 
 class Note(NamedTuple):
@@ -109,7 +108,7 @@ class Verdict(Brief):
         """Return the worst records of a missed gate, or those whose missing values miss it."""
         kept = self.value is not None and gate.kept_by(self.value)
         named = [one.id for one in self._missed if not kept or one.value is None]
-        ids = ", ".join(shortened(one, _LONGEST_ID) for one in named)
+        ids = ", ".join(shortened(one) for one in named)
         return f"; {'without a value' if kept else 'worst'}: {ids}" if ids else ""
 
     def _margin(self, gate: Gate) -> str:

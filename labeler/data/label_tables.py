@@ -152,7 +152,7 @@ def _check(name: str, schema: Any) -> None:  # noqa: ANN401 - pyarrow has no typ
         fault = f"its column {wrong[0]!r} has another type" if wrong else "it has no column 'kind'"
         raise UsageError(
             f"{name} is no table of labels: {fault}; such tables are written by 'labeler label' "
-            "and 'labeler export' with -o NAME.parquet; rows are labeled first"
+            "and 'labeler store export' with -o NAME.parquet; rows are labeled first"
         )
 
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 TEMPLATE = "certificate.html.j2"
 STYLES = ("base.css", "report.css", "certificate.css")
 _LEAST_SHOWN = 0.05
+_NEAR = 130
+"""Pixels between two texts that do not overlap."""
 _MARGIN, _WIDTH = 20, 560
 """Left margin and width of the drawn axis, in pixels of the drawing."""
 
@@ -35,7 +37,11 @@ def certificate_page(found: Certificate) -> str:
         "found": found,
         "facts": found.facts(),
         "remark": found.REMARK,
-        "ends": (f"{left:.2f}", f"{right:.2f}"),
+        "ends": (
+            "" if places["judge"] < _NEAR else f"{left:.2f}",
+            "" if places["judge"] > _MARGIN + _WIDTH - _NEAR else f"{right:.2f}",
+        ),
+        "anchors": {name: _anchor(place) for name, place in places.items()},
         "value": f"{found.value:.3f}",
         "judged": None if found.judged is None else f"{found.judged:.3f}",
         "interval": f"{low:.3f} to {high:.3f}",
@@ -44,6 +50,13 @@ def certificate_page(found: Certificate) -> str:
         "version": __version__,
     }
     return render_page(TEMPLATE, values, styles=STYLES, scripts=()).text
+
+
+def _anchor(place: float) -> str:
+    """Return the side on which a text is held, so that it stays inside the drawing."""
+    if place < _MARGIN + _NEAR / 2:
+        return "start"
+    return "end" if place > _MARGIN + _WIDTH - _NEAR / 2 else "middle"
 
 
 def _shown_range(low: float, high: float, judged: float) -> tuple[float, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -36,6 +37,10 @@ STYLES = ("base.css", "charts.css", "report.css", "comparison.css")
 
 MOST_MOVED = 10_000
 """Moved records of a metric that are counted by their direction."""
+
+
+_LISTED = 3
+"""Moved records of each metric that the details list."""
 
 
 class Line(NamedTuple):
@@ -150,7 +155,7 @@ def write_page(
 def _values(
     found: Comparisons, moved: Mapping[str, Sequence[MovedRecord]], links: Mapping[str, str]
 ) -> dict[str, Any]:
-    first, *details = sections(found)
+    first, *details = sections(Comparisons(map(_with_few_moved, found)))
     return {
         "title": f"{found[0].a.name} → {', '.join(one.b.name for one in found)}",
         "conclusion": _sentence(found.conclusion),
@@ -163,6 +168,12 @@ def _values(
         "details": details,
         "version": __version__,
     }
+
+
+def _with_few_moved(found: Comparison) -> Comparison:
+    """Return a comparison whose text lists a few records of each metric."""
+    rows = (replace(row, moved=row.moved[:_LISTED]) for row in found.rows)
+    return replace(found, rows=tuple(rows))
 
 
 def _sentence(text: str) -> str:

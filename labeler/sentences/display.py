@@ -25,6 +25,8 @@ LIMIT = 2_800
 """Characters of a display at most, in each form."""
 WIDTH = 100
 """Columns of a table as text."""
+LONGEST_ID = 80
+"""Characters of an id in a line of text."""
 NONE = "-"
 """Cell of an undefined value."""
 _UP, _DOWN = "↑", "↓"
@@ -253,7 +255,7 @@ def arrow(*, higher_is_better: bool) -> str:
     return _UP if higher_is_better else _DOWN
 
 
-def shortened(text: str, most: int) -> str:
+def shortened(text: str, most: int = LONGEST_ID) -> str:
     """Return one visible line of at most some characters; a longer one loses its middle."""
     if len(text) > 4 * most:
         text = text[: 2 * most] + text[-2 * most :]

@@ -104,7 +104,9 @@ def test_parts_that_ask_again_count_from_when_their_first_is_collected(tmp_path:
     writer = PartWriter(folder.path, folder.info, now=0.0, parent=folder.parts()[0])
     with writer:
         writer.add(asked(1))
+    (folder.path / "part-0001-02.json").write_text("{")
     assert [part.name for part in folder.parts()] == ["0001"]
+    (folder.path / "part-0001-02.json").unlink()
     moved(folder, "collected")
     assert [(part.name, part.round) for part in folder.parts()] == [("0001", 1), ("0001-01", 2)]
     assert pending_keys(tmp_path) == {keys()[1]: NAME}
@@ -116,6 +118,7 @@ def test_parts_that_ask_again_count_from_when_their_first_is_collected(tmp_path:
 @pytest.mark.parametrize(
     ("file", "content"),
     [
+        ("part-0001.json", None),
         ("part-0001.json", b""),
         ("part-0001.json", b"[]"),
         ("part-0001.json", b'{"version": 2}'),
@@ -128,10 +131,14 @@ def test_parts_that_ask_again_count_from_when_their_first_is_collected(tmp_path:
         ),
     ],
 )
-def test_a_damaged_batch_is_refused_and_named(tmp_path: Path, file: str, content: bytes) -> None:
-    """Nothing is taken for free that may be paid for already."""
+def test_a_damaged_batch_is_refused_and_named(
+    tmp_path: Path, file: str, content: bytes | None
+) -> None:
+    """Nothing is taken for free that may be paid for already; ``None`` for a file that is gone."""
     folder = prepared(tmp_path)
-    (folder.path / file).write_bytes(content)
+    (folder.path / file).unlink(missing_ok=True)
+    if content is not None:
+        (folder.path / file).write_bytes(content)
     with pytest.raises(StoreError, match=file):
         pending_keys(tmp_path)
 

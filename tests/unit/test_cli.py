@@ -268,7 +268,7 @@ def test_a_clashing_id_is_the_failure_of_its_row(labeler_command: Command, tmp_p
         (["metrics"], "name a label file"),
         (["metrics", EXAMPLES], "rows.jsonl:1: not a label record"),
         (["metrics", "--list", "--metrics", "relevence"], "did you mean 'relevance"),
-        (["schema", "x"], "no schema 'x'"),
+        (["prompt", "--schema", "x"], "no schema 'x'"),
         (["prompt", "x"], "no prompt 'x'"),
     ],
 )
@@ -357,10 +357,10 @@ def test_recorded_answers_are_replayed(labeler_command: Command, labels: Path) -
 
 def test_export_and_import_lose_nothing(labeler_command: Command, labels: Path) -> None:
     """Store to file to store to file: the same lines."""
-    labeler_command("export", "-o", "first.jsonl")
-    code, _, _ = labeler_command("import", "labels", "first.jsonl", "--store", "second")
+    labeler_command("store", "export", "-o", "first.jsonl")
+    code, _, _ = labeler_command("store", "import", "first.jsonl", "--store", "second")
     assert code == 0
-    labeler_command("export", "--store", "second", "-o", "second.jsonl")
+    labeler_command("store", "export", "--store", "second", "-o", "second.jsonl")
     assert Path("first.jsonl").read_bytes() == Path("second.jsonl").read_bytes()
     assert sorted(Path("first.jsonl").read_text().splitlines()) == sorted(
         labels.read_text().splitlines()
@@ -369,7 +369,7 @@ def test_export_and_import_lose_nothing(labeler_command: Command, labels: Path) 
 
 def test_schemas_and_prompts_are_printed(labeler_command: Command) -> None:
     """All names, one file, or the messages for a row."""
-    schemas = labeler_command("schema")[1].split()
+    schemas = labeler_command("prompt", "--schema")[1].split()
     assert schemas == sorted(schemas)
     assert set(schemas) >= {
         "failure/v1",
@@ -380,7 +380,7 @@ def test_schemas_and_prompts_are_printed(labeler_command: Command) -> None:
         "record/v1",
         "summary-row/v1",
     }
-    schema = json.loads(labeler_command("schema", "label-trace/v1")[1])
+    schema = json.loads(labeler_command("prompt", "--schema", "label-trace/v1")[1])
     assert "sentence_support_information" in schema["properties"]
     prompts = labeler_command("prompt")[1].split()
     assert set(prompts) >= {"claims/v1", "reference/v1", "trace/v1"}

@@ -218,7 +218,7 @@ def test_a_reader_of_both_streams_that_leaves_is_no_success(labeled: Path) -> No
 
 def test_records_that_nobody_reads_to_the_end_are_not_exported(labeled: Path) -> None:
     """A part of a store is not the store."""
-    code, err = unread(process(["export"]), labeled)
+    code, err = unread(process(["store", "export"]), labeled)
     assert (code, err) == (141, "labeler: the reader left before all was written\n")
 
 

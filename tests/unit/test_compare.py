@@ -710,13 +710,13 @@ def test_standard_input_cannot_be_both_sides(command: Command) -> None:
 
 
 def test_strangers_text_reaches_no_terminal_unescaped(command: Command) -> None:
-    """An id with a control sequence is written out."""
+    """A control sequence of an id is written out, and no line begins with a part of it."""
     evil = row(1, support=HALF)
-    moved = evil.example.model_copy(update={"id": "row\x1b[31m"})
+    moved = evil.example.model_copy(update={"id": "row\x1b[31m\npassed"})
     before = row(1)
-    named = before.example.model_copy(update={"id": "row\x1b[31m"})
+    named = before.example.model_copy(update={"id": "row\x1b[31m\npassed"})
     write_labels([before.model_copy(update={"example": named})], "c.jsonl")
     write_labels([evil.model_copy(update={"example": moved})], "d.jsonl")
     _, out, _ = command("c.jsonl", "d.jsonl", "--metrics", "adherence")
     assert "\x1b" not in out
-    assert "row<U+001B>[31m" in out
+    assert "row<U+001B>[31m passed" in out

@@ -74,6 +74,18 @@ def test_a_page_links_into_the_report_of_each_side(tmp_path: Path) -> None:
     assert "-A.html" not in alone.read_text()
 
 
+def test_the_details_list_a_few_records_of_each_metric(tmp_path: Path) -> None:
+    """However many moved: their number, and the first ones with both answers, stand above."""
+    a = [record(id=f"r{n}", support=GOOD) for n in range(60)]
+    b = [record(id=f"r{n}", support=HALF) for n in range(60)]
+    found = compare_runs([a, b], top=MOST_MOVED)
+    page, *_ = write_page(found, tmp_path / "c.html", {"A": a, "B": b})
+    text = page.read_text()
+    assert text.count("<code dir=") == 40
+    assert "The 40 of 60" in text
+    assert len(text) < 400_000
+
+
 def test_the_report_of_very_many_records_is_a_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -172,9 +172,9 @@ def test_records_that_no_package_reads_are_named_and_counted(
 
 def test_records_that_no_package_reads_are_kept(ratings: Path, labeler_command: Command) -> None:
     """In a store and in the file that is made of it, with every field."""
-    assert labeler_command("import", "labels", ratings, "--store", "kept")[0] == 0
+    assert labeler_command("store", "import", ratings, "--store", "kept")[0] == 0
     assert labeler_command("store", "verify", "kept")[0] == 0
-    assert labeler_command("export", "--store", "kept", "-o", "again.jsonl")[0] == 0
+    assert labeler_command("store", "export", "--store", "kept", "-o", "again.jsonl")[0] == 0
     before, after = (
         [json.loads(line) for line in path.read_text().splitlines()]
         for path in (ratings, Path("again.jsonl"))

@@ -257,9 +257,9 @@ def test_a_store_goes_out_as_parquet_and_comes_back(
     store = tmp_path / "store"
     labeler.store.import_labels([sample_record(n) for n in range(3)], store)
     for name in ("labels.parquet", "labels.jsonl"):
-        assert labeler_command("export", "--store", store, "-o", tmp_path / name)[0] == 0
+        assert labeler_command("store", "export", "--store", store, "-o", tmp_path / name)[0] == 0
     code, _, err = labeler_command(
-        "import", "labels", tmp_path / "labels.parquet", "--store", tmp_path / "o"
+        "store", "import", tmp_path / "labels.parquet", "--store", tmp_path / "o"
     )
     assert (code, "3 new, 0 there already" in err) == (0, True)
     told = [

@@ -110,7 +110,6 @@ def test_the_methods_are_the_functions(labels: labeler.Labels) -> None:
     assert labels.diff(other, "adherence") == labeler.comparing.diff_labels(
         labels, other, **options
     )
-    assert labels.to_polars().equals(labeler.calculators.to_frame(labels.metrics()))
 
 
 def test_gates_are_answered_and_not_raised(labels: labeler.Labels) -> None:

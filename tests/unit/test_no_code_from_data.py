@@ -222,8 +222,8 @@ def test_the_command_line_makes_no_code_of_what_it_reads(tmp_path: Path) -> None
         ["label", "rows.jsonl", "--judge", "embedded", "-o", "labels.jsonl"],
         ["label", "rows.jsonl", "--judge", "replay", "--recorded", "labels.jsonl", "-o", "-"],
         *reading,
-        ["export", "-o", "all.jsonl"],
-        ["import", "labels", "all.jsonl", "--store", "elsewhere"],
+        ["store", "export", "-o", "all.jsonl"],
+        ["store", "import", "all.jsonl", "--store", "elsewhere"],
         ["prompt", "--rows", "rows.jsonl", "--id", HOSTILE[0]],
     )
     assert found == []

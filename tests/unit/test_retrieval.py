@@ -318,8 +318,8 @@ def test_people_see_what_relevance_rests_on(tmp_path: Path, labeler_command: Com
     view = record_view(first)
     assert view["made"]["relevance"].startswith("judged without the response")
     exported = tmp_path / "export.jsonl"
-    assert labeler_command("export", "--store", store, "-o", exported)[0] == 0
-    assert labeler_command("import", "labels", exported, "--store", tmp_path / "other")[0] == 0
+    assert labeler_command("store", "export", "--store", store, "-o", exported)[0] == 0
+    assert labeler_command("store", "import", exported, "--store", tmp_path / "other")[0] == 0
     again = labeler_command("label", rows_file, *options[:-1], tmp_path / "other", "-o", "-")
     assert "0 labeled by" in again[2]
 

@@ -10,7 +10,7 @@ import pytest
 
 import labeler
 from labeler import api
-from labeler.errors import FatalJudgeError, UsageError
+from labeler.errors import FatalJudgeError, UnknownName, UsageError
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.replay import ReplayJudge
@@ -39,7 +39,7 @@ def scored(
     chosen = criterion() if asked is None else asked
     given = ROWS if rows is None else rows
     judges = judge if isinstance(judge, list) else [judge]
-    return score(given, criteria=chosen, judges=judges, **{"store": MemoryStore(), **options})
+    return list(score(given, criteria=chosen, judges=judges, **{"store": MemoryStore(), **options}))
 
 
 def test_each_row_has_each_criterion_in_turn() -> None:
@@ -277,3 +277,18 @@ def test_a_store_is_closed_when_a_run_of_several_judges_is_given_up(tmp_path: Pa
     run.close()
     with DiskStore(tmp_path / "s", create=False) as store:
         assert first in list(store)
+
+
+def test_scores_are_one_object_with_table_and_gates(tmp_path: Path) -> None:
+    """Like labels: metrics by criterion, means, gates, a data frame, a file."""
+    found = score(ROWS, criteria=criterion(), judge=CountingJudge(scoring()), store=MemoryStore())
+    name = criterion().name
+    assert found.metrics(name)[0][name] == 4
+    assert found.summary()[name].mean == 4.0
+    assert found.check({name: 4}).passed
+    assert found.check({name: 4}, against=found, max_drop=1).passed
+    assert found.to_polars(name)[name].to_list() == [4.0] * len(ROWS)
+    assert list(read_scores(found.save(tmp_path / "scores.jsonl"))) == found
+    assert f"{len(ROWS)} scores by" in repr(found)
+    with pytest.raises(UnknownName, match=f"unknown criterion 'tome'; did you mean '{name}'"):
+        found.metrics("tome")

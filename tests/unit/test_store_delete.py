@@ -263,7 +263,7 @@ def test_what_killed_processes_left_is_cleared(
     monkeypatch.chdir(tmp_path)
     with DiskStore(folder):
         pass
-    assert labeler_command("export", "--store", folder, "-o", "labels.jsonl")[0] == 0
+    assert labeler_command("store", "export", "--store", folder, "-o", "labels.jsonl")[0] == 0
     for where in (folder, tmp_path):
         assert {path.name for path in where.glob(".*")} - {".labels"} == kept
 

@@ -405,6 +405,8 @@ _CASES = [
     Case({"batches": [expires(0.6)]}, {"labelled": 10, "again": 4}, 2, count=10),
     # A rejected batch releases its rows; one that finds the queue full waits.
     Case({"batches": [fails("invalid_model")]}, {"released": 2}, notice="invalid_model"),
+    Case({"batches": [fails("no code: a sentence")]}, {"released": 2},
+         notice="refused by the provider: no code"),
     Case({"batches": [fails("token_limit_exceeded")] * 2}, _LABELED, 3, notice="queue is full"),
     # Lines that make no sense are counted and left out.
     Case({}, _ODD, change=lambda lines: [*lines, lines[0]], notice="a second line of one request"),
@@ -455,6 +457,7 @@ def test_every_behavior_of_a_server_has_its_outcome(tmp_path: Path, case: Case) 
     assert done.results.cost is None  # no price is known
     assert len(said) == bool(case.notice)
     assert case.notice in "\n".join(said)
+    assert "sentence" not in "\n".join(said)
 
 
 def test_a_part_that_finds_the_queue_full_waits_for_the_others(tmp_path: Path) -> None:

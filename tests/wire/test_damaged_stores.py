@@ -107,7 +107,7 @@ def test_damage_is_an_error_wherever_records_are_read(
         ["length", damaged],
         ["agree", damaged, damaged],
         ["show", damaged, sample_record(3).id],
-        ["export", "--store", damaged, "-o", tmp_path / "labels.jsonl"],
+        ["store", "export", "--store", damaged, "-o", tmp_path / "labels.jsonl"],
     ):
         code, _, err = labeler_command(*command)
         assert (code, "damaged" in err) == (2, True), (command, err)

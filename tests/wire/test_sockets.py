@@ -197,10 +197,10 @@ def test_reading_labels_asks_nothing_of_sockets(tmp_path: Path) -> None:
                 for labels in (".labeler", "labels.jsonl")
                 for command in (["metrics", labels], ["show", labels, "log-rotation"])
             ),
-            ["export", "-o", "all.jsonl"],
-            ["import", "labels", "all.jsonl", "--store", "elsewhere"],
+            ["store", "export", "-o", "all.jsonl"],
+            ["store", "import", "all.jsonl", "--store", "elsewhere"],
             ["prompt", "--rows", str(EXAMPLES)],
-            ["schema", "label-trace/v1"],
+            ["prompt", "--schema", "label-trace/v1"],
         )
     assert set(codes) == {0}
     assert contacts == []

@@ -9,7 +9,7 @@ only speak the Arrow protocol.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Any
 
 from labeler.data.formats import plain, plain_row, require_pyarrow, twice
@@ -236,3 +236,33 @@ def _pandas_rows(frame: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - pand
     for start in range(0, len(frame), _ROWS):
         for row in frame.iloc[start : start + _ROWS].to_dict("records"):
             yield plain_row(row)
+
+
+def own_ids(source: Any, names: Sequence[str | None]) -> list[Any] | None:  # noqa: ANN401 - of any package
+    """Return the ids of rows in the type that they came in.
+
+    Args:
+        source: the rows, as they were given.
+        names: the id of each label as text; ``None`` for a failed row.
+
+    Returns:
+        The column whose values are those texts; ``None`` if the rows are no table or list of
+        mappings, or no column fits.
+    """
+    columns = getattr(source, "column_names", None)
+    columns = getattr(source, "columns", ()) if columns is None else columns
+    if not isinstance(columns, Iterable):
+        return None
+    if isinstance(source, list) and source and all(isinstance(row, Mapping) for row in source):
+        tables = {name: [row.get(name) for row in source] for name in source[0]}
+    elif not isinstance(source, str | bytes) and hasattr(source, "__getitem__"):
+        tables = {name: source[name] for name in columns if isinstance(name, str)}
+    else:
+        return None
+    for name in sorted(tables, key=lambda name: name != "id"):
+        listed = getattr(tables[name], "to_pylist", getattr(tables[name], "tolist", None))
+        values = listed() if listed else list(tables[name])
+        pairs = list(zip(values, names, strict=False))
+        if len(values) == len(names) and all(own is None or str(v) == own for v, own in pairs):
+            return values if any(names) else None
+    return None

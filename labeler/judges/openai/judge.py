@@ -215,7 +215,14 @@ class HostedJudge(ModeChoice):
         return await self._repeated(log, messages)
 
     async def _repeated(self, log: AttemptLog, messages: Messages) -> Completion:
-        """Return the completion of one attempt of several, which follow one that has failed."""
+        """Return the completion of as many attempts as their errors allow."""
+        if log.failed is None:
+            try:
+                return await self._attempt(log, messages)
+            except AttemptFailed as error:
+                if not is_retried(error):
+                    raise
+                log.failed = error
 
         async def attempt() -> Completion:
             failed, log.failed = log.failed, None

@@ -12,7 +12,6 @@ from pydantic import ValidationError
 
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.address import host_of
-from labeler.judges.openai.attempts import ATTEMPT_LOG
 from labeler.judges.openai.completion import object_of, read_completion, stated_error, text_of
 from labeler.judges.openai.error_rules import RETRIED, ObservedError, explain, find_rule
 from labeler.judges.openai.reading import read_body
@@ -105,7 +104,6 @@ class AnswerReader:
     def _answer(self, text: str) -> Outcome:
         """Return the label, or one re-ask for an answer that breaks the schema or contract."""
         log = self._log
-        token = ATTEMPT_LOG.set(log)
         try:
             answer = log.read(text, strict=True)
         except ValidationError as error:
@@ -114,8 +112,6 @@ class AnswerReader:
             # The time that the answer took inside the batch is not known.
             facts = log.facts(self._host).model_copy(update={"seconds": None})
             return JudgeReply(answer, facts, tokens=log.tokens, repairs=log.repairs)
-        finally:
-            ATTEMPT_LOG.reset(token)
         if log.reasks >= self._reasks:
             return self._no_label(observed, detail)
         history = History.of(log, answer=text, complaint=log.reask_message())

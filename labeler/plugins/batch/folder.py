@@ -57,7 +57,7 @@ ENDED: frozenset[str] = frozenset(get_args(_ENDED))
 
 _DEFAULT_STORE = ".labeler"
 _NAME = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}", re.ASCII)
-_PART = re.compile(r"part-(\d{4}(?:-\d{2})*)\.json", re.ASCII)
+_PART = re.compile(r"part-(\d{4}(?:-\d{2})*)\.", re.ASCII)
 _KEY = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _MOST_COUNTED = 10**9
 """No batch has more requests: a larger count is invalid."""
@@ -209,14 +209,14 @@ class BatchFolder:
     def parts(self) -> list[BatchPart]:
         """Return every valid part, in order; others are remains of an interrupted collection."""
         found: dict[str, BatchPart] = {}
-        names = [match[1] for file in self.path.iterdir() if (match := _PART.fullmatch(file.name))]
-        for name in sorted(names):  # a parent before its children
-            part = _read(self.path / f"part-{name}.json", BatchPart)
-            if part.name != name:
-                raise _unreadable(self.path / f"part-{name}.json", "it names another part")
+        matches = filter(None, (_PART.match(file.name) for file in self.path.iterdir()))
+        for name in sorted({match[1] for match in matches}):  # a parent before its children
             parent = name.rpartition("-")[0]
             if not parent or (parent in found and found[parent].state == "collected"):
-                found[name] = part
+                file = self.path / f"part-{name}.json"
+                found[name] = _read(file, BatchPart)
+                if found[name].name != name:
+                    raise _unreadable(file, "it names another part")
         return list(found.values())
 
     def open_parts(self) -> list[BatchPart]:

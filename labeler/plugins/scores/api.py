@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
-from functools import partial
+from collections.abc import Generator, Iterable, Iterator
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
+from labeler.calculators import Intervals, Metric
+from labeler.calculators.export import to_frame
+from labeler.calculators.metrics_row import MetricsTable
 from labeler.calculators.outcomes import checked_outcomes
+from labeler.calculators.summary_table import SummaryTable
+from labeler.catalog import unknown
 from labeler.data.options import keywords
-from labeler.errors import UsageError
+from labeler.errors import UnknownName, UsageError
 from labeler.labeling.starting import begin, judges_of
 from labeler.labels.record import records_of
+from labeler.outcomes_object import Outcomes
+from labeler.plugins.scores.collected import Scores
 from labeler.plugins.scores.criteria_files import choose_criteria
 from labeler.plugins.scores.options import ScoreOptions
 from labeler.plugins.scores.records import ScoreOutcome
@@ -20,6 +27,66 @@ from labeler.sentences.splitting import SPLITTERS
 
 if TYPE_CHECKING:
     from labeler.data.options import RowSource
+
+
+class ScoreRun(Outcomes[ScoreOutcome]):
+    """Scores and failures, in the order of rows, criteria and trials.
+
+    Example:
+        >>> scores = labeler.score(  # doctest: +SKIP
+        ...     "rows.jsonl", judge="openai:MODEL", criteria="rubric_faithfulness"
+        ... )
+        >>> scores.check(rubric_faithfulness=4).passed  # doctest: +SKIP
+        True
+    """
+
+    records_name = "scores"
+
+    def metrics(self, ids: str | Iterable[str] | None = None) -> MetricsTable:
+        """Return the score of each row by each criterion, trials together.
+
+        Args:
+            ids: ids of criteria, by default all.
+        """
+        found = self._collected
+        return MetricsTable(found.rows(self._chosen(ids)))
+
+    def summary(
+        self,
+        ids: str | Iterable[str] | None = None,
+        *,
+        by: str | None = None,
+        intervals: Intervals | bool | None = True,
+    ) -> SummaryTable:
+        """Summarize the scores by each criterion over all rows, or over each group of a column.
+
+        Args:
+            ids: ids of criteria, by default all.
+            by: name of a metadata column.
+            intervals: settings of the intervals of the means; ``False`` for none.
+        """
+        drawn = (Intervals() if intervals is True else intervals) or None
+        return SummaryTable(self._collected.summaries(self._chosen(ids), by, drawn), drawn)
+
+    def _chosen(self, ids: str | Iterable[str] | None) -> list[Metric]:
+        named = ids.split(",") if isinstance(ids, str) else ids
+        found = self._collected.metrics(None if named is None else [*named])
+        if not found:
+            every = [name for one in self._collected.metrics() for name in one.names]
+            raise UnknownName(unknown("criterion", str(ids), every))
+        return found
+
+    @cached_property
+    def _collected(self) -> Scores:
+        found = Scores()
+        for outcome in self:
+            found.add(outcome)
+        return found
+
+    def _to_frame(self, library: str, ids: str | Iterable[str] | None, *, documents: bool) -> Any:  # noqa: ANN401 - either library's
+        if documents:
+            raise UsageError("a frame of scores has no documents: join it to the rows by id")
+        return to_frame(self.metrics(ids), library)
 
 
 @keywords(ScoreOptions)
@@ -66,7 +133,7 @@ def iter_scores(rows: RowSource, options: ScoreOptions) -> Generator[ScoreOutcom
 
 
 @keywords(ScoreOptions)
-def score(rows: RowSource, options: ScoreOptions) -> list[ScoreOutcome]:
+def score(rows: RowSource, options: ScoreOptions) -> ScoreRun:
     """Score rows and return an outcome for each, criterion and trial; see :func:`iter_scores`.
 
     Args:
@@ -74,7 +141,7 @@ def score(rows: RowSource, options: ScoreOptions) -> list[ScoreOutcome]:
         options: those of :func:`iter_scores`.
 
     Returns:
-        Score records and failures, in input order.
+        Score records and failures, in input order, with their table, gates, page and file.
 
     Raises:
         UsageError: as for :func:`iter_scores`.
@@ -84,7 +151,7 @@ def score(rows: RowSource, options: ScoreOptions) -> list[ScoreOutcome]:
         ...     "rows.jsonl", judge="openai:MODEL", criteria="rubric_faithfulness"
         ... )
     """
-    return list(iter_scores(rows, **vars(options)))
+    return ScoreRun(iter_scores(rows, **vars(options)), name="scores")
 
 
 def read_scores(scores: str | Path) -> Iterator[ScoreOutcome]:

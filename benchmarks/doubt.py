@@ -1,0 +1,120 @@
+"""How well doubt finds wrong verdicts: AUROC on real labels, calibration on simulated judges.
+
+    python benchmarks/doubt.py [--write FILE]
+
+RAGBench's published labels stand for people, and the embedded judge for the judge; without its
+probabilities. Corrections are drawn at random, and verdicts without one are ranked. The
+simulated judges state twice or three times the log odds that they should.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from certify import simulate
+from judge_figures import area
+from judges import judged_labels, true_labels
+from labeler.calculators.rater_agreement import verdicts_of
+from labeler.evidence.betting import Floats
+from labeler.evidence.design import fit_logistic, logit, sigmoid
+from labeler.evidence.doubt import FEATURES, facts_of
+from labeler.labels.record import LabelRecord
+from ragbench_data import ragbench_files
+
+MEANS = np.array([one.mean for one in FEATURES])
+DEVIATIONS = np.array([one.deviation for one in FEATURES])
+SUSPICION = [one.name for one in FEATURES].index("suspicion score of the record")
+STATED = [one.name for one in FEATURES].index("log odds of the judge's probability of its verdict")
+NUMBERS = (30, 200, 600)
+DRAWS = 20
+BINS = 10
+
+
+def ranked(doubts: Floats, wrong: Floats) -> float:
+    """Return the AUROC of doubts for wrong verdicts."""
+    pairs = zip(map(float, doubts), map(bool, wrong), strict=True)
+    return area(pairs) or 0.0
+
+
+def corrected(rows: Floats, wrong: Floats, number: int, seed: int) -> tuple[Floats, Floats]:
+    """Return the doubts of verdicts without a correction, and which of these are wrong."""
+    order = np.random.default_rng(seed).permutation(len(wrong))
+    some, rest = order[:number], order[number:]
+    found = fit_logistic(rows[some], wrong[some], MEANS, DEVIATIONS)
+    return sigmoid(rows[rest] @ found), wrong[rest]
+
+
+def ragbench() -> Iterator[str]:
+    """Yield a line for each subset."""
+    yield "| rows | verdicts | wrong | suspicion score | no correction | 30 | 200 | 600 |"
+    yield "|---" + "|--:" * 7 + "|"
+    for file in ragbench_files():
+        truth = {one.id: one for one in true_labels([file], "all") if isinstance(one, LabelRecord)}
+        labels = judged_labels(None, truth.values()).outcomes
+        bare = [one.model_copy(update={"scores": None}) for one in labels]
+        said = {
+            (one.id, key): yes
+            for one in truth.values()
+            for key, yes in zip(
+                one.example.response_keys(), verdicts_of(one)["supported"], strict=True
+            )
+        }
+        facts = [one for one in facts_of(bare) if said[one.item] is not None]
+        rows = np.array([one.values for one in facts])
+        wrong = np.array([float(one.supported != said[one.item]) for one in facts])
+        figures = [ranked(rows[:, SUSPICION], wrong), ranked(rows @ MEANS, wrong)]
+        for number in NUMBERS:
+            draws = [ranked(*corrected(rows, wrong, number, seed)) for seed in range(DRAWS)]
+            figures.append(float(np.mean(draws)))
+        cells = " | ".join(f"{one:.3f}" for one in [float(wrong.mean()), *figures])
+        yield f"| {file.name.split('.')[0]} | {len(wrong):,} | {cells} |"
+
+
+def simulated() -> Iterator[str]:
+    """Yield a line for each overconfident judge: calibration error and order after 200."""
+    yield "| log odds | AUROC | supported | error as stated | after 200 | order | after 200 |"
+    yield "|" + "--:|" * 7
+    for confidence, auroc, prevalence in [
+        (c, a, p) for c in (1.0, 2.0, 3.0) for a in (0.7, 0.9) for p in (0.5, 0.85)
+    ]:
+        figures = [_simulated(confidence, auroc, prevalence, seed) for seed in range(DRAWS)]
+        cells = " | ".join(f"{one:.3f}" for one in np.mean(figures, axis=0))
+        yield f"| {confidence:g} times | {auroc:g} | {prevalence:g} | {cells} |"
+
+
+def _simulated(confidence: float, auroc: float, prevalence: float, seed: int) -> tuple[float, ...]:
+    one = simulate(np.random.default_rng(seed), 1000, prevalence, auroc, confidence)
+    yes = one.stated >= 1 / 2
+    wrong = (yes != (one.answers > 0)).astype(float)
+    sure = np.abs(logit(one.stated))
+    rows = np.zeros((len(wrong), len(FEATURES)))
+    rows[:, 0], rows[:, STATED], rows[:, 3] = 1.0, sure, ~yes
+    doubts, left = corrected(rows, wrong, 200, seed)
+    stated = sigmoid(-sure)
+    return error(stated, wrong), error(doubts, left), ranked(stated, wrong), ranked(doubts, left)
+
+
+def error(doubts: Floats, wrong: Floats) -> float:
+    """Return the expected calibration error over ten bins."""
+    places = np.minimum((doubts * BINS).astype(int), BINS - 1)
+    sums = [abs((doubts - wrong)[places == place].sum()) for place in range(BINS)]
+    return float(sum(sums) / len(wrong))
+
+
+def main() -> None:
+    """Print both tables, or write them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", type=Path)
+    given = parser.parse_args()
+    text = "\n".join([*ragbench(), "", *simulated()]) + "\n"
+    print(text)
+    if given.write:
+        given.write.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,231 @@
+"""Labels as a data frame: one row an outcome, in input order, to join to the rows they judge."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.util import find_spec
+from typing import Any, NamedTuple, cast
+
+from labeler.calculators.metrics_row import MetricsRow
+from labeler.calculators.outcomes import measure_outcomes
+from labeler.calculators.registry import select_metrics
+from labeler.calculators.tally import tally
+from labeler.errors import UsageError
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome
+from labeler.sentences.example import Sentence
+
+LIBRARIES = ("pandas", "polars")
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}", re.ASCII)
+_LARGEST = 1 << 63
+
+Columns = dict[str, list[Any]]
+
+
+class Given(NamedTuple):
+    """What is known of the rows that were labeled.
+
+    Attributes:
+        ids: their ids in the type that they came in; ``None`` if unknown.
+        index: the index of their data frame; ``None`` if they came in none.
+    """
+
+    ids: Sequence[Any] | None = None
+    index: Any = None
+
+    def part(self, key: slice) -> Given:
+        """Return what is known of some of the rows."""
+        return Given(*(value if value is None else value[key] for value in self))
+
+
+UNKNOWN = Given()
+
+
+def columns_of(
+    outcomes: Sequence[Outcome],
+    rows: Iterable[MetricsRow],
+    ids: Sequence[Any] | None,
+    *,
+    documents: bool = False,
+) -> Columns:
+    """Return outcomes with their metrics as columns.
+
+    Args:
+        outcomes: labels and failures.
+        rows: the metrics of each, in the same order.
+        ids: ids in their own type; without them ids that all are whole numbers become numbers.
+        documents: True for a column with the list of documents.
+
+    Returns:
+        ``id``, ``question``, ``response``, metadata, ``failed``, each metric with the reason of
+        missing values, and of the worst sentence its text and the judge's explanation. A metadata
+        column with the name of another is ``metadata.NAME``.
+    """
+    texts = [outcome.id for outcome in outcomes]
+    if ids is None or len(ids) != len(texts):
+        ids = list(map(int, texts)) if all(map(_INTEGER.fullmatch, texts)) else texts
+    first: Columns = {"id": list(ids), **_texts(outcomes)}
+    if documents:
+        first["documents"] = [_documents(outcome) for outcome in outcomes]
+    measured = list(rows)
+    last: Columns = {"failed": [row.failed for row in measured]}
+    for name in dict.fromkeys(name for row in measured for name in row.metrics):
+        ratios = [row.metrics.get(name) for row in measured]
+        values = [None if ratio is None else ratio.value for ratio in ratios]
+        last[name] = [None if value is None else float(value) for value in values]
+        last[f"{name}.reason"] = [
+            None if ratio is None or ratio.value is not None else ratio.undefined or "undefined"
+            for ratio in ratios
+        ]
+    worst = [_worst(outcome) for outcome in outcomes]
+    last |= {"worst_sentence": [one for one, _ in worst], "explanation": [two for _, two in worst]}
+    return first | _metadata(measured, {*first, *last, "documents"}) | last
+
+
+def to_library(columns: Columns, library: str, index: Any = None) -> Any:  # noqa: ANN401 - either library's
+    """Return columns as a data frame.
+
+    Args:
+        columns: equally long lists.
+        library: one of :data:`LIBRARIES`.
+        index: the index of a frame of pandas; by default positions.
+
+    Raises:
+        UsageError: the library is not installed.
+    """
+    try:
+        if library == "polars":
+            import polars as pl  # noqa: PLC0415 - optional
+
+            kinds: dict[str, Any] = {
+                name: pl.Float64 if f"{name}.reason" in columns else pl.String
+                for name, own in columns.items()
+                if f"{name}.reason" in columns or all(value is None for value in own)
+            }
+            return pl.DataFrame(columns, schema_overrides=kinds, strict=False)
+        import pandas as pd  # noqa: PLC0415 - optional
+    except ImportError as error:
+        raise UsageError(f"{library} is not installed: pip install {library}") from error
+    fits = index is not None and len(index) == len(columns["id"])
+    made = pd.DataFrame(columns, index=index if fits else None)
+    numbers = [name for name in columns if f"{name}.reason" in columns]
+    return made.astype(dict.fromkeys(numbers, "float64"))
+
+
+def _texts(outcomes: Sequence[Outcome]) -> Columns:
+    found = [one.example if isinstance(one, LabelRecord) else None for one in outcomes]
+    return {
+        "question": [example and example.question for example in found],
+        "response": [example and _joined(example.response) for example in found],
+    }
+
+
+def _documents(outcome: Outcome) -> list[str] | None:
+    if isinstance(outcome, LabelFailure):
+        return None
+    return [_joined(document) for document in outcome.example.documents]
+
+
+def _joined(sentences: Iterable[Sentence]) -> str:
+    return " ".join(sentence.text for sentence in sentences)
+
+
+def _worst(outcome: Outcome) -> tuple[str | None, str | None]:
+    """Return the unsupported sentence that is least probable to be true, and why it lacks support.
+
+    Without probabilities it is the first one.
+    """
+    if isinstance(outcome, LabelFailure):
+        return None, None
+    unsupported = tally(outcome).unsupported
+    lacking = [one for one in outcome.example.response if one.key in unsupported]
+    if not lacking:
+        return None, None
+    support: Mapping[str, float] = outcome.scores.support if outcome.scores else {}
+    worst = min(lacking, key=lambda sentence: support.get(sentence.key, 0.0))
+    entries = outcome.label.sentence_support_information
+    own = (one for one in entries if one.response_sentence_key == worst.key)
+    entry = next((one for one in own if not one.fully_supported), None)
+    return worst.text, None if entry is None else outcome.why(entry)
+
+
+def _metadata(rows: Sequence[MetricsRow], taken: set[str]) -> Columns:
+    names = dict.fromkeys(name for row in rows for name in row.metadata)
+    return {
+        f"metadata.{name}" if name in taken else name: _uniform(
+            [row.metadata.get(name) for row in rows]
+        )
+        for name in names
+    }
+
+
+def _uniform(values: list[Any]) -> list[Any]:
+    """Return values of one type: as they are, as floats, or else as texts."""
+    kinds = {type(value) for value in values if value is not None}
+    large = any(isinstance(value, int) and abs(value) >= _LARGEST for value in values)
+    if kinds == {int, float} and not large:
+        return [None if value is None else float(value) for value in values]
+    if len(kinds) <= 1 and kinds <= {str, int, float, bool} and not large:
+        return values
+    return [
+        value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for value in values
+    ]
+
+
+class Framed:
+    """Outcomes that become data frames."""
+
+    _given: Given
+
+    @property
+    def frame(self) -> Any:  # noqa: ANN401 - either library's
+        """The labels as a data frame: :meth:`to_pandas`, or :meth:`to_polars` without pandas.
+
+        Example:
+            >>> labels.frame["adherence"].to_list()[:2]
+            [1.0, 0.0]
+        """
+        installed = (name for name in LIBRARIES if find_spec(name))
+        return self._to_frame(next(installed, LIBRARIES[0]), None, documents=False)
+
+    def to_pandas(self, ids: str | Iterable[str] | None = None, *, documents: bool = False) -> Any:  # noqa: ANN401 - optional
+        """Return the labels as a data frame of pandas.
+
+        It has one row for each labeled row, in input order, and the index of the data frame that
+        was labeled, so that ``rows.join(labels.to_pandas(), rsuffix="_label")`` or a merge by
+        ``id`` joins both.
+
+        Args:
+            ids: as for :meth:`metrics`.
+            documents: True for a column with each row's documents.
+
+        Returns:
+            Columns ``id``, ``question``, ``response``, the metadata, ``failed``, each metric as a
+            number with a column ``METRIC.reason`` for missing ones, ``worst_sentence`` and
+            ``explanation``.
+
+        Raises:
+            UsageError: pandas is not installed.
+        """
+        return self._to_frame("pandas", ids, documents=documents)
+
+    def to_polars(self, ids: str | Iterable[str] | None = None, *, documents: bool = False) -> Any:  # noqa: ANN401 - optional
+        """Return the labels as a data frame of polars, with the columns of :meth:`to_pandas`.
+
+        Args:
+            ids: as for :meth:`metrics`.
+            documents: True for a column with each row's documents.
+
+        Raises:
+            UsageError: polars is not installed.
+        """
+        return self._to_frame("polars", ids, documents=documents)
+
+    def _to_frame(self, library: str, ids: str | Iterable[str] | None, *, documents: bool) -> Any:  # noqa: ANN401 - as above
+        chosen = None if ids is None else select_metrics(ids)
+        own = cast("Sequence[Outcome]", self)
+        rows = measure_outcomes(own, chosen)
+        columns = columns_of(own, rows, self._given.ids, documents=documents)
+        return to_library(columns, library, self._given.index)

@@ -1,0 +1,297 @@
+"""Outcomes of one kind as one object: their table, metrics, gates, pages and files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
+
+from labeler.calculators.frame import UNKNOWN, Framed, Given
+from labeler.calculators.outcomes import as_outcomes, metrics, summary
+from labeler.catalog import Positions, position_of, positions_of
+from labeler.data.label_files import write_outcomes
+from labeler.errors import UsageError
+from labeler.labels.metering import LabelFacts, RunCost
+from labeler.labels.record import AnyOutcome, LabelFailure
+from labeler.sentences.display import Display, Displayed
+
+if TYPE_CHECKING:
+    from labeler.calculators import Intervals
+    from labeler.calculators.metrics_row import MetricsTable
+    from labeler.calculators.summary_table import SummaryTable
+    from labeler.comparing.gates import On
+    from labeler.comparing.verdicts import GateResults
+    from labeler.data.label_view import Glance
+
+T = TypeVar("T", bound=AnyOutcome)
+
+
+class Outcomes(Framed, Displayed, Sequence[T]):
+    """Records of one kind and failures, in the order of their rows.
+
+    A position or an id gives one outcome, a slice further outcomes. ``outcomes == [...]`` compares
+    them. They never change; their table of metrics is computed once.
+
+    Args:
+        outcomes: the outcomes; a sequence is kept as it is, such as a view of a file.
+        name: name of the outcomes in tables and pages, such as that of their file.
+        path: file or store that holds exactly these outcomes, if there is one.
+        cost: the cost of the run that made them; by default that of all their answers.
+        given: what is known of the rows that were judged.
+    """
+
+    records_name = "labels"
+    """The records in messages, in the plural."""
+    __hash__ = None  # type: ignore[assignment] # equal to lists, which have none either
+
+    def __init__(
+        self,
+        outcomes: Iterable[T],
+        *,
+        name: str = "labels",
+        path: str | Path | None = None,
+        cost: RunCost | None = None,
+        given: Given = UNKNOWN,
+    ) -> None:
+        self._outcomes = outcomes if isinstance(outcomes, Sequence) else list(outcomes)
+        self.name = name
+        self._path, self._cost, self._given = path, cost, given
+
+    def __len__(self) -> int:
+        return len(self._outcomes)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._outcomes)
+
+    @overload
+    def __getitem__(self, key: int | str) -> T: ...
+    @overload
+    def __getitem__(self, key: slice) -> Self: ...
+    def __getitem__(self, key: int | str | slice) -> T | Self:
+        """Return the outcome at a position or with an id, or the labels of a slice.
+
+        Raises:
+            IndexError: the position is out of range.
+            UnknownName: no row has the id; the message has near ones.
+            UsageError: several rows have the id; the message has their positions.
+        """
+        if isinstance(key, slice):
+            return type(self)(self._outcomes[key], name=self.name, given=self._given.part(key))
+        place = position_of("record", key, self._positions) if isinstance(key, str) else key
+        return self._outcomes[place]
+
+    @cached_property
+    def _positions(self) -> Positions:
+        return positions_of(outcome.id for outcome in self._glances())
+
+    def _glances(self) -> Iterable[T | Glance]:
+        """Return what counts need of each outcome."""
+        glances = getattr(self._outcomes, "glances", None)
+        return self if glances is None else glances()
+
+    def __eq__(self, other: object) -> bool:
+        """Return True for labels or a list with equal outcomes in the same order."""
+        if not isinstance(other, Outcomes | list):
+            return NotImplemented
+        return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+
+    def __add__(self, other: Iterable[T]) -> Self:
+        """Return the outcomes of both, in memory."""
+        return type(self)([*self, *other], name=self.name)
+
+    def __radd__(self, other: Iterable[T]) -> Self:
+        return type(self)([*other, *self], name=self.name)
+
+    @cached_property
+    def failures(self) -> Self:
+        """The rows without a label, each with its reason.
+
+        Example:
+            >>> len(labels.failures)
+            0
+        """
+        failed = [outcome for outcome in self if isinstance(outcome, LabelFailure)]
+        return type(self)(failed, name=f"failures of {self.name}")
+
+    @cached_property
+    def cost(self) -> RunCost:
+        """The cost of the run; of loaded labels the tokens of all their answers.
+
+        Example:
+            >>> print(labels.cost)
+            no token was paid for
+        """
+        return self._cost or self._facts.cost
+
+    def metrics(self, ids: str | Iterable[str] | None = None) -> MetricsTable:
+        """Compute metrics of each row, as :func:`labeler.metrics` does.
+
+        Args:
+            ids: metric ids; by default each quantity once that the labels have the fields for.
+
+        Returns:
+            One row a label or failure; repeated ones count once.
+
+        Raises:
+            UnknownName: there is no such metric.
+
+        Example:
+            >>> labels.metrics()["tide-gate-height"]["adherence"].value
+            1.0
+        """
+        return metrics(self, ids)
+
+    def summary(
+        self,
+        ids: str | Iterable[str] | None = None,
+        *,
+        by: str | None = None,
+        intervals: Intervals | bool | None = True,
+    ) -> SummaryTable:
+        """Summarize metrics over all rows, or over each group of a metadata column.
+
+        Args:
+            ids: as for :meth:`metrics`.
+            by: name of a metadata column.
+            intervals: settings of the intervals of the means, by default of 95 %; ``False`` or
+                ``None`` for none.
+
+        Returns:
+            One row for each judge configuration, group and metric.
+
+        Raises:
+            UnknownName: there is no such metric.
+            UsageError: no row has the column.
+
+        Example:
+            >>> round(labels.summary()["adherence"].mean, 4)
+            0.6429
+            >>> labels.summary(by="domain")["adherence", "clinic"].defined
+            4
+        """
+        from labeler.calculators import Intervals
+
+        next(iter(self._outcomes), None)  # raises if the file has changed
+        drawn = (Intervals() if intervals is True else intervals) or None
+        return summary(self._path or self, ids, by=by, intervals=drawn)
+
+    def check(
+        self,
+        thresholds: Mapping[str, float] | None = None,
+        /,
+        *,
+        against: str | Path | Iterable[AnyOutcome] | None = None,
+        max_drop: float | Mapping[str, float] | None = None,
+        on: On = "point",
+        by: str | None = None,
+        intervals: Intervals | None = None,
+        max_failed: float = 0.05,
+        max_undefined: float = 0.05,
+        **metrics: float,
+    ) -> GateResults:
+        """Check gates on the means of metrics; a missed gate raises nothing.
+
+        A mean must be at least its threshold, or at most where lower is better. A gate is also
+        missed where too many rows failed or are undefined, as for ``labeler check``.
+
+        Args:
+            thresholds: thresholds by metric id, for ids that are no Python names.
+            against: outcomes of another run of the same rows, such as that of the main branch.
+            max_drop: the most by which the mean of the pairs may be worse than in ``against``, by
+                metric id; a number is for each metric with a threshold, or else ``adherence``.
+            on: ``point`` checks the mean, ``interval`` the worse end of its interval.
+            by: name of a metadata column, each of whose groups must pass.
+            intervals: settings of the intervals.
+            max_failed: largest allowed share of failed rows, from 0 to 1.
+            max_undefined: largest allowed share of rows that are undefined because of the record.
+            metrics: further thresholds by metric id.
+
+        Returns:
+            The verdicts; true if all gates are passed.
+
+        Raises:
+            UnknownName: there is no such metric.
+            UsageError: no gate is given, a threshold has no metric, or an option is out of range.
+
+        Example:
+            >>> bool(labels.check(adherence=0.6)), bool(labels.check(adherence=0.8))
+            (True, False)
+            >>> labels.at(support=0.5).check(against=labels, max_drop=0.02).passed
+            True
+        """
+        from labeler.comparing.checking import GateSettings, check_gates
+        from labeler.comparing.gates import Allowed, Demand
+
+        if not isinstance(thresholds, Mapping | None):
+            raise UsageError(
+                f"a threshold needs a metric, such as check(adherence=0.8), got {thresholds!r:.40}"
+            )
+        every = {**(thresholds or {}), **metrics}
+        demands = [Demand(name, float(value)) for name, value in every.items()]
+        if max_drop is not None:
+            drops = max_drop
+            if not isinstance(drops, Mapping):
+                drops = dict.fromkeys(every or ["adherence"], drops)
+            demands += [
+                Demand(name, float(value), at_least=False, of_drop=True)
+                for name, value in drops.items()
+            ]
+        allowed = Allowed(max_failed, max_undefined)
+        settings = GateSettings(on=on, by=by, intervals=intervals, allowed=allowed)
+        base = None if against is None else as_outcomes(against)
+        return check_gates(self, demands, base, settings).results
+
+    def report(self, path: str | Path, **options: Any) -> list[Path]:  # noqa: ANN401 - checked by write_report
+        """Write the labels as an offline page: figures, findings, and every record.
+
+        Args:
+            path: the HTML file.
+            options: those of :func:`labeler.report.write_report`, such as ``by`` and ``title``.
+
+        Returns:
+            The files.
+
+        Raises:
+            UsageError: as for :func:`labeler.report.write_report`.
+
+        Example:
+            >>> [file.name for file in labels.report(folder / "report.html")]
+            ['report.html']
+        """
+        from labeler.report.writing import write_report
+
+        return write_report(self, path, **({"name": self.name} | options))
+
+    def save(self, path: str | Path) -> Path:
+        """Write the labels to a file, which appears when complete.
+
+        Args:
+            path: JSON Lines, ``.jsonl`` or ``.jsonl.gz``, or ``.parquet``.
+
+        Returns:
+            The path, for :func:`labeler.load`.
+
+        Raises:
+            UsageError: the name stands for another format, or the file cannot be written.
+
+        Example:
+            >>> labeler.load(labels.save(folder / "labels.jsonl")) == labels
+            True
+        """
+        for _ in write_outcomes(self, path):
+            pass
+        return Path(path)
+
+    @cached_property
+    def _facts(self) -> LabelFacts:
+        return LabelFacts(self._glances())
+
+    @cached_property
+    def _table(self) -> SummaryTable:
+        return self.summary()
+
+    def _display(self) -> Display:
+        from labeler.calculators.labels_table import labels_display
+
+        return labels_display(self, self._facts, self._table, str(self.cost), self.records_name)
