@@ -15,6 +15,7 @@ from labeler.extensions import offered, package_of
 from labeler.sentences import display
 from labeler.sentences.characters import plain_json, visible
 from labeler.sentences.display import Block, Column, Grid, console
+from labeler.version import NAME
 
 if TYPE_CHECKING:
     from labeler.data.rows import Rows
@@ -165,10 +166,11 @@ def counted(counts: Mapping[str, int]) -> str:
 
 
 def print_declared(group: str) -> None:
-    """Print the names that installed packages declare, which are loaded when they are used.
+    """Print the names that other installed packages declare, with their packages.
 
     Args:
         group: such as ``metrics``; see :func:`labeler.extensions.offered`.
     """
     for name, point in offered(group).items():
-        LineWriter().write(f"{visible(name)} of {visible(package_of(point))}")
+        if not (package := package_of(point)).startswith(f"{NAME} "):
+            LineWriter().write(f"{visible(name)} of {visible(package)}")
