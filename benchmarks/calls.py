@@ -1,6 +1,7 @@
 """Measure what a call to a hosted model costs ``labeler label``, next to the bare openai client.
 
-Run it as ``python benchmarks/calls.py --write docs/measured/speed.md``, with nothing else on the machine: it
+Run it as ``python benchmarks/calls.py --write docs/measured/speed.md``, with nothing else
+on the machine: it
 writes its part of that page. The bare client sends the same bodies over the same transport and
 throws the answers away (``reliability_client.py``); labeler also reads, splits, checks, stores
 and writes. Both are processes of their own, started in turn, and so is the server. Their

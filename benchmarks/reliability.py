@@ -86,7 +86,7 @@ command `labeler label` as people start it, each with a new store; throughput, a
 that go wrong, are measured in a process that has imported everything. The figures say how labeler
 behaves, and nothing of the quality of labels. Those marked with a clock (⏱) depend on the machine
 and on what else it does: all processes of a run share its cores. Each section names the command
-that made it; with `--write docs/measured/reliability.md` it replaces its section and keeps the others.
+that made it; with `--write docs/measured/reliability.md` it replaces its section alone.
 """
 
 

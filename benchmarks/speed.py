@@ -1,6 +1,7 @@
 """Measure how fast numbers are recomputed from stored labels, next to decoders and SQLite.
 
-Run it as ``python benchmarks/speed.py --write docs/measured/speed.md``. It makes synthetic labels in the
+Run it as ``python benchmarks/speed.py --write docs/measured/speed.md``. It makes synthetic labels in
+the
 shape of RAGBench (see ``speed_labels.py``), measures every step in a process of its own
 (``speed_tasks.py``), takes the median of several runs, and prints ratios within this one run: these
 hold on other machines too. It needs about 2 GB in a folder of its own, which it removes, and about
