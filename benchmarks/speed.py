@@ -1,6 +1,6 @@
 """Measure how fast numbers are recomputed from stored labels, next to decoders and SQLite.
 
-Run it as ``python benchmarks/speed.py --write docs/measured/speed.md``. It makes synthetic labels in
+Run as ``python benchmarks/speed.py --write docs/measured/speed.md``. It makes synthetic labels in
 the
 shape of RAGBench (see ``speed_labels.py``), measures every step in a process of its own
 (``speed_tasks.py``), takes the median of several runs, and prints ratios within this one run: these
