@@ -73,23 +73,32 @@ def _check(other: str | None, people: HumanOptions, sides: SideOptions) -> None:
     Raises:
         UsageError: there is not exactly one thing to compare with, or an option does not fit it.
     """
-    if other is not None and people.human is not None:
-        raise UsageError(
-            f"a second label file ({other}) and human labels (--human {people.human}) exclude each "
-            "other: compare with one at a time"
-        )
-    if other is None and people.human is None:
-        raise UsageError("name a second label file to compare with, or human labels (--human)")
-    if other is not None and people.random_sample:
-        raise UsageError("--random-sample speaks of human labels: it goes with --human")
-    if other is not None and people.blind_only:
-        raise UsageError("--blind-only speaks of corrections: it goes with --human")
-    if other is None and sides.b_trial is not None:
-        raise UsageError("--b-trial speaks of a second label file: use --trial with --human")
-    if other is None and sides.b_signature is not None:
-        raise UsageError(
-            "--b-signature speaks of a second label file: use --a-signature with --human"
-        )
+    human, second = people.human is not None, other is not None
+    for wrong, message in (
+        (
+            human and second,
+            f"{other} and --human {people.human} exclude each other: compare with one at a time",
+        ),
+        (
+            not (human or second),
+            "name a second label file to compare with, or human labels (--human)",
+        ),
+        (
+            second and people.random_sample,
+            "--random-sample is for human labels: it goes with --human",
+        ),
+        (second and people.blind_only, "--blind-only is for corrections: it goes with --human"),
+        (
+            not second and sides.b_trial is not None,
+            "--b-trial is for a second label file: use --trial with --human",
+        ),
+        (
+            not second and sides.b_signature is not None,
+            "--b-signature is for a second label file: use --a-signature with --human",
+        ),
+    ):
+        if wrong:
+            raise UsageError(message)
 
 
 def _against_people(labels: str, people: HumanOptions, sides: SideOptions) -> PeopleAgreement:

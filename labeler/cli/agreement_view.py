@@ -316,11 +316,14 @@ def _among(found: PeopleAgreement) -> Iterator[str]:
 
 
 def _matched(matched: Matched) -> Iterator[str]:
-    yield (
-        f"{matched.used} human judgments used; ignored: {matched.unknown} of unknown records, "
-        f"{matched.failed} of records without a label, {matched.unknown_sentences} of unknown "
-        f"sentences, {matched.repeated} repeated"
+    others = (
+        (matched.unknown, "of unknown records"),
+        (matched.failed, "of records without a label"),
+        (matched.unknown_sentences, "of unknown sentences"),
+        (matched.repeated, "repeated"),
     )
+    ignored = ", ".join(f"{count} {what}" for count, what in others if count)
+    yield f"{matched.used} human judgments used{f'; ignored: {ignored}' if ignored else ''}"
     if matched.unknown:
         yield f"unknown records: {', '.join(map(repr, matched.unknown_ids))}"
     if matched.ignored_columns:

@@ -82,6 +82,9 @@ def audit(
         bool,
         typer.Option("--second-opinion", help="Compare labels with the embedded judge's."),
     ] = False,
+    doubt: Annotated[
+        str | None, typer.Option(help="Rank by this model of 'labeler doubt -o' instead.")
+    ] = None,
     threshold: Threshold = None,
     details: Annotated[
         bool, typer.Option("--details", help="Show rates of all checks and judge settings.")
@@ -104,6 +107,7 @@ def audit(
     found = _audit(
         outcomes_at(labels, threshold), labels, chosen, by, second_opinion=second_opinion
     )
+    found = _ranked(found, doubt, labels, threshold)
     shown = _SHOWN_RECORDS if top is None else top
     if output:
         _write(Path(output), finding_rows(found, top))
@@ -167,6 +171,17 @@ def _no_labels(kinds: Counter[str]) -> str:
             "labeler score did"
         )
     return "no label is there"
+
+
+def _ranked(found: Audit, model: str | None, labels: str, threshold: Threshold) -> Audit:
+    """Return an audit that a fitted model of doubt ranks, if there is one."""
+    if model is None:
+        return found
+    from labeler.evidence.doubt import Doubt
+
+    if labels == STDIO:
+        raise UsageError("--doubt reads the labels twice: give a file, not standard input")
+    return Doubt.load(model).of(outcomes_at(labels, threshold)).ranks(found)
 
 
 def _check_output(output: str | None, labels: str) -> None:

@@ -141,14 +141,12 @@ def _exit_code(found: Comparisons) -> int:
 
 
 def _print(found: Comparisons, *, every: bool, details: bool) -> None:
-    from labeler.comparing.comparison_text import overview, sections
+    from labeler.comparing.comparison_text import conclusions, overview, sections
 
     out = LineWriter()
-    if details:
-        out.write(found.conclusion, bold=True)
-    for section in (
-        sections(found, out.width) if details else overview(found, out.width, every=every)
-    ):
+    out.write("\n".join(conclusions(found)), bold=True)
+    parts = sections(found, out.width) if details else overview(found, out.width, every=every)
+    for section in parts:
         if section.heading is not None:
             print_lines(["", section.heading])
         if section.grids:

@@ -13,8 +13,10 @@ from labeler.cli.terminal import notify, plural
 from labeler.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
+    from labeler.labels.record import LabelRecord
     from labeler.review.plan_reading import PlanReading
     from labeler.review.session import ReviewSession, ReviewSettings
 
@@ -45,6 +47,9 @@ def review(
             "suspicious first), or order (as in the file)."
         ),
     ] = "random",
+    doubt: Annotated[
+        str | None, typer.Option(help="Model of 'labeler doubt -o' that says what is doubtful.")
+    ] = None,
     sample: Annotated[
         int | None, typer.Option(min=1, help="Maximum number of records; by default all.")
     ] = None,
@@ -89,7 +94,7 @@ def review(
         blind=blind,
     )
     path = corrections_path(labels) if corrections is None else corrections
-    session = _session(labels, path, settings, ids=ids, sample=sample, seed=seed)
+    session = _session(labels, path, settings, ids=ids, sample=sample, seed=seed, doubt=doubt)
     code = _serve(session, port, open_browser=open_browser)
     _conclude(session, labels)
     raise typer.Exit(code)
@@ -136,9 +141,9 @@ def _session(
     ids: str,
     sample: int | None,
     seed: int,
+    doubt: str | None,
 ) -> ReviewSession:
     from labeler import api
-    from labeler.audit import examine
     from labeler.calculators import select_metrics
     from labeler.data.corrections.file import CorrectionsFile
     from labeler.review.label_set import LabelSet, queue_places
@@ -155,7 +160,7 @@ def _session(
     label_set = LabelSet(
         api.read_labels(labels),
         metrics,
-        doubt=(lambda record: examine(record)[1]) if settings.queue == "doubtful" else None,
+        doubt=_ranking(doubt) if settings.queue == "doubtful" else None,
         name=labels,
     )
     places = queue_places(
@@ -165,6 +170,18 @@ def _session(
     known = sum(key in label_set.places for key, _ in snapshot.current)
     _describe(session, known)
     return session
+
+
+def _ranking(model: str | None) -> Callable[[LabelRecord], float]:
+    """Return what ranks labels: the suspicion score, or a fitted model."""
+    if model is None:
+        from labeler.audit import examine
+
+        return lambda record: examine(record)[1]
+    from labeler.evidence.doubt import Doubt
+
+    fitted = Doubt.load(model)
+    return lambda record: fitted.of([record]).by_record().get(record.id, 0.0)
 
 
 def _describe(session: ReviewSession, known: int) -> None:

@@ -39,6 +39,10 @@ class RunReport(Progress):
         if self.bar is None and event.kind == "notice":
             notify(event.text)
 
+    def write(self, line: str) -> None:
+        """Print a line of progress on standard error, which is no terminal."""
+        notify(line)
+
     def watching(self, outcomes: Iterable[T]) -> Iterator[T]:
         """Yield outcomes that were made from rows without a judge, and count them."""
         events = RunEvents([self])

@@ -44,7 +44,7 @@ class Section(NamedTuple):
 def overview(
     found: Comparisons, width: int | None = None, *, every: bool = False
 ) -> Iterator[Section]:
-    """Yield the conclusions, the metrics with values, the records that moved, and what is missing.
+    """Yield the metrics with values, the records that moved, and what is missing.
 
     Args:
         found: the comparisons.
@@ -52,7 +52,6 @@ def overview(
         every: True for all metrics with values, False for headline metrics.
     """
     several, left_out = len(found) > 1, 0
-    yield Section(None, (), [*_conclusions(found)])
     for (letter, _), one in zip(found.letters[1:], found, strict=True):
         against = [f"{letter} against A"] * several
         for heading, rows, more in _tables(one, every=every):
@@ -72,7 +71,7 @@ def metric_name(row: MetricComparison) -> str:
     return plain_name(row.metric)
 
 
-def _conclusions(found: Comparisons) -> Iterator[str]:
+def conclusions(found: Comparisons) -> Iterator[str]:
     """Yield the conclusion, and of several comparisons one for each."""
     yield found.conclusion
     for (letter, _), one in zip(found.letters[1:], found, strict=True):

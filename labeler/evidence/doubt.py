@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple, Self
 
 import numpy as np
 
-from labeler.audit import SecondJudge, examine
+from labeler.audit import Audit, SecondJudge, examine
 from labeler.comparing.corrected_labels import human_labels
 from labeler.comparing.human_labels import read_human_labels
 from labeler.data.corrections.file import is_corrections_file, read_corrections
@@ -94,6 +94,19 @@ class Doubt(Displayed):
     def by_sentence(self) -> dict[Item, float]:
         """Return the doubts by record id and sentence key."""
         return {(one.id, one.sentence): one.doubt for one in self.verdicts}
+
+    def by_record(self) -> dict[str, float]:
+        """Return the probability that a verdict of a record is wrong, by record id."""
+        right: dict[str, float] = {}
+        for one in self.verdicts:
+            right[one.id] = right.get(one.id, 1.0) * (1 - one.doubt)
+        return {name: round(1 - chance, 6) for name, chance in right.items()}
+
+    def ranks(self, found: Audit) -> Audit:
+        """Return an audit whose suspicion scores are these probabilities."""
+        doubts = self.by_record()
+        records = (replace(one, suspicion=doubts.get(one.id, 0.0)) for one in found.records)
+        return replace(found, records=tuple(records))
 
     def of(
         self, outcomes: Iterable[AnyOutcome], second_opinion: SecondJudge | None = None

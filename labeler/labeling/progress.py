@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("labeler")
 _SECONDS = 0.2
 """Seconds between two drawings."""
+_LOG_SECONDS = 30.0
+"""Seconds between two lines where nothing is drawn, such as in a log."""
+_MINUTE, _HOUR = 60, 3600
 _NOTICES = 3
 """Notices that a notebook shows."""
 _SHOWN_FAILURES = 3
@@ -88,7 +91,7 @@ class RunCounts:
         reasks: answers sent back to the judge.
         usage: tokens of new outcomes.
         unmetered: requests of new outcomes whose tokens the server did not report.
-        spent: cost of all requests; ``None`` before the end.
+        spent: cost of all requests so far; ``None`` before the run starts.
         failures: messages of the first few failures.
     """
 
@@ -111,6 +114,28 @@ class RunCounts:
     def reached(self) -> int:
         """Rows with an outcome."""
         return self.origins.total() + self.failed
+
+    @property
+    def dollars(self) -> str:
+        """The cost so far, such as ``$0.42``; empty if nothing was spent."""
+        return f"${self.spent.spent:.2f}" if self.spent and self.spent.spent else ""
+
+    def line(self, doing: str, seconds: float) -> str:
+        """Return the progress as text: counts, rate, time left and dollars.
+
+        Args:
+            doing: name of the activity.
+            seconds: time since the start.
+        """
+        rate = self.reached / seconds if seconds > 0 else 0.0
+        total = "" if self.total is None else f" of {self.total:,}"
+        parts = [f"{doing}: {self.reached:,}{total}"]
+        if rate:
+            parts.append(f"{rate:.0f}/s" if rate >= 1 else f"{rate * _MINUTE:.1f}/min")
+        if rate and self.total is not None and self.reached < self.total:
+            parts.append(f"{_duration((self.total - self.reached) / rate)} left")
+        parts += [f"{self.origins['store']:,} stored", f"{self.failed:,} failed", self.dollars]
+        return ", ".join(filter(None, parts))
 
     def add(self, other: RunCounts) -> None:
         """Add the counts of another run."""
@@ -164,9 +189,14 @@ class RunEvents:
     def __init__(self, listeners: Sequence[OnEvent] = ()) -> None:
         self.listeners, self.counts = listeners, RunCounts()
 
-    def start(self, outcomes: int | None) -> None:
-        """Report the number of outcomes to come; ``None`` if it is unknown before rows are read."""
-        self.counts.started, self.counts.total = True, outcomes
+    def start(self, outcomes: int | None, spent: Budget | None = None) -> None:
+        """Report the start.
+
+        Args:
+            outcomes: number of outcomes to come; ``None`` if it is unknown before rows are read.
+            spent: cost of the requests, updated while they are sent.
+        """
+        self.counts.started, self.counts.total, self.counts.spent = True, outcomes, spent
         self._pass_on("start")
 
     def result(self, outcome: AnyOutcome, origin: Origin) -> None:
@@ -188,7 +218,8 @@ class RunEvents:
                 _LOG.exception("on_event failed for %s of %r", kind, call.task.example.id)
 
     def notice(self, text: str) -> None:
-        """Report a message for people; safe to call from any thread."""
+        """Report a message for people, and log it; safe to call from any thread."""
+        _LOG.info("%s", text)
         self._pass_on("notice", text=text)
 
     def finish(self, spent: Budget) -> None:
@@ -211,7 +242,7 @@ class _Bar(Protocol):
 
 
 class Progress:
-    """Progress drawn on a terminal or in a notebook, and nowhere else.
+    """Progress drawn on a terminal or in a notebook, elsewhere logged every 30 seconds.
 
     Use as a listener of a run, or as a context manager.
 
@@ -225,7 +256,8 @@ class Progress:
     def __init__(self, doing: str) -> None:
         self.counts = RunCounts()
         self.bar = _bar(doing)
-        self._next_drawing = 0.0
+        self._doing, self._began = doing, time.monotonic()
+        self._next_drawing = 0.0 if self.bar else self._began + _LOG_SECONDS
 
     def __enter__(self) -> Self:
         if self.bar:
@@ -241,8 +273,8 @@ class Progress:
         """Draw an event."""
         self.counts = event.counts
         if self.bar is None:
-            return
-        if event.kind == "start":
+            self._log(event)
+        elif event.kind == "start":
             self.bar.start()
             self.bar.draw(self.counts)
         elif event.kind == "result":
@@ -254,6 +286,22 @@ class Progress:
             self.bar.notice(event.text)
         elif event.kind == "finish":
             self.__exit__()
+
+    def _log(self, event: RunEvent) -> None:
+        """Write a line if the last one was written long enough ago."""
+        if event.kind in {"result", "judged"} and time.monotonic() >= self._next_drawing:
+            self._next_drawing = time.monotonic() + _LOG_SECONDS
+            self.write(self.counts.line(self._doing, time.monotonic() - self._began))
+
+    def write(self, line: str) -> None:
+        """Write a line of progress where nothing is drawn; by default to the log."""
+        _LOG.info("%s", line)
+
+
+def _duration(seconds: float) -> str:
+    if seconds >= 2 * _HOUR:
+        return f"{seconds / _HOUR:.1f} h"
+    return f"{seconds / _MINUTE:.0f} min" if seconds >= 2 * _MINUTE else f"{seconds:.0f} s"
 
 
 def _bar(doing: str) -> _Bar | None:
@@ -276,13 +324,14 @@ class _TerminalBar:
             progress.TextColumn("{task.fields[rate]:.0f}/s"),
             progress.TextColumn("{task.fields[stored]} stored"),
             progress.TextColumn("{task.fields[failed]} failed"),
+            progress.TextColumn("{task.fields[dollars]}"),
             progress.TimeRemainingColumn(),
             console=console(stderr=True),
             # rich would redirect standard output to the bar's terminal.
             redirect_stdout=False,
             redirect_stderr=False,
         )
-        self._task = self._bar.add_task("", total=None, rate=0.0, stored=0, failed=0)
+        self._task = self._bar.add_task("", total=None, rate=0.0, stored=0, failed=0, dollars="")
 
     def start(self) -> None:
         self._bar.start()
@@ -296,6 +345,7 @@ class _TerminalBar:
             rate=rate,
             stored=counts.origins["store"],
             failed=counts.failed,
+            dollars=counts.dollars,
         )
 
     def notice(self, text: str) -> None:
@@ -309,7 +359,7 @@ class _NotebookBar(Displayed):
     """A line in the output of a notebook's cell, replaced as the run goes on."""
 
     def __init__(self, doing: str) -> None:
-        self._doing, self._line = doing, ""
+        self._doing, self._line, self._began = doing, "", time.monotonic()
         self._notices: list[str] = []
         self._handle: Any = None
 
@@ -320,11 +370,7 @@ class _NotebookBar(Displayed):
             self._handle = display(self, display_id=True)
 
     def draw(self, counts: RunCounts) -> None:
-        total = "" if counts.total is None else f" of {counts.total:,}"
-        self._line = (
-            f"{self._doing}: {counts.reached:,}{total}, "
-            f"{counts.origins['store']:,} stored, {counts.failed:,} failed"
-        )
+        self._line = counts.line(self._doing, time.monotonic() - self._began)
         if self._handle is not None:
             self._handle.update(self)
 

@@ -160,7 +160,7 @@ class Run:
         """
         stream = RowStream(rows, needs_of(factories), self.notice)
         total, each = stream.total(), outcomes or len(factories)
-        self.events.start(None if total is None else total * each)
+        self.events.start(None if total is None else total * each, self.budget)
         return stream
 
     def __exit__(

@@ -18,7 +18,7 @@ UNFOLD = (
 
 def test_a_page_of_hostile_texts_is_readable_and_inert(visits: Visits, tmp_path: Path) -> None:
     """Axe finds no serious fault, the page fits its window, and no text became an element."""
-    labels = [one for one in hostile_records() if isinstance(one, LabelRecord)]
+    labels = [one for one in hostile_records() if isinstance(one, LabelRecord)][::5]
     turned = [_turned(one) for one in labels]
     found = compare_runs([labels, turned], names=PAYLOADS[:2])
     outcomes = {"A": labels, "B": turned}

@@ -15,7 +15,7 @@ from labeler.evidence.plan_files import read_plan, write_plan
 from labeler.labels.record import LabelRecord, SentenceScores
 from labeler.labels_object import Labels
 from support.command import Command
-from support.labeled import record
+from support.labeled import output, record
 
 
 def overconfident(count: int) -> tuple[list[LabelRecord], dict[tuple[str, str], bool]]:
@@ -97,3 +97,19 @@ def test_command_prints_a_row_for_each_verdict(tmp_path: Path, labeler_command: 
     human.write_text("id,sentence,supported\nr9,a,no\n")
     code, _, err = labeler_command(*command)
     assert (code, "no correction is about" in err) == (2, True)
+
+
+def test_audit_ranks_by_a_fitted_model(tmp_path: Path, labeler_command: Command) -> None:
+    """With a model, the number before an id is the probability that a verdict is wrong."""
+    odd = output(support={"a": []}, overall=True)
+    labels = [record(id="r1"), record(id="r2", answer=odd)]
+    Labels(labels).save(tmp_path / "l.jsonl")
+    found = fit_doubt(labels, {("r1", "a"): True, ("r2", "a"): True})
+    found.save(tmp_path / "m.json")
+    code, out, _ = labeler_command(
+        "audit", tmp_path / "l.jsonl", "--json", "--doubt", tmp_path / "m.json"
+    )
+    ranked = {one["id"]: one["doubt"] for one in json.loads(out)["doubtful"]}
+    assert code == 0
+    assert ranked
+    assert all(found.by_record()[name] == doubt for name, doubt in ranked.items())

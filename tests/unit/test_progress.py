@@ -5,11 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 import types
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 import labeler
+from labeler.judges.limits import Budget
 from labeler.labeling.progress import Progress, RunEvent, RunEvents
 from labeler.labels.record import LabelFailure
 
@@ -57,6 +59,28 @@ def test_a_pipe_shows_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     """Neither on standard output nor on standard error."""
     labeler.label(ROWS, judge="embedded", store=labeler.MemoryStore())
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_log_has_a_line_now_and_then_and_every_notice(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With counts, rate, time left and dollars."""
+    caplog.set_level("INFO", "labeler")
+    clock = iter(range(0, 1000, 20))
+    stopped = types.SimpleNamespace(monotonic=lambda: next(clock))
+    monkeypatch.setattr("labeler.labeling.progress.time", stopped)
+    events = RunEvents([Progress("labeling")])
+    spent = Budget()
+    events.start(5, spent)
+    spent.known = Decimal("0.421")
+    for number in range(4):
+        failure = LabelFailure(id=str(number), reason="refusal", message="No.")
+        events.result(failure, "judge")
+    events.notice("The server is slow.")
+    lines = [one.getMessage() for one in caplog.records]
+    assert lines[0].startswith("labeling: 2 of 5, ")
+    assert lines[0].endswith(" left, 0 stored, 2 failed, $0.42")
+    assert lines[-1] == "The server is slow."
 
 
 def test_each_event_is_handed_to_a_function() -> None:
@@ -118,10 +142,10 @@ def test_a_notebook_shows_one_line_that_is_replaced(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "IPython.display", displays)
     labeler.label(ROWS, judge="embedded", store=labeler.MemoryStore())
     (handle,) = handles
-    assert "labeling: 5 of 5, 0 stored, 0 failed" in handle.drawn[-1]
+    assert "labeling: 5 of 5, " in handle.drawn[-1]
     with Progress("<b>\u202e") as progress:
         events = RunEvents([progress])
         events.notice("<script>")
         events.result(LabelFailure(id="1", reason="r", message="m"), "row")
-    assert "&lt;b&gt;&lt;U+202E&gt;: 1, 0 stored, 1 failed" in handles[-1].drawn[-1]
+    assert "&lt;b&gt;&lt;U+202E&gt;: 1, " in handles[-1].drawn[-1]
     assert "<script>" not in handles[-1].drawn[-1]
