@@ -16,7 +16,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from aiohttp import TCPConnector
 from multidict import CIMultiDict
 
 from labeler.errors import FatalJudgeError, JudgeError
@@ -196,31 +195,6 @@ def test_hundreds_of_connections_are_open_at_once_and_closed_in_the_end() -> Non
         asyncio.run(ask(provider))
         assert provider.most_in_flight == 256
         assert comes_true(lambda: not provider._connections)
-
-
-def test_a_request_that_is_canceled_once_it_has_a_connection_closes_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Before anything is sent: no connection stays open behind it."""
-    connect, given = TCPConnector.connect, list[Any]()
-
-    async def canceled(self: TCPConnector, *args: Any, **how: Any) -> Any:
-        task = asyncio.current_task()
-        assert task is not None
-        given.append(await connect(self, *args, **how))
-        asyncio.get_running_loop().call_soon(task.cancel)
-        return given[-1]
-
-    async def ask(provider: Provider) -> None:
-        carrier = sender_of(provider)
-        with pytest.raises(asyncio.CancelledError):
-            await carrier.send("POST", f"{provider.url}/chat/completions", b"{}")
-        assert given[-1].closed
-        await carrier.aclose()
-
-    monkeypatch.setattr(TCPConnector, "connect", canceled)
-    with Provider() as provider:
-        asyncio.run(ask(provider))
 
 
 def test_a_proxy_in_the_environment_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
