@@ -360,7 +360,7 @@ def main() -> int:
         lines = next_to_deepeval(python)
         print(*lines, sep="\n")
         if chosen.write:
-            write_block(_PAGES / "judges.md", "deciders", lines)
+            write_block(_PAGES / "measured" / "judges.md", "deciders", lines)
     return int(not met)
 
 
