@@ -1,6 +1,7 @@
 """Measure what a call to a hosted model costs ``labeler label``, next to the bare openai client.
 
-Run it as ``python benchmarks/calls.py --write docs/speed.md``, with nothing else on the machine: it
+Run it as ``python benchmarks/calls.py --write docs/measured/speed.md``, with nothing else
+on the machine: it
 writes its part of that page. The bare client sends the same bodies over the same transport and
 throws the answers away (``reliability_client.py``); labeler also reads, splits, checks, stores
 and writes. Both are processes of their own, started in turn, and so is the server. Their
@@ -142,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--few", type=int, default=FEW, help="records of a short run")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each client")
     parser.add_argument("--busy", action="store_true", help="other work runs on the machine")
-    parser.add_argument("--write", type=Path, help="the page, such as docs/speed.md")
+    parser.add_argument("--write", type=Path, help="the page, such as docs/measured/speed.md")
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="calls-") as folder:
         part = measure(Path(folder), given.rows, given.few, given.rounds, is_busy=given.busy)

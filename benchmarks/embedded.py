@@ -1,6 +1,6 @@
-"""All figures of docs/embedded_judge.md: RAGBench's test rows, and people's ratings in MTRAG.
+"""All figures of docs/measured/embedded_judge.md: RAGBench's test rows, and people's ratings.
 
-    python benchmarks/embedded.py [--write docs/embedded_judge.md]
+    python benchmarks/embedded.py [--write docs/measured/embedded_judge.md]
     python benchmarks/embedded.py --show-errors    # the surest errors with their texts
 
 Scores are what the metrics return. Nothing was chosen on the test rows, nor on the second half of

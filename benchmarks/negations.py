@@ -1,6 +1,6 @@
 """Insert negations into sentences that the embedded judge passes, and count those it then fails.
 
-    python benchmarks/negations.py [--split test|development] [--write docs/embedded_judge.md]
+    python benchmarks/negations.py [--split test|development] [--write PAGE]
 
 A sentence that RAGBench's published label and the judge both call supported gets one negation of
 each kind that fits it, at the first place where it fits; the rest of the record stays. A sentence

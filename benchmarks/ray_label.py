@@ -1,6 +1,7 @@
 """Measure labeling on Ray with one worker and with two.
 
-Run it as ``PYTHONPATH=.venv/ray python benchmarks/ray_label.py --write docs/scale.md``: it measures
+Run it as ``PYTHONPATH=.venv/ray python benchmarks/ray_label.py --write docs/measured/scale.md``:
+it measures
 in a folder of its own that it removes, and writes its table between the markers of that page.
 Without ``--write`` it prints the table. The server of the tests answers, on this machine.
 """

@@ -40,7 +40,7 @@ from wire.decider import KEY, Decider, Json, oracle
 from wire.test_decision_judge import given
 
 ROWS = 200
-_PAGES = Path(__file__).parents[1] / "docs"
+_PAGES = Path(__file__).parents[1] / "docs" / "measured"
 _MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "luna": ("oracle", {"model": "openai/gpt-6-luna"}),
     "jev": ("jev", {"model": "typesafe/jev-latest"}),
@@ -360,7 +360,7 @@ def main() -> int:
         lines = next_to_deepeval(python)
         print(*lines, sep="\n")
         if chosen.write:
-            write_block(_PAGES / "measured" / "judges.md", "deciders", lines)
+            write_block(_PAGES / "judges.md", "deciders", lines)
     return int(not met)
 
 

@@ -40,7 +40,7 @@ LEAST = 4
 
 
 class Peer(NamedTuple):
-    """What a tool takes for a record, from docs/peers.md: all metrics that it has there."""
+    """What a tool takes for a record, from docs/measured/peers.md: all its metrics there."""
 
     name: str
     calls: int

@@ -1,6 +1,6 @@
 """Provoke the failures of long runs, and compare each figure with its goal.
 
-    python benchmarks/reliability.py [--only NAME] [--quick] [--write docs/reliability.md]
+    python benchmarks/reliability.py [--only NAME] [--quick] [--write docs/measured/reliability.md]
 
 The provider is a made-up one on this machine, in a process of its own; what is measured is the
 command ``labeler label``, in another, as people start it. Each run has a section of the page, and
@@ -86,7 +86,7 @@ command `labeler label` as people start it, each with a new store; throughput, a
 that go wrong, are measured in a process that has imported everything. The figures say how labeler
 behaves, and nothing of the quality of labels. Those marked with a clock (⏱) depend on the machine
 and on what else it does: all processes of a run share its cores. Each section names the command
-that made it; with `--write docs/reliability.md` it replaces its section and keeps the others.
+that made it; with `--write docs/measured/reliability.md` it replaces its section alone.
 """
 
 

@@ -1,6 +1,6 @@
 """Make thirty corrections in the review app on real rows, and report their effects.
 
-    python benchmarks/review_round_trip.py [--records 30] [--seed 7] [--write docs/review.md]
+    python benchmarks/review_round_trip.py [--records 30] [--seed 7] [--write PAGE]
 
 The embedded judge labels the RAGBench rows. A browser opens the review app on a random sample of
 them and marks, click by click, the published label of the same record: it plays a person who

@@ -1,6 +1,7 @@
 """Measure how fast numbers are recomputed from stored labels, next to decoders and SQLite.
 
-Run it as ``python benchmarks/speed.py --write docs/speed.md``. It makes synthetic labels in the
+Run as ``python benchmarks/speed.py --write docs/measured/speed.md``. It makes synthetic labels in
+the
 shape of RAGBench (see ``speed_labels.py``), measures every step in a process of its own
 (``speed_tasks.py``), takes the median of several runs, and prints ratios within this one run: these
 hold on other machines too. It needs about 2 GB in a folder of its own, which it removes, and about
@@ -95,7 +96,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rows", type=int, default=100_000, help="labels to make")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each measurement")
     parser.add_argument("--folder", type=Path, help="where there is room")
-    parser.add_argument("--write", type=Path, help="the page, such as docs/speed.md")
+    parser.add_argument("--write", type=Path, help="the page, such as docs/measured/speed.md")
     return parser.parse_args(arguments)
 
 

@@ -1,6 +1,6 @@
 """Measure reruns over stored labels, and the memory of runs and of their rows.
 
-Run it as ``python benchmarks/speed_reruns.py --write docs/speed.md``.
+Run it as ``python benchmarks/speed_reruns.py --write docs/measured/speed.md``.
 Rows are made at random in RAGBench's size and labeled by a function that costs nothing, so that
 what is measured is the run. Each step is a process of its own: processor time is that of the whole
 process, user and system. Stores are not removed before the end: 100,000 rows need 3 GB, and ten
@@ -287,7 +287,7 @@ def main(arguments: Sequence[str]) -> int:
         "--hosted", type=int, nargs="*", default=[2_000, 20_000], help="rows of hosted models"
     )
     parser.add_argument("--folder", type=Path, help="where there is room")
-    parser.add_argument("--write", type=Path, help="the page, such as docs/speed.md")
+    parser.add_argument("--write", type=Path, help="the page, such as docs/measured/speed.md")
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="reruns-", dir=given.folder) as folder:
         parts = measure(Path(folder), given.rows, given.passes, given.hosted)

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labeler.calculators.outcomes import as_outcomes
-from labeler.labels.record import AnyOutcome, Outcome
+from labeler.labels.record import AnyOutcome, LabelRecord, Outcome
 from labeler.outcomes_object import Outcomes
+from labeler.sentences.display import VIEWS, View
 
 if TYPE_CHECKING:
     from labeler.audit import Audit, Check, SecondJudge
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from labeler.evidence.anchors import Anchors
     from labeler.evidence.doubt import Doubt
     from labeler.evidence.plan import Plan
+    from labeler.report.notebook import Plot
 
 
 class Labels(Outcomes[Outcome]):
@@ -96,6 +98,28 @@ class Labels(Outcomes[Outcome]):
         from labeler.calculators.worst import worst_records
 
         return worst_records(self, most)
+
+    def plot(self, metric: str = "adherence_fraction", by: str | None = None) -> Plot:
+        """Draw the distribution of a metric, and the mean of each group, without any library.
+
+        Args:
+            metric: id of the metric.
+            by: name of a metadata column.
+
+        Returns:
+            The drawing, which a notebook shows; ``.svg`` is its text.
+
+        Raises:
+            UnknownName: there is no such metric.
+            UsageError: no row has the column.
+
+        Example:
+            >>> labels.plot("adherence_fraction", by="domain").svg[:4]
+            '<svg'
+        """
+        from labeler.report.notebook import draw_labels
+
+        return draw_labels(self, metric, by)
 
     def audit(
         self,
@@ -278,3 +302,18 @@ class Labels(Outcomes[Outcome]):
         from labeler.evidence.doubt import fit_doubt
 
         return fit_doubt(self, corrections)
+
+
+def _text(record: LabelRecord) -> str:
+    from labeler.report.record_text import outcome_text
+
+    return outcome_text(record)
+
+
+def _html(record: LabelRecord) -> str:
+    from labeler.report.notebook import record_html
+
+    return record_html(record)
+
+
+VIEWS[LabelRecord] = View(_text, _html)

@@ -1,6 +1,6 @@
 """Compare labeler with other tools on the same records, server and latency, in one table.
 
-    python benchmarks/peers [--write docs/peers.md] [--cache FOLDER] [--with ragchecker]
+    python benchmarks/peers [--write docs/measured/peers.md] [--cache FOLDER] [--with ragchecker]
 
 ragas, deepeval and trulens run next to labeler, each in a virtual environment of its own, which is
 made on the first run under ``--cache``. The server is a made-up one on this machine: figures say

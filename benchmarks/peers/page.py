@@ -1,4 +1,4 @@
-"""The text of docs/peers.md around the table."""
+"""The text of docs/measured/peers.md around the table."""
 
 INTRO = """\
 # Against the peers

@@ -89,11 +89,28 @@ def print_estimate(found: Estimate) -> None:
     from rich.text import Text
 
     out = console()
+    out.print(Text(visible(_conclusion(found))), style="bold", soft_wrap=True)
     out.print(_asked(found))
     if found.online:
         out.print(_costs(found, found.online, found.batch))
     for note in _notes(found):
         out.print(Text(visible(note)))
+
+
+def _conclusion(found: Estimate) -> str:
+    """Return the number of requests, their cost and time in one sentence."""
+    rows = found.rows
+    if not rows.asked:
+        return f"Nothing to ask: {rows.stored:,} of {rows.read:,} rows are stored."
+    asked = f"{rows.asked:,} {'request' if rows.asked == 1 else 'requests'} to {found.model}"
+    cost = "price unknown"
+    if found.online:
+        cost = (
+            f"about ${_dollars(found.online.expected)}, at most ${_dollars(found.online.at_most)}"
+        )
+        cost += f", in a batch ${_dollars(found.batch.expected)}" if found.batch else ""
+    time = f", {_duration(found.seconds)}" if found.seconds is not None else ""
+    return f"{asked}: {cost}{time}."
 
 
 def _table(*headings: str) -> Table:
@@ -176,7 +193,6 @@ def _dollars(amount: Decimal | None) -> str:
 
 def _notes(found: Estimate) -> Iterator[str]:
     if not found.rows.asked:
-        yield "nothing would be asked"
         return
     if found.answers.expected == 0:
         yield f"tokens: prompts counted by {found.prompt.counted_by}; answers are probabilities"

@@ -45,7 +45,7 @@ def show(
 ) -> None:
     """Show one record: sentences, support or scores, explanations."""
     from labeler.calculators.outcomes import stored_outcomes
-    from labeler.cli import record_view
+    from labeler.report.record_text import print_outcome
 
     found = _find(stored_outcomes(labels), id, labels)
     scores = [outcome for outcome in found if outcome.kind == "score"]
@@ -60,7 +60,7 @@ def show(
         if as_json:
             sys.stdout.write(plain_json(outcome.model_dump_json(indent=2)) + "\n")
         else:
-            record_view.print_outcome(outcome)
+            print_outcome(outcome)
 
 
 def _find(outcomes: Iterable[AnyOutcome], wanted: str, labels: str) -> list[AnyOutcome]:

@@ -63,11 +63,11 @@ def verify(
     for folder in stores_in(store):
         found = verify_store(folder)
         kinds = [f"{count} {kind}" for kind, count in sorted(found.sound.items())]
-        notify(
-            f"{folder}: sound: {', '.join(kinds) or 'none'}; damaged keys: "
-            f"{len(found.damaged_keys)}; damaged: {len(found.damaged)}; "
-            f"stored twice: {len(found.repeated)}"
-        )
+        broken = len(found.damaged_keys) + len(found.damaged)
+        total = broken + sum(found.sound.values())
+        state = f"{broken:,} of {total:,} records are damaged" if broken else "no damage"
+        twice = f", {len(found.repeated):,} stored twice" if found.repeated else ""
+        notify(f"{folder}: {state} (sound: {', '.join(kinds) or 'none'}{twice})")
         for error in found.damaged_keys + found.damaged:
             notify(f"  {error}")
         for id in found.repeated:  # noqa: A001 - the field's name

@@ -283,7 +283,7 @@ def _reading_aid(comparisons: Comparisons) -> Iterator[str]:
     yield (
         f"a difference is certain where p Holm, over {found.tests} tests together, is at most "
         f"{1 - found.level:.4g}; intervals are those of p, before Holm, and hold for every "
-        "distribution (docs/intervals.md)"
+        "distribution (docs/measured/intervals.md)"
     )
     yield f"labeler:{__version__}"
 

@@ -357,8 +357,24 @@ class Display:
         return "".join(parts)
 
 
+class View(NamedTuple):
+    """A fuller view of a value than its :class:`Display`.
+
+    Attributes:
+        text: returns what ``print`` shows.
+        html: returns what a notebook shows.
+    """
+
+    text: Callable[[Any], str]
+    html: Callable[[Any], str]
+
+
+VIEWS: dict[type, View] = {}
+"""Fuller views by class, which packages above register."""
+
+
 class Displayed:
-    """A value that terminals and notebooks show as its :class:`Display`."""
+    """A value that terminals and notebooks show as its :class:`Display`, or its fuller view."""
 
     __slots__ = ()
 
@@ -369,8 +385,13 @@ class Displayed:
     def __repr__(self) -> str:
         return self._display().text()
 
+    def __str__(self) -> str:
+        view = VIEWS.get(type(self))
+        return view.text(self) if view else repr(self)
+
     def _repr_html_(self) -> str:
-        return self._display().html()
+        view = VIEWS.get(type(self))
+        return view.html(self) if view else self._display().html()
 
 
 class Brief:

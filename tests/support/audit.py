@@ -84,7 +84,11 @@ class Audit:
         self.seen: Counter[str] = Counter()
         """Watched events of any kind: a hook that sees none is not installed."""
         self._root, self._tests = str(root), str(tests)
-        self._assets = (f"{root}/report/assets/", f"{root}/review/assets/")
+        self._assets = (
+            f"{root}/report/assets/",
+            f"{root}/review/assets/",
+            f"{root}/plugins/scores/assets/",
+        )
         self._contacts: list[Contact] | None = None
 
     def install(self) -> None:

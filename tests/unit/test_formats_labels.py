@@ -186,7 +186,6 @@ def write_rows(path: Path, **changes: Any) -> Path:
     ("changes", "says"),
     [
         ({"kind": None}, "has no 'kind'"),
-        ({"kind": "other"}, "has no 'kind' of label, score or failure"),
         ({"example": "{"}, "not a label record"),
         ({"example": "NaN"}, "not a label record"),
         ({"label": '{"x": 1}'}, "not a label record"),

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -196,13 +196,17 @@ def test_no_value_fills_a_screen_or_escapes_it() -> None:
         labeler.comparing.compare_labels(hostile, hostile, by="group"),
         broken.check(adherence=0.99, by="group"),
     ]
+    tags = {*["p", "b", "style", "table", "tr", "th", "td", "small", "br"]}
+    record = Tags(cast("LabelRecord", hostile[0])._repr_html_()).found
+    assert record <= tags | {"code", "details", "summary", "div"}
+    assert visible(str(hostile[0])) == str(hostile[0])
     for value in shown:
+        if value is hostile[0]:
+            continue
         forms = [repr(value), str(value)]
         if draw := getattr(value, "_repr_html_", None):
             forms.append(draw())
-            assert Tags(forms[-1]).found <= {
-                *["p", "b", "style", "table", "tr", "th", "td", "small", "br"]
-            }
+            assert Tags(forms[-1]).found <= tags
         for form in forms:
             assert len(form) < (3_000 if not isinstance(value, tuple) or draw else 40_000)
             assert visible(form) == form
@@ -340,3 +344,18 @@ def test_a_slice_of_a_compressed_file_reads_it_once(tmp_path: Path) -> None:
     writer.start()
     assert labeler.load(tmp_path / "pipe") == kept
     writer.join()
+
+
+def test_a_record_and_a_plot_in_a_notebook() -> None:
+    """The record is what ``labeler show`` prints; the plot has each bin and group, escaped."""
+    labels = labeled(rows(6, metadata={"group": "<b>"}))
+    assert "response  (✓ supported, ✗ not, ? not judged)" in str(labels[0])
+    assert "fully supported" in cast("LabelRecord", labels[0])._repr_html_()
+    drawn = labels.plot("adherence", by="group")
+    assert drawn.svg == drawn._repr_html_()
+    assert "6 of 6 rows" in repr(drawn)
+    assert "&lt;b&gt;" in drawn.svg
+    assert Tags(drawn.svg).found <= {"svg", "title", "text", "rect", "path"}
+    with pytest.raises(UsageError, match="a plot is of one metric"):
+        labels.plot("all")
+    assert "no row has a value" in labels.failures.plot("adherence").svg

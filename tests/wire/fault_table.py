@@ -477,4 +477,4 @@ ALL_ROWS = {
     "failing, 500": End("stop transport", _AGAIN),
     "overloaded, 529, ends": End("label", 20),
 }
-"""By the names of ``docs/reliability.md``; where a share of rows meets it, requests for each."""
+"""By the names of ``docs/measured/reliability.md``; where some rows meet it, requests for each."""

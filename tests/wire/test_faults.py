@@ -186,7 +186,7 @@ ELSEWHERE = {
     "the run was stopped before it could be asked again":
         "wire/test_openai_judge::test_a_stopping_run_sends_nothing_more",
     "no further request was sent": "wire/test_money::test_a_budget_is_kept_by_the_providers_books",
-    # Faults of docs/reliability.md
+    # Faults of docs/measured/reliability.md
     "quota at Gemini, 429 with `retryDelay`, ends": _ROW,
     "answers above the cap, with a budget":
         "wire/test_health::test_answers_above_their_cap_are_reserved_for",
@@ -209,7 +209,7 @@ ELSEWHERE = {
         "wire/test_damaged_stores::test_damage_is_an_error_wherever_records_are_read",
     "Stopping": "unit/test_cli_process::test_a_signal_lets_paid_requests_finish",
     "Exit codes": "unit/test_cli::test_some_rows_failed",
-    # Sections of docs/reliability.md
+    # Sections of docs/measured/reliability.md
     "Rate limits that others cause": "unit/test_pace::test_rate_limits_of_others_hardly_slow_a_run",
     "Rate limits that others cause, with many requests in flight":
         "unit/test_pace::test_many_requests_in_flight_recover_from_what_seemed_their_fault",

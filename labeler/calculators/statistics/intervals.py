@@ -26,7 +26,9 @@ GROUPED = "_groups"
 """Suffix of the method if whole groups are independent."""
 SMALL_SAMPLE = "small sample"
 """The printed mark of an interval with :attr:`Interval.small_sample`."""
-MARK_NOTE = f"* {SMALL_SAMPLE}: the interval can be too narrow or too wide (docs/intervals.md)"
+MARK_NOTE = (
+    f"* {SMALL_SAMPLE}: the interval can be too narrow or too wide (docs/measured/intervals.md)"
+)
 """What the ``*`` of :attr:`Interval.mark` means, for below a table."""
 
 Range = tuple[float, float] | None

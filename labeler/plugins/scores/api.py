@@ -13,6 +13,7 @@ from labeler.calculators.metrics_row import MetricsTable
 from labeler.calculators.outcomes import checked_outcomes
 from labeler.calculators.summary_table import SummaryTable
 from labeler.catalog import unknown
+from labeler.data.label_files import replaced
 from labeler.data.options import keywords
 from labeler.errors import UnknownName, UsageError
 from labeler.labeling.starting import begin, judges_of
@@ -21,6 +22,7 @@ from labeler.outcomes_object import Outcomes
 from labeler.plugins.scores.collected import Scores
 from labeler.plugins.scores.criteria_files import choose_criteria
 from labeler.plugins.scores.options import ScoreOptions
+from labeler.plugins.scores.page import MOST, scores_page
 from labeler.plugins.scores.records import ScoreOutcome
 from labeler.plugins.scores.runs import Plan, score_rows
 from labeler.sentences.splitting import SPLITTERS
@@ -67,6 +69,22 @@ class ScoreRun(Outcomes[ScoreOutcome]):
         """
         drawn = (Intervals() if intervals is True else intervals) or None
         return SummaryTable(self._collected.summaries(self._chosen(ids), by, drawn), drawn)
+
+    def report(self, path: str | Path, **options: Any) -> list[Path]:  # noqa: ANN401 - the title
+        """Write the scores as an offline page: means, and every score with its reasons.
+
+        Args:
+            path: the HTML file.
+            options: ``title``.
+
+        Raises:
+            UsageError: there are too many scores for a page, or the file cannot be written.
+        """
+        if len(self) > MOST:
+            raise UsageError(f"a page holds {MOST:,} scores, and there are {len(self):,}: slice")
+        with replaced(Path(path)) as file:
+            file.write(scores_page(options.get("title") or self.name, self._display(), self))
+        return [Path(path)]
 
     def _chosen(self, ids: str | Iterable[str] | None) -> list[Metric]:
         named = ids.split(",") if isinstance(ids, str) else ids

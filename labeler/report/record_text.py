@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -26,9 +27,17 @@ _VERDICTS: dict[Verdict, str] = {"entailment": "✓", "neutral": "·", "contradi
 _STYLES: dict[Verdict, str] = {"entailment": "green", "neutral": "yellow", "contradiction": "red"}
 
 
-def print_outcome(outcome: AnyOutcome) -> None:
-    """Print a record or a failure."""
-    view = _RecordView()
+def outcome_text(outcome: AnyOutcome) -> str:
+    """Return what :func:`print_outcome` prints, without styles."""
+    shown = console()
+    with shown.capture() as captured:
+        print_outcome(outcome, shown)
+    return "\n".join(map(str.rstrip, captured.get().strip("\n").splitlines()))
+
+
+def print_outcome(outcome: AnyOutcome, shown: Console | None = None) -> None:
+    """Print a record or a failure, by default on standard output."""
+    view = _RecordView(shown or console())
     if isinstance(outcome, LabelFailure):
         view.failure(outcome)
     elif isinstance(outcome, LabelRecord):
@@ -40,8 +49,8 @@ def print_outcome(outcome: AnyOutcome) -> None:
 class _RecordView:
     """Prints blocks of untrusted text, with control characters escaped."""
 
-    def __init__(self) -> None:
-        self._console = console()
+    def __init__(self, shown: Console) -> None:
+        self._console = shown
 
     def failure(self, failure: LabelFailure) -> None:
         self._heading(f"{failure.id}: no label ({failure.reason})")

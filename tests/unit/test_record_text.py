@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from labeler.cli.record_view import print_outcome
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.contract import check_label
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelRecord
+from labeler.report.record_text import print_outcome
 from labeler.sentences.example import key_reference
 from support.labeled import claims_output, compared, expects, record, reference_output, says
 from support.samples import keyed_example, pieces, request
