@@ -29,6 +29,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -95,6 +96,8 @@ def write_plan(plan: Plan, path: str | Path) -> None:
 def _header(plan: Plan) -> str:
     goal = {name: value for name, value in vars(plan.goal).items() if value is not None}
     facts = {**goal, "labels": plan.units.digest(), "looks": list(plan.looks)}
+    if plan.who:
+        facts["who"] = list(plan.who)
     if plan.units.doubted:
         facts["doubt"] = plan.units.doubted
     return json.dumps(facts, separators=(",", ":"))
@@ -186,7 +189,7 @@ def read_plan(
     try:
         facts = json.loads(header)
         labels, looks = facts.pop("labels"), tuple(map(int, facts.pop("looks")))
-        doubted = facts.pop("doubt", None)
+        doubted, who = facts.pop("doubt", None), tuple(map(str, facts.pop("who", ())))
         goal = Goal(**facts)
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
         raise UsageError(f"{path}: not a plan; give the file that certify wrote") from error
@@ -201,7 +204,7 @@ def read_plan(
             f"{path}: the plan was made with {'another' if doubted else 'no'} model of doubt; give "
             "the same one (--doubt MODEL), or none"
         )
-    return _replayed(plan, looks, rows, path)
+    return replace(_replayed(plan, looks, rows, path), who=who)
 
 
 def _replayed(
@@ -213,11 +216,11 @@ def _replayed(
     for size in looks:
         items = plan.first(size)
         known = {item: given.answers[item] for item in items if item in given.answers}
-        following = plan.certificate({**plan.answers, **known}, who=given.who)
+        following = plan.certificate({**plan.answers, **known})
         if not isinstance(following, Plan) or following.looks[-1] != size:
             raise UsageError(f"{path}: answers of an earlier look were changed; begin a new plan")
         plan = following
-    plan = Plan(plan.goal, plan.units, plan.answers, given.second, plan.looks, plan.who)
+    plan = replace(plan, second=given.second)
     drawn = {(one.id, one.sentence) for one in plan.sentences}
     for where, row in rows:
         item = (row["id"], row["sentence"])

@@ -233,7 +233,8 @@ def test_plan_file_holds_all_there_is(tmp_path: Path) -> None:
         again = read_plan(path, own)
         assert again.sentences == plan.sentences
         assert (again.answers, again.looks) == (plan.answers, plan.looks)
-        plan = plan.certificate(answered(plan))
+        assert (again.who, again.second) == (plan.who, plan.second)
+        plan = plan.certificate(answered(plan), who="ann")
     changed = [record(id="r0", relevant=()), *own[1:]]
     with pytest.raises(UsageError, match="labels changed"):
         read_plan(path, changed)
