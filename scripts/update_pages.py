@@ -73,7 +73,7 @@ def preset_table() -> str:
     lines = [f"| preset | rows of | {' | '.join(named)} |", "| --- " * (2 + len(named)) + "|"]
     for name, preset in PRESETS.items():
         columns = (", ".join(f"`{one}`" for one in preset.columns.get(f, ())) for f in named)
-        cells = " | ".join(found or "–" for found in columns)
+        cells = " | ".join(found or "\u2013" for found in columns)
         lines.append(f"| `{name}` | {preset.system} | {cells} |")
     return "\n".join(lines)
 
@@ -132,13 +132,9 @@ def _runs(numbers: list[int]) -> list[str]:
 _TOLD = (
     "LLM calls a record",
     "prompt tokens a record, schemas included",
-    "times the context is sent",
     "wall for ",
-    "CPU ms a record",
     "calls a record: the same run again",
     "… with one metric more",
-    "the old model's answers served for the new one's",
-    "installed, MB",
     "import, s",
 )
 """How the lines of the comparison with other tools begin that the README shows."""
