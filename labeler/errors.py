@@ -4,7 +4,7 @@ LabelerError
 ├── UsageError            wrong call: unknown name, bad option, contradictory input (exit code 2)
 │   ├── UnknownName       a catalog has no such entry; lists the nearest names
 │   ├── ExtensionError    an installed package cannot load what it declares
-│   ├── BadRow            an input row or line that is no example
+│   ├── BadRow            an input row or line that is not an example
 │   └── BadRows           every row lacks the same field: nothing was sent or written
 ├── JudgeError            the judge gave no usable answer; carries a reason code
 │   ├── UnusableAnswer    the same, with usage and violations (labeler.judges.judge)

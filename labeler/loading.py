@@ -61,7 +61,7 @@ def load(path: str | Path) -> Labels:
         The labels and failures; other outcomes, such as scores, are left out.
 
     Raises:
-        UsageError: the file or folder does not exist, has no labels, or a line is no outcome.
+        UsageError: the file or folder does not exist, has no labels, or a line is not an outcome.
         StoreError: the store is damaged.
 
     Example:

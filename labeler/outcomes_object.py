@@ -196,7 +196,7 @@ class Outcomes(Framed, Displayed, Sequence[T]):
         missed where too many rows failed or are undefined, as for ``labeler check``.
 
         Args:
-            thresholds: thresholds by metric id, for ids that are no Python names.
+            thresholds: thresholds by metric id, for ids that are not Python names.
             against: outcomes of another run of the same rows, such as that of the main branch.
             max_drop: the most by which the mean of the pairs may be worse than in ``against``, by
                 metric id; a number is for each metric with a threshold, or else ``adherence``.

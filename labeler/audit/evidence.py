@@ -322,7 +322,7 @@ def _supported(subject: Subject) -> frozenset[str]:
     applies=_has_opinion,
 )
 def general_makes_a_claim(subject: Subject) -> Iterator[Found]:
-    """Find sentences with ``general`` alone that have content and are no general remark."""
+    """Find sentences with ``general`` alone that have content and are not general remarks."""
     for entry in subject.supported:
         key = entry.response_sentence_key
         claim = subject.claims.get(key)

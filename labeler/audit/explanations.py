@@ -332,7 +332,7 @@ def explanation_names_unknown_key(subject: Subject) -> Iterator[Found]:
         strange = unknown_keys(entry.explanation[:LONGEST], subject.texts)
         if strange:
             yield Found(
-                f"The explanation names {name_some(tuple(strange))}, which is no sentence here.",
+                f"The explanation names {name_some(tuple(strange))}, which is not a sentence here.",
                 (entry.response_sentence_key,),
             )
 
@@ -419,7 +419,7 @@ def named_keys(explanation: str, known: Collection[str], sentence: str = "") -> 
     Args:
         explanation: the judge's text.
         known: keys of the existing sentences, unlike "4k" and "2nd".
-        sentence: the explained sentence; its words are no keys: "the 3a protein".
+        sentence: the explained sentence; its words are not keys: "the 3a protein".
     """
     found = {m["key"].lower() for m in _MENTION.finditer(explanation)}
     found.update(

@@ -127,8 +127,8 @@ class Check(Brief):
             )
         if not isinstance(found.message, str) or not _are_keys(found.keys):
             raise UsageError(
-                f"check {self.id!r} gave a Found for {where} with a message that is no text, or "
-                "keys that are no tuple of texts: write labeler.audit.Found('What is odd.', "
+                f"check {self.id!r} gave a Found for {where} with a message that is not text, or "
+                "keys that are not a tuple of texts: write labeler.audit.Found('What is odd.', "
                 "('0a', 'b'))"
             )
         return Finding(self.id, self.severity, found.message, tuple(found.keys), found.weight)
@@ -222,4 +222,4 @@ def _find(wanted: str | Check) -> Check:
     for known in CHECKS.values():
         if found in (known, known.find):
             return known
-    raise UnknownName(f"{name!r} is no check: decorate the function with @labeler.check(...)")
+    raise UnknownName(f"{name!r} is not a check: decorate the function with @labeler.check(...)")

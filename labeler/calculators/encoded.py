@@ -213,7 +213,7 @@ class Columns:
     def fault(self, fault: str) -> UsageError:
         """Return the error about files that are damaged or no numbers."""
         return UsageError(
-            f"{self.name} is no numbers file: {fault}; such files are written by 'labeler metrics "
+            f"{self.name} is not a numbers file: {fault}; they are written by 'labeler metrics "
             "LABELS --rows -o', to .parquet, .csv or .jsonl"
         )
 

@@ -257,7 +257,7 @@ def _ratio_cells(name: str, ratio: Ratio) -> dict[str, Any]:
 
 
 def _is_inexact(name: str, cell: object) -> bool:
-    """Return True for a part of a ratio that is no whole number of 64 bits."""
+    """Return True for a part of a ratio that is not a whole number of 64 bits."""
     is_whole = isinstance(cell, int) and -(1 << 63) <= cell < 1 << 63
     return cell is not None and not is_whole and name.endswith((".numerator", ".denominator"))
 

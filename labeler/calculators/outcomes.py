@@ -151,7 +151,7 @@ def stored_outcomes(outcomes: str | Path) -> Iterator[AnyOutcome]:
             nested or not; a pattern such as ``labels/*.parquet``; or ``-`` for standard input.
 
     Raises:
-        UsageError: the file or folder does not exist, or a line is no outcome.
+        UsageError: the file or folder does not exist, or a line is not an outcome.
         StoreError: the store is damaged.
     """
     return (outcome for _, outcome in _located(outcomes))
@@ -250,7 +250,7 @@ def read_labels(labels: str | Path) -> Iterator[Outcome]:
         Labels and failures, read one by one.
 
     Raises:
-        UsageError: the file or folder does not exist, or a line is no outcome.
+        UsageError: the file or folder does not exist, or a line is not an outcome.
         StoreError: the store is damaged.
 
     Example:

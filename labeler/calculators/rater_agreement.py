@@ -46,7 +46,7 @@ class FieldWords(NamedTuple):
 
     Attributes:
         subject: one of the things that a decision is about.
-        positive: what a yes calls it; empty if the decision is no yes or no.
+        positive: what a yes calls it; empty if the decision is not yes or no.
     """
 
     subject: str

@@ -205,7 +205,7 @@ class Ratio:
         """Return the ratio of a user's metric with exact parts; undefined for NaN and infinity.
 
         Raises:
-            TypeError: the numerator is no number, or the denominator no whole number.
+            TypeError: the numerator is not a number, or the denominator is not a whole number.
         """
         numerator, denominator = self.numerator, self.denominator
         if numerator is None or denominator is None:
@@ -268,14 +268,14 @@ def _exact(part: object) -> int | Fraction:
     """Return a number without rounding.
 
     Raises:
-        TypeError: it is no number.
+        TypeError: it is not a number.
         OverflowError: it is infinite.
         ValueError: it is NaN.
     """
     if isinstance(part, _EXACT):
         return part
     if not isinstance(part, Real):
-        raise TypeError(f"{part!r:.40} is no number")
+        raise TypeError(f"{part!r:.40} is not a number")
     exact = Fraction(float(part))
     return int(exact) if exact.denominator == 1 else exact
 

@@ -295,7 +295,7 @@ def _find(name: str) -> Metric:
     for known in METRICS.values():
         if known is found or known.compute is found:
             return known
-    raise UnknownName(f"{name!r} is no metric: decorate the function with @labeler.metric(...)")
+    raise UnknownName(f"{name!r} is not a metric: decorate the function with @labeler.metric(...)")
 
 
 def _canonical(name: str) -> str:

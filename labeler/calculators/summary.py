@@ -417,7 +417,7 @@ class GroupSums:
         self.of = {metric.id: MetricSum() for metric in metrics}
         """The sum of each metric, by its id."""
         self._not_finite: dict[str, list[str]] = {metric.id: [] for metric in metrics}
-        """Ids of the first rows whose value of each metric is no finite number."""
+        """Ids of the first rows whose value of each metric is not a finite number."""
 
     def add(self, row: MetricsRow, column: str | None) -> None:
         """Add the row of a label.

@@ -198,7 +198,7 @@ def floor_note(labels: Iterable[str | None]) -> Iterator[str]:
 def not_finite_notes(metric: str, ids: Sequence[str]) -> Iterator[str]:
     """Yield a note that names the records for which a metric gave NaN or infinity, if any."""
     if ids:
-        yield f"{metric} is no finite number, so undefined, in {', '.join(map(repr, ids))}"
+        yield f"{metric} is not a finite number, so undefined, in {', '.join(map(repr, ids))}"
 
 
 def alias_note(metrics: Iterable[Metric]) -> Iterator[str]:

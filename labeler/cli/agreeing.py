@@ -200,7 +200,7 @@ def human_labels(labels: str, people: HumanOptions, chosen: ChoiceOptions) -> Hu
     if not is_corrections_file(human):
         if people.blind_only:
             raise UsageError(
-                f"--blind-only chooses among corrections, and {human} is no file of them: leave it "
+                f"--blind-only chooses among corrections, and {human} is not one: leave it "
                 "out, or name what labeler review or labeler corrections import wrote"
             )
         return read_human_labels(human)

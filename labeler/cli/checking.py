@@ -151,7 +151,10 @@ def _check_options(
         UsageError: options lack another one, or both sides are standard input.
     """
     if bool(drops) is not bool(against):
-        raise UsageError("--max-drop goes with --against, which names what it may drop from")
+        raise UsageError(
+            "--max-drop and --against need each other, such as --against main.jsonl "
+            "--max-drop adherence=0.02"
+        )
     if labels == against == STDIO:
         raise UsageError("standard input (-) can be read once; give the labels as a file")
     if context.params["junit_per_record"] and not context.params["junit"]:

@@ -40,7 +40,7 @@ class RunReport(Progress):
             notify(event.text)
 
     def write(self, line: str) -> None:
-        """Print a line of progress on standard error, which is no terminal."""
+        """Print a line of progress on standard error, which is not a terminal."""
         notify(line)
 
     def watching(self, outcomes: Iterable[T]) -> Iterator[T]:

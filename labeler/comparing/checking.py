@@ -29,7 +29,7 @@ from labeler.labels.record import AnyOutcome
 from labeler.labels.signature import selection_warnings
 
 OTHER_QUESTION = "other_question"
-"""Why two labels of an id are no pair."""
+"""Why two labels of an id are not a pair."""
 _LISTED = 5
 """Ids that an error lists at most."""
 

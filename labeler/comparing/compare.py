@@ -139,7 +139,9 @@ def compare_runs(
     """
     runs = list(runs)
     if len(runs) not in range(2, len(LETTERS) + 1):
-        raise UsageError(f"sets of labels to compare: {len(runs)}; give 2 to {len(LETTERS)}")
+        raise UsageError(
+            f"sets of labels to compare: {len(runs)} given, 2 to {len(LETTERS)} allowed"
+        )
     names = tuple(LETTERS[: len(runs)]) if names is None else names
     if len(names) != len(runs):
         raise UsageError(f"{len(names)} names for {len(runs)} sets of labels: give one for each")

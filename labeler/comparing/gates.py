@@ -173,12 +173,12 @@ class Gate:
         if len(chosen) != 1:
             raise UsageError(f"a gate is on one metric: {metric!r} names {len(chosen)}")
         if not math.isfinite(threshold):
-            raise UsageError(f"gate on {metric!r}: {threshold} is no threshold; give a number")
+            raise UsageError(f"gate on {metric!r}: {threshold} is not a threshold; give a number")
         low, high = chosen[0].range or (threshold, threshold)
         if not low <= threshold <= high:
             raise UsageError(
-                f"gate on {metric!r}: {threshold:g} is no threshold, for its values are from "
-                f"{low:g} to {high:g}"
+                f"gate on {metric!r}: {threshold:g} is not a threshold: values are from {low:g} to "
+                f"{high:g}"
             )
         return cls(chosen[0], threshold, at_least)
 
@@ -266,7 +266,7 @@ def measure_gates(
 
     Raises:
         UnknownName: a metric is none of these.
-        UsageError: an id names several metrics, or a threshold is no finite number.
+        UsageError: an id names several metrics, or a threshold is not a finite number.
     """
     if isinstance(outcomes, CountedRows):
         gates = [demand.gate() for demand in demands]

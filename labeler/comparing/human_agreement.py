@@ -344,7 +344,7 @@ def _ppi(metric: str, sample: _Sample, *, random_sample: bool) -> Corrected:
     The interval is omitted where it has no width: it would claim what no sample can know.
     """
     human, values, alone = sample.human, sample.values, sample.alone
-    # A value outside 0 to 1 proves that the metric is no share, whatever it declares.
+    # A value outside 0 to 1 proves that the metric is not a share, whatever it declares.
     is_share = (metric == OVERALL or METRICS[metric].bounded) and all(
         0 <= value <= 1 for value in values.values()
     )

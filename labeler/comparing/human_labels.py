@@ -254,7 +254,7 @@ def _check_sentence(field: str, sentence: str | None, where: str) -> None:
 
 
 def _place(sentence: str | None) -> str | None:
-    """Return the kind of text that a key belongs to; ``None`` if it is no key."""
+    """Return the kind of text that a key belongs to; ``None`` if it is not a key."""
     try:
         return None if sentence is None else _PLACES[position(sentence).part]
     except ValueError:

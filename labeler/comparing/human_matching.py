@@ -116,7 +116,7 @@ class People:
 
     Attributes:
         values: every person's value by item, for items of the judge's side.
-        verdict: by item, the majority's yes or no, or the mean of values that are no yes or no;
+        verdict: by item, the majority's yes or no, or the mean of values other than yes or no;
             ``None`` for a tie. Includes metrics derived from verdicts on every sentence of a
             record: each person's own value, combined like direct judgments of a record.
         matched: numbers of human labels that were used or left out, and why.

@@ -123,7 +123,7 @@ def _rank(name: object) -> int | None:
 
 
 def _inner(value: object, levels: int) -> Document | None:
-    """Return the document in a field that is no text: an object, or a list of texts or objects."""
+    """Return the document in a field that is not text: an object, or a list of texts or objects."""
     if isinstance(value, Mapping):
         return read_document(value, levels - 1) if levels else None
     if not isinstance(value, list | tuple) or not value or not levels:

@@ -241,4 +241,4 @@ _READERS: dict[str, Callable[[object], object]] = {
     "history": written_or_same,
     "tool_outputs": written_or_same,
 }
-"""Readers of the fields that are no lists."""
+"""Readers of the fields that are not lists."""

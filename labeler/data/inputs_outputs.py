@@ -81,8 +81,8 @@ def messages_of(value: object) -> tuple[list[Message], list[object]]:
 def conversation(inputs: object) -> Talk:
     """Return the question that a span was given, and the turns before it.
 
-    The question is the last message of the user that is no comment on tool results. System messages
-    are no turns.
+    The question is the last message of the user that is not a comment on tool results. System
+    messages are not turns.
     """
     messages, given = messages_of(inputs)
     asked = [n for n, one in enumerate(messages) if one.role == "user"]

@@ -46,7 +46,7 @@ def read_outcomes(path: str | Path) -> Iterator[AnyOutcome]:
     """Read records of any kind and failures from JSON Lines, or from Parquet by the file's name.
 
     Raises:
-        UsageError: a line is no outcome; the message names file, line and faulty fields.
+        UsageError: a line is not an outcome; the message names file, line and faulty fields.
     """
     for line in lines_of(str(path)):
         yield outcome_of(line)
@@ -207,8 +207,8 @@ def outcome_of(line: Line) -> AnyOutcome:
             else describe_faults(error, most=3, whole="line")
         )
         raise UsageError(
-            f"{line.where}: not a label record: {faults}; rows are labeled first: label files are "
-            "written by 'labeler label' and 'labeler import'"
+            f"{line.where}: not a label record: {faults}; if these are rows, label them first: "
+            "labeler label ROWS -o labels.jsonl"
         ) from error
     if not is_intact:
         _check_changed(line, outcome, is_signed=is_intact is not None)
@@ -284,7 +284,7 @@ def write_outcomes(outcomes: Iterable[T], path: str | Path) -> Iterator[T]:
 def replaced(path: Path) -> Iterator[TextIO]:
     """Open a text file for writing that replaces the path only if all went well.
 
-    A path that is no ordinary file, such as a pipe or ``/dev/null``, is written to directly.
+    A path that is not an ordinary file, such as a pipe or ``/dev/null``, is written to directly.
 
     Raises:
         UsageError: the folder does not exist or is not writable.

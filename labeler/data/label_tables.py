@@ -151,8 +151,8 @@ def _check(name: str, schema: Any) -> None:  # noqa: ANN401 - pyarrow has no typ
     if "kind" not in schema.names or wrong:
         fault = f"its column {wrong[0]!r} has another type" if wrong else "it has no column 'kind'"
         raise UsageError(
-            f"{name} is no table of labels: {fault}; such tables are written by 'labeler label' "
-            "and 'labeler store export' with -o NAME.parquet; rows are labeled first"
+            f"{name} is not a table of labels: {fault}; if these are rows, label them first: "
+            "labeler label ROWS -o labels.parquet"
         )
 
 

@@ -69,7 +69,7 @@ _GLANCE = msgspec.json.Decoder(Glance)
 
 
 class _Places(NamedTuple):
-    """Where each label begins, the numbers of their lines, and how many outcomes are no labels."""
+    """Where each label begins, the numbers of their lines, and how many outcomes are not labels."""
 
     offsets: array[int]
     numbers: array[int]
@@ -131,7 +131,7 @@ class LabelView(Sequence[Outcome]):
         """Yield the outcomes in the order of the file.
 
         Raises:
-            UsageError: the file has changed, or a line is no outcome.
+            UsageError: the file has changed, or a line is not an outcome.
         """
         with file_errors(str(self.path)), self._opened() as file:
             for offset, number in self._each():
@@ -141,7 +141,7 @@ class LabelView(Sequence[Outcome]):
         """Yield a few fields of each outcome, many times as fast as the outcomes.
 
         Raises:
-            UsageError: the file has changed, or a line is no outcome.
+            UsageError: the file has changed, or a line is not an outcome.
         """
         with file_errors(str(self.path)), self._opened() as file:
             for offset, number in self._each():
@@ -160,7 +160,7 @@ class LabelView(Sequence[Outcome]):
 
         Raises:
             IndexError: the position is out of range.
-            UsageError: the file has changed, or a line is no outcome.
+            UsageError: the file has changed, or a line is not an outcome.
         """
         offsets, numbers, _ = self._places
         if isinstance(place, slice):

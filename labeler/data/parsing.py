@@ -96,8 +96,8 @@ def _require_fields(fields: Mapping[str, Any], row: Mapping[str, Any], where: st
     columns = [str(name) for name in row if name not in _FIELDS]
     if row.keys() >= _RECORD:
         raise BadRow(
-            f"{where}: a {row['kind']!s:.40} record, not a row: 'labeler metrics' measures labels, "
-            "and rows are what they are made of",
+            f"{where}: a {row['kind']!s:.40} record, not a row; measure labels with "
+            "'labeler metrics', or give the file of rows",
             reason="wrong_type",
             lacks=missing,
         )

@@ -146,7 +146,7 @@ def find_preset(name: str) -> Preset:
 
     Raises:
         UnknownName: no preset has that name.
-        UsageError: the named object is no preset.
+        UsageError: the named object is not a preset.
     """
     found: object = PRESETS[name]
     if not isinstance(found, Preset):

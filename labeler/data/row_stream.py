@@ -94,8 +94,8 @@ class RowStream:
         lacking.check()
         if not self.first and self._rows.names:
             raise UsageError(
-                f"{', '.join(self._rows.names) or 'the input'} holds no rows: nothing was asked; "
-                "write one JSON object a line, or a CSV line below the names of the columns"
+                f"{', '.join(self._rows.names) or 'the input'} has no rows, so nothing was sent; a "
+                "file of rows has one JSON object a line, or a line of column names and lines below"
             )
         failures = [row.content for row in self.first if isinstance(row.content, LabelFailure)]
         reasons = {failure.reason for failure in failures}

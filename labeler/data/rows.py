@@ -114,7 +114,7 @@ class Rows:
         self._sources = list(sources)
 
     def __iter__(self) -> Iterator[Row]:
-        """Yield each row; one that is no example becomes a failure in its place.
+        """Yield each row; one that is not an example becomes a failure in its place.
 
         Raises:
             UsageError: a source cannot be read, or a column named by the user is in none of the
@@ -245,7 +245,7 @@ class _RowConverter:
             path, field = next(iter(self._unseen.items()))
             where, row = self._first
             raise UsageError(
-                f"no row has {path.text!r}, which {field!r} is to be read from; at {where} "
+                f"no row has {path.text!r}, named as the column of {field!r}; at {where} "
                 f"{path.fault(row)}"
             )
 

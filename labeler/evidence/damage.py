@@ -98,7 +98,7 @@ Copy = Callable[[Target, Sequence[Target], Random], KeyedExample | None]
 def _replaced(
     target: Target, pattern: re.Pattern[str], choose: Callable[[str], str | None], random: Random
 ) -> KeyedExample | None:
-    """Replace one match of a pattern that is no citation marker and no number of a list."""
+    """Replace one match of a pattern that is neither a citation marker nor a list number."""
     text = target.text
     apart = [(one.start, one.end) for one in find_markers(text)]
     apart += [one.span() for one in _LIST_NUMBER.finditer(text)]

@@ -4,8 +4,8 @@ The limit starts low and grows by a slot with each clean answer, at most doublin
 second. Each excess of rate limit errors takes a fifth away, or half if it is the first or follows
 another at once; then a clean round adds a little, less near the limit of the previous excess.
 
-Errors that come at any load, as from a shared quota, are no excess: fewer requests in flight avoid
-none of them. So their usual share is counted while the limit is well below that of any excess.
+Errors that come at any load, as from a shared quota, are not an excess: fewer requests in flight
+avoid none of them. Their usual share is counted while the limit is well below that of any excess.
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ _WATCH, _EXCESS = 60, 2
 """Requests after an error, and further errors among them that are an excess where none are usual.
 Requests are counted when they are sent, because errors come back sooner than answers."""
 _TIMES_USUAL, _LARGEST_SHARE = 3.0, 0.25
-"""Multiple of the usual share that is no excess, and the share that always is one."""
+"""Multiple of the usual share that is not an excess, and the share that always is one."""
 
 
 class Level:

@@ -54,7 +54,7 @@ def completion_of(  # noqa: PLR0917 - made in one place for each API
 
     Args:
         body: the answer.
-        values: its JSON values; ``None`` if it is no JSON.
+        values: its JSON values; ``None`` if it is not JSON.
         blocks: path to the list of its texts and calls.
         call: path from a block to the arguments of a call. They are taken word for word, because
             an object with a duplicate name must be seen as such.

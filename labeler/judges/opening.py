@@ -223,7 +223,10 @@ def hosted_spec(options: JudgeOptions) -> JudgeSpec:
     options = options.resolved()
     chosen = str(options.judge or "openai")
     if chosen not in PROVIDERS:
-        raise UsageError(f"judge {chosen} has no price: only hosted models can be estimated")
+        raise UsageError(
+            f"judge {chosen} sends nothing to a hosted model, so there is nothing to estimate; "
+            "name a model, such as --judge openai:MODEL"
+        )
     if options.model is None:
         raise UsageError("an estimate needs --model (or LABELER_MODEL)")
     _require_applicable(chosen, given(options, JudgeOptions).keys() - {"judge"})

@@ -163,7 +163,7 @@ def dollars(option: str, amount: Dollars | None) -> Decimal | None:
     """Return an amount of money.
 
     Raises:
-        UsageError: it is no finite number; a limit checks its own range.
+        UsageError: it is not a finite number; a limit checks its own range.
     """
     if amount is None:
         return None

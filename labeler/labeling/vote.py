@@ -303,7 +303,7 @@ class RetrievalVotes:
 
 def _require_votes(votes: Sequence[LabelRecord], voters: int) -> None:
     if not is_majority(len(votes), voters):
-        raise UsageError(f"{len(votes)} of {voters} votes are no majority")
+        raise UsageError(f"{len(votes)} of {voters} votes are not a majority")
     asked = {digest(shown(vote.example)) for vote in votes}
     if len(asked) > 1:
         raise UsageError(

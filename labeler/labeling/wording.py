@@ -74,7 +74,7 @@ def require_reader(judge: Judge, option: str) -> None:
     """
     if not getattr(judge, "reads_prompts", True):
         raise UsageError(
-            f"judge {judge.spec} takes no {option}: it reads no prompt; a model does, such as "
+            f"judge {judge.spec} takes no {option}: it reads no prompt; use a model, such as "
             "--judge openai:MODEL"
         )
 

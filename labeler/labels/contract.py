@@ -108,7 +108,7 @@ def check_retrieval(answer: RetrievalLabel, example: KeyedExample) -> CheckedRet
 def has_long_text(answer: Frozen) -> bool:
     """Return True if an explanation, or any other text of an answer, exceeds :data:`LONGEST_TEXT`.
 
-    Such an answer is no label; it is not one of the violations, which published schemas list.
+    Such an answer is not a label; it is not one of the violations, which published schemas list.
     """
     return any(
         len(part) > LONGEST_TEXT

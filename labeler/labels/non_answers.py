@@ -54,7 +54,7 @@ OPENERS = frozenset(
         ),
     }
 )
-"""Openings of an answer, in lower case without outer punctuation; alone they are no answer."""
+"""Openings of an answer, in lower case without outer punctuation; alone they are not an answer."""
 HEADINGS = frozenset(
     {
         *("answer", "response", "reasoning", "explanation", "analysis", "result", "output"),

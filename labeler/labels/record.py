@@ -351,8 +351,8 @@ def parse_outcome(content: str | bytes) -> AnyOutcome:
     """Parse an outcome of any kind; other modules' kinds are imported when one occurs.
 
     Raises:
-        UnknownName: it names no kind of outcome, and is no record of an unknown kind.
-        ValidationError: the content is no outcome.
+        UnknownName: it names no kind of outcome, and is not a record of an unknown kind.
+        ValidationError: the content is not an outcome.
     """
     if len(content) > _LARGE:
         _kind_of(content)

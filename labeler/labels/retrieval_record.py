@@ -154,4 +154,4 @@ def _renumbered(basis: RetrievalBasis, example: KeyedExample) -> str:
 
 
 _MENTION = re.compile(r"(?<![\w.,$\u20ac\u00a3-])\d{1,4}[a-z]{1,3}(?![\w%])")
-"""A sentence key as explanations write it; other words are no keys of the documents."""
+"""A sentence key as explanations write it; other words are not keys of the documents."""

@@ -31,7 +31,7 @@ def read_thresholds(given: Mapping[str, float | None]) -> dict[str, float]:
 
     Raises:
         UnknownName: there are no such verdicts.
-        UsageError: there is no threshold, or one is no probability.
+        UsageError: there is no threshold, or one is not a probability.
     """
     found = {name: value for name, value in given.items() if value is not None}
     if not found:

@@ -58,7 +58,7 @@ class PlanReading:
         annotator: the person who reads.
 
     Raises:
-        UsageError: a file cannot be read, is no plan, or the answers belong to another plan.
+        UsageError: a file cannot be read, is not a plan, or the answers belong to another plan.
     """
 
     def __init__(self, plan: str | Path, answers: str | Path, annotator: str) -> None:

@@ -148,7 +148,7 @@ class Denial(NamedTuple):
 
 
 def denials(sequence: Sequence[str]) -> Iterator[Denial]:
-    """Yield the negations of a claim that are no condition and do not speak of the documents.
+    """Yield the negations of a claim that are not conditions and do not speak of the documents.
 
     An answer that begins with "no" has none: it denies what was asked.
     """

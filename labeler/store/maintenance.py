@@ -109,7 +109,10 @@ def stores_in(path: str | Path) -> list[Path]:
     inside = sorted(folder.iterdir()) if folder.is_dir() else []
     found = [one for one in inside if is_store(one)]
     if not found:
-        raise UsageError(f"there is no label store in {folder}, nor in the folders inside it")
+        raise UsageError(
+            f"no label store in {folder} or the folders inside it; name the folder that "
+            "'labeler label --store' wrote to (by default .labeler)"
+        )
     return found
 
 
@@ -343,7 +346,7 @@ def exclusive_file(directory: Path) -> Database:
     """Open the file of a store that nobody else has open, to delete rows.
 
     Raises:
-        StoreError: someone else has it open, or it is no store that may be written.
+        StoreError: someone else has it open, or it is not a store that may be written.
     """
     try:
         database = Database(directory.absolute(), 0, exclusive=True)

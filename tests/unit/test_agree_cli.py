@@ -578,7 +578,7 @@ def test_only_corrections_can_be_blind(agree: Run) -> None:
     a = labels("a.jsonl", adherent(2, 2))
     h = people("h.csv", "id,adherence", "r0,1")
     code, _, err = agree(a, "--human", h, "--blind-only")
-    assert (code, "h.csv is no file of them" in err) == (2, True)
+    assert (code, "h.csv is not one" in err) == (2, True)
     code, _, err = agree(a, labels("b.jsonl", adherent(2, 1)), "--blind-only")
     assert (code, "goes with --human" in err) == (2, True)
 

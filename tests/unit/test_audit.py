@@ -234,8 +234,8 @@ def test_checks_are_named_by_ids_or_given_as_they_are() -> None:
         (None, "'careless' returned NoneType for record 'r1': yield a labeler.audit.Found"),
         ("odd", "'careless' gave str for record 'r1'"),
         (["odd"], "'careless' gave str for record 'r1'"),
-        ([Found("Odd.", "0a")], "keys that are no tuple"),  # type: ignore[arg-type]  # a slip
-        ([Found(7)], "message that is no text"),  # type: ignore[arg-type]  # a slip
+        ([Found("Odd.", "0a")], "keys that are not a tuple"),  # type: ignore[arg-type]  # a slip
+        ([Found(7)], "message that is not text"),  # type: ignore[arg-type]  # a slip
     ],
 )
 def test_a_check_that_gives_something_else_is_told_what_to_give(given: Any, told: str) -> None:

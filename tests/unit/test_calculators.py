@@ -452,7 +452,7 @@ def test_a_third_party_metric_is_named_by_where_it_lives(
     (own,) = select_metrics(["house_metrics:documents_twice"])
     assert own.id == "documents_twice:own"
     assert own.compute(tally(record(documents=[1, 1]))) == Ratio(4, 1)
-    with pytest.raises(UnknownName, match="is no metric"):
+    with pytest.raises(UnknownName, match="is not a metric"):
         select_metrics(["house_metrics:not_a_metric"])
 
 

@@ -329,7 +329,7 @@ def test_a_file_without_rows_is_wrong_use(
     """Blank lines and a header are none; the output stays as it was."""
     (tmp_path / name).write_text(content)
     code, _, err = labeler_command("label", name, "--judge", "embedded", "-o", "x.jsonl")
-    assert (code, f"{name} holds no rows" in err) == (2, True)
+    assert (code, f"{name} has no rows" in err) == (2, True)
     assert not (tmp_path / "x.jsonl").exists()
 
 

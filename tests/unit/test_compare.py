@@ -531,7 +531,7 @@ def test_groups_of_several_sets_are_shown_by_name() -> None:
 @pytest.mark.parametrize("number", [0, 1, 27])
 def test_one_set_of_labels_is_not_compared(number: int) -> None:
     """At least two, and one for each letter at most."""
-    with pytest.raises(UsageError, match=f"sets of labels to compare: {number}"):
+    with pytest.raises(UsageError, match=f"sets of labels to compare: {number} given"):
         compare_runs([[row(1)]] * number)
 
 

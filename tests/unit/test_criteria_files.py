@@ -108,9 +108,9 @@ def test_a_criterion_needs_criteria_or_steps(tmp_path: Path) -> None:
     [
         ("", r"criteria stand in tables \[\[criterion\]\], one at least"),
         ("[criterion]\nname = 't'\n", r"criteria stand in tables \[\[criterion\]\]"),
-        ("criterion = [1]\n", r"criterion 1 is no table"),
+        ("criterion = [1]\n", r"criterion 1 is not a table"),
         (TONE + "[more]\n", "got also 'more'"),
-        ("a = ", "is no TOML file"),
+        ("a = ", "is not a TOML file"),
     ],
 )
 def test_a_file_of_another_form_is_refused(tmp_path: Path, text: str, said: str) -> None:
@@ -124,7 +124,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"cannot read criteria from .*none\.toml"):
         read_criteria(tmp_path / "none.toml")
     (tmp_path / "bad.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(UsageError, match="is no TOML file"):
+    with pytest.raises(UsageError, match="is not a TOML file"):
         read_criteria(tmp_path / "bad.toml")
 
 

@@ -627,7 +627,7 @@ def test_rows_that_are_no_table_are_kept_as_they_are() -> None:
 def test_a_saved_data_set_names_no_file_elsewhere(name: object, tmp_path: Path) -> None:
     """Its folder may be a stranger's."""
     (tmp_path / "state.json").write_text(json.dumps({"_data_files": [{"filename": name}]}))
-    with pytest.raises(UsageError, match="which is no file next to it"):
+    with pytest.raises(UsageError, match="which is not next to it"):
         list(RowFile(tmp_path))
 
 

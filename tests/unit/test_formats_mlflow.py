@@ -122,7 +122,7 @@ def test_each_model_that_answered_has_its_own_metrics(run: Run) -> None:
 
 def test_a_file_that_is_not_there_is_refused_first(run: Run, tmp_path: Path) -> None:
     """Nothing is logged."""
-    with pytest.raises(UsageError, match="is no file: nothing was logged"):
+    with pytest.raises(UsageError, match="is not a file: nothing was logged"):
         log_summary(summary(), tmp_path / "none.jsonl")
     assert run.metrics == {}
 

@@ -338,7 +338,7 @@ def test_what_is_no_gate_is_refused() -> None:
         Gate.of("adherance", 0.9, at_least=True)
     with pytest.raises(UsageError, match="on one metric: 'all' names"):
         Gate.of("all", 0.9, at_least=True)
-    with pytest.raises(UsageError, match="nan is no threshold"):
+    with pytest.raises(UsageError, match="nan is not a threshold"):
         Gate.of("adherence", float("nan"), at_least=True)
     with pytest.raises(UsageError, match="no gate is given"):
         check_rows([], [])
@@ -397,7 +397,7 @@ def test_the_command_notes_a_doubtful_direction(check: Command) -> None:
         (("--min", "adherence"), "write METRIC=NUMBER"),
         (("--min", "adherence=much"), "write METRIC=NUMBER"),
         (("--min", "adherance=1"), "did you mean 'adherence'"),
-        (("--min", "adherence=inf"), "inf is no threshold"),
+        (("--min", "adherence=inf"), "inf is not a threshold"),
         (("--min", "adherence=1", "--on", "mean"), "on 'mean'"),
         (("--min", "adherence=1", "--by", "nothing"), "no row has a column 'nothing'"),
         *(
@@ -686,7 +686,7 @@ def test_criteria_of_ones_own_are_known_by_the_file(check: Command) -> None:
         ("rubric_faithfulnes", "did you mean 'rubric_faithfulness'"),
         ("answer_relevancy_similarty", "did you mean 'answer_relevancy_similarity'"),
         ("zzz", "'labeler metrics --list' shows them"),
-        ("json:dumps", "'json:dumps' is no metric"),
+        ("json:dumps", "'json:dumps' is not a metric"),
     ],
 )
 def test_an_unknown_name_is_told_with_the_criteria_of_the_file(

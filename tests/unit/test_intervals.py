@@ -209,9 +209,9 @@ def test_unequal_groups_widen_an_interval() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: mean_interval(SPREAD, level=1.0), r"level 1\.0: take more than 0 and at most"),
+        (lambda: mean_interval(SPREAD, level=1.0), r"level 1\.0 must be above 0 and at most"),
         (lambda: mean_interval(SPREAD, level=0), "level 0"),
-        (lambda: mean_interval([0.1, math.nan]), "no finite number"),
+        (lambda: mean_interval([0.1, math.nan]), "not a finite number"),
         (lambda: mean_interval(SPREAD, groups=[1]), "41 values with 1 groups"),
     ],
 )

@@ -121,8 +121,8 @@ def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         ("eu-central-1", None),
         ("us-gov-west-1", None),
         ("", "no region is named: give --base-url .*, or set AWS_REGION"),
-        ("evil.test/x?-1", "'evil.test/x\\?-1' is no region"),
-        ("eu-central-1.evil.test#", "is no region"),
+        ("evil.test/x?-1", "'evil.test/x\\?-1' is not a region"),
+        ("eu-central-1.evil.test#", "is not a region"),
     ],
 )
 def test_a_region_of_the_environment_names_a_host_of_the_provider(

@@ -48,7 +48,7 @@ def test_a_value_that_is_no_number_is_undefined(endless: Metric) -> None:
     assert not verdict.passed
     (drop,) = check_drops(rows, rows, [Gate(endless, 0.1, at_least=False, of_drop=True)])
     for finding in (verdict.finding, drop.finding):
-        assert "endless is no finite number, so undefined, in 'r7'" in finding
+        assert "endless is not a finite number, so undefined, in 'r7'" in finding
     (compared,) = compare(labels, labels, "endless").rows
     assert (compared.undefined_a, compared.not_finite) == ({"not_finite": 1}, ("r7",))
     json.dumps(compared.as_json(), allow_nan=False)

@@ -115,5 +115,5 @@ def test_an_answer_of_another_kind_is_the_judges_fault() -> None:
 
 def test_a_judge_that_only_labels_ends_the_run() -> None:
     """Before anything is sent."""
-    with pytest.raises(UsageError, match="writes no questions"):
+    with pytest.raises(UsageError, match="cannot write questions"):
         require_answers(EmbeddedJudge(), QuestionsKind())

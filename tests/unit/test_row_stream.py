@@ -75,7 +75,7 @@ def test_a_late_row_that_cannot_be_read_is_a_failure_in_its_place(odd: Mapping[s
     [
         (["{"] * LATE, r"none of the first 100 rows can be read \(invalid_json\), so nothing was"),
         ([json.dumps({"id": str(n), "question": "q"}) for n in range(LATE)], "none of the first"),
-        ([], "holds no rows: nothing was asked"),
+        ([], "has no rows, so nothing was sent"),
     ],
     ids=["no JSON", "no column", "empty"],
 )

@@ -257,7 +257,9 @@ def test_an_answer_of_another_kind_is_the_judges_fault() -> None:
 
 def test_who_only_labels_is_told_what_to_use() -> None:
     """Before anything is sent."""
-    with pytest.raises(UsageError, match=r"'embedded' gives labels alone: criterion 'tone' .*op"):
+    with pytest.raises(
+        UsageError, match=r"'embedded' can label but not score: criterion 'tone' .*op"
+    ):
         require_answers(EmbeddedJudge(), request().kind)
     require_answers(CountingJudge(), request().kind)
 

@@ -159,7 +159,7 @@ def test_votes_on_different_sentences_are_refused() -> None:
     signature = electorate([one.signature, other.signature], SCHEMA)
     with pytest.raises(UsageError, match="different sentences"):
         majority([one, other], signature, 2)
-    with pytest.raises(UsageError, match="no majority"):
+    with pytest.raises(UsageError, match="not a majority"):
         majority([one], signature, 2)
 
 

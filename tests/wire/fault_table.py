@@ -158,7 +158,7 @@ _DAMAGED: dict[str, Any] = {
     "outcome": "transport", "requests": 2, "says": "the server's answer is damaged", "waits": (0,),
 }  # fmt: skip
 _FAILED, _CUT = "the connection failed", "the answer was cut off"
-_NO_COMPLETION = "the server answered with something that is no completion"
+_NO_COMPLETION = "the server answered with something that is not a completion"
 _NO_ANSWER = "the server sent a completion without an answer"
 _UNFIT = "the answer does not fit the label's schema"
 _BROKEN = "the answer broke the label contract: "

@@ -290,7 +290,7 @@ def test_the_command_says_which_judges_score(key: Command, tmp_path: Path, judge
         "score", given, "--criteria", "rubric_faithfulness", "--judge", judge, "-o", "s.jsonl"
     )
     assert code == 2
-    assert f"judge '{judge}' gives labels alone" in err
+    assert f"judge '{judge}' can label but not score" in err
     assert "--judge PROVIDER:MODEL" in err
 
 
@@ -325,7 +325,7 @@ def test_repeats_are_compared_after_the_run(key: Command, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--judges", "openai:a,embedded"), "judge 'embedded' gives labels alone"),
+        (("--judges", "openai:a,embedded"), "judge 'embedded' can label but not score"),
         (("--judges", "openai:a,openai:a"), "twice"),
         (("--judges", "openai:a", "--judge", "openai"), "give one of the two"),
     ],

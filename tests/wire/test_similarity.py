@@ -222,7 +222,7 @@ def test_a_refusal_is_a_failed_row(tmp_path: Path) -> None:
 def test_a_judge_that_only_labels_is_refused(tmp_path: Path) -> None:
     """In words that say whom to ask."""
     run = iter_similarity(rows(1), judge=EmbeddedJudge(), embedder="lexical", store=tmp_path)
-    with pytest.raises(UsageError, match="writes no questions"):
+    with pytest.raises(UsageError, match="cannot write questions"):
         list(run)
 
 

@@ -126,7 +126,7 @@ def mean_interval(
     if groups is not None and len(groups) != len(values):
         raise UsageError(f"{len(values)} values with {len(groups)} groups: give one for each")
     if not all(map(math.isfinite, values)):
-        raise UsageError("a value is no finite number: leave out what is undefined")
+        raise UsageError("a value is not a finite number: leave out what is undefined")
     if not values:
         return None
     least, most = min(values), max(values)
@@ -147,7 +147,7 @@ def check_level(level: float) -> None:
         UsageError: it is not above 0 and at most 0.9999.
     """
     if not 0 < level <= _HIGHEST:
-        raise UsageError(f"level {level}: take more than 0 and at most {_HIGHEST}, such as 0.95")
+        raise UsageError(f"level {level} must be above 0 and at most {_HIGHEST}, such as 0.95")
 
 
 _HIGHEST = 0.9999

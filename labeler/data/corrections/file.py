@@ -163,7 +163,7 @@ class CorrectionsFile:
         """Read the file; a missing file has no corrections.
 
         Raises:
-            UsageError: a line is no correction; the message names file and line.
+            UsageError: a line is not a correction; the message names file and line.
         """
         return read_corrections(self.path) if self.path.exists() else Corrections()
 
@@ -197,7 +197,7 @@ def read_corrections(path: str | Path) -> Corrections:
     """Read a corrections file, gzipped or not, or standard input (``-``).
 
     Raises:
-        UsageError: the file cannot be read, or a line is no correction; the message names both.
+        UsageError: the file cannot be read, or a line is not a correction; the message names both.
     """
     events, torn = [], []
     for line in _complete_lines(path):

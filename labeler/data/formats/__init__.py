@@ -35,7 +35,7 @@ class Raw(NamedTuple):
     fields: Mapping[str, Any] | BadRow
     """The value of each column, or the error if the row is unreadable."""
     text_only: bool = False
-    """True if the format has only text cells, as CSV does: an empty one is no value."""
+    """True if the format has only text cells, as CSV does: an empty one is not a value."""
     notice: str = ""
     """A message for people about the source."""
 

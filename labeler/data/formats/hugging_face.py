@@ -45,7 +45,7 @@ def _data_files(folder: Path) -> list[str]:
     files = [entry.get("filename") for entry in given if isinstance(entry, dict)]
     for file in files:
         if not isinstance(file, str) or Path(file).name != file or file in {"", ".", ".."}:
-            raise UsageError(f"{folder / _STATE} names {file!r:.80}, which is no file next to it")
+            raise UsageError(f"{folder / _STATE} names {file!r:.80}, which is not next to it")
     return [str(folder / str(file)) for file in files]
 
 

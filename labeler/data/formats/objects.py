@@ -159,7 +159,7 @@ _SPLIT = {"columns", "index", "data"}
 
 
 def _column(value: object) -> dict[Any, Any]:
-    """Return the entries of a column by position; none if the value is no column."""
+    """Return the entries of a column by position; none if the value is not a column."""
     if isinstance(value, list):
         return dict(enumerate(value))
     if isinstance(value, Mapping) and all(str(key).isdecimal() for key in value):
@@ -246,7 +246,7 @@ def own_ids(source: Any, names: Sequence[str | None]) -> list[Any] | None:  # no
         names: the id of each label as text; ``None`` for a failed row.
 
     Returns:
-        The column whose values are those texts; ``None`` if the rows are no table or list of
+        The column whose values are those texts; ``None`` if the rows are not a table or a list of
         mappings, or no column fits.
     """
     columns = getattr(source, "column_names", None)

@@ -70,7 +70,7 @@ class Form:
     fields: tuple[str, str]
 
     def read(self, body: bytes, text: str, asked: Sequence[Question]) -> Completion | None:
-        """Read an answer; ``None`` if it is no JSON object.
+        """Read an answer; ``None`` if it is not a JSON object.
 
         Args:
             body: of the response.

@@ -146,7 +146,7 @@ class DecisionsJudge(HostedJudge):
                 most = -(-len(asked) // 2) if is_long else most
                 continue
             decided.found.update(completion.decisions)
-            log.answers = 0  # the requests of a record are no re-asks
+            log.answers = 0  # the requests of a record are not re-asks
         log.answers = log.readable = 1
         return decided
 

@@ -99,7 +99,7 @@ def compare(claim: Claim, documents: DocumentIndex) -> Evidence:
         - UNSEEN_NUMBER * min(len(missing.unseen), COUNTED)
         - NEGATION_FLIP * any(negated)
     )
-    if not matches:  # pairs of function words alone are no support
+    if not matches:  # pairs of function words alone are not support
         support = min(support, NO_SUPPORT)
     return Evidence(
         "claim",

@@ -75,7 +75,7 @@ class KeyCommand:
             transport.close()  # ends the program; its children may keep the pipes open for ever
             await program.exited.wait()
         if program.is_full:
-            raise NoKey(f"{name} printed more than {_LARGEST} bytes, which is no key")
+            raise NoKey(f"{name} printed more than {_LARGEST} bytes, which is not a key")
         if code:
             words = quote(masked(program.text(2)))
             raise NoKey(f"{name} ended with code {code}" + (f': "{words}"' if words else ""))

@@ -190,7 +190,7 @@ def read_proxy(choice: str | None, base_url: str) -> Proxy | None:
         base_url: the address. With ``env``, ``NO_PROXY`` may exempt it, and this machine is exempt.
 
     Raises:
-        UsageError: it is no address of an HTTP proxy, or a URL on the command line holds
+        UsageError: it is not an address of an HTTP proxy, or a URL on the command line holds
             credentials.
     """
     if choice is None:

@@ -112,7 +112,7 @@ def parse_completion(body: bytes) -> Completion | None:
 
 
 def read_completion(values: object, body: bytes = b"") -> Completion | None:
-    """Read a completion from JSON values; ``None`` if they are no object.
+    """Read a completion from JSON values; ``None`` if they are not an object.
 
     Args:
         values: the values.

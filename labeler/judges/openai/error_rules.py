@@ -342,7 +342,7 @@ RULES: tuple[Rule, ...] = (
         "check the server, and the proxies and gateways before it", kind="garbled", repeats=1,
     ),
     Rule(
-        "transport", _P.RETRY, "the server answered with something that is no completion",
+        "transport", _P.RETRY, "the server answered with something that is not a completion",
         "check base_url, and that no proxy or login page stands between", kind="not_json",
     ),
     Rule(

@@ -35,7 +35,7 @@ class Form:
     body: Callable[[Request], dict[str, Any]]
     """Returns the JSON body of a request."""
     read: Callable[[bytes, Request], Completion | None]
-    """Reads the body of an answer; ``None`` if it is no completion."""
+    """Reads the body of an answer; ``None`` if it is not a completion."""
     model_path: str = ""
     """Path of the look-up of a model; empty where models are not listed at this address."""
     version: str = ""

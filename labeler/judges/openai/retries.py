@@ -157,7 +157,7 @@ def error_of(state: RetryCallState) -> AttemptFailed | None:
 
 def is_retried(error: BaseException) -> bool:
     """Return true if another attempt may succeed."""
-    # tenacity passes every BaseException; Ctrl-C and cancellation are no AttemptFailed.
+    # tenacity passes every BaseException; Ctrl-C and cancellation are not AttemptFailed.
     if not isinstance(error, AttemptFailed) or error.stops:
         return False
     return error.again or error.rule.policy in RETRIED

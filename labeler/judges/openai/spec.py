@@ -53,7 +53,7 @@ def read_extra_body(given: object) -> dict[str, Any] | None:
         given: a path, a mapping, or ``None``.
 
     Raises:
-        UsageError: the file cannot be read, is too large or is no JSON object, or it sets a
+        UsageError: the file cannot be read, is too large or is not a JSON object, or it sets a
             parameter that labeler sets itself.
     """
     if given is None:
@@ -67,7 +67,7 @@ def read_extra_body(given: object) -> dict[str, Any] | None:
     try:
         size = len(canonical_json(dict(body)))
     except (TypeError, ValueError, RecursionError) as error:
-        raise UsageError(f"{where} holds a value that is no JSON: {error}") from None
+        raise UsageError(f"{where} holds a value that is not JSON: {error}") from None
     if size > _LARGEST:
         raise UsageError(f"{where} has {size} bytes; at most {_LARGEST} are allowed")
     config: object = body.get(_CONFIG, {})
@@ -92,7 +92,7 @@ def _read(path: str, where: str) -> object:
     except OSError as error:
         raise UsageError(f"{where} cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{where} is no JSON: {error}") from None
+        raise UsageError(f"{where} is not JSON: {error}") from None
 
 
 class OpenAISpec(JudgeSpec, ModelOptions):  # type: ignore[misc]  # JudgeSpec is frozen too
@@ -172,7 +172,7 @@ class OpenAISpec(JudgeSpec, ModelOptions):  # type: ignore[misc]  # JudgeSpec is
 
 
 _NOT_SENT = MODE_FACTS | {"reask"}
-"""Settings in the key that are no parameters of a request."""
+"""Settings in the key that are not parameters of a request."""
 _NOT_GIVEN = frozenset({"judge", "reask", "schema_frame", "schema_modes"})
 """Fields that no user sets."""
 
@@ -185,7 +185,9 @@ def spec_of(model: str, settings: dict[str, Any], provider: str = "openai") -> O
             unsafe.
     """
     if lacking := sorted(PROVIDERS[provider].lacks & settings.keys()):
-        raise UsageError(f"judge {provider} takes no {', '.join(lacking)}: the API has none")
+        raise UsageError(
+            f"judge {provider} takes no {', '.join(lacking)}: its API has no such setting"
+        )
     try:
         return OpenAISpec(judge=provider, model=model, **settings)
     except ValidationError as error:

@@ -321,7 +321,7 @@ class OpenAIBatches:
             message = f"{where}: the server does not know it (status 404): {remedy}"
             return JudgeError(message, reason="not_found")
         if observed.kind == "not_json" and doing == _LIST:
-            message = f"{where}: what it lists is no list of batches, each with an id; {_UNCLEAR}"
+            message = f"{where}: it does not list batches, each with an id; {_UNCLEAR}"
             return JudgeError(message, reason="unclear")
         hint = self._server.key_hint(observed)
         message = f"{where}: {explain(observed, timeout=self.timeout, detail=hint)}"

@@ -126,7 +126,7 @@ def import_answers(
         names: annotators' names here, by their name in Label Studio.
 
     Raises:
-        UsageError: the value is no export of Label Studio, or two different labels have one key.
+        UsageError: the value is not an export of Label Studio, or two labels share a key.
     """
     items = list(_items(exported))
     records = labels_by_key(outcomes, {item.key for item in items})
@@ -164,7 +164,7 @@ def _items(exported: object) -> Iterator[Item]:
     """Yield the tasks of an export.
 
     Raises:
-        UsageError: the value is no export in the format JSON.
+        UsageError: the value is not an export in the format JSON.
     """
     how = "export from Label Studio as JSON"
     if not isinstance(exported, list):

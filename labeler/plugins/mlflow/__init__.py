@@ -43,7 +43,7 @@ def log_summary(rows: Iterable[SummaryRow], label_file: str | Path | None = None
             "metrics have the same names; log each in a run of its own"
         )
     if label_file is not None and not Path(label_file).is_file():
-        raise UsageError(f"{label_file} is no file: nothing was logged")
+        raise UsageError(f"{label_file} is not a file: nothing was logged")
     series = [(row, f"/{_name(row.answered or 'unknown')}" * (len(labels) > 1)) for row in every]
     numbers = _numbers(series)
     tags = {

@@ -182,7 +182,7 @@ def read_scores(scores: str | Path) -> Iterator[ScoreOutcome]:
         Scores and failures, read one by one.
 
     Raises:
-        UsageError: the file or folder does not exist, or a line is no outcome.
+        UsageError: the file or folder does not exist, or a line is not an outcome.
         StoreError: the store is damaged.
 
     Example:

@@ -105,6 +105,6 @@ def _require_scorers(judges: str) -> None:
     for judge in (name.strip() for name in judges.split(",")):
         if judge in {"embedded", "replay"}:
             raise UsageError(
-                f"judge {judge!r} gives labels alone, and scores need a language model: use "
+                f"judge {judge!r} can label but not score; use a language model: "
                 "--judge PROVIDER:MODEL, or --model NAME with --base-url for a server of your own"
             )

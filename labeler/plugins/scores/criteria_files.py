@@ -86,7 +86,7 @@ def read_criteria(path: str | Path) -> list[Criterion]:
     except OSError as error:
         raise UsageError(f"cannot read criteria from {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(f"{path} is no TOML file: {error}") from error
+        raise UsageError(f"{path} is not a TOML file: {error}") from error
     listed = content.get("criterion")
     strange = sorted(set(content) - {"criterion"})
     if not isinstance(listed, list) or not listed or strange:
@@ -103,7 +103,7 @@ def _parsed(path: str | Path, number: int, table: object) -> Criterion:
     """
     where = f"{path}: criterion {number}"
     if not isinstance(table, dict):
-        raise UsageError(f"{where} is no table [[criterion]]")
+        raise UsageError(f"{where} is not a table [[criterion]]")
     where += f" ({table.get('name', 'without a name')!s:.80})"
     if table.get("name") in CRITERIA:
         raise UsageError(

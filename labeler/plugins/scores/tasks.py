@@ -83,7 +83,7 @@ class _CriterionKind(TaskKind[AnswerT]):
     def unsupported(self, judge: str) -> str:
         """Return the error message for a judge that gives labels only."""
         return (
-            f"judge {judge!r} gives labels alone: criterion "
+            f"judge {judge!r} can label but not score: criterion "
             f"{self.criterion.name!r} needs a language model: use --judge openai --model NAME "
             "(OpenAIJudge in Python), with --base-url for a server of your own"
         )

@@ -114,7 +114,7 @@ def _embedder(
     if kind != "openai":
         if dimensions is not None or price is not None:
             raise UsageError(
-                f"embedder {name} takes no --dimensions and no --embedding-price; only openai does"
+                f"embedder {name} takes no --dimensions or --embedding-price; only openai does"
             )
         return open_embedder(name)
     if not model:

@@ -153,7 +153,7 @@ def decoded(text: str) -> Vector:
     try:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise ValueError("it is no base64") from error
+        raise ValueError("it is not base64") from error
     return decoded_bytes(data)
 
 

@@ -70,8 +70,8 @@ class QuestionsKind(TaskKind[QuestionsAnswer]):
     def unsupported(self, judge: str) -> str:
         """Return the error message for a judge that gives labels only."""
         return (
-            f"judge {judge!r} labels and writes no questions: ask a hosted model, "
-            "such as with --model"
+            f"judge {judge!r} cannot write questions; use a hosted model, such as "
+            "--judge openai:MODEL"
         )
 
 

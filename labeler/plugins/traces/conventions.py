@@ -25,8 +25,8 @@ from labeler.data.inputs_outputs import parsed
 from labeler.errors import kind_of
 
 Kind = Literal["other", "llm", "retriever", "reranker", "tool", "aside"]
-"""What a span did. The texts of an ``aside``, such as an evaluator, and of all below it are no part
-of the answer."""
+"""What a span did. The texts of an ``aside``, such as an evaluator, and of all below it are not
+part of the answer."""
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -68,7 +68,7 @@ REASONS = {
     "cyclic_parents": "whose spans are parents of each other in a circle",
     "too_deep": "with more than 200 levels of spans",
     "too_large": "with more than 10,000 spans or 64 MB of texts",
-    "lone_surrogate": "with a lone surrogate, which is no text: mend it at its source",
+    "lone_surrogate": "with a lone surrogate, which is not text: mend it at its source",
 }
 """Why a trace gives no row, and what to do."""
 

@@ -240,7 +240,7 @@ def _list_numbers(flat: str, unit: Block) -> list[int]:
         elif int(item["number"]) == len(numbers) + 1:
             numbers.append(at)
     before = [flat[max(unit.start, at - 20) : at].rstrip() for at in numbers]
-    # Two numbers may also end sentences, and "Section 1. … Section 2. …" is no list.
+    # Two numbers may also end sentences, and "Section 1. … Section 2. …" is not a list.
     is_many = len(numbers) >= _SHORT or all(text[-1:] in ".:;!?)" for text in before)
     words = {text.rsplit(" ", 1)[-1] for text in before}
     is_list = len(numbers) > 1 and is_many and not (len(words) == 1 and words.pop().isalpha())
@@ -248,7 +248,7 @@ def _list_numbers(flat: str, unit: Block) -> list[int]:
 
 
 def _stands_alone(flat: str, span: Span, cuts: set[int]) -> bool:
-    """Return True if a quotation is no part of a longer sentence, so that its own may end."""
+    """Return True if a quotation is not part of a longer sentence, so that its own may end."""
     begin, end = span
     return flat[begin] not in "([（`" and begin in cuts and _behind_space(flat, end) in cuts
 
@@ -310,7 +310,7 @@ def _is_clear(flat: str, stop: re.Match[str], end: int) -> bool:
 
 
 def _is_word(text: str) -> bool:
-    """Return True for letters that are no abbreviation."""
+    """Return True for letters that are not an abbreviation."""
     return text.isalpha() and text.lower() not in _ABBREVIATIONS
 
 
@@ -387,7 +387,7 @@ def _is_plural(word: str) -> bool:
 
 
 def _is_starter(following: re.Match[str]) -> bool:
-    """Return True if a word begins sentences, and is no initial."""
+    """Return True if a word begins sentences, and is not an initial."""
     word = (following["word"] or "").replace("'", "’")
     # L’aula, C’est, D’abord
     is_article = _ARTICLE.match(word) is not None
@@ -415,7 +415,7 @@ def _is_final(flat: str, at: int, last: str, following: re.Match[str]) -> bool:
     if chain and chain["number"] and word.isalpha():
         # 5 m and 30K end a sentence; the L of 39 L. Ed. does not.
         return chain["letters"].islower() or not chain["number"].endswith(" ")
-    # MS is no Ms.
+    # MS is not Ms.
     if low in NEVER_FINAL and (not last.isupper() or word.isupper()):
         return False
     if chain:

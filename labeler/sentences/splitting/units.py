@@ -146,7 +146,7 @@ def _is_code(text: str, above: list[Line], found: list[Line]) -> bool:
 
 
 def _paragraph(text: str, found: list[Line], labels: Mapping[str, int]) -> Iterator[Block]:
-    """Yield the blocks of adjacent lines that are no indented code."""
+    """Yield the blocks of adjacent lines that are not indented code."""
     if not found:
         return
     refined = _refined(text, found, labels)
@@ -427,7 +427,7 @@ def lines(text: str) -> Iterator[Line]:
 
 
 def _kind(line: str) -> tuple[str, int]:
-    """Return the kind of a line that is no code and no fence, and how long its marker is."""
+    """Return the kind of a line that is neither code nor a fence, and how long its marker is."""
     if line.isspace():
         return "blank", 0
     match = _STRUCTURE.match(line)
