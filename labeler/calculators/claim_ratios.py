@@ -9,7 +9,7 @@ claims the default definitions are undefined; those of RAGChecker are 0, as ther
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from labeler.calculators.ratio import Ratio, harmonic_mean
@@ -27,6 +27,7 @@ _IN_RESPONSE = ("reference_claims.response_verdict",)
 _NEEDS_CLAIMS = Ratio.missing("needs_claims")
 _claim = partial(metric, definition="claim", default=True)
 _flaw = partial(_claim, higher_is_better=False)
+_NONE = frozenset[ClaimTally]().__contains__
 
 
 def _share_or(convention: float, tally: Tally, holds: Holds) -> Ratio:
@@ -295,19 +296,9 @@ def _is_irrelevant_noise(tally: Tally) -> Holds:
     )
 
 
-def _is_made_up(claim: ClaimTally) -> bool:
-    """Return True for an incorrect claim that no document entails."""
-    return not claim.counterpart and not claim.supporting
-
-
 def _is_known(claim: ClaimTally) -> bool:
     """Return True for a correct claim that no document entails."""
     return bool(claim.counterpart) and not claim.supporting
-
-
-def _none(_: ClaimTally) -> bool:
-    """Return False for any claim."""
-    return False
 
 
 @_flaw(
@@ -357,7 +348,7 @@ def hallucination_incorrect(tally: Tally) -> Ratio:
     Undefined when: the label has no reference (``needs_reference``), it makes no claim
     (``no_reference_claims``), or the response makes none (``no_claims``).
     """
-    return tally.compared_share(_is_made_up)
+    return tally.compared_share(lambda claim: not (claim.counterpart or claim.supporting))
 
 
 @_flaw(
@@ -398,12 +389,8 @@ def _or_0(tally: Tally, numerator: int, denominator: int) -> Ratio:
     return Ratio(numerator, denominator, convention=0.0)
 
 
-def _claim_share_or_0(tally: Tally, holds: Holds) -> Ratio:
-    return _or_0(tally, count(tally.claims, holds), len(tally.claims or ()))
-
-
-def _reference_share_or_0(tally: Tally, holds: Holds) -> Ratio:
-    return _or_0(tally, count(tally.reference_claims, holds), len(tally.reference_claims or ()))
+def _share_or_0(tally: Tally, claims: Sequence[ClaimTally] | None, holds: Holds) -> Ratio:
+    return _or_0(tally, count(claims, holds), len(claims or ()))
 
 
 @_ragchecker("context_recall", "no_reference_claims")
@@ -413,7 +400,7 @@ def context_recall_ragchecker(tally: Tally) -> Ratio:
     Counts: as ``context_recall``; 0 if the reference makes no claim.
     Undefined when: the label has no reference (``needs_reference``).
     """
-    return _reference_share_or_0(tally, lambda claim: claim.entailed)
+    return _share_or_0(tally, tally.reference_claims, lambda claim: claim.entailed)
 
 
 @_ragchecker("context_precision_claims", "no_reference_claims", "no_documents")
@@ -445,7 +432,7 @@ def claim_precision_ragchecker(tally: Tally) -> Ratio:
     none.
     Undefined when: the label has no reference (``needs_reference``).
     """
-    return _claim_share_or_0(tally, lambda claim: claim.counterpart)
+    return _share_or_0(tally, tally.claims, lambda claim: claim.counterpart)
 
 
 @_ragchecker("claim_recall", "no_reference_claims")
@@ -455,7 +442,7 @@ def claim_recall_ragchecker(tally: Tally) -> Ratio:
     Counts: as ``claim_recall``; 0 if the reference makes no claim.
     Undefined when: the label has no reference (``needs_reference``).
     """
-    return _reference_share_or_0(tally, lambda claim: claim.counterpart)
+    return _share_or_0(tally, tally.reference_claims, lambda claim: claim.counterpart)
 
 
 @_ragchecker("claim_f1", "no_claims", "no_reference_claims")
@@ -476,7 +463,7 @@ def noise_sensitivity_relevant_ragchecker(tally: Tally) -> Ratio:
     Counts: as ``noise_sensitivity_relevant``; 0 if a side makes no claim.
     Undefined when: the label has no reference (``needs_reference``).
     """
-    return _claim_share_or_0(tally, _is_relevant_noise(tally))
+    return _share_or_0(tally, tally.claims, _is_relevant_noise(tally))
 
 
 @_ragchecker("noise_sensitivity_irrelevant", "no_claims", "no_reference_claims")
@@ -486,8 +473,8 @@ def noise_sensitivity_irrelevant_ragchecker(tally: Tally) -> Ratio:
     Counts: as ``noise_sensitivity_irrelevant``; 0 if a side makes no claim.
     Undefined when: the label has no reference (``needs_reference``).
     """
-    is_noise = _is_irrelevant_noise(tally) if tally.reference_claims else _none
-    return _claim_share_or_0(tally, is_noise)
+    is_noise = _is_irrelevant_noise(tally) if tally.reference_claims else _NONE
+    return _share_or_0(tally, tally.claims, is_noise)
 
 
 @_ragchecker("hallucination_incorrect", "no_claims")
@@ -498,7 +485,8 @@ def hallucination_incorrect_ragchecker(tally: Tally) -> Ratio:
     makes none, and without documents.
     Undefined when: the label has no reference (``needs_reference``).
     """
-    return _claim_share_or_0(tally, _is_made_up if tally.documents else _none)
+    made_up = (one for one in tally.claims or () if not (one.counterpart or one.supporting))
+    return _or_0(tally, sum(1 for _ in made_up) if tally.documents else 0, len(tally.claims or ()))
 
 
 @_ragchecker("self_knowledge", "no_claims")
@@ -509,4 +497,4 @@ def self_knowledge_ragchecker(tally: Tally) -> Ratio:
     none, and without documents.
     Undefined when: the label has no reference (``needs_reference``).
     """
-    return _claim_share_or_0(tally, _is_known if tally.documents else _none)
+    return _share_or_0(tally, tally.claims, _is_known if tally.documents else _NONE)

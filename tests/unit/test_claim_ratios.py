@@ -203,20 +203,22 @@ def printed(command: Command, made: LabelRecord, *options: str) -> str:
 
 def test_the_command_says_which_profile_gives_more(labeler_command: Command) -> None:
     """One line for what these labels lack; none where metrics are named."""
-    table = printed(labeler_command, record())
+    table = printed(labeler_command, record(), "--details")
     lacking = Counter(m.profile.name for m in select_metrics() if m.profile.name != "trace")
     assert "answer_relevancy" not in table
     assert table.count("metrics that need richer labels") == 1
     assert f"{lacking['claims']} with --profile claims" in table
     assert f"{lacking['reference']} with --profile reference" in table
-    named = printed(labeler_command, record(), "--metrics", "answer_relevancy")
+    named = printed(labeler_command, record(), "--metrics", "answer_relevancy", "--details")
     assert "undefined answer_relevancy: 1 needs_claims" in named
     assert "richer labels" not in named
 
 
 def test_the_command_prints_the_metrics_of_claims(labeler_command: Command) -> None:
     """For labels that have claims they stand in the table without being asked for."""
-    assert re.search(r"answer_relevancy +↑ +1 +0\.8000", printed(labeler_command, MIXED))
+    assert re.search(
+        r"answer_relevancy +↑ +1 +0\.8000", printed(labeler_command, MIXED, "--details")
+    )
     (line,) = printed(labeler_command, MIXED, "--rows").splitlines()
     metrics = json.loads(line)["metrics"]
     assert metrics["answer_relevancy"]["numerator"] == 4
