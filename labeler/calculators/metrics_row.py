@@ -215,10 +215,11 @@ class Measurer:
     def measured(self, kind: str) -> Sequence[Metric]:
         """Return the metrics that are computed of a kind of records; of labels, of any profile."""
         if kind not in self._measured:  # looked up once, not for each row
-            if self._asked is not None:
-                found = self._asked[kind].metrics if kind in self._asked else ()
-            else:
+            found: Iterable[Metric] = ()
+            if self._asked is None:
                 found = METRICS.values() if kind == LABEL else self._fitting(kind).metrics
+            elif kind in self._asked:
+                found = self._asked[kind].metrics
             self._measured[kind] = tuple(found)
         return self._measured[kind]
 
