@@ -199,6 +199,9 @@ def test_a_person_may_stop_after_any_sentence() -> None:
     following = plan.certificate(some)
     assert isinstance(following, Plan)
     assert following.looks == (30,)
+    assert following.sentences == plan.sentences[30:]  # nothing that was seen can be left out
+    at_once, later = (one.certificate(answered(plan)) for one in (plan, following))
+    assert (later.looks, later.interval) == (at_once.looks, at_once.interval)
     changed = {item: not yes for item, yes in some.items()}
     with pytest.raises(UsageError, match="begin a new plan"):
         following.certificate(changed)
