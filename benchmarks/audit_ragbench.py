@@ -1,6 +1,6 @@
 """Audit RAGBench's published labels, and measure the value of the suspicion score.
 
-    python benchmarks/audit_ragbench.py [FOLDER] [--write docs/audit.md]
+    python benchmarks/audit_ragbench.py [FOLDER] [--write docs/measured/audit.md]
 
 The folder holds RAGBench rows as gzipped JSON Lines, one file a subset; by default it is the one
 of ``ragbench_data.py``. Three things are printed as Markdown: how often each check flags the

@@ -1,6 +1,6 @@
 """Label 20 rows at a stand-in of each dialect of chat completions, and tell what a user meets.
 
-    python benchmarks/judge_dialects.py [--only NAME] [--write docs/judges.md]
+    python benchmarks/judge_dialects.py [--only NAME] [--write docs/measured/judges.md]
 
 The servers are made up (`tests/wire/dialects.py`, which names its sources) and on this machine; the
 command is `labeler label` as people type it. Where a dialect does not get all labels, the exit code

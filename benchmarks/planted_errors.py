@@ -1,6 +1,6 @@
 """Plant errors of seven kinds in RAGBench's published labels, and count those that the audit finds.
 
-    python benchmarks/planted_errors.py [FOLDER] [--write docs/audit.md]
+    python benchmarks/planted_errors.py [FOLDER] [--write docs/measured/audit.md]
 
 Each record that allows it gets one error of a kind, drawn with a fixed seed; the audit examines the
 label before and after, without and with a second opinion. An error is found if a finding that the

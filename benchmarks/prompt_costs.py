@@ -1,6 +1,6 @@
 """Tokens and cost of the prompts of every label profile, and of questions to a model that decides.
 
-    scripts/check_elsewhere prompt-costs [--every 10] [--write docs/judges.md]
+    scripts/check_elsewhere prompt-costs [--every 10] [--write docs/measured/judges.md]
 
 Tokens are those of o200k_base. The rows are every tenth published RAGBench row with its published
 sentences; they have no reference answer, so the profile `reference` shows the response in its

@@ -40,7 +40,7 @@ from wire.decider import KEY, Decider, Json, oracle
 from wire.test_decision_judge import given
 
 ROWS = 200
-_PAGES = Path(__file__).parents[1] / "docs"
+_PAGES = Path(__file__).parents[1] / "docs" / "measured"
 _MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "luna": ("oracle", {"model": "openai/gpt-6-luna"}),
     "jev": ("jev", {"model": "typesafe/jev-latest"}),

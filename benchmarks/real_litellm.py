@@ -1,6 +1,6 @@
 """Label 20 rows through LiteLLM's real proxy, in front of a made-up server, all on this machine.
 
-    scripts/check_elsewhere litellm [--write docs/judges.md]
+    scripts/check_elsewhere litellm [--write docs/measured/judges.md]
 
 The proxy is the pinned package, started as its users start it; the server behind it is that of
 `tests/wire/dialects.py`, so that no request leaves the machine. The command is `labeler label` as

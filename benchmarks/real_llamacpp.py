@@ -1,6 +1,6 @@
 """Label rows by a real llama.cpp server in each output mode, all on this machine.
 
-    scripts/check_elsewhere llamacpp [--write docs/judges.md]
+    scripts/check_elsewhere llamacpp [--write docs/measured/judges.md]
 
 The model has 135 million parameters and is no judge: what is measured is whether the server takes
 each mode, and what a user reads; answers are cut short. `tests/model` makes labels with it. The

@@ -70,7 +70,7 @@ what a person does until the page is drawn again. A search waits 80 ms for the n
 
 {chr(10).join(times)}
 
-Made by `python benchmarks/report_browser.py --write docs/report.md`, {today}, Python
+Made by `python benchmarks/report_browser.py --write docs/measured/report.md`, {today}, Python
 {platform.python_version()}, on two cores that others used too: take milliseconds for upper bounds.
 """
 

@@ -4,8 +4,8 @@ Run it as ``python benchmarks/splitters.py``. It takes the real rows where they 
 ``ragbench_data.py``), else a text of its own. Processor speed cancels out in the third column:
 how many times longer splitting takes than decoding the same bytes. Then it prints the agreement
 with hand-made boundaries (``boundaries.py``) and every error; ``pysbd`` and nltk's punkt are
-compared if they are installed. With ``--write docs/splitters.md`` it only puts the wrong boundaries
-of each text, and the growth of time on pathological ones, into the page.
+compared if they are installed. With ``--write docs/measured/splitters.md`` it only puts the wrong
+boundaries of each text, and the growth of time on pathological ones, into the page.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class Outcomes(Framed, Displayed, Sequence[T]):
         outcomes: the outcomes; a sequence is kept as it is, such as a view of a file.
         name: name of the outcomes in tables and pages, such as that of their file.
         path: file or store that holds exactly these outcomes, if there is one.
-        cost: the cost of the run that made them; by default that of all their answers.
+        cost: the cost of the run that made them; by default the cost of all their answers.
         given: what is known of the rows that were judged.
     """
 

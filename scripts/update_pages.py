@@ -17,6 +17,7 @@ from typing import cast
 from labeler.audit import CHECKS
 from labeler.calculators import select_metrics
 from labeler.data.options import option_of
+from labeler.data.presets import PRESETS
 from labeler.judges.openai.error_rules import RULES, RetryPolicy, Rule
 from labeler.judges.openai.spec import OpenAISpec
 from labeler.labeling.keywords import label_parameters
@@ -27,6 +28,7 @@ ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 FAILURES = ROOT / "docs" / "failures.md"
 METRIC_PAGE = ROOT / "docs" / "metrics.md"
+FORMATS = ROOT / "docs" / "formats.md"
 AUDIT = ROOT / "docs" / "audit.md"
 PEERS = ROOT / "docs" / "measured" / "peers.md"
 NAMES = ROOT / "docs" / "coming_from" / "names.md"
@@ -62,6 +64,17 @@ def check_table() -> str:
         f"| `{check.id}` | {check.severity} | {check.weight:g} | {check.title}. {check.why} |"
         for check in CHECKS.values()
     ]
+    return "\n".join(lines)
+
+
+def preset_table() -> str:
+    """Every preset: whose rows it reads, and the columns of each field."""
+    named = ("question", "documents", "response", "reference", "id")
+    lines = [f"| preset | rows of | {' | '.join(named)} |", "| --- " * (2 + len(named)) + "|"]
+    for name, preset in PRESETS.items():
+        columns = (", ".join(f"`{one}`" for one in preset.columns.get(f, ())) for f in named)
+        cells = " | ".join(found or "\u2013" for found in columns)
+        lines.append(f"| `{name}` | {preset.system} | {cells} |")
     return "\n".join(lines)
 
 
@@ -119,13 +132,9 @@ def _runs(numbers: list[int]) -> list[str]:
 _TOLD = (
     "LLM calls a record",
     "prompt tokens a record, schemas included",
-    "times the context is sent",
     "wall for ",
-    "CPU ms a record",
     "calls a record: the same run again",
     "… with one metric more",
-    "the old model's answers served for the new one's",
-    "installed, MB",
     "import, s",
 )
 """How the lines of the comparison with other tools begin that the README shows."""
@@ -177,6 +186,7 @@ GENERATED: dict[Path, dict[str, Part]] = {
     README: {"peers": peer_table},
     NAMES: {"systems": system_table},
     METRIC_PAGE: {"metrics": metric_table},
+    FORMATS: {"presets": preset_table},
     FAILURES: {"failures": failure_table},
     AUDIT: {"checks": check_table},
     KEYWORDS: {"options": label_options},

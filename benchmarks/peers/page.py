@@ -11,7 +11,7 @@ claim a sentence. So the figures show what tools ask, send and take, not the qua
 results. Real answers are longer for every tool.
 
 The server counts tokens alike for all: messages, their frames, and schemas. Lines with a clock
-(⏱) depend on the machine and its load. Imports are not timed. CPU time is that of the tool's
+(⏱) depend on the machine and its load. Imports are not timed. CPU time is measured for the tool's
 process over about a thousand calls; for the bare client, that of the same requests without
 labeler. Goals are labeler's.
 """

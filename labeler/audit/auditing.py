@@ -132,7 +132,7 @@ class CheckRow(Brief):
         label: printed signature of the labels, with the model that answered.
         records: number of records that it applies to.
         flagged: number of records with a finding.
-        findings: number of findings, of which a record may have several.
+        findings: number of findings; a record may have several.
     """
 
     check: Check

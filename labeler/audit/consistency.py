@@ -112,7 +112,7 @@ def utilized_not_relevant(subject: Subject) -> Iterator[Found]:
     severity="contradiction",
     title="Nothing relevant, though documents are used or support",
     why=(
-        "An answer that is drawn from documents of which none helps to answer is possible and "
+        "An answer that is drawn from documents that do not help to answer is possible and "
         "rare: relevance and completeness rest on an empty list."
     ),
     version=2,

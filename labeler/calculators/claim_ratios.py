@@ -265,7 +265,7 @@ def claim_f1(tally: Tally) -> Ratio:
 
     Counts: an exact fraction over 1, so that the pooled value is the mean. 0 if both sides make
     claims and share none.
-    Undefined when: precision or recall is undefined; the reason is that of the first.
+    Undefined when: precision or recall is undefined; the first gives the reason.
     """
     precision, recall = claim_precision(tally), claim_recall(tally)
     return precision if precision.undefined else harmonic_mean(precision, recall)

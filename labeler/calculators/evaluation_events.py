@@ -76,7 +76,7 @@ def events_file(path: str) -> Iterator[Callable[[Outcome], object]]:
 
 def _opened(path: str) -> AbstractContextManager[IO[str]]:
     if path == STDIO:
-        raise UsageError("--otel-events: name a file; standard output is that of the labels")
+        raise UsageError("--otel-events: name a file; labels go to standard output")
     return replaced(Path(path))
 
 

@@ -62,7 +62,7 @@ class Located(NamedTuple):
 class CheckedOutcomes(Iterator[AnyOutcome]):
     """Outcomes in which no two records of an id and a key have different answers.
 
-    Equal ones are copies, of which every caller counts one.
+    Equal ones are copies; every caller counts one.
 
     Args:
         located: the outcomes; consumed once.

@@ -270,7 +270,7 @@ def select_metrics(
 
     Raises:
         UnknownName: an id is not registered; the message names the nearest ones.
-        UsageError: an id is that of a metric of another kind.
+        UsageError: a metric of another kind has the id.
     """
     if ids is None:
         every = (one for one in METRICS.values() if one.kind == LABEL)

@@ -41,7 +41,7 @@ def certify(
         float | None, typer.Option(help="Value to decide on instead, such as 0.9.")
     ] = None,
     plan: Annotated[
-        str | None, typer.Option(help="Plan to write or go on with; by default next to LABELS.")
+        str | None, typer.Option(help="Plan to write or continue; by default next to LABELS.")
     ] = None,
     answers: Annotated[
         str | None,

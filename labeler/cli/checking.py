@@ -160,7 +160,7 @@ def _check_options(
     if context.params["junit_per_record"] and not context.params["junit"]:
         raise UsageError("--junit-per-record is for --junit, which names the file")
     typed = (context.get_parameter_source(option) for option in ("level", "group"))
-    # A file's or the default values are no contradiction.
+    # A file's or the default values contradict nothing.
     if context.params["on"] == "point" and any(s and s.name == "COMMANDLINE" for s in typed):
         raise UsageError("--level and --group are for intervals: they go with --on interval")
 

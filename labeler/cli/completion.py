@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 
 def completing(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
-    """Return a completion of names, of which several may be given with commas.
+    """Return a completion of names that may be listed with commas.
 
     Args:
         names: returns all names; called when a shell asks.

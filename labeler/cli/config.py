@@ -77,8 +77,8 @@ def _use_file(context: typer.Context, value: str | None) -> Mapping[str, Any]:
 def idle_defaults(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> frozenset[str]:
     """Return the defaults of a file that the judges of a command do not heed, and report them.
 
-    A file serves all commands, so its ``budget`` is no contradiction to ``--judge embedded``, and
-    its ``price`` is that of its own model.
+    A file serves all commands, so its ``budget`` does not contradict ``--judge embedded``, and
+    its ``price`` applies to its own model.
 
     Args:
         values: values of the command's options.
@@ -103,7 +103,7 @@ def idle_defaults(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> fro
     own = _model(defaults.get("judge"), defaults)
     asked = {_model(name, values) for name in names or ["openai"]}
     if "price" in kept - idle and own[1] and asked != {own}:
-        notify(f"the price of the configuration file is that of {':'.join(own)}: not used")
+        notify(f"the price in the configuration file is for {':'.join(own)}: not used")
         idle |= {"price"}
     return idle
 

@@ -123,7 +123,7 @@ def compare_runs(
         names: a name for each set; by default ``A``, ``B``, ``C`` and so on.
         level: as for :func:`compare`.
         top: as for :func:`compare`.
-        sides: as for :func:`compare`; the choice of B is that of every set but the first.
+        sides: as for :func:`compare`; every set but the first has the choice of B.
 
     Returns:
         One comparison with the base for each other set. P values are adjusted for the tests of

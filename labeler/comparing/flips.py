@@ -351,7 +351,7 @@ class _MetricSums:
     pairs: int = 0
     changed: int = 0
     a: Counter[int] = field(default_factory=Counter)
-    """Sums of numerators by denominator, of which there are few: nothing is rounded or reduced."""
+    """Sums of numerators by denominator, unreduced: there are few denominators."""
     b: Counter[int] = field(default_factory=Counter)
     undefined_a: Counter[str] = field(default_factory=Counter)
     undefined_b: Counter[str] = field(default_factory=Counter)

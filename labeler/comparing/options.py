@@ -40,7 +40,7 @@ class SideOptions(ChoiceOptions):
         str | None, Option("Use only labels of B whose signature contains this text.")
     ] = None
     b_trial: Annotated[
-        int | None, Option("Use only this trial of B; by default that of --trial.")
+        int | None, Option("Use only this trial of B; by default the one of --trial.")
     ] = None
 
     @property

@@ -34,7 +34,7 @@ class Talk(NamedTuple):
     """The question that a span was given.
 
     Attributes:
-        question: ``None`` if there is none of known shape.
+        question: ``None`` if none has a known shape.
         history: the turns before it.
         tool_outputs: the tool results among the messages.
         media: types of the parts of messages without a text, such as ``image_url``.

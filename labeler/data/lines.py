@@ -340,8 +340,8 @@ def load_json(text: str, *, is_strict: bool = False) -> object:
         is_strict: True to reject these numbers instead.
 
     Raises:
-        ValueError: the text is not JSON, or an object in it has a duplicate name, of which readers
-            silently pick one.
+        ValueError: the text is not JSON, or an object in it has a duplicate name; readers
+            silently pick one of the two.
         RecursionError: it is nested too deeply.
     """
     value: object = (_STRICT_DECODER if is_strict else _DECODER).decode(text)
@@ -371,8 +371,8 @@ _STRICT_DECODER = json.JSONDecoder(
 
 
 # A checksum finds lines that were damaged, or changed by hand or by another program, after they
-# were written: a line whose checksum matches was checked then, and is not checked again. It is no
-# protection against forgery, because anybody can write a matching one.
+# were written: a line whose checksum matches was checked then, and is not checked again. It does
+# not protect against forgery, because anybody can write a matching one.
 _CHECKSUM_DIGITS = 32
 """Hexadecimal digits: half of a SHA-256."""
 _CHECKSUM_FIELD = b',"checksum":"%b"}'

@@ -238,7 +238,7 @@ class FirstRow(NamedTuple):
 
     Attributes:
         where: its place.
-        is_same: True if its content is that of the row at hand.
+        is_same: True if its content equals the row at hand.
     """
 
     where: str

@@ -214,7 +214,7 @@ class _Reader:
         rest = self._text[self._place :].strip()
         if not rest or rest[0] in "'\"":
             return ValueError("it is cut off, or a quote in it is not escaped")
-        return ValueError(f"it goes on with {rest[:20]!r} at character {self._place + 1}")
+        return ValueError(f"it continues with {rest[:20]!r} at character {self._place + 1}")
 
 
 def _end(form: re.Pattern[str], text: str, place: int) -> int:

@@ -210,7 +210,7 @@ class Anchors(Displayed):
         result, (mean, interval) = self.result(), self.shift(metric)
         name = plain_name(METRICS[metric])
         if isinstance(mean, Undefined) or isinstance(interval, Undefined):
-            return f"{result.sentence} Its effect on {name} cannot be told from these anchors."
+            return f"{result.sentence} Its effect on {name} cannot be measured by these anchors."
         low, high = (figure(one, signed=True) for one in (interval.low, interval.high))
         return (
             f"{result.sentence} On {self._size} anchors the judge alone moved {name} by "

@@ -29,7 +29,7 @@ class Certificate(Displayed):
     Attributes:
         metric: the metric.
         goal: the question that is answered, such as ``within 0.02`` or ``at least 0.9``.
-        failed_goal: True if the value is below that of ``at least``, or cannot be told from it.
+        failed_goal: True if the value is below that of ``at least``, or is too close to tell.
         value: the estimate.
         interval: both ends; they hold with probability ``level``, at every look.
         level: confidence level.
@@ -205,5 +205,5 @@ def _conclusion(plan: Plan, value: float, interval: tuple[float, float]) -> str:
     elif high < goal.at_least:
         verdict = f"is below {goal.at_least:g}"
     else:
-        verdict = f"cannot be told from {goal.at_least:g}"
+        verdict = f"too close to {goal.at_least:g} to tell"
     return f"{goal.metric} of {of} {verdict}: {span}; {read}."

@@ -74,8 +74,8 @@ class Budget:
         self.reservations = 0
         """Requests in flight, to all servers."""
         self.closed = False
-        """True after a rejected request. Smaller requests are then rejected too: a run that goes
-        on with short records only would be a biased sample."""
+        """True after a rejected request. Smaller requests are then rejected too: a run that
+        continues with short records only would be a biased sample."""
 
     @property
     def spent(self) -> Decimal:

@@ -108,7 +108,7 @@ def open_judges(
     hosted = [kind for kind in kinds if kind in PROVIDERS]
     if options.price is not None and len(hosted) > 1:
         raise UsageError(
-            "--price is that of one model, and --judges names several: give a file of --prices"
+            "--price is for one model, but --judges names several: give a file of --prices"
         )
     of_one = sorted(given(options, ServerOptions).keys() & _OF_ONE)
     if of_one and len(set(hosted)) > 1:

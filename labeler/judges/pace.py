@@ -431,7 +431,7 @@ class Pace:
             return
         self._reported_level, self._reported_level_at = 0 if full else limit, self.clock()
         why = "limits the rate less" if full else "limits the rate"
-        self.notice(f"the server {why}: going on with {limit} requests in flight")
+        self.notice(f"the server {why}: continuing with {limit} requests in flight")
 
 
 def _wake(wait: asyncio.Future[None]) -> None:

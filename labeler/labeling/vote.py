@@ -217,7 +217,7 @@ def majority(
     A sentence is relevant, utilized or supported if more than half of the voters say so; a tie is a
     no. The response is supported if all its sentences are. A sentence's supporting keys are those
     named by more than half of the voters who call it supported, or else the most named ones. Each
-    explanation is that of a vote on the winning side, after the count: for a sentence, the vote
+    explanation comes from a vote on the winning side, after the count: for a sentence, the vote
     whose supporting keys are nearest to the result; else the first. The scores of the record are
     the shares of the votes.
 

@@ -112,7 +112,7 @@ class RetrievalBasis(Frozen):
 class Record(Frozen, Generic[AnswerT]):
     """Base of every stored answer of a judge.
 
-    Each kind declares its remaining fields itself: their order is that of the stored JSON.
+    Each kind declares its remaining fields itself, in the order of the stored JSON.
     """
 
     kind: str

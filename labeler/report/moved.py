@@ -38,7 +38,7 @@ class SentenceText(NamedTuple):
         look: ``good``, ``bad`` or ``unsure``, by its verdict.
         changed: whether the other answer lacks the sentence, or has another verdict on it; of
             answers without a common sentence, none is.
-        explanation: the judge's reason, where the verdict differs or is no full support.
+        explanation: the judge's reason, where the verdict differs or is below full support.
     """
 
     key: str

@@ -176,7 +176,7 @@ MAX_GROUPS = 50
 """Maximum number of groups with figures; the browser filters by any."""
 
 _MOST_KEPT = 25
-"""Records kept with their texts, of which the worst stay."""
+"""Records kept with their texts: the worst ones."""
 
 _QUESTION_LENGTH = 300
 """Characters of a question in the list of records."""

@@ -2,7 +2,7 @@
 
 The file of answers is the plan with its ``answer`` column filled in and the name of the person
 next to it, so ``labeler certify`` reads it as it reads a plan from a spreadsheet. It is written
-anew with every answer, and replaces the earlier one only when it is complete.
+again with every answer, and replaces the earlier one only when it is complete.
 """
 
 from __future__ import annotations

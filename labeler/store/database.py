@@ -378,8 +378,8 @@ def rescue_remedy(directory: Path) -> str:
     """Return the remedy for a store that holds sound and damaged records."""
     return (
         "copy its sound records to a new store with "
-        f"`labeler store merge {shlex.quote(str(directory))} --into NEW_STORE` and go on with that "
-        "one"
+        f"`labeler store merge {shlex.quote(str(directory))} --into NEW_STORE` and use "
+        "that one"
     )
 
 

@@ -83,6 +83,31 @@ def test_the_forms_of_the_metric_page_are_read(workplace: Path, labeler_command:
     assert (criterion.name, criterion.threshold) == ("tone", 4)
 
 
+def test_the_workflow_to_copy_runs(workplace: Path) -> None:
+    """Its commands, with the embedded judge, post the comparison and the gates as a summary."""
+    page = (ROOT / "docs" / "tutorials" / "gate.md").read_text(encoding="utf-8")
+    workflow = block("file: answers.yml", page)
+    label, *others = re.findall(r"^ +(?:- run: )?(labeler .*)$", workflow, re.MULTILINE)
+    summary = workplace / "summary.md"
+    label = label.replace("openai:MODEL --budget 5", "embedded")
+    script = ["cp examples/rows.jsonl .", label, "cp labels.jsonl baseline.jsonl", *others]
+    done = subprocess.run(
+        ["/bin/sh", "-ec", 'labeler() { python -m labeler "$@"; }\n' + "\n".join(script)],
+        cwd=workplace,
+        env=environment() | {"GITHUB_STEP_SUMMARY": str(summary)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (workplace / "comparison.html").exists()
+    written = summary.read_text(encoding="utf-8")
+    assert ("no difference: all 14 pairs" in written, "adherence drop" in written) == (
+        True,
+        True,
+    ), written
+
+
 def test_the_set_up_commands_are_one_line_each() -> None:
     """Two commands do all the set-up; .ci/run runs them as they stand."""
     for mark in ("ci: main-job", "ci: tests"):

@@ -43,7 +43,6 @@ from support.judged import correction
 from support.records import sample_record
 from support.scored import record as score_record
 
-DOCS = Path(__file__).parents[2] / "docs" / "audit.md"
 SOUND = judged({"The tower is 120 metres high.": ["0a"]})
 ODD = judged({"The tower is 120 metres high.": ["0a"], "It is red.": []}, overall=True)
 

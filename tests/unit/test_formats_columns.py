@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import re
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -423,24 +422,6 @@ def test_every_preset_can_be_read() -> None:
     for name in PRESETS:
         columns = columns_of({}, PRESETS[name].columns)
         assert {"question", "documents", "response"} <= columns.choices.keys(), name
-
-
-def test_the_page_lists_every_preset() -> None:
-    """With its columns, as they are."""
-    page = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
-    listed = re.findall(
-        r"^\| `(\w+)` \|(.*)\|$", page.partition("<!-- presets -->")[2], re.MULTILINE
-    )
-
-    def cell(preset: Preset, field: str) -> str:
-        return ", ".join(f"`{one}`" for one in preset.columns.get(field, ())) or "\u2013"
-
-    fields = ("question", "documents", "response", "reference", "id")
-    assert [name for name, _ in listed] == list(PRESETS)
-    for name, cells in listed:
-        preset = PRESETS[name]
-        expected = [preset.system, *(cell(preset, field) for field in fields)]
-        assert [part.strip() for part in cells.split("|")] == expected
 
 
 MAPPED = ("--map", "question=query", "--map", "documents=docs", "--map", "response=said")

@@ -96,7 +96,7 @@ def test_each_provider_has_its_own_price() -> None:
         ({"judge": "mistral:m", "output_mode": "strict"}, "output_mode is one of auto, tools, "),
         ({"judge": "mistral:m", "recorded": "x"}, "judge mistral takes no --recorded"),
         ({"judges": "openai:a,mistral:b", "base_url": "https://h"}, "--base-url would send the"),
-        ({"judges": "openai:a,mistral:b", "price": "1,2"}, "--price is that of one model"),
+        ({"judges": "openai:a,mistral:b", "price": "1,2"}, "--price is for one model"),
     ],
 )
 def test_what_a_judge_cannot_mean_is_refused(options: dict[str, Any], said: str) -> None:

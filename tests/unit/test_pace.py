@@ -254,7 +254,7 @@ def test_changes_of_the_level_are_reported_once_a_minute() -> None:
     load, seconds = loaded(6000, rate=50, burst=50)
     reported = [text for text in load.notices if text.startswith("the server limits the rate")]
     assert 1 <= len(reported) <= 1 + seconds / 60
-    assert re.search(r"going on with \d+ requests in flight", reported[0])
+    assert re.search(r"continuing with \d+ requests in flight", reported[0])
 
 
 def test_a_rate_set_by_the_user_is_kept() -> None:

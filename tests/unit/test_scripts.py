@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import audit_explanations
+import banned_turns
 import label_batch
 import recompute
 import serve_provider
@@ -125,3 +126,16 @@ def test_canned_faults_keep_nobody_waiting_for_hours(capsys: pytest.CaptureFixtu
     assert not {"429-wait-long", "hang", "slow-loris"} & set(serve_provider.options([]).kinds)
     assert serve_provider.options(["--kinds", "hang"]).kinds == ["hang"]
     assert serve_provider.options(["500", "hang"]).script == ["500", "hang"]
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("Rows, of\n    # which some fail.", [1]),
+        ('"\\n"\n"it goes " f"on with 7"\n"a value is "\n    "no number"', [2, 3]),
+        ("There is no label; it is no longer so, and beside the point.", []),
+    ],
+)
+def test_a_banned_turn_is_found_across_lines(text: str, lines: list[int]) -> None:
+    """In comments and literals; plain English passes."""
+    assert [line for line, _, _ in banned_turns.banned(text)] == lines

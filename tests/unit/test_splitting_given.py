@@ -65,7 +65,7 @@ def test_a_blank_text_has_no_sentences(text: str) -> None:
         pytest.param(
             "One. Two.",
             ["One."],
-            "document 3: the given sentences end before it does: at character 5 it goes on with "
+            "document 3: the given sentences end before it does: at character 5 it continues with "
             "'Two.'; give all of its sentences",
             id="one_too_few",
         ),

@@ -333,7 +333,7 @@ def test_the_command_votes_and_tells_how_far_they_agree(
     assert (code, "takes no --temperature" in err) == (2, True)
     several = ["--judges", "openai:a,openai:b", "--base-url", "http://127.0.0.1:9/v1"]
     code, _, err = labeler_command("label", given, *several, "--price", "1,2")
-    assert (code, "--price is that of one model" in err) == (2, True)
+    assert (code, "--price is for one model" in err) == (2, True)
     code, _, err = labeler_command(
         "label", given, "--judges", "embedded", "--judge", "embedded", "--store", tmp_path / "s"
     )

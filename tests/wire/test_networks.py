@@ -222,7 +222,7 @@ def test_without_a_key_a_header_takes_its_place(monkeypatch: pytest.MonkeyPatch)
         ({"api_key": None, "api_key_command": "'"}, "cannot be parsed"),
         ({"extra_body": {"temperature": 1}}, "sets temperature"),
         ({"extra_body": {"messages": [], "response_format": {}}}, "messages, response_format"),
-        ({"extra_body": {"x": float("nan")}}, "no JSON"),
+        ({"extra_body": {"x": float("nan")}}, "not JSON"),
         ({"extra_body": {1: 2}}, "valid string"),
         ({"extra_body": "nowhere.json"}, "cannot be read"),
     ],

@@ -107,8 +107,8 @@ def drawn_intervals(
 
     Records get random weights, together with one that was not seen, as in
     :mod:`labeler.calculators.statistics.bounded_mean`. Which unseen record is the worst depends on
-    the statistic: the ends are the furthest that any of them makes. A rare class of which the
-    sample holds one or two ratings, or none, leaves kappa and alpha wide open.
+    the statistic: the ends are the furthest that any of them makes. A rare class with no more
+    than two ratings in the sample leaves kappa and alpha wide open.
 
     Args:
         records: sums of each record, all of one length, the number of units first; records of zeros

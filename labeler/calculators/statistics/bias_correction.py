@@ -205,7 +205,7 @@ def _student_interval(
     """Return an interval of a PPI++ mean that holds for few human labels.
 
     Between bounds it is Wilson's for the effective number of yes-or-no records, as for other
-    means: near a bound the estimate is skewed. Without an observed spread it is that of as many
+    means: near a bound the estimate is skewed. Without an observed spread it counts as many
     yes-or-no records as there are human labels, or groups with some.
     """
     quantile, small = quantile_of(level, count), is_small(count)

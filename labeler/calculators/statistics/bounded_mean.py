@@ -150,7 +150,7 @@ class BoundedMean:
         return self.lower_end(quantile, tested), -self._mirrored.lower_end(quantile, mirrored)
 
     def lower_end(self, quantile: float, tested: float | None) -> float:
-        """Return the lower end: the mean whose probability is that of a normal quantile."""
+        """Return the lower end: the mean that has the probability of a normal quantile."""
         if all(unit.total <= self.low * unit.size for unit in self.units):
             return self.low
 

@@ -77,7 +77,7 @@ def paired_test(
 ) -> float | Undefined:
     """Return the two-sided p-value of no difference in the mean.
 
-    For yes-or-no values of single pairs it is that of McNemar's exact test, within 1 %. Pairs
+    For yes-or-no values of single pairs it equals McNemar's exact test, within 1 %. Pairs
     without a difference do not change it.
 
     Args:

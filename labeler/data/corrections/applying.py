@@ -76,7 +76,7 @@ class Applied:
     Attributes:
         fact: digest of the corrections in the signatures of corrected labels.
         selections: how people selected the labels that they judged, by the printed signature of
-            the judge's labels; without signatures of which people judged no label.
+            the judge's labels; signatures without a judged label are left out.
         rows: number of labels and failures.
         records: number of labels.
         changed: the labels that people changed.

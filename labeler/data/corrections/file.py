@@ -75,7 +75,7 @@ class Corrections:
 def current(events: Iterable[Correction]) -> tuple[Correction, ...]:
     """Return each person's latest correction of each label, without withdrawn ones.
 
-    The order is that of the file, not of the timestamps.
+    They come in file order, not by timestamp.
     """
     last: dict[tuple[str, str], Correction] = {}
     for event in events:

@@ -104,7 +104,7 @@ _BINARY = {
 """Kinds of files that hold no rows, by their first bytes."""
 _LONGEST_MAGIC = max(map(len, _BINARY))
 _SAVED = ("state.json", "dataset_dict.json")
-"""Files of which a folder has one if the Hugging Face library saved a data set there."""
+"""Files that mark a folder as a data set saved by the Hugging Face library."""
 
 HUB = "hf:"
 """Prefix of the name of a data set on the Hugging Face hub."""

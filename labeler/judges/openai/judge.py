@@ -61,10 +61,10 @@ class HostedJudge(ModeChoice):
 
     Args:
         model: name of the model.
-        api_key: sent to the host of ``base_url`` only, never shown; by default that of the
+        api_key: sent to the host of ``base_url`` only, never shown; by default read from the
             environment, such as ``OPENAI_API_KEY``. A function, which may be async, is called for
             the key, and again when the key expires.
-        price: price of the model's tokens; by default that of the price table, if listed.
+        price: price of the model's tokens; by default from the price table, if listed.
         sleep: waits between attempts.
         settings: the other fields of :class:`~labeler.judges.openai.spec.OpenAISpec`.
 
@@ -288,7 +288,7 @@ class HostedJudge(ModeChoice):
             if not health.rejects_caching:
                 health.rejects_caching = True
                 log.pace.notice(
-                    f"{self.host} rejects the fields for prompt caching: going on without them, "
+                    f"{self.host} rejects the fields for prompt caching: continuing without them, "
                     "as --prompt-cache off does"
                 )
         return failed

@@ -149,8 +149,8 @@ def parse_object(text: str) -> tuple[dict[str, Any] | None, bool]:
     """Parse a JSON object.
 
     Returns:
-        The object, ``None`` if the text is none; and true if an object in it has a duplicate name,
-        of which JSON readers silently pick one.
+        The object, ``None`` if the text is none; and true if an object in it has a duplicate name:
+        JSON readers silently pick one of the two.
     """
     has_duplicates = False
 

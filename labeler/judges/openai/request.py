@@ -1,6 +1,6 @@
 """The body of a chat completions request, the same online and in a batch.
 
-The output mode of a task is that of its signature: a judge may have changed its own meanwhile.
+A task keeps the output mode of its signature: a judge may have changed its own since.
 """
 
 from __future__ import annotations

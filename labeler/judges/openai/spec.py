@@ -162,7 +162,7 @@ class OpenAISpec(JudgeSpec, ModelOptions):  # type: ignore[misc]  # JudgeSpec is
         mode = settings.pop("output_mode", None) or first
         if mode not in {"auto", *provider.modes}:
             raise ValueError(f"output_mode is one of auto, {', '.join(provider.modes)}")
-        # A version of the frame that is given is that of a stored signature.
+        # A given version of the frame comes from a stored signature.
         return mode_facts(first if mode == "auto" else mode) | settings
 
     @model_validator(mode="after")

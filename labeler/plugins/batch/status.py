@@ -52,7 +52,7 @@ class BatchStatus:
     results: Results
     """Results collected so far."""
     looked_up: bool
-    """True if the provider was asked; otherwise the state is that of the last collection or
+    """True if the provider was asked; otherwise the state dates from the last collection or
     submission."""
 
     @property

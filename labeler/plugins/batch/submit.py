@@ -65,7 +65,7 @@ class Submission:
     bad: tuple[LabelFailure, ...] = ()
     """Rows that cannot be judged."""
     continued: tuple[str, ...] = ()
-    """Batches of which parts were still to be sent."""
+    """Batches with parts still to send."""
 
 
 @keywords(BatchOptions)

@@ -107,7 +107,7 @@ def _parsed(path: str | Path, number: int, table: object) -> Criterion:
     where += f" ({table.get('name', 'without a name')!s:.80})"
     if table.get("name") in CRITERIA:
         raise UsageError(
-            f"{where}: name is that of a criterion that ships with labeler; choose another"
+            f"{where}: name belongs to a criterion that ships with labeler; choose another"
         )
     ends = (table.get("low", 1), table.get("high", 5))
     if all(isinstance(end, int) for end in ends):

@@ -1,6 +1,6 @@
 """Embeddings from OpenAI's API or a compatible server.
 
-The client is that of the judges: a checked and final address, no environment defaults, no
+Judges use the same client: a checked and final address, no environment defaults, no
 redirects. Requests obey the run's traffic control with its limits and budget.
 """
 
@@ -76,7 +76,7 @@ class OpenAIEmbedder:
         dimensions: requested dimensions; by default the model's own.
         timeout: seconds that one attempt may take in all.
         max_attempts: most requests for one batch of texts; rate limits and outages do not count.
-        price: price of the model; by default that of the price table, if it has one.
+        price: price of the model; by default from the price table, if it has one.
         sleep: waits between attempts.
         server: fields of :class:`~labeler.judges.options.ServerOptions`, such as ``base_url``.
 
@@ -279,7 +279,7 @@ def _spec(model: str, dimensions: int | None) -> EmbedderSpec:
     raise UsageError(f"embedder openai does not accept its {fault}")
 
 
-# The response, any part of which may be missing or wrong.
+# The response: any part may be missing or wrong.
 
 
 def _vectors_of(answer: object, count: int, dimensions: int | None) -> tuple[Vector, ...]:

@@ -208,8 +208,8 @@ def align(text: str, sentences: Sequence[str], *, where: str = "text") -> list[P
         at += len(wanted)
     if at < len(visible):
         raise _bad(
-            f"{where}: the given sentences end before it does: at character {offsets[at]} it goes "
-            f"on with {_shown(text, offsets[at])}; give all of its sentences"
+            f"{where}: the given sentences end before it does: at character {offsets[at]} it "
+            f"continues with {_shown(text, offsets[at])}; give all of its sentences"
         )
     return pieces
 

@@ -395,7 +395,7 @@ _STRUCTURE = re.compile(
         # Dingbats, emoji and keycaps serve as bullets too.
         | (?:[\u2600-\u27bf\u2b50\U0001f300-\U0001faff]|\d\ufe0f?\u20e3)\ufe0f?
         | \(?(?:\d{1,3}|[A-Za-z]|[ivxIVX]{2,5})[.)]
-        # 2.3.1 numbers a clause, but 2.3 million goes on with the sentence of the line before.
+        # 2.3.1 numbers a clause, but 2.3 million continues the sentence of the line before.
         | \d{1,3}(?:\.\d{1,3})+[.)]?(?=\s+[^\s\da-z])
       )(?:\s+|\Z))
     # "Title: …" and "Passage: …" lines, as retrieval pipelines glue fields together.
