@@ -75,7 +75,7 @@ def certify(
     path = plan or f"{labels.rstrip('/')}{PLAN_SUFFIX}"
     reject_overwrite([labels, *([answers] if answers else [])], path)
     records = [*outcomes_at(labels)]
-    options = {
+    options: dict[str, Any] = {
         "metric": metric,
         "within": within,
         "at_least": at_least,
