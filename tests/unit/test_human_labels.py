@@ -126,7 +126,7 @@ def test_a_fault_in_csv_says_where_what_and_what_to_do(tmp_path: Path, text: str
 
 
 JSON_FAULTS: list[tuple[dict[str, Any], str]] = [
-    ({"id": "r1"}, "nothing is judged here"),
+    ({"id": "r1"}, "no judgment in this line"),
     ({"id": "r1", "field": ["supported"], "value": 1}, "'field' is a list"),
     ({"id": "r1", "field": "adherence", "value": None}, "no 'value'"),
     ({"id": "r1", "field": "adherence", "value": {"a": 1}}, "'adherence' is a dict"),
