@@ -93,7 +93,7 @@ def test_what_stands_twice_is_counted_once(tmp_path: Path) -> None:
 
 
 CSV_FAULTS = {
-    "id,supprted\nr1,yes": ("people.csv:2 ('r1'): nothing is judged", "did you mean 'supported'"),
+    "id,supprted\nr1,yes": ("people.csv:2 ('r1'): no judgment", "did you mean 'supported'"),
     "id,field,value\nr1,suport,yes": ("people.csv:2 ('r1'): 'field' is 'suport'", "'supported'"),
     "id,field,value\nr1,adherence,": ("('r1'): no 'value' for 'adherence'", "leave the row out"),
     "sentence,supported\na,yes": ("people.csv:2: no 'id'", "needs the id"),
