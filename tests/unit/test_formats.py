@@ -245,8 +245,8 @@ def test_an_entry_of_an_array_fails_alone(
     [
         ('[{"id": 1}', "ends before its array does"),
         ('[{"id": 1}, {"id', "ends before its array does"),
-        ("[] {}", "goes on behind its array"),
-        ("[1}", "goes on behind its array"),
+        ("[] {}", "has text after its array"),
+        ("[1}", "has text after its array"),
         ('{"a": [', "not JSON"),
     ],
 )

@@ -177,7 +177,7 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 def test_a_column_name_imports_nothing(tmp_path: Path) -> None:
     """A third party's metric is found by its dotted name elsewhere; never for a stranger's file."""
-    with pytest.raises(UsageError, match="nothing is judged"):
+    with pytest.raises(UsageError, match="no judgment in this line"):
         from_csv(tmp_path, "id,antigravity:geohash", "r1,1")
     with pytest.raises(UsageError, match="'field' is 'antigravity:geohash'"):
         from_csv(tmp_path, "id,field,value", "r1,antigravity:geohash,1")
