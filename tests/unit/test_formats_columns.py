@@ -461,12 +461,11 @@ def test_commands_that_read_rows_take_columns(
 def test_every_command_on_rows_knows_the_options(
     command: tuple[str, ...], labeler_command: Command
 ) -> None:
-    """A wrong preset is named by each of them, before anything else is looked for."""
+    """Each of them reads columns of other names."""
     code, out, _ = labeler_command(*command, "--help")
     assert code == 0
     assert "--map" in out
     assert "--preset" in out
-    assert all(name in out for name in PRESETS)
 
 
 @pytest.mark.parametrize(
