@@ -163,10 +163,10 @@ def test_in_csv_a_path_leads_into_json_in_a_cell(tmp_path: Path) -> None:
     [
         (
             {"question": "qery"},
-            "^no row has 'qery', which 'question' .* 'qery'; did you mean 'query'.*: query",
+            "^no row has 'qery', named as .* of 'question'.* 'qery'; did you mean 'query'.*: query",
         ),
         ({"reference": "referense"}, "no row has 'referense'.*did you mean 'reference"),
-        ({"documents": "docs,more"}, "no row has 'more', which 'documents'"),
+        ({"documents": "docs,more"}, "no row has 'more', named as the column of 'documents'"),
         ({"documents": "docs[].txt"}, r"'docs\[0\]' has no 'txt'; did you mean 'text'"),
         ({"documents": "docs.text"}, "'docs' is a list, not an object with 'text'"),
         ({"question": "query[]"}, "'query' is a text, not a list"),
