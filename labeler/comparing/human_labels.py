@@ -167,7 +167,7 @@ def _cells(row: Mapping[str, Any], where: str) -> tuple[dict[str, Any], list[str
     others = [name for name in row if name not in _FRAME and name not in judged]
     if not judged:
         raise BadRow(
-            f"{where}{_of(row)}: nothing is judged here; give 'field' and 'value', or a column "
+            f"{where}{_of(row)}: no judgment in this line; give 'field' and 'value', or a column "
             f"named after a field{_fields_like(*others)}",
             reason="missing_field",
         )
