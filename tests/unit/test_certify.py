@@ -162,7 +162,7 @@ def test_the_draw_does_not_depend_on_the_order_of_labels() -> None:
 def test_decision_on_a_threshold_needs_fewer_sentences_than_its_distance() -> None:
     """A value far from the threshold is decided, and the certificate says on which side."""
     found = finished(make_plan(labels(400), Goal("adherence_fraction", at_least=0.5)))
-    assert "is at least 0.5" in found.conclusion
+    assert "at least 0.5" in found.conclusion
     assert found.interval[0] >= 0.5
 
 
@@ -323,7 +323,7 @@ def test_command_plans_then_certifies(tmp_path: Path, labeler_command: Command) 
         if not code:
             break
         assert out.startswith("not yet: about ")
-    assert out.startswith("adherence_fraction of these 200 records is at least 0.6: ")
+    assert out.startswith("answer sentences supported: at least 0.6, ")
     assert json.loads((tmp_path / "c.json").read_text())["who"] == []
     code, _, err = labeler_command("certify", own, *goal, "--plan", plan)
     assert (code, "is a plan already" in err) == (2, True)
