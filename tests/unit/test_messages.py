@@ -94,7 +94,6 @@ COMMANDS = [
     "agree labels.jsonl",
     "audit labels.jsonl --checks nope",
     "report labels.jsonl -o report.pdf",
-    "report labels.jsonl",
     "store verify nowhere",
     "labl rows.jsonl",
 ]
