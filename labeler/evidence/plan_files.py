@@ -108,7 +108,7 @@ def _rows(plan: Plan) -> Iterator[tuple[str, ...]]:
         yield _row(plan, item, answer=_WORDS[answer])
     for item, answer in plan.second.items():
         yield _row(plan, item, reading=2, answer=_WORDS[answer])
-    look = str(len(plan.looks) + 1)
+    look = str(plan.look)
     for one in plan.sentences:
         yield _row(plan, (one.id, one.sentence), look=look, chance=one.probability)
     for item in plan.again:

@@ -161,7 +161,7 @@ def test_the_draw_does_not_depend_on_the_order_of_labels() -> None:
 def test_decision_on_a_threshold_needs_fewer_sentences_than_its_distance() -> None:
     """A value far from the threshold is decided, and the certificate says on which side."""
     found = finished(make_plan(labels(400), Goal("adherence_fraction", at_least=0.5)))
-    assert "is at least 0.5" in found.conclusion
+    assert "at least 0.5" in found.conclusion
     assert found.interval[0] >= 0.5
 
 
@@ -174,6 +174,19 @@ def test_population_is_wider_than_the_records() -> None:
     assert found.interval[0] < low < high < found.interval[1]
     with pytest.raises(UsageError, match="label more records"):
         make_plan(own, Goal("adherence_fraction", within=0.01, population=True))
+
+
+def test_a_stream_counts_only_records_that_have_the_metric() -> None:
+    """Records without a relevant sentence say nothing about the stream's completeness."""
+    goal = Goal("completeness", at_least=0.99, population=True)  # undecided until all is read
+    found: list[tuple[float, float]] = []
+    for others in (0, 60):
+        plan: Certificate | Plan = make_plan([record(id=f"r{n}") for n in range(others + 30)], goal)
+        while isinstance(plan, Plan):
+            items = [(one.id, one.sentence) for one in plan.sentences]
+            plan = plan.certificate({item: int(item[0][1:]) >= others or None for item in items})
+        found.append(plan.interval)
+    assert found[0] == pytest.approx(found[1])
 
 
 def test_wrong_answers_are_refused() -> None:
@@ -190,6 +203,8 @@ def test_wrong_answers_are_refused() -> None:
     ):
         with pytest.raises(UsageError, match=message):
             plan.certificate(wrong)  # type: ignore[arg-type]  # the point of it
+    with pytest.raises(UsageError, match="True or False"):
+        plan.certificate(given, second={first: "yes"})  # type: ignore[dict-item]  # likewise
 
 
 def test_a_person_may_stop_after_any_sentence() -> None:
@@ -199,6 +214,9 @@ def test_a_person_may_stop_after_any_sentence() -> None:
     following = plan.certificate(some)
     assert isinstance(following, Plan)
     assert following.looks == (30,)
+    assert following.sentences == plan.sentences[30:]  # nothing that was seen can be left out
+    at_once, later = (one.certificate(answered(plan)) for one in (plan, following))
+    assert (later.looks, later.interval) == (at_once.looks, at_once.interval)
     changed = {item: not yes for item, yes in some.items()}
     with pytest.raises(UsageError, match="begin a new plan"):
         following.certificate(changed)
@@ -291,10 +309,14 @@ def test_command_plans_then_certifies(tmp_path: Path, labeler_command: Command) 
         if not code:
             break
         assert out.startswith("not yet: about ")
-    assert out.startswith("adherence_fraction of these 200 records is at least 0.6: ")
+    assert out.startswith("answer sentences supported: at least 0.6, ")
     assert json.loads((tmp_path / "c.json").read_text())["who"] == []
     code, _, err = labeler_command("certify", own, *goal, "--plan", plan)
     assert (code, "is a plan already" in err) == (2, True)
+    code, _, err = labeler_command(
+        *("certify", own, "--plan", plan, "--answers", answers, "--metric", "relevance")
+    )
+    assert (code, "was planned with metric adherence_fraction, not relevance" in err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -188,7 +188,7 @@ def test_one_id_for_two_contents_is_the_failure_of_the_second(tmp_path: Path) ->
     first, second, third = (row.content for row in identified(rows))
     assert isinstance(second, LabelFailure)
     assert (second.id, second.reason) == (f"{tmp_path}/rows.jsonl:3", "id_conflict")
-    assert f"id '1' stands already at {tmp_path}/rows.jsonl:1" in second.message
+    assert f"id '1' is already used at {tmp_path}/rows.jsonl:1" in second.message
     assert (first.id, third.id) == ("1", "2")
 
 
