@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from itertools import permutations
-from math import exp, log
+from math import comb, exp, log
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from labeler.evidence.certificate_page import certificate_page
 from labeler.evidence.design import fit_logistic, logit
 from labeler.evidence.plan import Goal, Plan, make_plan
 from labeler.evidence.plan_files import read_answers, read_plan, write_plan
+from labeler.evidence.stream import stream_interval
 from labeler.evidence.units import CERTIFIABLE, Answer, Item, Units
 from labeler.labels.record import LabelRecord
 from labeler.labels_object import Labels
@@ -176,6 +177,17 @@ def test_population_is_wider_than_the_records() -> None:
         make_plan(own, Goal("adherence_fraction", within=0.01, population=True))
 
 
+def test_a_stream_is_held_where_errors_are_few() -> None:
+    """Exact chance, over samples of 50, that the interval holds; Wilson's comes down to 0.87."""
+    own, error = [with_question(record(id=f"r{n}"), f"{n}?") for n in range(50)], 0.025
+    ends = [stream_interval(own, k / 50, k / 50, error) for k in range(51)]
+    assert ends[50] == pytest.approx(((error / 2) ** (1 / 50), 1.0))  # by hand
+    for truth in (0.5, 0.9, 0.97, 0.997):
+        chances = (comb(50, k) * truth**k * (1 - truth) ** (50 - k) for k in range(51))
+        held = [p for p, (low, high) in zip(chances, ends, strict=True) if low <= truth <= high]
+        assert sum(held) >= 1 - error
+
+
 def test_a_stream_counts_only_records_that_have_the_metric() -> None:
     """Records without a relevant sentence say nothing about the stream's completeness."""
     goal = Goal("completeness", at_least=0.99, population=True)  # undecided until all is read
@@ -233,6 +245,8 @@ def test_labels_of_two_judges_or_one_id_are_refused() -> None:
         make_plan([*labels(3), other.model_copy(update={"signature": signature})], goal)
     with pytest.raises(UnknownName, match="metric to certify"):
         Units(labels(3), "context_precision")
+    with pytest.raises(UnknownName, match="metric to certify"):
+        Units(labels(3), ["adherence"])  # type: ignore[arg-type]  # as a changed plan may have it
 
 
 @pytest.mark.parametrize("goal", [{}, {"within": 0.1, "at_least": 0.9}, {"within": 0.0}])
