@@ -250,7 +250,7 @@ def test_damaged_and_foreign_files_are_errors(
 def test_rows_that_are_not_labeled_yet_are_no_numbers(
     tmp_path: Path, labeler_command: Command
 ) -> None:
-    """A CSV of rows, with columns of any names, is to be labeled first; a missing one is missing."""
+    """A CSV of rows, with columns of any names, must be labeled first."""
     for number, text in enumerate(
         ("question,contexts,answer\nq,d,r", "Frage;Kontext;Antwort\nq;d;r")
     ):
