@@ -36,6 +36,11 @@ def make(
             f"{output} exists already, maybe with paid answers: name another file (-o FILE), or "
             "delete it first"
         )
+    if Path(output).exists():
+        raise UsageError(
+            f"{output} is there already, with the answers of its checks: name another file (-o), "
+            "or delete it first"
+        )
     anchors = choose_anchors(api.read_labels(labels), number, seed=seed)
     anchors.save(output)
     notify(

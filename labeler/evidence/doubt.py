@@ -157,7 +157,10 @@ class Doubt(Displayed):
     def _display(self) -> Display:
         ranked = sorted(self.verdicts, key=lambda one: -one.doubt)
         title = f"{len(ranked):,} verdicts by what the audit found in them; nobody corrected any"
-        if self.corrections:
+        if 0 < self.corrections < _FEW:
+            title = f"{len(ranked):,} verdicts, the most doubtful first, by {self.corrections} "
+            title += "corrections: too few to say how many are wrong"
+        elif self.corrections:
             wrong = sum(one.doubt for one in ranked)
             title = f"about {wrong:.0f} of {len(ranked):,} verdicts are wrong"
             title += f", by {self.corrections:,} corrections"

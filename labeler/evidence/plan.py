@@ -6,21 +6,19 @@ looks before: chances and stakes of a look are fixed before its answers are know
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from statistics import NormalDist
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from labeler.calculators.statistics.intervals import LEVEL, check_level
-from labeler.calculators.statistics.small_samples import effective_count, wilson_ends
 from labeler.errors import UsageError
 from labeler.evidence.certificate import Certificate
 from labeler.evidence.design import Design
 from labeler.evidence.looks import Looks
+from labeler.evidence.stream import stream_interval
 from labeler.evidence.units import COMPLETENESS, Answer, Answers, Item, Units, digest_of
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.sentences.display import Column, Display, Displayed, Grid, number
@@ -334,28 +332,6 @@ def _defined(plan: Plan) -> list[LabelRecord]:
         return units.readable
     read = (units.answer(unit, plan.answers) for unit in range(len(units.units)))
     return [one for one, found in zip(units.readable, read, strict=True) if found and found[1]]
-
-
-def stream_interval(
-    records: Sequence[LabelRecord], low: float, high: float, error: float
-) -> tuple[float, float]:
-    """Return the interval of the stream that the records were drawn from, by whole questions.
-
-    Wilson's interval around both ends of the interval of the records; a mean of values from 0 to 1
-    varies at most as much as one of yes and no.
-
-    Args:
-        records: the records that have the metric.
-        low: lower end of the interval of the records.
-        high: its upper end.
-        error: chance that the records lie farther from the stream.
-    """
-    if not records:
-        return 0.0, 1.0
-    sizes = Counter(record.example.question for record in records)
-    count = effective_count(len(records), sum(size**2 for size in sizes.values()))
-    quantile = NormalDist().inv_cdf(1 - error / 2)
-    return wilson_ends(low, count, quantile)[0], wilson_ends(high, count, quantile)[1]
 
 
 def make_plan(

@@ -87,7 +87,7 @@ def write_plan(plan: Plan, path: str | Path) -> None:
         raise UsageError(f"{path}: a plan is a .csv file")
     header = _header(plan)
     with replaced(Path(path)) as file:
-        writer = csv.writer(file, lineterminator="\n")
+        writer = csv.writer(file)  # it quotes a lone CR only with the default line end
         writer.writerow(COLUMNS)
         for row in _rows(plan):
             writer.writerow([escape_formula(cell) for cell in (header, *row)])

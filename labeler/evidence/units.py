@@ -117,8 +117,8 @@ class Units:
         metric: str,
         doubts: Mapping[Item, float] | None = None,
     ) -> None:
-        if metric not in CERTIFIABLE:
-            raise UnknownName(unknown("metric to certify", metric, [*CERTIFIABLE]))
+        if not isinstance(metric, str) or metric not in CERTIFIABLE:
+            raise UnknownName(unknown("metric to certify", f"{metric}", [*CERTIFIABLE]))
         self.metric, self.how = metric, CERTIFIABLE[metric]
         self.records: dict[str, LabelRecord] = {}
         self.failed = 0

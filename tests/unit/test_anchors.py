@@ -209,6 +209,7 @@ def test_commands_make_and_check(labeler_command: Command, tmp_path: Path) -> No
     labels, anchors = labels_of(noisy(), 6).save(tmp_path / "l.jsonl"), tmp_path / "a.jsonl"
     assert labeler_command("anchors", "make", labels, "-n", 4, "-o", anchors)[0] == 0
     assert labeler_command("anchors", "make", labels, "-o", anchors)[0] == 2  # it has answers
+    assert labeler_command("anchors", "make", labels, "-o", anchors)[0] == 2  # its answers stay
     judge = ("--judge", "embedded", "--store", tmp_path / "store", "--json")
     for look in (1, 2):
         _, out, _ = labeler_command("anchors", "check", anchors, *judge)

@@ -462,7 +462,7 @@ def test_every_command_on_rows_knows_the_options(
     command: tuple[str, ...], labeler_command: Command
 ) -> None:
     """Each of them reads columns of other names."""
-    code, out, _ = labeler_command(*command, "--help")
+    code, out, _ = labeler_command(*command, "--help-all")
     assert code == 0
     assert "--map" in out
     assert "--preset" in out

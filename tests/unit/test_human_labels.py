@@ -181,3 +181,17 @@ def test_a_column_name_imports_nothing(tmp_path: Path) -> None:
         from_csv(tmp_path, "id,antigravity:geohash", "r1,1")
     with pytest.raises(UsageError, match="'field' is 'antigravity:geohash'"):
         from_csv(tmp_path, "id,field,value", "r1,antigravity:geohash,1")
+
+
+def test_answers_of_a_plan_say_whether_a_response_sentence_is_supported(tmp_path: Path) -> None:
+    """Blank answers say nothing; an answer about a document sentence needs its field's name."""
+    path = tmp_path / "answers.csv"
+    path.write_text("id,sentence,answer\nr1,a,yes\nr1,b,\nr2,a,no\n")
+    found = read_human_labels(path).labels
+    assert [(one.id, one.field, one.value) for one in found] == [
+        ("r1", "supported", 1.0),
+        ("r2", "supported", 0.0),
+    ]
+    path.write_text("id,sentence,answer\nr1,0a,yes\n")
+    with pytest.raises(UsageError, match="give 'field' and 'value', or a column"):
+        read_human_labels(path)

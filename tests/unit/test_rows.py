@@ -211,6 +211,9 @@ def test_rows_from_python() -> None:
     for odd in (float("nan"), object()):
         with pytest.raises(BadRow, match="column 'tag' cannot be written as JSON"):
             to_example({**GOOD, "tag": odd}, "row")
+    odd_name: Any = 5
+    with pytest.raises(BadRow, match="column 5 must have a text as its name"):
+        to_example(GOOD | {odd_name: "tag"}, "row")
     with pytest.raises(BadRow, match="row: no 'documents', 'response'"):
         to_example({"question": "Q?"}, "row")
 
