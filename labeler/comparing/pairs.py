@@ -78,7 +78,7 @@ class PairCounts(Brief):
     failed_b: int
     failed_both: int
     duplicates: int = 0
-    by_question: QuestionPairs = QuestionPairs({}, 0)
+    by_question: QuestionPairs = field(default_factory=lambda: QuestionPairs({}, 0))
 
     @property
     def warning(self) -> str:
@@ -243,6 +243,6 @@ def _no_pairs(a: Side[T], b: Side[T], counts: PairCounts) -> str:
         )
     unclear = f"{counts.warning}; " if counts.warning else ""
     return (
-        f"{unclear}{a.name} and {b.name} have no labeled record in common: {a.name} has {a.summary()}, "
-        f"{b.name} has {b.summary()}; records are joined by id: give both sides the same ids (--id)"
+        f"{unclear}{a.name} and {b.name} have no labeled record in common: "
+        f"{a.name} has {a.summary()}, {b.name} has {b.summary()}; records are joined by id: give both sides the same ids (--id)"
     )
