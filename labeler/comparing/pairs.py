@@ -244,5 +244,6 @@ def _no_pairs(a: Side[T], b: Side[T], counts: PairCounts) -> str:
     unclear = f"{counts.warning}; " if counts.warning else ""
     return (
         f"{unclear}{a.name} and {b.name} have no labeled record in common: "
-        f"{a.name} has {a.summary()}, {b.name} has {b.summary()}; records are joined by id: give both sides the same ids (--id)"
+        f"{a.name} has {a.summary()}, {b.name} has {b.summary()}; "
+        "records are joined by id: give both sides the same ids (--id)"
     )
