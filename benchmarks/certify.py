@@ -1,7 +1,7 @@
 """Certificates of simulated judges with a known truth: coverage, share issued, sentences needed.
 
-    python benchmarks/certify.py coverage [-n 2000] [--write docs/certify_coverage.md]
-    python benchmarks/certify.py needed [-n 200] [--write docs/certify_needed.md]
+    python benchmarks/certify.py coverage [-n 2000] [--write docs/measured/certify.md]
+    python benchmarks/certify.py needed [-n 200] [--write docs/measured/certify.md]
 
 A record has 1 to 6 sentences, and a sentence a normal score that separates supported from
 unsupported ones with the given AUROC. The judge states the probability that follows from the score;
@@ -20,6 +20,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from judge_dialects import write_block
 from labeler.evidence.betting import Floats
 from labeler.evidence.design import sigmoid
 from labeler.evidence.looks import Looks
@@ -280,7 +281,7 @@ def needed(number: int, processes: int) -> Iterator[str]:
 
 
 def main() -> None:
-    """Print a table, or write it."""
+    """Print a table, and write it into the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("table", choices=["coverage", "needed"])
     parser.add_argument("-n", type=int, default=2000, dest="number")
@@ -291,7 +292,7 @@ def main() -> None:
     for text in make(given.number, given.processes):
         print(text, flush=True)
         if given.write:
-            given.write.write_text(text, encoding="utf-8")
+            write_block(given.write, given.table, text.splitlines())
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Certificates against people: MTRAG's ratings, and RAGBench with its published labels as people.
 
-    python benchmarks/certify_people.py [-n 100] [--write FILE]
+    python benchmarks/certify_people.py [-n 100] [--write docs/measured/certify.md]
 
 The judge is the embedded one. A reader answers as the people did, so the true value is known. Each
 line draws many certificates with seeds of their own, and counts those whose interval holds it.
@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from certify import Simulated, random_checks, read, verdicts
+from judge_dialects import write_block
 from judges import judged_labels, true_labels
 from labeler.calculators.rater_agreement import verdicts_of
 from labeler.evidence.units import FIELDS, Units
@@ -86,7 +87,7 @@ def main() -> None:
     text = "\n".join([summary, "", heads, "|" + "---|" * 8, *(row for row, _ in lines)]) + "\n"
     print(text)
     if given.write:
-        given.write.write_text(text, encoding="utf-8")
+        write_block(given.write, "people", text.splitlines())
 
 
 if __name__ == "__main__":

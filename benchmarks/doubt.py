@@ -1,6 +1,6 @@
 """How well doubt finds wrong verdicts: AUROC on real labels, calibration on simulated judges.
 
-    python benchmarks/doubt.py [--write FILE]
+    python benchmarks/doubt.py [--write docs/measured/certify.md]
 
 RAGBench's published labels stand for people, and the embedded judge for the judge; without its
 probabilities. Corrections are drawn at random, and verdicts without one are ranked. The
@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from certify import simulate
+from judge_dialects import write_block
 from judge_figures import area
 from judges import judged_labels, true_labels
 from labeler.calculators.rater_agreement import verdicts_of
@@ -113,7 +114,7 @@ def main() -> None:
     text = "\n".join([*ragbench(), "", *simulated()]) + "\n"
     print(text)
     if given.write:
-        given.write.write_text(text, encoding="utf-8")
+        write_block(given.write, "doubt", text.splitlines())
 
 
 if __name__ == "__main__":

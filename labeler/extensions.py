@@ -70,6 +70,25 @@ def load(group: str, name: str) -> Any:  # noqa: ANN401 - an object of any type
         ) from error
 
 
+def every(group: str) -> dict[str, Any]:
+    """Import all objects of a group in which this package declares some itself, by name.
+
+    Args:
+        group: one whose objects may not be left out, such as ``pending``.
+
+    Raises:
+        ExtensionError: an import fails, or the metadata lack what this package declares.
+    """
+    points = offered(group)
+    if not any(package_of(point).startswith(f"{NAME} ") for point in points.values()):
+        remedy = outdated() or f"; install it again, as in pip install --force-reinstall {NAME}"
+        raise ExtensionError(
+            f"the installed metadata of {NAME} are missing or old: they declare nothing in "
+            f"labeler.{group}, so labels that are paid for would be overlooked{remedy}"
+        )
+    return {name: load(group, name) for name in points}
+
+
 def outdated() -> str:
     """Return the remedy if this checkout declares more than its installed metadata, else ""."""
     import tomllib  # noqa: PLC0415 - only needed for errors, like the next

@@ -216,14 +216,20 @@ class Measurer:
     ) -> None:
         self._facts, self._aliases = facts, aliases
         self._asked = None if metrics is None else _by_kind(metrics)
+        self._measured: dict[str, Sequence[Metric]] = {}
         self._default: dict[str, _Chosen] = {}
         """The default metrics of each profile of labels, and of other kinds."""
 
     def measured(self, kind: str) -> Sequence[Metric]:
         """Return the metrics that are computed of a kind of records; of labels, of any profile."""
-        if self._asked is not None:
-            return self._asked[kind].metrics if kind in self._asked else ()
-        return tuple(METRICS.values()) if kind == LABEL else self._fitting(kind).metrics
+        if kind not in self._measured:  # looked up once, not for each row
+            found: Iterable[Metric] = ()
+            if self._asked is None:
+                found = METRICS.values() if kind == LABEL else self._fitting(kind).metrics
+            elif kind in self._asked:
+                found = self._asked[kind].metrics
+            self._measured[kind] = tuple(found)
+        return self._measured[kind]
 
     def row(self, outcome: AnyOutcome, position: int = 0, kind: str = LABEL) -> MetricsRow:
         """Compute the metrics of one row; every metric of a failed row is undefined.

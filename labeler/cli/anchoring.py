@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from labeler.cli.options import Json
 from labeler.cli.reading import Labels
-from labeler.cli.running import SOME_FAILED
+from labeler.cli.running import SOME_FAILED, reject_overwrite
 from labeler.cli.terminal import notify, print_json, print_lines
+from labeler.errors import UsageError
 from labeler.evidence.options import AskOptions
 
 File = Annotated[str, typer.Argument(help="File of anchors, as 'labeler anchors make' writes it.")]
@@ -28,6 +30,17 @@ def make(
     from labeler import api
     from labeler.evidence.anchors import choose_anchors
 
+    reject_overwrite([labels], output)
+    if Path(output).exists():
+        raise UsageError(
+            f"{output} exists already, maybe with paid answers: name another file (-o FILE), or "
+            "delete it first"
+        )
+    if Path(output).exists():
+        raise UsageError(
+            f"{output} is there already, with the answers of its checks: name another file (-o), "
+            "or delete it first"
+        )
     anchors = choose_anchors(api.read_labels(labels), number, seed=seed)
     anchors.save(output)
     notify(

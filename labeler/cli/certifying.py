@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labeler.cli.reading import Labels, Level
+from labeler.cli.reading import Labels
 from labeler.cli.running import SOME_FAILED, outcomes_at, reject_overwrite
 from labeler.cli.terminal import notify, plural, print_lines
 from labeler.data.lines import STDIO
@@ -21,18 +21,19 @@ if TYPE_CHECKING:
     from labeler.labels.record import AnyOutcome
 
 PLAN_SUFFIX = ".plan.csv"
+_METRIC = "adherence_fraction"
 
 
 def certify(
     labels: Labels,
     *,
     metric: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="adherence_fraction, adherence, hallucination_rate, relevance, utilization or "
-            "completeness."
+            help="adherence_fraction (the default), adherence, hallucination_rate, relevance, "
+            "utilization or completeness."
         ),
-    ] = "adherence_fraction",
+    ] = None,
     within: Annotated[
         float | None, typer.Option(help="Half-width of the interval, such as 0.02.")
     ] = None,
@@ -56,8 +57,10 @@ def certify(
     doubt: Annotated[
         str | None, typer.Option(help="Model of 'labeler doubt -o' that forecasts answers.")
     ] = None,
-    level: Level = 0.95,
-    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
+    level: Annotated[
+        float | None, typer.Option(help="Level of the interval, between 0 and 1.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the draws.")] = None,
 ) -> int:
     """Certify a metric as people would judge it, from few sentences that they read.
 
@@ -72,21 +75,28 @@ def certify(
     path = plan or f"{labels.rstrip('/')}{PLAN_SUFFIX}"
     reject_overwrite([labels, *([answers] if answers else [])], path)
     records = [*outcomes_at(labels)]
+    options: dict[str, Any] = {
+        "metric": metric,
+        "within": within,
+        "at_least": at_least,
+        "level": level,
+        "seed": seed,
+        "population": population or None,
+    }
+    wanted = {name: value for name, value in options.items() if value is not None}
     if answers is None:
         if Path(path).exists():
             raise UsageError(
                 f"{path} is a plan already: answer it (--answers ANSWERS.csv), or delete it first"
             )
-        goal = Goal(metric, within, at_least, level, seed, population)
-        made = make_plan(records, goal, _doubts(doubt, records))
+        made = make_plan(records, Goal(**{"metric": _METRIC} | wanted), _doubts(doubt, records))
         write_plan(made, path)
         print_lines([_first(made, labels, path)])
         return 0
-    if within is not None or at_least is not None:
-        raise UsageError("--within and --at-least are in the plan: leave them out with --answers")
     if output is not None:
         reject_overwrite([labels, answers, path], output)
     made = read_plan(path, records, _doubts(doubt, records))
+    _check_wanted(made, wanted, path)
     given = read_answers(answers, made.goal.metric)
     found = made.certificate(given.answers, second=given.second, who=given.who)
     from labeler.evidence.plan import Plan
@@ -96,6 +106,17 @@ def certify(
         print_lines([_not_yet(found, path)])
         return SOME_FAILED
     return _issue(found, output)
+
+
+def _check_wanted(plan: Plan, wanted: dict[str, Any], path: str) -> None:
+    """Reject options that are not those of the plan."""
+    for name, value in wanted.items():
+        planned = getattr(plan.goal, name)
+        if planned != value:
+            raise UsageError(
+                f"{path} was planned with {name} {planned}, not {value}: leave "
+                f"--{name.replace('_', '-')} out with --answers, or begin a new plan"
+            )
 
 
 def _doubts(model: str | None, records: list[AnyOutcome]) -> dict[Item, float] | None:

@@ -170,7 +170,7 @@ def check_page(labels: list[str], html: str | None, **others: bool) -> None:
         listed = f"{', '.join(options[:-1])} and {options[-1]}"
         raise UsageError(f"{listed} exclude each other: run it once for each")
     if html == STDIO:
-        raise UsageError("--html names a file: a page is looked at in a browser")
+        raise UsageError("--html needs a file, not standard output, such as --html comparison.html")
     if html is not None:
         reject_overwrite(labels, html)
 

@@ -167,7 +167,9 @@ def _read(file: Path) -> dict[str, Any]:
         if len(text) > _MAX_BYTES:
             raise UsageError(f"{file}: more than {_MAX_BYTES:,} bytes; is it a configuration?")
         return tomllib.loads(text.decode())
-    except (OSError, ValueError) as error:  # of the decoder and of tomllib, too
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror}; check the path") from error
+    except ValueError as error:  # of the decoder, too
         raise UsageError(f"{file}: cannot be read as TOML: {error}") from error
 
 

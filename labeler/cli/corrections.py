@@ -100,7 +100,7 @@ def _check_used(applied: Applied, labels: str, path: str) -> None:
 def report_truncated(truncated: Iterable[str]) -> None:
     """Report lines of a corrections file that a crash cut off."""
     for where in truncated:
-        notify(f"{where}: cut off, as by a crash, and left out; what it said has to be said again")
+        notify(f"{where}: cut off, as by a crash, and left out; correct its record again")
 
 
 def _summary(applied: Applied) -> Iterator[str]:

@@ -98,9 +98,9 @@ def metrics(
     from labeler.calculators.metrics_row import DistinctRows
 
     if otel_events and (rows or listing or as_json or by or output):
-        raise UsageError("--otel-events writes that file alone: it goes without other outputs")
+        raise UsageError("--otel-events cannot be combined with other outputs")
     if (rows and (as_json or by)) or (listing and (rows or as_json or by)):
-        raise UsageError("--rows goes without --json and --by, --list without all three")
+        raise UsageError("--rows cannot be combined with --json or --by; --list with none of them")
     rows = rows or otel_events is not None
     _check_group(group, alone=rows or listing or not intervals)
     if listing:
@@ -343,7 +343,7 @@ def _sources(labels: list[str] | None, output: str | None, events: str | None) -
 
 def _check_group(group: str | None, *, alone: bool) -> None:
     if group and alone:
-        raise UsageError("--group is for intervals: it goes without --rows, --list, --no-intervals")
+        raise UsageError("--group needs intervals: drop --rows, --list or --no-intervals")
 
 
 def _write_summaries(rows: Sequence[SummaryRow], output: str | None) -> None:

@@ -195,11 +195,11 @@ def _describe(session: ReviewSession, known: int) -> None:
     twice = f", {rows} the judgement of another" if repeated else ""
     notify(f"{size} of {labels} labels to review, {how}{twice}{failed}")
     if known:
-        notify(f"{known} judgements are stored already in {session.log.file.path}")
+        notify(f"{known} judgments are already stored in {session.log.file.path}")
     if session.settings.blind:
         notify(f"verdicts are hidden until {session.settings.annotator} has judged")
     if session.settings.blind and session.settings.queue == "doubtful":
-        notify("but that a record comes early tells that the audit found something in its label")
+        notify("but a record that comes early has an audit finding")
 
 
 def _serve(session: ReviewSession | PlanReading, port: int, *, open_browser: bool) -> int:

@@ -333,4 +333,4 @@ def require_engine(engine: str, **given: object) -> None:
         if value:
             option = f"--{name.replace('_', '-')}"
             other = "ray" if engine == "local" else "local"
-            raise UsageError(f"{option} goes with --engine {other}, not with {engine}")
+            raise UsageError(f"{option} needs --engine {other}, not {engine}")

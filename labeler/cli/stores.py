@@ -15,7 +15,7 @@ from labeler.cli.running import SOME_FAILED, check_label_target
 from labeler.cli.terminal import notify, plural
 from labeler.data.options import DEFAULT_STORE
 from labeler.errors import UsageError
-from labeler.extensions import load, offered
+from labeler.extensions import every
 
 if TYPE_CHECKING:
     from labeler.store.database import Database
@@ -171,8 +171,7 @@ def _delete_traces(stores: Stores, selection: Selection, *, dry_run: bool) -> Co
     counts = Counter[str]()
     for folder, _, found in stores:
         counts.update(found.kinds)
-        for name in offered("deletions"):
-            delete = load("deletions", name)
+        for name, delete in every("deletions").items():
             counts[f"{name} request"] += delete(folder, selection, found.keys, dry_run=dry_run)
         corrections = CorrectionsFile(corrections_path(folder))
         said = [

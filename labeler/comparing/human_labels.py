@@ -8,6 +8,9 @@ or in columns named after the fields::
     r1,a,ann,supported,yes                     r1,a,ann,yes
     r1,,ann,adherence,1                        r1,b,ann,no
 
+A column ``answer``, as in the plans of ``labeler certify``, says whether a response sentence is
+supported.
+
 Fields of a sentence are ``relevant`` and ``utilized`` (document sentences, ``0a``) and
 ``supported`` (response sentences, ``a``); fields of a record are ``overall_supported`` and the id
 of any metric. A verdict is yes or no; a metric's value is a number from 0 to 1.
@@ -165,9 +168,11 @@ def _cells(row: Mapping[str, Any], where: str) -> tuple[dict[str, Any], list[str
         )
     judged = {name: value for name, value in row.items() if _is_field(name)}
     others = [name for name in row if name not in _FRAME and name not in judged]
+    if not judged and "answer" in row and _place(_text(row, "sentence", where)) == "response":
+        return {RESPONSE_FIELDS[0]: row["answer"]} if row["answer"] is not None else {}, others
     if not judged:
         raise BadRow(
-            f"{where}{_of(row)}: nothing is judged here; give 'field' and 'value', or a column "
+            f"{where}{_of(row)}: no judgment in this line; give 'field' and 'value', or a column "
             f"named after a field{_fields_like(*others)}",
             reason="missing_field",
         )

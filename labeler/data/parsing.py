@@ -220,6 +220,8 @@ def _require_json(columns: dict[str, Any], where: str) -> dict[str, Any]:
     if not columns:
         return columns
     check_columns(columns, where)
+    if unnamed := [name for name in columns if not isinstance(name, str)]:
+        raise _wrong_type(where, f"column {unnamed[0]!r:.40} must have a text as its name")
     reject_surrogates({"metadata": columns}, where)
     try:
         canonical_json(columns)

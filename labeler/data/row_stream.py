@@ -204,7 +204,7 @@ def _numbered(where: str, example: Example, seen: SeenRows) -> Example:
 def _conflict(where: str, row: Example, first: str) -> LabelFailure:
     """Return the failure of a row whose id names another one, under its place."""
     message = (
-        f"{where}: id {row.id!r} stands already at {first} with other content; ids name records: "
+        f"{where}: id {row.id!r} is already used at {first} with other content; "
         "give each row its own, name rows by several columns (--id), or leave ids out"
     )
     return LabelFailure(id=where, reason="id_conflict", message=message, metadata=row.metadata)

@@ -26,6 +26,7 @@ from labeler.data.lines import parse_object, read_lines, with_checksum
 from labeler.errors import BadRow, UsageError
 from labeler.evidence.asking import as_example, ask, asked_like
 from labeler.evidence.change import Change, Verdicts, find_change, look_level
+from labeler.evidence.units import check_same_judge
 from labeler.labels.answers import judged_sentences
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome
 from labeler.labels.signature import digest, shown
@@ -281,13 +282,16 @@ def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80, *, seed: int = 0
         seed: another seed chooses other records.
 
     Raises:
-        UsageError: n is below 2, or there are fewer than 2 complete labels.
+        UsageError: n is below 2, there are fewer than 2 complete labels, or labels of several judge
+            configurations.
     """
     if n < 2:  # noqa: PLR2004 - one record does not vary
         raise UsageError(f"anchors are 2 records or more, got {n}")
     kinds: defaultdict[tuple[bool, bool], dict[str, LabelRecord]] = defaultdict(dict)
+    first: LabelRecord | None = None
     for one in outcomes:
         if isinstance(one, LabelRecord) and verdicts_of(one) is not None:
+            check_same_judge(first := first or one, one)
             seen = shown(one.example, reference=True)
             kept = kinds[_kind_of(one)]
             kept.setdefault(digest([seed, seen]), one)

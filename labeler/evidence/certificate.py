@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from labeler.calculators.plain_names import plain_name
+from labeler.calculators.registry import METRICS
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError
 from labeler.evidence.units import digest_of
@@ -196,14 +198,15 @@ def _conclusion(plan: Plan, value: float, interval: tuple[float, float]) -> str:
         if goal.population
         else f"these {len(units.readable):,} records"
     )
-    span = f"{value:.3f} ({low:.3f} to {high:.3f}, level {goal.level:g})"
+    name, level = plain_name(METRICS[goal.metric]), f"{goal.level:.6g}"
+    span = f"{value:.1%} ({low:.1%} to {high:.1%}, level {level}) for {of}"
     read = f"{len(plan.answers):,} sentences read"
     if goal.at_least is None:
-        return f"{goal.metric} of {of} is {span}; {read}."
+        return f"{name}: {span}; {read}."
     if low >= goal.at_least:
-        verdict = f"is at least {goal.at_least:g}"
+        verdict = "at least"
     elif high < goal.at_least:
-        verdict = f"is below {goal.at_least:g}"
+        verdict = "below"
     else:
-        verdict = f"too close to {goal.at_least:g} to tell"
-    return f"{goal.metric} of {of} {verdict}: {span}; {read}."
+        verdict = "too close to tell from"
+    return f"{name}: {verdict} {goal.at_least:.6g}, {span}; {read}."

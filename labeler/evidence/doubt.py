@@ -23,7 +23,7 @@ from labeler.data.corrections.file import is_corrections_file, read_corrections
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError
 from labeler.evidence.design import fit_logistic, sigmoid
-from labeler.evidence.units import Item
+from labeler.evidence.units import Item, check_same_judge
 from labeler.labels.answers import SPECIAL_SUPPORT, SentenceSupport, judged_sentences
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.sentences.display import Column, Display, Displayed, Grid, number
@@ -157,7 +157,10 @@ class Doubt(Displayed):
     def _display(self) -> Display:
         ranked = sorted(self.verdicts, key=lambda one: -one.doubt)
         title = f"{len(ranked):,} verdicts by what the audit found in them; nobody corrected any"
-        if self.corrections:
+        if 0 < self.corrections < _FEW:
+            title = f"{len(ranked):,} verdicts, the most doubtful first, by {self.corrections} "
+            title += "corrections: too few to say how many are wrong"
+        elif self.corrections:
             wrong = sum(one.doubt for one in ranked)
             title = f"about {wrong:.0f} of {len(ranked):,} verdicts are wrong"
             title += f", by {self.corrections:,} corrections"
@@ -189,9 +192,11 @@ def fit_doubt(
 
     Raises:
         UsageError: the file cannot be read, or says nothing about a response sentence of these
-            labels.
+            labels, or these are of several judge configurations.
     """
     records = [one for one in outcomes if isinstance(one, LabelRecord)]
+    for one in records:
+        check_same_judge(records[0], one)
     said = _said(corrections, records)
     found = [*facts_of(records, second_opinion)]
     judged = [(one, said[one.item]) for one in found if one.item in said]

@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from statistics import NormalDist
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from labeler.calculators.statistics.intervals import LEVEL, check_level
-from labeler.calculators.statistics.small_samples import effective_count, wilson_ends
 from labeler.errors import UsageError
 from labeler.evidence.certificate import Certificate
+from labeler.evidence.design import Design
 from labeler.evidence.looks import Looks
+from labeler.evidence.stream import stream_interval
 from labeler.evidence.units import COMPLETENESS, Answer, Answers, Item, Units, digest_of
-from labeler.labels.record import AnyOutcome
+from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.sentences.display import Column, Display, Displayed, Grid, number
 
 FEWEST_CHECKS = 50
@@ -58,8 +58,8 @@ class Goal:
         check_level(self.level)
         if (self.within is None) == (self.at_least is None):
             raise UsageError(
-                "give the width to reach or the value to decide on: within=0.02 (--within .02) or "
-                "at_least=0.9 (--at-least .9), not both"
+                "give one goal: the width of the interval (--within .02, within=0.02) or a value "
+                "to decide on (--at-least .9, at_least=0.9)"
             )
         given = self.within if self.at_least is None else self.at_least
         if not isinstance(given, int | float) or not 0 < given < 1:
@@ -151,6 +151,11 @@ class Plan(Displayed):
         return [item for unit in self._state.drawn[:units] for item in self.units.items(unit)]
 
     @property
+    def look(self) -> int:
+        """Number of the look that :attr:`sentences` belong to, from 1."""
+        return len(self.looks) + (not self._state.unfinished)
+
+    @property
     def interval(self) -> tuple[float, float]:
         """The interval so far; it holds at every look."""
         return self._state.interval
@@ -172,8 +177,8 @@ class Plan(Displayed):
 
         Args:
             answers: yes or no by record id and sentence key, for the sentences of this plan, or
-                for its first ones up to any; those of earlier looks may be repeated. See
-                :mod:`labeler.evidence.units` for what is asked.
+                for its first ones up to any: the next plan begins with the others. Those of
+                earlier looks may be repeated. See :mod:`labeler.evidence.units` for what is asked.
             second: second readings of some of the sentences, best those of :attr:`again`.
             who: names of the people who answered.
 
@@ -188,11 +193,12 @@ class Plan(Displayed):
         added = self._answered(given)
         people = (who,) if isinstance(who, str) else tuple(who)
         again = {**self.second, **self._second(second or {}, given)}
+        before = self.looks[: self.look - 1]
         following = replace(
             self,
             answers=given,
             second=again,
-            looks=(*self.looks, added),
+            looks=(*before, sum(self.looks[len(before) :]) + added),
             who=tuple(dict.fromkeys([*self.who, *filter(None, people)])),
         )
         found = following._issue()  # noqa: SLF001 - another plan's
@@ -216,10 +222,7 @@ class Plan(Displayed):
                     f"answer about {_shown(item)}, which the plan did not draw; answer only the "
                     "sentences of the plan, or the certificate would not hold"
                 )
-            may_be_none = answer is None and self.goal.metric == COMPLETENESS
-            if not may_be_none and answer not in (True, False):
-                raise UsageError(f"answer to {_shown(item)} is {answer!r:.40}; it is True or False")
-            known = None if answer is None else bool(answer)
+            known = self._known(item, answer)
             if item in self.answers and self.answers[item] is not known:
                 raise UsageError(
                     f"answer to {_shown(item)} was {self.answers[item]} in an earlier look and is "
@@ -227,6 +230,13 @@ class Plan(Displayed):
                 )
             found[item] = known
         return found
+
+    def _known(self, item: Item, answer: Answer) -> Answer:
+        if answer is None and self.goal.metric == COMPLETENESS:
+            return None
+        if answer not in (True, False):
+            raise UsageError(f"answer to {_shown(item)} is {answer!r:.40}; it is True or False")
+        return bool(answer)
 
     def _answered(self, answers: Answers) -> int:
         """Return how many units of this plan are answered; none is left out before another."""
@@ -246,7 +256,7 @@ class Plan(Displayed):
         for item in second:
             if item not in answers:
                 raise UsageError(f"second reading of {_shown(item)}, which has no first one")
-        return dict(second)
+        return {item: self._known(item, answer) for item, answer in second.items()}
 
     def _display(self) -> Display:
         goal = f"{self.goal.metric} {self.goal}"
@@ -273,48 +283,55 @@ class _State:
         self.looks = looks = Looks(
             units.weights, units.forecasts / units.sizes, units.sizes, error=error
         )
-        for look, count in enumerate(plan.looks):
-            design = looks.design(goal.margin(units.value(looks.expected)))
-            drawn, _ = looks.population.draw(design.scales, units.order(goal.seed, look), count)
-            values = [units.answer(int(unit), plan.answers) or (0.0, 0.0) for unit in drawn]
-            tops, bottoms = np.array(values).T
-            looks.learn(drawn, design, tops, bottoms)
-        self.complete = not looks.population.unread.any()
         self.drawn: list[int] = []
         self.chances: list[float] = []
-        self.needed = 0
-        if not self.complete:
-            margin = goal.margin(units.value(looks.expected))
-            design = looks.design(margin)
-            count, self.needed = looks.size(design, margin, units.sentences / len(units.units))
-            order = units.order(goal.seed, len(plan.looks))
-            drawn, chances = looks.population.draw(design.scales, order, count)
-            self.drawn, self.chances = drawn.tolist(), chances.tolist()
+        for look, count in enumerate(plan.looks):
+            design = self._draw(plan, look)
+            drawn = np.array(self.drawn[:count])
+            values = [units.answer(unit, plan.answers) or (0.0, 0.0) for unit in self.drawn[:count]]
+            tops, bottoms = np.array(values).T
+            looks.learn(drawn, design, tops, bottoms)
+            self.drawn, self.chances = self.drawn[count:], self.chances[count:]
+        # What was drawn is read before anything else is drawn: a sentence that a reader saw and
+        # left out would be missing from the interval.
+        self.unfinished = bool(self.drawn)
+        self.complete = not looks.population.unread.any()
+        if not (self.unfinished or self.complete):
+            self._draw(plan, len(plan.looks))
+        self.needed = 0 if self.complete else self._size(plan, self._design(plan))[1]
         self.value = units.value(looks.value)
         low, high = sorted((units.value(looks.low), units.value(looks.high)))
         self.records_interval = self.interval = (low, high)
         if goal.population:
-            self.interval = stream_interval(units, low, high, error)
+            self.interval = stream_interval(_defined(plan), low, high, error)
+
+    def _margin(self, plan: Plan) -> float:
+        return plan.goal.margin(plan.units.value(self.looks.expected))
+
+    def _design(self, plan: Plan) -> Design:
+        return self.looks.design(self._margin(plan))
+
+    def _size(self, plan: Plan, design: Design) -> tuple[int, int]:
+        each = plan.units.sentences / len(plan.units.units)
+        return self.looks.size(design, self._margin(plan), each)
+
+    def _draw(self, plan: Plan, look: int) -> Design:
+        """Draw the units of a look, and return its design."""
+        design = self._design(plan)
+        order = plan.units.order(plan.goal.seed, look)
+        size = self._size(plan, design)[0]
+        drawn, chances = self.looks.population.draw(design.scales, order, size)
+        self.drawn, self.chances = drawn.tolist(), chances.tolist()
+        return design
 
 
-def stream_interval(units: Units, low: float, high: float, error: float) -> tuple[float, float]:
-    """Return the interval of the stream that the records were drawn from, by whole questions.
-
-    Wilson's interval around both ends of the interval of the records; a mean of values from 0 to 1
-    varies at most as much as one of yes and no.
-
-    Args:
-        units: the units of the records.
-        low: lower end of the interval of the records.
-        high: its upper end.
-        error: chance that the records lie farther from the stream.
-    """
-    sizes: dict[str, int] = {}
-    for record in units.readable:
-        sizes[record.example.question] = sizes.get(record.example.question, 0) + 1
-    count = effective_count(len(units.readable), sum(size**2 for size in sizes.values()))
-    quantile = NormalDist().inv_cdf(1 - error / 2)
-    return wilson_ends(low, count, quantile)[0], wilson_ends(high, count, quantile)[1]
+def _defined(plan: Plan) -> list[LabelRecord]:
+    """Return the records that surely have the metric."""
+    units = plan.units
+    if units.metric != COMPLETENESS:
+        return units.readable
+    read = (units.answer(unit, plan.answers) for unit in range(len(units.units)))
+    return [one for one, found in zip(units.readable, read, strict=True) if found and found[1]]
 
 
 def make_plan(
@@ -335,7 +352,7 @@ def make_plan(
     units = Units(outcomes, goal.metric, doubts)
     if goal.population and goal.within is not None:
         value = 0.5 if units.judged is None else units.judged
-        low, high = stream_interval(units, value, value, (1 - goal.level) / 2)
+        low, high = stream_interval(units.readable, value, value, (1 - goal.level) / 2)
         if (high - low) / 2 > goal.within:
             raise UsageError(
                 f"{len(units.readable)} records say what the stream's {goal.metric} is within "

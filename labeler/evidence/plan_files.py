@@ -87,7 +87,7 @@ def write_plan(plan: Plan, path: str | Path) -> None:
         raise UsageError(f"{path}: a plan is a .csv file")
     header = _header(plan)
     with replaced(Path(path)) as file:
-        writer = csv.writer(file, lineterminator="\n")
+        writer = csv.writer(file)  # it quotes a lone CR only with the default line end
         writer.writerow(COLUMNS)
         for row in _rows(plan):
             writer.writerow([escape_formula(cell) for cell in (header, *row)])
@@ -108,7 +108,7 @@ def _rows(plan: Plan) -> Iterator[tuple[str, ...]]:
         yield _row(plan, item, answer=_WORDS[answer])
     for item, answer in plan.second.items():
         yield _row(plan, item, reading=2, answer=_WORDS[answer])
-    look = str(len(plan.looks) + 1)
+    look = str(plan.look)
     for one in plan.sentences:
         yield _row(plan, (one.id, one.sentence), look=look, chance=one.probability)
     for item in plan.again:

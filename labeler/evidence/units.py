@@ -117,8 +117,8 @@ class Units:
         metric: str,
         doubts: Mapping[Item, float] | None = None,
     ) -> None:
-        if metric not in CERTIFIABLE:
-            raise UnknownName(unknown("metric to certify", metric, [*CERTIFIABLE]))
+        if not isinstance(metric, str) or metric not in CERTIFIABLE:
+            raise UnknownName(unknown("metric to certify", f"{metric}", [*CERTIFIABLE]))
         self.metric, self.how = metric, CERTIFIABLE[metric]
         self.records: dict[str, LabelRecord] = {}
         self.failed = 0
@@ -150,12 +150,7 @@ class Units:
                 f"two labels have the id {outcome.id!r:.80}; people's answers name records by id, "
                 "so give each row its own, or certify one judge configuration at a time"
             )
-        first = next(iter(self.records.values()))
-        if str(first.signature) != str(outcome.signature):
-            raise UsageError(
-                f"{outcome.id!r:.80} was labeled by another judge configuration than "
-                f"{first.id!r:.80}; certify the labels of one configuration at a time"
-            )
+        check_same_judge(next(iter(self.records.values())), outcome)
 
     def keys(self, record: LabelRecord) -> Sequence[str]:
         """Return the keys of the sentences that the metric is about."""
@@ -233,6 +228,19 @@ class Units:
             f"{one.id}\0{one.key}\0{one.content()}\0{one.scores!r}" for one in self.records.values()
         )
         return digest_of(lines)
+
+
+def check_same_judge(first: LabelRecord, other: LabelRecord) -> None:
+    """Reject labels of two judge configurations.
+
+    Raises:
+        UsageError: these are.
+    """
+    if str(first.signature) != str(other.signature):
+        raise UsageError(
+            f"{other.id!r:.80} was labeled by another judge configuration than "
+            f"{first.id!r:.80}; give the labels of one configuration at a time"
+        )
 
 
 def digest_of(lines: Iterable[str]) -> str:

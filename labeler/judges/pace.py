@@ -372,7 +372,7 @@ class Pace:
         if own >= _MIN_NOTICE and not self._noticed_own_limits:
             self._noticed_own_limits = True
             self.notice(
-                "the requests or tokens a minute that this run is limited to hold it back: the "
+                "the run is at its own limit of requests or tokens a minute: the "
                 f"next request goes in {own:.0f} s, at {_local_time(own)}"
             )
         if self._in_flight >= self.health.most_at_once:

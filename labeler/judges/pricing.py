@@ -131,7 +131,7 @@ def find_price(
         False
     """
     if given is not None and file is not None:
-        raise UsageError("--price and --prices both say what tokens cost: give one of them")
+        raise UsageError("--price and --prices both set the price of tokens; give one of them")
     if given is not None:
         return given_price(given)
     if file is not None:

@@ -207,7 +207,9 @@ class LabelCache:
             return Settled(outcome, "judge")
         saving.append(self.store.put(outcome))
         try:
-            new = await current().unless_stopped(asyncio.wrap_future(saving[-1]))
+            # A store of the user's may not have begun yet: the label is paid for, and saved.
+            saved = asyncio.shield(asyncio.wrap_future(saving[-1]))
+            new = await current().unless_stopped(saved)
         except UnstorableRecord as error:
             return await self._save(task, unstorable(task, outcome, error), saving)
         if new:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from labeler.extensions import load, offered
+from labeler.extensions import every
 
 Pending = Callable[[str], str | None]
 """Names what a label with a key will come from; ``None`` if nobody has asked for it."""
@@ -21,9 +21,9 @@ def pending_labels(folder: Path | None) -> Pending:
         folder: of the store; ``None`` if the labels are in memory.
 
     Raises:
-        ExtensionError: a package cannot load; its labels would be bought twice.
+        ExtensionError: a package cannot load, or is not declared; its labels would be bought twice.
     """
     if folder is None:
         return lambda _: None
-    known: list[Pending] = [load("pending", name)(folder) for name in offered("pending")]
+    known: list[Pending] = [pending_in(folder) for pending_in in every("pending").values()]
     return lambda key: next(filter(None, (pending(key) for pending in known)), None)

@@ -22,16 +22,19 @@ async def in_thread(generator: Generator[T, None, None]) -> AsyncGenerator[T, No
     stores the answers of those in flight, because they are paid for.
     """
     loop, context = asyncio.get_running_loop(), contextvars.copy_context()
-    with ThreadPoolExecutor(1, "labeler-steps") as thread:
+    thread = ThreadPoolExecutor(1, "labeler-steps")
 
-        def call(function: Callable[..., object], *given: object) -> asyncio.Future[object]:
-            return loop.run_in_executor(thread, context.run, function, *given)
+    def call(function: Callable[..., object], *given: object) -> asyncio.Future[object]:
+        return loop.run_in_executor(thread, context.run, function, *given)
 
-        try:
-            while (value := await call(next, generator, _END)) is not _END:
-                yield value  # type: ignore[misc] # one of the generator's values
-        finally:
-            await asyncio.shield(call(generator.close))
+    try:
+        while (value := await call(next, generator, _END)) is not _END:
+            yield value  # type: ignore[misc] # one of the generator's values
+    finally:
+        closing = call(generator.close)
+        thread.shutdown(wait=False)  # would block the loop if the task is cancelled once more
+        await asyncio.shield(closing)
+        thread.shutdown()
 
 
 def warn_of_loop(name: str, instead: str) -> None:

@@ -159,7 +159,7 @@ class PlanReading:
 
     def _write(self) -> None:
         with replaced(self.answers) as file:
-            writer = csv.writer(file, lineterminator="\n")
+            writer = csv.writer(file)  # as write_plan does
             writer.writerow(self._rows[0])
             for row in self._rows:
                 writer.writerow([escape_formula(cell) for cell in row.values()])

@@ -28,8 +28,6 @@ LARGEST = 64 * 2**20
 """Bytes of JSON in one record: far above any real one, and a limit on decompression bombs."""
 
 _LEVEL = 1
-_SHALLOW = 100
-"""Brackets that cannot nest too deeply to be read back; counting them takes less than reading."""
 _HEADER = len(MAGIC) + 32
 _KEY = re.compile("[0-9a-f]{64}")
 
@@ -80,8 +78,7 @@ def encode(value: Storable) -> bytes:
     try:
         require_valid(value)
         text = value.model_dump_json().encode()
-        if text.count(b"[") + text.count(b"{") > _SHALLOW:
-            from_json(text)
+        from_json(text)  # refuses deep nesting and integers of thousands of digits, as a read does
     except (ValueError, RecursionError) as error:
         raise UnstorableRecord(
             f"{value.kind} {value.id!r} cannot be stored as JSON: {error}; remove lone surrogates, "

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from labeler.calculators import METRICS, measure
+from labeler.calculators import METRICS, measure, select_metrics
 from labeler.calculators.rater_agreement import field_agreement, is_yes_or_no, verdicts_of
 from labeler.comparing import human_agreement
 from labeler.comparing.human_agreement import estimate
@@ -15,10 +15,11 @@ from support.labeled import record
 
 
 def test_fields_are_yes_or_no_by_what_they_are() -> None:
-    """Sentences, the whole response, and every built-in metric whose formula says 1 or else 0."""
-    flags = {name for name, metric in METRICS.items() if metric.formula.startswith("1 if ")}
+    """Sentences, the whole response, and every metric of labels that is 1 or else 0."""
+    metrics = select_metrics("all")
+    flags = {metric.id for metric in metrics if metric.formula.startswith("1 if ")}
     assert "adherence" in flags
-    assert {name for name in METRICS if is_yes_or_no(name)} == flags
+    assert {metric.id for metric in metrics if is_yes_or_no(metric.id)} == flags
     verdicts = ["relevant", "utilized", "supported", "overall_supported"]
     assert all(map(is_yes_or_no, verdicts))
 

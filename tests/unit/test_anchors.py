@@ -17,6 +17,7 @@ from labeler.errors import UsageError
 from labeler.evidence.anchors import Anchors, choose_anchors
 from labeler.evidence.asking import ask
 from labeler.evidence.change import find_change, look_level
+from labeler.evidence.doubt import fit_doubt
 from labeler.judges.function import FunctionJudge
 from labeler.judges.task import Task
 from support.command import Command
@@ -186,6 +187,10 @@ def test_wrong_files_and_numbers_are_named(tmp_path: Path) -> None:
         Anchors.load(tmp_path / "anchors.jsonl")
     with pytest.raises(UsageError, match="2 records or more"):
         labels.anchors(n=1)
+    other = labeler.label(rows(5, seed=2), judge="embedded")
+    for use in (choose_anchors, fit_doubt):
+        with pytest.raises(UsageError, match="another judge configuration"):
+            use([*labels, *other])
 
 
 def test_what_the_judge_alone_does_to_a_metric() -> None:
@@ -203,6 +208,8 @@ def test_commands_make_and_check(labeler_command: Command, tmp_path: Path) -> No
     """The file goes from command to command; a file of labels is no file of anchors."""
     labels, anchors = labels_of(noisy(), 6).save(tmp_path / "l.jsonl"), tmp_path / "a.jsonl"
     assert labeler_command("anchors", "make", labels, "-n", 4, "-o", anchors)[0] == 0
+    assert labeler_command("anchors", "make", labels, "-o", anchors)[0] == 2  # it has answers
+    assert labeler_command("anchors", "make", labels, "-o", anchors)[0] == 2  # its answers stay
     judge = ("--judge", "embedded", "--store", tmp_path / "store", "--json")
     for look in (1, 2):
         _, out, _ = labeler_command("anchors", "check", anchors, *judge)

@@ -81,6 +81,30 @@ def test_a_cancelled_task_keeps_the_paid_answers() -> None:
     assert threading.active_count() == began
 
 
+def test_a_task_that_is_cancelled_twice_frees_the_loop() -> None:
+    """The answer in flight is stored all the same, by the thread."""
+    store, event = MemoryStore(), threading.Event()
+
+    async def client_leaves() -> None:
+        asked, loop = asyncio.Event(), asyncio.get_running_loop()
+        judge = waiting_for(event, lambda: loop.call_soon_threadsafe(asked.set))
+        run = asyncio.create_task(labeler.alabel(ROWS, judge=judge, store=store))
+        await asked.wait()
+        for _ in range(2):
+            run.cancel()
+            await asyncio.sleep(0)
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        assert not len(store)
+        event.set()
+
+    asyncio.run(client_leaves())
+    for thread in threading.enumerate():
+        if thread.name.startswith("labeler"):
+            thread.join(30)
+    assert len(store) >= 1
+
+
 def test_errors_of_a_run_reach_the_coroutine() -> None:
     """As from the function that blocks."""
     with pytest.raises(UsageError, match="repeat must be 1 or more"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from itertools import permutations
-from math import exp, log
+from math import comb, exp, log
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from labeler.evidence.certificate_page import certificate_page
 from labeler.evidence.design import fit_logistic, logit
 from labeler.evidence.plan import Goal, Plan, make_plan
 from labeler.evidence.plan_files import read_answers, read_plan, write_plan
+from labeler.evidence.stream import stream_interval
 from labeler.evidence.units import CERTIFIABLE, Answer, Item, Units
 from labeler.labels.record import LabelRecord
 from labeler.labels_object import Labels
@@ -161,7 +162,7 @@ def test_the_draw_does_not_depend_on_the_order_of_labels() -> None:
 def test_decision_on_a_threshold_needs_fewer_sentences_than_its_distance() -> None:
     """A value far from the threshold is decided, and the certificate says on which side."""
     found = finished(make_plan(labels(400), Goal("adherence_fraction", at_least=0.5)))
-    assert "is at least 0.5" in found.conclusion
+    assert "at least 0.5" in found.conclusion
     assert found.interval[0] >= 0.5
 
 
@@ -174,6 +175,30 @@ def test_population_is_wider_than_the_records() -> None:
     assert found.interval[0] < low < high < found.interval[1]
     with pytest.raises(UsageError, match="label more records"):
         make_plan(own, Goal("adherence_fraction", within=0.01, population=True))
+
+
+def test_a_stream_is_held_where_errors_are_few() -> None:
+    """Exact chance, over samples of 50, that the interval holds; Wilson's comes down to 0.87."""
+    own, error = [with_question(record(id=f"r{n}"), f"{n}?") for n in range(50)], 0.025
+    ends = [stream_interval(own, k / 50, k / 50, error) for k in range(51)]
+    assert ends[50] == pytest.approx(((error / 2) ** (1 / 50), 1.0))  # by hand
+    for truth in (0.5, 0.9, 0.97, 0.997):
+        chances = (comb(50, k) * truth**k * (1 - truth) ** (50 - k) for k in range(51))
+        held = [p for p, (low, high) in zip(chances, ends, strict=True) if low <= truth <= high]
+        assert sum(held) >= 1 - error
+
+
+def test_a_stream_counts_only_records_that_have_the_metric() -> None:
+    """Records without a relevant sentence say nothing about the stream's completeness."""
+    goal = Goal("completeness", at_least=0.99, population=True)  # undecided until all is read
+    found: list[tuple[float, float]] = []
+    for others in (0, 60):
+        plan: Certificate | Plan = make_plan([record(id=f"r{n}") for n in range(others + 30)], goal)
+        while isinstance(plan, Plan):
+            items = [(one.id, one.sentence) for one in plan.sentences]
+            plan = plan.certificate({item: int(item[0][1:]) >= others or None for item in items})
+        found.append(plan.interval)
+    assert found[0] == pytest.approx(found[1])
 
 
 def test_wrong_answers_are_refused() -> None:
@@ -190,6 +215,8 @@ def test_wrong_answers_are_refused() -> None:
     ):
         with pytest.raises(UsageError, match=message):
             plan.certificate(wrong)  # type: ignore[arg-type]  # the point of it
+    with pytest.raises(UsageError, match="True or False"):
+        plan.certificate(given, second={first: "yes"})  # type: ignore[dict-item]  # likewise
 
 
 def test_a_person_may_stop_after_any_sentence() -> None:
@@ -199,6 +226,9 @@ def test_a_person_may_stop_after_any_sentence() -> None:
     following = plan.certificate(some)
     assert isinstance(following, Plan)
     assert following.looks == (30,)
+    assert following.sentences == plan.sentences[30:]  # nothing that was seen can be left out
+    at_once, later = (one.certificate(answered(plan)) for one in (plan, following))
+    assert (later.looks, later.interval) == (at_once.looks, at_once.interval)
     changed = {item: not yes for item, yes in some.items()}
     with pytest.raises(UsageError, match="begin a new plan"):
         following.certificate(changed)
@@ -215,6 +245,8 @@ def test_labels_of_two_judges_or_one_id_are_refused() -> None:
         make_plan([*labels(3), other.model_copy(update={"signature": signature})], goal)
     with pytest.raises(UnknownName, match="metric to certify"):
         Units(labels(3), "context_precision")
+    with pytest.raises(UnknownName, match="metric to certify"):
+        Units(labels(3), ["adherence"])  # type: ignore[arg-type]  # as a changed plan may have it
 
 
 @pytest.mark.parametrize("goal", [{}, {"within": 0.1, "at_least": 0.9}, {"within": 0.0}])
@@ -291,10 +323,14 @@ def test_command_plans_then_certifies(tmp_path: Path, labeler_command: Command) 
         if not code:
             break
         assert out.startswith("not yet: about ")
-    assert out.startswith("adherence_fraction of these 200 records is at least 0.6: ")
+    assert out.startswith("answer sentences supported: at least 0.6, ")
     assert json.loads((tmp_path / "c.json").read_text())["who"] == []
     code, _, err = labeler_command("certify", own, *goal, "--plan", plan)
     assert (code, "is a plan already" in err) == (2, True)
+    code, _, err = labeler_command(
+        *("certify", own, "--plan", plan, "--answers", answers, "--metric", "relevance")
+    )
+    assert (code, "was planned with metric adherence_fraction, not relevance" in err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -264,7 +264,7 @@ def test_a_clashing_id_is_the_failure_of_its_row(labeler_command: Command, tmp_p
         (["label", EXAMPLES, "--budget", "5"], "needs --model"),
         (["label", EXAMPLES, "-o", "no/such/folder.jsonl"], "cannot write"),
         (["label", EXAMPLES, "--store", ""], "is empty: name a folder"),
-        (["metrics", EXAMPLES, "--rows", "--json"], "--rows goes without"),
+        (["metrics", EXAMPLES, "--rows", "--json"], "--rows cannot be combined"),
         (["metrics"], "name a label file"),
         (["metrics", EXAMPLES], "rows.jsonl:1: not a label record"),
         (["metrics", "--list", "--metrics", "relevence"], "did you mean 'relevance"),

@@ -198,7 +198,7 @@ def test_the_price_of_a_file_is_that_of_its_model(
     code, out, err = labeler_command("estimate", EXAMPLES, *options)
     assert code == 0, err
     assert ("cost: unknown" not in out) == known, out
-    note = "the price of the configuration file is that of openai:own: not used"
+    note = "the price in the configuration file is for openai:own: not used"
     assert (note in err) == (not known)
 
 

@@ -66,7 +66,7 @@ def test_the_middle_of_an_even_scale_is_a_half(tmp_path: Path) -> None:
     ("old", "new", "said"),
     [
         ('name = "tone"', 'name = "My Tone"', "name: .*'My Tone'"),
-        ('name = "tone"', 'name = "rubric_faithfulness"', "name is that of a criterion that ships"),
+        ('name = "tone"', 'name = "rubric_faithfulness"', "name belongs to a criterion that ships"),
         ('name = "tone"', "", "name: Field required"),
         ('criteria = "Is the response kind?"', "criteria = 3", "criteria: .* string; got 3"),
         ('["Read it.", "Weigh it."]', '"Read it."', "steps: .*'Read it.'"),

@@ -7,13 +7,16 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 from labeler import extensions
+from labeler.api import label
 from labeler.catalog import Catalog
 from labeler.errors import ExtensionError, UnknownName
+from labeler.store.memory import MemoryStore
 from support.command import Command
 from support.labeled import record
 
@@ -146,6 +149,29 @@ def test_old_metadata_of_a_checkout_is_named_with_its_remedy(
     monkeypatch.setattr(extensions, "__file__", str(tmp_path / "labeler" / "extensions.py"))
     with pytest.raises(UnknownName, match=r"pip install -e"):
         Catalog[object]("judge", group="judges")["new"]
+
+
+@pytest.mark.parametrize("others", ["", "[labeler.pending]\nother = builtins:str\n"])
+def test_a_run_stops_if_batches_cannot_be_found(
+    declared: Callable[[str, str], None],
+    others: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without own metadata, rows of an open batch would be bought again, and kept when deleted."""
+    declared("other-package", others)
+    found = [*metadata.distributions(path=[str(tmp_path)])]
+    monkeypatch.setattr(
+        metadata,
+        "entry_points",
+        lambda group: [one for point in found for one in point.entry_points.select(group=group)],
+    )
+    for group in ("pending", "deletions"):
+        with pytest.raises(ExtensionError, match=rf"labeler\.{group}.*pip install"):
+            extensions.every(group)
+    with pytest.raises(ExtensionError, match="pending"):
+        label(str(ROOT / "examples/rows.jsonl"), judge="embedded", store=tmp_path / "s")
+    assert label(str(ROOT / "examples/rows.jsonl"), judge="embedded", store=MemoryStore())
 
 
 @pytest.fixture

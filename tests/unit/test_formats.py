@@ -245,8 +245,8 @@ def test_an_entry_of_an_array_fails_alone(
     [
         ('[{"id": 1}', "ends before its array does"),
         ('[{"id": 1}, {"id', "ends before its array does"),
-        ("[] {}", "goes on behind its array"),
-        ("[1}", "goes on behind its array"),
+        ("[] {}", "has text after its array"),
+        ("[1}", "has text after its array"),
         ('{"a": [', "not JSON"),
     ],
 )
@@ -726,7 +726,7 @@ def test_rows_of_several_formats_are_one_set_of_rows(tmp_path: Path) -> None:
     other = write_csv([GOOD | {"response": "Other."}], tmp_path / "rows.csv")
     *_, last = (row.content for row in identified(RowFile(str(lines), other)))
     assert isinstance(last, LabelFailure)
-    assert re.search(r"rows\.csv:2: id '1' stands already at .*rows.jsonl:1", last.message)
+    assert re.search(r"rows\.csv:2: id '1' is already used at .*rows.jsonl:1", last.message)
 
 
 def test_files_elsewhere_are_read_through_fsspec() -> None:

@@ -56,10 +56,11 @@ def test_a_row_for_each_row_in_input_order() -> None:
         (ROWS, [30, 10, 20]),
         (pl.DataFrame(ROWS, strict=False), [30, 10, 20]),
         (pl.DataFrame(ROWS, strict=False).to_arrow(), [30, 10, 20]),
+        (pl.DataFrame(ROWS, strict=False).lazy(), [30, 10, 20]),
         ([{**row, "id": str(row["id"])} for row in ROWS], ["30", "10", "20"]),
         ([{**row, "id": f"0{row['id']}"} for row in ROWS], ["030", "010", "020"]),
     ],
-    ids=["mappings", "polars", "arrow", "texts", "zeros"],
+    ids=["mappings", "polars", "arrow", "lazy", "texts", "zeros"],
 )
 def test_ids_have_the_type_that_they_came_in(rows: Any, ids: list[Any]) -> None:
     """In parts of labels too."""

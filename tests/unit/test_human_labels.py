@@ -93,7 +93,7 @@ def test_what_stands_twice_is_counted_once(tmp_path: Path) -> None:
 
 
 CSV_FAULTS = {
-    "id,supprted\nr1,yes": ("people.csv:2 ('r1'): nothing is judged", "did you mean 'supported'"),
+    "id,supprted\nr1,yes": ("people.csv:2 ('r1'): no judgment", "did you mean 'supported'"),
     "id,field,value\nr1,suport,yes": ("people.csv:2 ('r1'): 'field' is 'suport'", "'supported'"),
     "id,field,value\nr1,adherence,": ("('r1'): no 'value' for 'adherence'", "leave the row out"),
     "sentence,supported\na,yes": ("people.csv:2: no 'id'", "needs the id"),
@@ -126,7 +126,7 @@ def test_a_fault_in_csv_says_where_what_and_what_to_do(tmp_path: Path, text: str
 
 
 JSON_FAULTS: list[tuple[dict[str, Any], str]] = [
-    ({"id": "r1"}, "nothing is judged here"),
+    ({"id": "r1"}, "no judgment in this line"),
     ({"id": "r1", "field": ["supported"], "value": 1}, "'field' is a list"),
     ({"id": "r1", "field": "adherence", "value": None}, "no 'value'"),
     ({"id": "r1", "field": "adherence", "value": {"a": 1}}, "'adherence' is a dict"),
@@ -177,7 +177,21 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 def test_a_column_name_imports_nothing(tmp_path: Path) -> None:
     """A third party's metric is found by its dotted name elsewhere; never for a stranger's file."""
-    with pytest.raises(UsageError, match="nothing is judged"):
+    with pytest.raises(UsageError, match="no judgment in this line"):
         from_csv(tmp_path, "id,antigravity:geohash", "r1,1")
     with pytest.raises(UsageError, match="'field' is 'antigravity:geohash'"):
         from_csv(tmp_path, "id,field,value", "r1,antigravity:geohash,1")
+
+
+def test_answers_of_a_plan_say_whether_a_response_sentence_is_supported(tmp_path: Path) -> None:
+    """Blank answers say nothing; an answer about a document sentence needs its field's name."""
+    path = tmp_path / "answers.csv"
+    path.write_text("id,sentence,answer\nr1,a,yes\nr1,b,\nr2,a,no\n")
+    found = read_human_labels(path).labels
+    assert [(one.id, one.field, one.value) for one in found] == [
+        ("r1", "supported", 1.0),
+        ("r2", "supported", 0.0),
+    ]
+    path.write_text("id,sentence,answer\nr1,0a,yes\n")
+    with pytest.raises(UsageError, match="give 'field' and 'value', or a column"):
+        read_human_labels(path)

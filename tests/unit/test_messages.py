@@ -13,109 +13,19 @@ import labeler
 from labeler.errors import LabelerError
 from labeler.version import install_command
 from support.command import Command
+from support.mistakes import MISTAKES, write_files
 from support.wording import Wording
-
-EMBEDDED = "label rows.jsonl --judge embedded -o out.jsonl"
-MODEL = "label rows.jsonl --judge openai:some-model -o out.jsonl"
-KEYED = f"{MODEL} --base-url http://127.0.0.1:9/v1"
-
-COMMANDS = [
-    # Rows.
-    "label",
-    "label nothing.jsonl --judge embedded",
-    "label other.jsonl --judge embedded",
-    "label empty.jsonl --judge embedded",
-    f"{EMBEDDED} --preset ragaas",
-    f"{EMBEDDED} --map question=quest",
-    f"{EMBEDDED} --map quest=question",
-    "label labels.jsonl --judge embedded",
-    f"{EMBEDDED} --id nope",
-    f"{EMBEDDED} --splitter spacy",
-    # Where labels go.
-    "label rows.jsonl --judge embedded -o rows.jsonl",
-    "label rows.jsonl --judge embedded -o out.csv",
-    "label rows.jsonl --judge embedded -o none/out.jsonl",
-    f"{EMBEDDED} --store rows.jsonl",
-    f"{EMBEDDED} --output-file o",
-    # Judges.
-    "label rows.jsonl --judge gpt-4o",
-    "label rows.jsonl --judge openaii:gpt-4o",
-    "label rows.jsonl --judge embeded",
-    "label rows.jsonl --judge openai",
-    "label rows.jsonl --judge openai:",
-    "label rows.jsonl --judge replay",
-    "label rows.jsonl --judge no_module:Judge",
-    "label rows.jsonl --judges embedded,embedded",
-    "label rows.jsonl --judges embedded,gpt-4o",
-    MODEL,
-    f"{EMBEDDED} --model some-model",
-    f"{EMBEDDED} --profile referense",
-    f"{MODEL} --base-url http://example.com/v1",
-    f"{MODEL} --base-url example.com/v1",
-    f"{KEYED} --budget abc",
-    f"{KEYED} --price 1",
-    f"{KEYED} --header X=y",
-    f"{KEYED} --header X=@NOT_SET",
-    f"{KEYED} --output-mode jsn",
-    f"{KEYED} --timeout 0",
-    f"{KEYED} --temperature hot",
-    f"{KEYED} --extra-body rows.jsonl",
-    f"{KEYED} --ca-file none.pem",
-    f"{KEYED} --proxy user:pw@host",
-    f"{KEYED} --api-key sk-1",
-    f"{KEYED} --prompt trace/v9",
-    f"{EMBEDDED} --engine spark",
-    f"{EMBEDDED} --concurrency 0",
-    f"{EMBEDDED} --config bad.toml",
-    # Other commands that ask a judge.
-    "score rows.jsonl --judge embedded --criteria rubric_faithfulness",
-    "score rows.jsonl --model m --base-url http://127.0.0.1:9/v1 --criteria nope",
-    "score rows.jsonl --model m --criteria rubric_faithfulness",
-    "similarity rows.jsonl --judge embedded",
-    "estimate rows.jsonl --judge embedded",
-    "batch submit rows.jsonl",
-    # Labels.
-    "metrics",
-    "metrics rows.jsonl",
-    "metrics labels.jsonl --metrics adherance",
-    "metrics labels.jsonl --metrics no_module:metric",
-    "metrics labels.jsonl --by domian",
-    "metrics labels.jsonl --level 95",
-    "metrics labels.jsonl -o m.xlsx",
-    "metrics labels.jsonl labels.jsonl",
-    "check labels.jsonl",
-    "check labels.jsonl adherence>=0.8",
-    "check labels.jsonl --min adherence>=0.8",
-    "check labels.jsonl --min adherence=80",
-    "check labels.jsonl --max-drop adherence=0.1",
-    "check rows.jsonl --min adherence=0.8",
-    "compare labels.jsonl",
-    "compare labels.jsonl labels.jsonl",
-    "agree labels.jsonl",
-    "audit labels.jsonl --checks nope",
-    "report labels.jsonl -o report.pdf",
-    "report labels.jsonl",
-    "store verify nowhere",
-    "labl rows.jsonl",
-]
-"""A command line, and parts of the message: what is wrong, then what to do."""
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Rows, labels, and files with a mistake."""
     folder = tmp_path_factory.mktemp("mistakes")
-    rows = Path(__file__).parents[2] / "examples" / "rows.jsonl"
-    shutil.copy(rows, folder / "rows.jsonl")
-    labeler.label(rows, judge="embedded", progress=False).save(folder / "labels.jsonl")
-    other = {"question": "q", "answer": "r", "texts": ["d"]}
-    (folder / "other.jsonl").write_text((json.dumps(other) + "\n") * 2)
-    (folder / "empty.jsonl").write_text("\n")
-    (folder / "bad.toml").write_text('[judge]\nmodell = "m"\n')
+    write_files(folder)
     return folder
 
 
-@pytest.mark.parametrize("line", COMMANDS)
+@pytest.mark.parametrize("line", MISTAKES)
 def test_a_mistake_is_told_with_its_remedy(
     line: str, files: Path, tmp_path: Path, labeler_command: Command, wording: Wording
 ) -> None:

@@ -451,7 +451,7 @@ def test_a_wait_for_ones_own_limits_is_reported_once() -> None:
     """A hundred tokens each, and ten seconds for every one after those that may go at once."""
     load, _ = loaded(12, limits=Limits(tokens_per_minute=600))
     (notice,) = load.notices
-    assert notice.startswith("the requests or tokens a minute that this run is limited to hold")
+    assert notice.startswith("the run is at its own limit of requests or tokens a minute")
     assert loaded(12, limits=Limits(tokens_per_minute=60_000))[0].notices == []
 
 

@@ -411,6 +411,35 @@ def test_a_stopped_run_does_not_wait_for_a_disk() -> None:
     run.close()
 
 
+def test_a_run_that_fails_leaves_a_label_to_the_store() -> None:
+    """It is paid for: a store whose own thread has not begun to save it may still do so."""
+    unsaved: Future[bool] = Future()
+    given = threading.Event()
+
+    class Queued(MemoryStore):
+        """Saves later."""
+
+        def put(self, record: AnyRecord) -> Future[bool]:
+            """Take it, and no more."""
+            del record
+            given.set()
+            return unsaved
+
+    class Refused(CountingJudge):
+        """Loses its key after the first answer."""
+
+        async def label(self, request: Task) -> JudgeReply[Frozen]:
+            """Answer once."""
+            if request.example.id == "r0":
+                return await super().label(request)
+            await asyncio.to_thread(given.wait, 30)
+            raise FatalJudgeError("no such key", reason="authentication")
+
+    with pytest.raises(FatalJudgeError):
+        labeler.label(rows(2), judge=Refused(), store=Queued(), concurrency=2)
+    assert not unsaved.cancelled()
+
+
 def test_one_slow_answer_does_not_keep_the_others_waiting() -> None:
     """Rows behind it are asked about meanwhile, and come out in input order."""
 

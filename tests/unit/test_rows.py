@@ -188,7 +188,7 @@ def test_one_id_for_two_contents_is_the_failure_of_the_second(tmp_path: Path) ->
     first, second, third = (row.content for row in identified(rows))
     assert isinstance(second, LabelFailure)
     assert (second.id, second.reason) == (f"{tmp_path}/rows.jsonl:3", "id_conflict")
-    assert f"id '1' stands already at {tmp_path}/rows.jsonl:1" in second.message
+    assert f"id '1' is already used at {tmp_path}/rows.jsonl:1" in second.message
     assert (first.id, third.id) == ("1", "2")
 
 
@@ -211,6 +211,9 @@ def test_rows_from_python() -> None:
     for odd in (float("nan"), object()):
         with pytest.raises(BadRow, match="column 'tag' cannot be written as JSON"):
             to_example({**GOOD, "tag": odd}, "row")
+    odd_name: Any = 5
+    with pytest.raises(BadRow, match="column 5 must have a text as its name"):
+        to_example(GOOD | {odd_name: "tag"}, "row")
     with pytest.raises(BadRow, match="row: no 'documents', 'response'"):
         to_example({"question": "Q?"}, "row")
 

@@ -262,9 +262,9 @@ def test_without_ray_the_engine_says_what_to_install(
         (["rows.parquet", "--engine", "ray"], "give one as -o FOLDER"),
         (["rows.parquet", "--engine", "ray", "-o", "x.jsonl"], "give one as -o FOLDER"),
         (["rows.parquet", "--engine", "ray", "-o", "s3://x"], "give one as -o FOLDER"),
-        (["rows.parquet", "--engine", "ray", "-o", "x", "--repeat", "2"], "--repeat goes"),
+        (["rows.parquet", "--engine", "ray", "-o", "x", "--repeat", "2"], "--repeat needs"),
         (["rows.parquet", "--engine", "ray", "-o", "x", "--relevance", "blind"], "--relevance"),
-        (["rows.jsonl", "--workers", "2"], "--workers goes with --engine ray"),
+        (["rows.jsonl", "--workers", "2"], "--workers needs --engine ray"),
     ],
 )
 def test_options_that_do_not_fit_the_engine_are_rejected(

@@ -240,7 +240,7 @@ def test_a_group_without_intervals_is_wrong_use(tmp_path: Path) -> None:
     labels = written(tmp_path, answers(GOOD, BAD))
     code, _, err = run(tmp_path, "metrics", labels, "--no-intervals", "--group", "topic")
     assert code == 2
-    assert "--group is for intervals" in err
+    assert "--group needs intervals" in err
 
 
 @pytest.mark.parametrize("command", [reading.metrics, checking.check])

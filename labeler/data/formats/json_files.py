@@ -227,5 +227,5 @@ class _Tokens:
 def _expect_end(name: str, token: bytes, piece: bytes, file: IO[bytes]) -> None:
     if token != b"]" or piece.strip() or any(map(bytes.strip, pieces(file))):
         raise UsageError(
-            f"{name} goes on behind its array; write one array, or one object a line (.jsonl)"
+            f"{name} has text after its array; write one array, or one object a line (.jsonl)"
         )

@@ -249,20 +249,25 @@ def own_ids(source: Any, names: Sequence[str | None]) -> list[Any] | None:  # no
         The column whose values are those texts; ``None`` if the rows are not a table or a list of
         mappings, or no column fits.
     """
+    try:
+        for values in _columns_in(source):
+            pairs = list(zip(values, names, strict=False))
+            if len(values) == len(names) and all(own is None or str(v) == own for v, own in pairs):
+                return values if any(names) else None
+    except Exception:  # noqa: BLE001 - of the other package, and the labels are paid for
+        return None
+    return None
+
+
+def _columns_in(source: Any) -> Iterator[list[Any]]:  # noqa: ANN401 - of any package
+    """Yield the values of each column of a table or a list of mappings, the ids first."""
     columns = getattr(source, "column_names", None)
     columns = getattr(source, "columns", ()) if columns is None else columns
-    if not isinstance(columns, Iterable):
-        return None
+    tables: dict[Any, Any] = {}
     if isinstance(source, list) and source and all(isinstance(row, Mapping) for row in source):
         tables = {name: [row.get(name) for row in source] for name in source[0]}
-    elif not isinstance(source, str | bytes) and hasattr(source, "__getitem__"):
+    elif isinstance(columns, Iterable) and not isinstance(source, str | bytes):
         tables = {name: source[name] for name in columns if isinstance(name, str)}
-    else:
-        return None
     for name in sorted(tables, key=lambda name: name != "id"):
         listed = getattr(tables[name], "to_pylist", getattr(tables[name], "tolist", None))
-        values = listed() if listed else list(tables[name])
-        pairs = list(zip(values, names, strict=False))
-        if len(values) == len(names) and all(own is None or str(v) == own for v, own in pairs):
-            return values if any(names) else None
-    return None
+        yield listed() if listed else list(tables[name])

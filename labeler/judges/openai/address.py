@@ -232,7 +232,7 @@ def _parse_proxy(url: str, where: str, *, secret: bool) -> Proxy:
             "variable of the environment, and give --proxy @VARIABLE"
         )
     if ":" in user or not f"{user}{password}".isprintable():
-        raise UsageError(f"{where}: its user or password has a character that none may have")
+        raise UsageError(f"{where}: its user or password has a character that is not allowed")
     bare = SplitResult(parts.scheme, parts.netloc.rpartition("@")[2], "", "", "")
     return Proxy(urlunsplit(bare), user, password)
 
