@@ -161,7 +161,11 @@ def _no_difference(
     visible = f"with {first.pairs} pairs only one of {_least_visible(first)} or more would show"
     if any(row.difference or row.definedness.differs for row in rows):
         return f"no difference seen: {described(first)}; {visible}"
-    equal = f"no difference: all {max(row.pairs for row in rows)} pairs have equal values"
+    # Metrics of a group share pairs; groups have none in common.
+    pairs: dict[str | None, int] = dict.fromkeys((row.group for row in rows), 0)
+    for row in rows:
+        pairs[row.group] = max(pairs[row.group], row.pairs)
+    equal = f"no difference: all {sum(pairs.values())} pairs have equal values"
     return equal if circumstances.same_sentences else f"{equal}; {visible}"
 
 

@@ -35,7 +35,9 @@ def test_edited_answers_are_paired_by_question() -> None:
     assert "5 with other response" in diff_labels(base, new).conclusion
     metrics = select_metrics(["adherence"])
     rows = [[measure(one, metrics) for one in side] for side in (new, base)]
-    (verdict,) = check_drops(*rows, [Gate(metrics[0], 0.1, at_least=False, of_drop=True)])
+    (verdict,) = check_drops(
+        rows[0], rows[1], [Gate(metrics[0], 0.1, at_least=False, of_drop=True)]
+    )
     assert (verdict.value, verdict.passed) == (5 / 8, False)
 
 
@@ -46,3 +48,13 @@ def test_repeated_questions_are_not_paired_and_the_conclusion_begins_with_that()
         assert found.counts.pairs == 3
         assert str(found.conclusion).startswith("5 of 8 records are not compared")
         assert "--id question" in str(found.conclusion)
+
+
+def test_equal_groups_count_all_their_pairs() -> None:
+    """The conclusion is about all groups, not about the largest."""
+    rows = [
+        {"question": f"How high is {n}?", "documents": [GOOD], "response": GOOD, "team": team}
+        for n, team in enumerate("aaabb")
+    ]
+    same = labeler.label(rows, judge="embedded")
+    assert "all 5 pairs" in str(labeler.compare(same, same, by="team").conclusion)
