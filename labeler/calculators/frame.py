@@ -15,6 +15,7 @@ from labeler.calculators.tally import tally
 from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.sentences.example import Sentence
+from labeler.version import pip_install
 
 LIBRARIES = ("pandas", "polars")
 _LARGEST = 1 << 63
@@ -108,7 +109,7 @@ def to_library(columns: Columns, library: str, index: Any = None) -> Any:  # noq
             return pl.DataFrame(columns, schema_overrides=kinds, strict=False)
         import pandas as pd  # noqa: PLC0415 - optional
     except ImportError as error:
-        raise UsageError(f"{library} is not installed: pip install {library}") from error
+        raise UsageError(f"{library} is not installed: {pip_install(library)}") from error
     fits = index is not None and len(index) == len(columns["id"])
     made = pd.DataFrame(columns, index=index if fits else None)
     numbers = [name for name in columns if f"{name}.reason" in columns]
