@@ -86,6 +86,8 @@ def test_the_headline_of_groups_names_the_lowest() -> None:
     assert said(labels(SUPPORTED, NONE, SUPPORTED), by="part").startswith(
         "2 of 3 answers fully supported (67 %), least for odd: 0 of 1 (0 %). 1 is not: r1."
     )
+    equal = said(labels(SUPPORTED, SUPPORTED, SUPPORTED), by="part")
+    assert equal == "3 of 3 answers fully supported (100 %)."
 
 
 def test_the_headline_of_other_metrics_is_the_first_of_them() -> None:
