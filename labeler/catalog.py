@@ -195,6 +195,26 @@ def position_of(kind: str, id_: str, positions: Positions) -> int:
     )
 
 
+def check_position(kind: str, place: int, numbers: Collection[str], found: Sequence[Any]) -> None:
+    """Raise a position that is the id of an entry at another position.
+
+    Args:
+        kind: what the entries are, such as ``record``.
+        place: the position.
+        numbers: the ids that came as whole numbers.
+        found: the entry at the position; empty if it is out of range.
+
+    Raises:
+        UsageError: it is such an id.
+    """
+    id_ = str(place)
+    if id_ in numbers and [one.id for one in found] != [id_]:
+        raise UsageError(
+            f"[{id_}] is the id of a {kind} that is not at position {id_}: take the {kind} with "
+            f"this id by its text, ['{id_}'], and the one at this position with list(…)[{id_}]"
+        )
+
+
 def _resolve(dotted: str, kind: str) -> Any:  # noqa: ANN401 - an object of any type
     """Import ``package.module:Name``."""
     try:

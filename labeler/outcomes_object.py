@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeVar, overload
 
 from labeler.calculators.frame import UNKNOWN, Framed, Given
 from labeler.calculators.outcomes import as_outcomes, metrics, summary
-from labeler.catalog import Positions, position_of, positions_of
+from labeler.catalog import Positions, check_position, position_of, positions_of
 from labeler.data.label_files import write_outcomes
 from labeler.errors import UsageError
 from labeler.labels.metering import LabelFacts, RunCost
@@ -64,26 +66,43 @@ class Outcomes(Framed, Displayed, Sequence[T]):
     def __iter__(self) -> Iterator[T]:
         return iter(self._outcomes)
 
+    def __reversed__(self) -> Iterator[T]:
+        return reversed(self._outcomes)
+
+    def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:  # noqa: ANN401 - as in Sequence
+        """Return the first position of an outcome."""
+        return self._outcomes.index(value, start, len(self) if stop is None else stop)
+
     @overload
-    def __getitem__(self, key: int | str) -> T: ...
+    def __getitem__(self, key: SupportsIndex | str) -> T: ...
     @overload
     def __getitem__(self, key: slice) -> Self: ...
-    def __getitem__(self, key: int | str | slice) -> T | Self:
+    def __getitem__(self, key: SupportsIndex | str | slice) -> T | Self:
         """Return the outcome at a position or with an id, or the labels of a slice.
 
         Raises:
             IndexError: the position is out of range.
             UnknownName: no row has the id; the message has near ones.
-            UsageError: several rows have the id; the message has their positions.
+            UsageError: several rows have the id; the message has their positions. Or the rows came
+                with whole numbers as ids, and the position is the id of another row.
         """
         if isinstance(key, slice):
             return type(self)(self._outcomes[key], name=self.name, given=self._given.part(key))
-        place = position_of("record", key, self._positions) if isinstance(key, str) else key
+        if isinstance(key, str):
+            return self._outcomes[position_of("record", key, self._positions)]
+        place = operator.index(key)
+        if self._number_ids:
+            found = self._outcomes[place : place + 1]
+            check_position("record", place, self._number_ids, found)
         return self._outcomes[place]
 
     @cached_property
     def _positions(self) -> Positions:
         return positions_of(outcome.id for outcome in self._glances())
+
+    @cached_property
+    def _number_ids(self) -> frozenset[str]:
+        return self._given.numbers()
 
     def _glances(self) -> Iterable[T | Glance]:
         """Return what counts need of each outcome."""
@@ -111,8 +130,12 @@ class Outcomes(Framed, Displayed, Sequence[T]):
             >>> len(labels.failures)
             0
         """
-        failed = [outcome for outcome in self if isinstance(outcome, LabelFailure)]
-        return type(self)(failed, name=f"failures of {self.name}")
+        failed, ids = list[Any](), list[Any]()
+        for outcome, own in zip_longest(self, self._given.ids or ()):
+            if isinstance(outcome, LabelFailure):
+                failed.append(outcome)
+                ids.append(outcome.id if own is None else own)
+        return type(self)(failed, name=f"failures of {self.name}", given=Given(ids))
 
     @cached_property
     def cost(self) -> RunCost:
@@ -140,7 +163,9 @@ class Outcomes(Framed, Displayed, Sequence[T]):
             >>> labels.metrics()["tide-gate-height"]["adherence"].value
             1.0
         """
-        return metrics(self, ids)
+        rows = metrics(self, ids)
+        rows.number_ids = self._number_ids
+        return rows
 
     def summary(
         self,

@@ -12,10 +12,7 @@ def install_command(extra: str) -> str:
     Args:
         extra: its name, such as ``ray``.
     """
-    import importlib.util  # noqa: PLC0415 - only needed for errors, like all of these
-    import json  # noqa: PLC0415
-    import shlex  # noqa: PLC0415
-    import sys  # noqa: PLC0415
+    import json  # noqa: PLC0415 - only needed for errors, like all of these
     from importlib import metadata  # noqa: PLC0415
     from urllib.parse import urlsplit  # noqa: PLC0415
     from urllib.request import url2pathname  # noqa: PLC0415
@@ -31,6 +28,14 @@ def install_command(extra: str) -> str:
         source = f"{url2pathname(url.path)}[{extra}]"
     elif url.scheme:
         source = f"{NAME}[{extra}] @ {url.geturl()}"
-    # An environment without pip of its own is served by one elsewhere.
+    return pip_install(*editable, source)
+
+
+def pip_install(*arguments: str) -> str:
+    """Return the command that installs packages into this environment, even one without pip."""
+    import importlib.util  # noqa: PLC0415 - only needed for errors, like all of these
+    import shlex  # noqa: PLC0415
+    import sys  # noqa: PLC0415
+
     elsewhere = [] if importlib.util.find_spec("pip") else ["--python", sys.prefix]
-    return shlex.join(["pip", *elsewhere, "install", *editable, source])
+    return shlex.join(["pip", *elsewhere, "install", *arguments])

@@ -28,7 +28,7 @@ from labeler.errors import UsageError
 from labeler.labels.answering import AnsweringModel
 from labeler.labels.signature import digest
 from labeler.sentences.characters import escape_formula, plain_json, visible
-from labeler.version import __version__
+from labeler.version import __version__, pip_install
 
 Record = dict[str, Any]
 
@@ -466,7 +466,7 @@ def to_frame(
         if library == "pandas":
             return _pandas(table)
     except ImportError as error:
-        raise UsageError(f"{library} is not installed: pip install {library}") from error
+        raise UsageError(f"{library} is not installed: {pip_install(library)}") from error
     raise UsageError(f"to_frame makes frames of polars or pandas, not of {library!r:.40}")
 
 

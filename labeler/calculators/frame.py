@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
+from numbers import Integral
 from typing import Any, NamedTuple, cast
 
 from labeler.calculators.metrics_row import MetricsRow
@@ -15,9 +15,9 @@ from labeler.calculators.tally import tally
 from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.sentences.example import Sentence
+from labeler.version import pip_install
 
 LIBRARIES = ("pandas", "polars")
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}", re.ASCII)
 _LARGEST = 1 << 63
 
 Columns = dict[str, list[Any]]
@@ -38,6 +38,10 @@ class Given(NamedTuple):
         """Return what is known of some of the rows."""
         return Given(*(value if value is None else value[key] for value in self))
 
+    def numbers(self) -> frozenset[str]:
+        """Return the ids that came as whole numbers, which positions could be mistaken for."""
+        return frozenset(str(one) for one in self.ids or () if isinstance(one, Integral))
+
 
 UNKNOWN = Given()
 
@@ -54,7 +58,7 @@ def columns_of(
     Args:
         outcomes: labels and failures.
         rows: the metrics of each, in the same order.
-        ids: ids in their own type; without them ids that all are whole numbers become numbers.
+        ids: ids in the type that the rows came with; by default the ids of the labels, texts.
         documents: True for a column with the list of documents.
 
     Returns:
@@ -62,9 +66,8 @@ def columns_of(
         missing values, and of the worst sentence its text and the judge's explanation. A metadata
         column with the name of another is ``metadata.NAME``.
     """
-    texts = [outcome.id for outcome in outcomes]
-    if ids is None or len(ids) != len(texts):
-        ids = list(map(int, texts)) if all(map(_INTEGER.fullmatch, texts)) else texts
+    if ids is None or len(ids) != len(outcomes):
+        ids = [outcome.id for outcome in outcomes]
     first: Columns = {"id": list(ids), **_texts(outcomes)}
     if documents:
         first["documents"] = [_documents(outcome) for outcome in outcomes]
@@ -106,11 +109,12 @@ def to_library(columns: Columns, library: str, index: Any = None) -> Any:  # noq
             return pl.DataFrame(columns, schema_overrides=kinds, strict=False)
         import pandas as pd  # noqa: PLC0415 - optional
     except ImportError as error:
-        raise UsageError(f"{library} is not installed: pip install {library}") from error
+        raise UsageError(f"{library} is not installed: {pip_install(library)}") from error
     fits = index is not None and len(index) == len(columns["id"])
     made = pd.DataFrame(columns, index=index if fits else None)
     numbers = [name for name in columns if f"{name}.reason" in columns]
-    return made.astype(dict.fromkeys(numbers, "float64"))
+    reasons = [f"{name}.reason" for name in numbers]
+    return made.astype(dict.fromkeys(numbers, "float64") | dict.fromkeys(reasons, "string"))
 
 
 def _texts(outcomes: Sequence[Outcome]) -> Columns:

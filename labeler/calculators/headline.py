@@ -102,9 +102,9 @@ def _mean_of_first(rows: Sequence[SummaryRow], labeled: int) -> str:
 
 
 def _lowest_group(support: Sequence[SummaryRow]) -> str:
-    """Return the group with the smallest share, if there are several groups."""
+    """Return the group with the smallest share, if the shares of groups differ."""
     judged = [row for row in support if row.mean is not None]
-    if len(judged) < 2:  # noqa: PLR2004 - nothing to be lowest among
+    if len({row.mean for row in judged}) < 2:  # noqa: PLR2004 - nothing to be lowest among
         return ""
     row = min(judged, key=lambda row: row.mean or 0)
     count = f"{round((row.mean or 0) * row.defined):,} of {row.defined:,}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from labeler.calculators.ratio import Ratio, RatioJSON
 from labeler.calculators.registry import LABEL, METRICS, Metric
 from labeler.calculators.row_facts import RowFacts, outcome_profile
 from labeler.calculators.tally import tally
-from labeler.catalog import position_of, positions_of, unknown
+from labeler.catalog import check_position, position_of, positions_of, unknown
 from labeler.errors import UnknownName
 from labeler.labels.answering import AnsweringModel, answered_by
 from labeler.labels.profiles import (
@@ -149,6 +150,9 @@ class MetricsRow(Displayed):
 class MetricsTable(Displayed, list[MetricsRow]):
     """The metrics of several rows: a list, and ``table["ID"]`` is the row of an id."""
 
+    number_ids: Collection[str] = ()
+    """The ids that came as whole numbers."""
+
     @overload
     def __getitem__(self, key: SupportsIndex | str) -> MetricsRow: ...
     @overload
@@ -158,10 +162,14 @@ class MetricsTable(Displayed, list[MetricsRow]):
 
         Raises:
             UnknownName: no row has the id; the message has near ones.
-            UsageError: several rows have it.
+            UsageError: several rows have it, or a position is the id of another row.
         """
         if isinstance(key, str):
             key = position_of("row", key, positions_of(row.id for row in self))
+        elif self.number_ids and not isinstance(key, slice):
+            place = operator.index(key)
+            found = super().__getitem__(slice(place, place + 1))
+            check_position("row", place, self.number_ids, found)
         return super().__getitem__(key)
 
     def _display(self) -> Display:

@@ -105,6 +105,8 @@ class WorstRecords(Displayed, list[WorstRecord]):
             supported = one.sentences - len(one.unsupported)
             name = shortened(one.id, _LONGEST_ID)
             yield f"{name}: {supported} of {one.sentences} sentences supported"
+            if question := one.record.example.question:
+                yield f"  question: {shortened(question, _LONGEST)}"
             for lacking in one.unsupported:
                 yield f"  unsupported {lacking.key}: {shortened(lacking.text, _LONGEST)}"
                 if lacking.nearest is None:

@@ -95,7 +95,7 @@ def audit(
     from labeler.audit.export import finding_rows
 
     if (rows and as_json) or (listing and (rows or as_json or by or output)):
-        raise UsageError("--rows goes without --json, --list without --rows, --json, --by and -o")
+        raise UsageError("--rows cannot be combined with --json; --list with no other output")
     chosen = select_checks(checks)
     if listing:
         _print_checks(chosen)

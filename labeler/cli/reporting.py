@@ -10,7 +10,7 @@ import typer
 from labeler.cli.agreeing import calibrated
 from labeler.cli.reading import Group, Labels, Level
 from labeler.cli.running import Threshold, outcomes_at, reject_overwrite, watching
-from labeler.cli.terminal import notify, plural
+from labeler.cli.terminal import notify, plural, print_lines
 from labeler.comparing.options import HumanOptions
 from labeler.errors import UsageError
 
@@ -23,9 +23,9 @@ def report(
         typer.Option(
             "--output",
             "-o",
-            help="Page to write (report.html), or a folder (report/) for over 10,000 records.",
+            help="Page to write, or a folder (report/) for over 10,000 records.",
         ),
-    ],
+    ] = "report.html",
     by: Annotated[str | None, typer.Option(help="Group by this metadata column.")] = None,
     ids: Annotated[
         str | None,
@@ -71,6 +71,7 @@ def report(
             order=sort,
             calibration=calibration or None,
         )
+    print_lines(written.conclusions)
     page, *files = ((path, path.stat().st_size / 1e6) for path in written)
     more = f", and {plural(len(files), 'file')} of records, {sum(mb for _, mb in files):.1f} MB"
     notify(f"{page[0]}: {page[1]:.1f} MB{more if files else ''}")

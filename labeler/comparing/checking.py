@@ -22,6 +22,7 @@ from labeler.comparing.gates import (
     listed,
     measure_gates,
 )
+from labeler.comparing.question_pairs import QuestionPairs, pair_by_question
 from labeler.comparing.verdicts import GateResults, Note, Verdict, judge
 from labeler.errors import UsageError
 from labeler.labels.answering import AnsweringModels, joined, mixture
@@ -265,13 +266,13 @@ def check_drops(
     """
     found: list[Verdict] = []
     for gate in gates:
-        for label, base_label, pairs in _paired(gate.metric, new, base):
-            rows = [pair.drop(gate.metric, label) for pair in pairs]
+        for paired in _paired(gate.metric, new, base):
+            rows = [pair.drop(gate.metric, paired.label) for pair in paired.pairs]
             low, high = gate.metric.range or (0.0, 1.0)
             drops = (abs(row.metrics[gate.metric.id].value or 0.0) for row in rows)
             span = max([high - low, *drops])
             metric = replace(gate.metric, bounded=False, scale=(-span, span))
-            notes = tuple(_notes(label, base_label, pairs))
+            notes = tuple(_notes(paired))
             found += _check_rows(rows, [replace(gate, metric=metric)], settings, notes)
     return found
 
@@ -329,9 +330,25 @@ class _Pair(NamedTuple):
 _Side = Mapping[str, MetricsRow]
 
 
+class _Paired(NamedTuple):
+    """The pairs of one judge configuration.
+
+    Attributes:
+        label: printed signature of the new labels.
+        base_label: printed signature of the labels of the base.
+        pairs: the pairs.
+        by_question: those that are paired by question.
+    """
+
+    label: str | None
+    base_label: str | None
+    pairs: list[_Pair]
+    by_question: QuestionPairs
+
+
 def _paired(
     metric: Metric, new: Sequence[MetricsRow], base: Sequence[MetricsRow]
-) -> Iterator[tuple[str | None, str | None, list[_Pair]]]:
+) -> Iterator[_Paired]:
     """Yield the pairs of each judge configuration."""
     sides = _by_label(metric, new), _by_label(metric, base)
     labels = list(sides[0]), list(sides[1])
@@ -345,10 +362,19 @@ def _paired(
             f"{len(labels[1])} others; give files of one each, or of the same ones"
         )
     for one, other in matched:
-        a, b = sides[0][one], sides[1][other]
-        pairs = [_Pair(name, a.get(name), b.get(name)) for name in sorted({*a, *b})]
+        before, after = sides[1][other], sides[0][one]
+        failed = {row.id for row in (*before.values(), *after.values()) if row.failed}
+        by_question = pair_by_question(_questions(before), _questions(after), failed)
+        after = {by_question.in_a(name): row for name, row in after.items()}
+        names = sorted({*after, *before})
+        pairs = [_Pair(name, after.get(name), before.get(name)) for name in names]
         _check_questions([pair for pair in pairs if pair.labels])
-        yield one, other, pairs
+        yield _Paired(one, other, pairs, by_question)
+
+
+def _questions(side: _Side) -> dict[str, int]:
+    """Return digests of questions by id, of labels."""
+    return {name: row.question for name, row in side.items() if not row.failed}
 
 
 def _check_questions(labeled: Sequence[_Pair]) -> None:
@@ -379,8 +405,11 @@ def _by_label(metric: Metric, rows: Iterable[MetricsRow]) -> dict[str | None, _S
     return {label: {**unsigned, **side} for label, side in found.items()} or {None: unsigned}
 
 
-def _notes(label: str | None, base_label: str | None, pairs: Sequence[_Pair]) -> Iterator[Note]:
-    """Yield notes on differences in making, on several models, and on selected corrections."""
+def _notes(paired: _Paired) -> Iterator[Note]:
+    """Yield notes on pairing, on differences in making, on models, and on selected corrections."""
+    label, base_label, pairs, by_question = paired
+    labeled = sum(1 for pair in pairs if pair.base and not pair.base.failed)
+    yield from map(Note, filter(None, (by_question.warning(labeled), by_question.note())))
     if label != base_label:
         yield Note(
             f"the base was labeled otherwise: {base_label or 'no label'}",

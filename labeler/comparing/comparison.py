@@ -119,6 +119,7 @@ class Comparison(Displayed):
             same_sentences=self.same_sentences,
             tests=self.tests,
             losses=[*self._losses(b)],
+            warning=self.counts.warning,
         )
         return conclude(self.rows, circumstances, b)
 
@@ -188,7 +189,9 @@ class Comparisons(Displayed, tuple[Comparison, ...]):
         kinds: dict[str, list[str]] = {}
         for (letter, _), one in zip(self.letters[1:], self, strict=True):
             kinds.setdefault(one.concluded(letter).kind, []).append(letter)
-        return "against A: " + "; ".join(f"{', '.join(k)} {kind}" for kind, k in kinds.items())
+        found = "; ".join(f"{', '.join(k)} {kind}" for kind, k in kinds.items())
+        warnings = dict.fromkeys(one.counts.warning for one in self)
+        return "; ".join(filter(None, [*warnings, f"against A: {found}"]))
 
     @property
     def letters(self) -> list[tuple[str, Side[Measured]]]:

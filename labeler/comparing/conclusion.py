@@ -54,12 +54,14 @@ class Circumstances:
         same_sentences: whether both sides label the same sentences.
         tests: number of tests of the whole comparison.
         losses: labels and values that A has and B lacks, in words.
+        warning: the records that cannot be paired, in words; empty without any.
     """
 
     same_judge: bool = True
     same_sentences: bool = False
     tests: int = 1
     losses: Sequence[str] = ()
+    warning: str = ""
 
 
 def conclude(
@@ -77,7 +79,8 @@ def conclude(
     valued = in_order([row for row in rows if row.pairs])
     certain = [row for row in valued if row.verdict in _AGAINST]
     found = _certain(certain, valued, circumstances, b) if certain else _open(valued, circumstances)
-    return Conclusion(found.kind, "; but ".join((found.sentence, *circumstances.losses[:1])))
+    sentence = "; but ".join((found.sentence, *circumstances.losses[:1]))
+    return Conclusion(found.kind, "; ".join(filter(None, (circumstances.warning, sentence))))
 
 
 def in_order(rows: Sequence[MetricComparison]) -> list[MetricComparison]:
@@ -158,7 +161,11 @@ def _no_difference(
     visible = f"with {first.pairs} pairs only one of {_least_visible(first)} or more would show"
     if any(row.difference or row.definedness.differs for row in rows):
         return f"no difference seen: {described(first)}; {visible}"
-    equal = f"no difference: all {max(row.pairs for row in rows)} pairs have equal values"
+    # Metrics of a group share pairs; groups have none in common.
+    pairs: dict[str | None, int] = dict.fromkeys((row.group for row in rows), 0)
+    for row in rows:
+        pairs[row.group] = max(pairs[row.group], row.pairs)
+    equal = f"no difference: all {sum(pairs.values())} pairs have equal values"
     return equal if circumstances.same_sentences else f"{equal}; {visible}"
 
 

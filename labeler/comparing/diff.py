@@ -157,11 +157,15 @@ class LabelDiff(Displayed):
     def conclusion(self) -> str:
         """The records whose verdicts differ, and the first changes, in one sentence."""
         total = self.counts.pairs
-        if not self.flipped:
-            return f"no verdict differs in {total:,} records with the same sentences"
         found = [count for count in self._flips_of(None) if count.flipped]
         first = "; ".join(map(str, found[:2]))
-        return f"{self.flipped:,} of {total:,} records have a verdict that differs: {first}"
+        verdicts = f"{self.flipped:,} of {total:,} records have a verdict that differs: {first}"
+        if not self.flipped:
+            verdicts = f"no verdict differs in {total:,} records with the same sentences"
+        others = (f"{n:,} with other {parts}" for parts, n in self.counts.left_out.items())
+        left_out = ", ".join(others)
+        remarks = (self.counts.warning, verdicts, left_out and f"not compared: {left_out}")
+        return "; ".join(filter(None, remarks))
 
     def _flips_of(self, group: str | None) -> list[FlipCount]:
         """Return the flips of a group, the most telling field first."""

@@ -239,9 +239,19 @@ class Demand:
     of_drop: bool = False
 
     def gate(self, own: Sequence[Metric] = ()) -> Gate:
-        """Return the gate; see :meth:`Gate.of`."""
+        """Return the gate; see :meth:`Gate.of`.
+
+        Raises:
+            UsageError: it would pass bad values of a metric that is declared better when lower.
+        """
         found = Gate.of(self.metric, self.threshold, at_least=bool(self.at_least), own=own)
         better = found.metric.higher_is_better
+        # Higher is the default, so only the other direction was chosen by the metric's author.
+        if self.at_least and not better:
+            raise UsageError(
+                f"gate on {self.metric!r}: lower is better, so a lowest mean passes bad labels; "
+                f"give the highest: --max {self.metric}={self.threshold:.15g}"
+            )
         at_least = better if self.at_least is None else self.at_least
         return replace(found, at_least=at_least, of_drop=self.of_drop)
 

@@ -13,6 +13,7 @@ from labeler.calculators.metrics_row import NO_GROUP
 from labeler.calculators.row_facts import PARTS
 from labeler.calculators.summary import CountedRows, check_column
 from labeler.comparing.options import SideOptions
+from labeler.comparing.question_pairs import QuestionPairs, pair_by_question
 from labeler.comparing.sides import LISTED, Choice, Kept, Side, listed, read_side
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome
@@ -63,6 +64,7 @@ class PairCounts(Brief):
         failed_b: failed in B and not in A.
         failed_both: failed in both.
         duplicates: labels of both sides left out because they repeat.
+        by_question: the records that are paired by question, as they have no id.
     """
 
     pairs: int
@@ -76,6 +78,12 @@ class PairCounts(Brief):
     failed_b: int
     failed_both: int
     duplicates: int = 0
+    by_question: QuestionPairs = field(default_factory=lambda: QuestionPairs({}, 0))
+
+    @property
+    def warning(self) -> str:
+        """The records that cannot be paired, and the remedy; empty without any."""
+        return self.by_question.warning(self.pairs + sum(self.left_out.values()) + self.only_a)
 
     def in_words(self, b: str = "B") -> str:
         """Return the pairs, and the records that are none: ``60 records in both, 3 only in A``.
@@ -92,12 +100,14 @@ class PairCounts(Brief):
             (self.failed_both, "failed in both"),
             *((count, f"with other {parts} in {b}") for parts, count in self.left_out.items()),
         )
-        return ", ".join([f"{both} in both", *(f"{n:,} {what}" for n, what in others if n)])
+        found = [f"{both} in both", *(f"{n:,} {what}" for n, what in others if n)]
+        return ", ".join(filter(None, [*found, self.by_question.note()]))
 
     def others_as_json(self) -> dict[str, Any]:
         """Return the published counts of the records that have no two labels."""
         names = ("only_a", "only_b", "failed_a", "failed_b", "failed_both", "duplicates")
-        return {name: getattr(self, name) for name in names}
+        by_question = {"by_question": len(self.by_question.names)}
+        return {name: getattr(self, name) for name in names} | by_question
 
 
 @dataclass(frozen=True, repr=False)
@@ -129,6 +139,8 @@ def join(
 ) -> Pairs[T]:
     """Pair the records that both sides have a label of.
 
+    Records without an id are paired by content, else by question.
+
     Args:
         a: the labels to start from.
         b: the labels that are compared with them.
@@ -138,6 +150,8 @@ def join(
     Raises:
         UsageError: there is no pair, or no label has the column.
     """
+    by_question = pair_by_question(_questions(a), _questions(b), {*a.failed, *b.failed})
+    b = b.renamed(by_question.names)
     pairs: list[Pair[T]] = []
     left_out: dict[str, str] = {}
     unlike: Counter[str] = Counter()
@@ -162,6 +176,7 @@ def join(
         failed_b=len(b.failed.keys() - a.failed.keys()),
         failed_both=len(a.failed.keys() & b.failed.keys()),
         duplicates=a.repeated + b.repeated,
+        by_question=by_question,
     )
     if not pairs:
         raise UsageError(_no_pairs(a, b, counts))
@@ -211,6 +226,10 @@ def read_pairs(
     ]
 
 
+def _questions(side: Side[T]) -> dict[str, str | None]:
+    return {name: kept.question for name, kept in side.labels.items()}
+
+
 def _no_pairs(a: Side[T], b: Side[T], counts: PairCounts) -> str:
     if counts.left_out:
         total = sum(counts.left_out.values())
@@ -222,7 +241,9 @@ def _no_pairs(a: Side[T], b: Side[T], counts: PairCounts) -> str:
             "splitter cut them: give both sides the same rows under the same ids (--id); labeler "
             "compare can compare the metrics of different documents and responses"
         )
+    unclear = f"{counts.warning}; " if counts.warning else ""
     return (
-        f"{a.name} and {b.name} have no labeled record in common: {a.name} has {a.summary()}, "
-        f"{b.name} has {b.summary()}; records are joined by id: give both sides the same ids (--id)"
+        f"{unclear}{a.name} and {b.name} have no labeled record in common: "
+        f"{a.name} has {a.summary()}, {b.name} has {b.summary()}; "
+        "records are joined by id: give both sides the same ids (--id)"
     )

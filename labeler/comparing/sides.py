@@ -145,6 +145,7 @@ class Side(Brief, Generic[T]):
         failed: reason codes of the records without a label, by id.
         columns: names of the metadata columns.
         repeated: labels left out because they repeat another one.
+        names: ids of the labels by their ids in the file, where these are others.
     """
 
     name: str
@@ -153,6 +154,16 @@ class Side(Brief, Generic[T]):
     failed: Mapping[str, str] = field(repr=False)
     columns: frozenset[str] = field(repr=False)
     repeated: int = 0
+    names: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def renamed(self, names: Mapping[str, str]) -> Self:
+        """Return the side with some labels under other ids.
+
+        Args:
+            names: new ids by present ones.
+        """
+        labels = {names.get(name, name): kept for name, kept in self.labels.items()}
+        return replace(self, labels=labels, names=names)
 
     def value(self, name: str) -> T:
         """Return the kept facts of a record."""

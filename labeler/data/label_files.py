@@ -7,8 +7,9 @@ import glob
 import gzip
 import logging
 import re
+import shlex
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -109,11 +110,21 @@ NUMBERS = frozenset({"id", "position", "versions"})
 
 
 def holds_numbers(name: str) -> bool:
-    """Return True for a file that ``labeler metrics --rows -o`` wrote."""
-    if name.lower().removesuffix(".gz").endswith(".csv"):
-        return True
-    if not Path(name).is_file() or is_store(Path(name)):
+    """Return True for a file that ``labeler metrics --rows -o`` wrote.
+
+    Raises:
+        UsageError: the file is CSV and holds rows, which have no labels yet.
+    """
+    is_csv = name.lower().removesuffix(".gz").endswith(".csv")
+    if not Path(name).is_file() and not (is_csv and is_remote(name)):
         return False
+    if is_csv:
+        if _holds_rows(name):
+            raise UsageError(
+                f"{name} holds rows, not labels: label them first: "
+                f"labeler label {shlex.quote(name)} -o labels.jsonl"
+            )
+        return True
     if is_table(name):
         from labeler.data.formats import require_pyarrow  # noqa: PLC0415 - for tables
 
@@ -123,6 +134,18 @@ def holds_numbers(name: str) -> bool:
         return column_names(name) >= NUMBERS
     with contextlib.suppress(UsageError, BadRow):
         return any(parse_object(line).keys() >= NUMBERS for line in islice(read_lines(name), 1))
+    return False
+
+
+def _holds_rows(name: str) -> bool:
+    """Return True if the columns of a CSV file mean a question and a response."""
+    from labeler.data.formats import read_source  # noqa: PLC0415 - for CSV
+    from labeler.data.presets import has_fields  # noqa: PLC0415 - for CSV
+
+    with contextlib.suppress(UsageError):
+        first = next(read_source(name), None)
+        row = first.fields if first else None
+        return isinstance(row, Mapping) and not row.keys() >= NUMBERS and has_fields(row)
     return False
 
 

@@ -187,6 +187,14 @@ def _strings(value: object) -> Iterator[str]:
             yield from _strings(part)
 
 
+_CONTENT_ID = re.compile(r"sha256-[0-9a-f]{16}(-\d+)?")
+
+
+def is_content_id(name: str) -> bool:
+    """Return True for an id that :func:`id_of` made, with or without its number."""
+    return _CONTENT_ID.fullmatch(name) is not None
+
+
 def id_of(fields: Mapping[str, Any], where: str) -> str:
     """Return the row's id as text; a row without one gets a digest of its content.
 

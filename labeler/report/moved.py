@@ -115,14 +115,15 @@ def outcomes_of(
         side: the side that was compared.
         outcomes: the outcomes that it was read from.
         ids: ids of the records to keep.
-        kept: gets the records by id.
+        kept: gets the records by the id of their pair.
     """
     for one in outcomes:
+        name = side.names.get(one.id, one.id)
         if not isinstance(one, LabelRecord):
             yield one
-        elif one.id in side.labels and configuration(one) == side.labels[one.id].configuration:
-            if one.id in ids:
-                kept[one.id] = one
+        elif name in side.labels and configuration(one) == side.labels[name].configuration:
+            if name in ids:
+                kept[name] = one
             yield one
 
 

@@ -133,6 +133,7 @@ class PatternCount(NamedTuple):
         matching: matching records.
         total: records for which the match is defined.
         undefined: other records.
+        unmeasured: metric of the pattern without any value, and why; empty if there is none.
         plot: bar of the share.
         filter: filter set by a click.
     """
@@ -141,6 +142,7 @@ class PatternCount(NamedTuple):
     matching: int
     total: int
     undefined: int
+    unmeasured: str
     plot: Markup
     filter: str
 
@@ -335,9 +337,21 @@ class ConfigurationSummary:
         for place, pattern in enumerate(PATTERNS):
             counts = Counter(entry.patterns[place] for entry in self._entries)
             total = counts[True] + counts[False]
-            plot = charts.draw_bar(counts[True] / total) if total else Markup("")
+            lacking = self._unmeasured(pattern)
+            is_known = total and not lacking
+            plot = charts.draw_bar(counts[True] / total) if is_known else Markup("")
             chosen = filter_text({"pattern": pattern.id}, *self._filters)
-            yield PatternCount(pattern, counts[True], total, counts[None], plot, chosen)
+            yield PatternCount(pattern, counts[True], total, counts[None], lacking, plot, chosen)
+
+    def _unmeasured(self, pattern: Pattern) -> str:
+        """Return the first metric of a pattern without any value, and the reason."""
+        rows = {row.metric.id: row for row in self._all_rows}
+        for condition in pattern.conditions:
+            row = rows.get(condition.metric)
+            if row and not row.defined and row.undefined:
+                reason = max(row.undefined, key=lambda one: row.undefined[one])
+                return f"{row.metric.id} {reason.replace('_', ' ')}"
+        return ""
 
     @property
     def checks(self) -> list[CheckCount]:

@@ -56,6 +56,18 @@ SCRIPTS = (
 _INTERVALS = Intervals()
 
 
+class WrittenReport(list[Path]):
+    """The files of a report.
+
+    Attributes:
+        conclusions: the finding of each judge configuration, in words.
+    """
+
+    def __init__(self, files: Iterable[Path], summary: Summary) -> None:
+        super().__init__(files)
+        self.conclusions = [str(one.headline) for one in summary.configurations]
+
+
 def write_report(
     outcomes: Iterable[AnyOutcome],
     path: str | Path,
@@ -67,7 +79,7 @@ def write_report(
     title: str | None = None,
     order: Order = "worst",
     calibration: Calibration | None = None,
-) -> list[Path]:
+) -> WrittenReport:
     """Write labels as an offline page or folder: figures, and every record.
 
     The same labels give the same bytes: the time of writing is not in them. Files appear only when
@@ -88,7 +100,7 @@ def write_report(
             :func:`labeler.comparing.calibration.calibrate`.
 
     Returns:
-        The files: the page, and the files of its folder.
+        The files: the page, and the files of its folder; with the conclusions.
 
     Raises:
         UsageError: there is no label and no failure, there are too many for a page, no row has a
@@ -118,12 +130,13 @@ def write_report(
                 f"no labels in {name}: label rows first, with 'labeler label', "
                 "or check that it is the right file"
             )
+        summary = Summary(data, calibration)
         values = {
             "title": title or f"Labels of {name}",
             "name": name,
             "version": __version__,
             "in_folder": in_folder,
-            "summary": Summary(data, calibration),
+            "summary": summary,
             "records": RECORDS_PLACEHOLDER,
         }
         text = render_page(TEMPLATE, values, styles=STYLES, scripts=SCRIPTS, loads=in_folder).text
@@ -132,12 +145,13 @@ def write_report(
         blocks = chain([("index", index)], chunks_of(data.views()))
         if folder:
             (folder / PAGE).write_text(head + tail, encoding="utf-8")
-            return [path / PAGE, *(path / file for file in write_blocks(folder, blocks))]
+            files = [path / PAGE, *(path / file for file in write_blocks(folder, blocks))]
+            return WrittenReport(files, summary)
         with replaced(path) as output:
             output.write(head)
             output.writelines(data_block(*block) for block in blocks)
             output.write(tail)
-        return [path]
+        return WrittenReport([path], summary)
 
 
 def _temporary_file(folder: Path) -> IO[bytes]:

@@ -88,7 +88,6 @@ MISTAKES = [
     "agree labels.jsonl",
     "audit labels.jsonl --checks nope",
     "report labels.jsonl -o report.pdf",
-    "report labels.jsonl",
     "store verify nowhere",
     "labl rows.jsonl",
     # Files.

@@ -149,6 +149,7 @@ def test_records_join_by_id_and_by_sentences(agree: Run) -> None:
         "failed_b": 1,
         "failed_both": 1,
         "duplicates": 0,
+        "by_question": 0,
         "differing": 1,
         "differing_ids": ["cut"],
     }

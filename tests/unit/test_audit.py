@@ -428,7 +428,7 @@ def test_the_command_lists_every_check(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_wrong_use_is_told_before_anything_is_read() -> None:
     """Options that do not go together, files of another kind, no labels."""
-    with pytest.raises(UsageError, match="--rows goes without --json"):
+    with pytest.raises(UsageError, match="--rows cannot be combined with --json"):
         auditing.audit("missing", rows=True, as_json=True)
     with pytest.raises(UsageError, match=r"\.jsonl or \.csv"):
         auditing.audit("missing", output="found.txt")

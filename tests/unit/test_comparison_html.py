@@ -82,7 +82,7 @@ def test_the_details_list_a_few_records_of_each_metric(tmp_path: Path) -> None:
     page, *_ = write_page(found, tmp_path / "c.html", {"A": a, "B": b})
     text = page.read_text()
     assert text.count("<code dir=") == 40
-    assert "The 40 of 60" in text
+    assert "60 records moved; these are the 40" in text
     assert len(text) < 400_000
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import labeler
 from labeler import Labels, MemoryStore
+from labeler.errors import UsageError
 
 RESPONSES = {30: "A lamp.", 10: "", 20: "A lamp. Cats fly over Paris."}
 ROWS: list[dict[str, Any]] = [
@@ -68,13 +69,30 @@ def test_ids_have_the_type_that_they_came_in(rows: Any, ids: list[Any]) -> None:
     assert labels[1:].to_polars("adherence")["id"].to_list() == ids[1:]
 
 
-def test_ids_of_a_file_are_numbers_if_all_are(tmp_path: Path) -> None:
-    """As data frames read them; texts otherwise."""
-    saved = labeler.load(labeled(ROWS).save(tmp_path / "labels.jsonl"))
-    assert saved.to_polars("adherence")["id"].to_list() == [30, 10, 20]
-    named = [{**row, "id": f"r{row['id']}"} for row in ROWS]
-    saved = labeler.load(labeled(named).save(tmp_path / "named.jsonl"))
-    assert saved.to_polars("adherence")["id"].to_list() == ["r30", "r10", "r20"]
+def test_ids_of_a_file_are_keys_of_its_labels(tmp_path: Path) -> None:
+    """Texts, even if all look like numbers: a number is a position."""
+    (tmp_path / "rows.csv").write_text(
+        'id,question,documents,response\n2,Why?,"[""A lamp.""]",A lamp.\n0,Who?,"[""A.""]",A.\n'
+    )
+    for labels in (
+        labeler.load(labeled(ROWS).save(tmp_path / "labels.jsonl")),
+        labeled(tmp_path / "rows.csv"),
+    ):
+        ids = labels.to_polars("adherence")["id"].to_list()
+        assert [labels[id_].id for id_ in ids] == ids
+        assert [labels.metrics()[place].id for place in range(len(ids))] == ids
+
+
+def test_a_position_that_is_the_id_of_another_row_is_rejected() -> None:
+    """Where ids came as whole numbers; the error names the key and the position."""
+    labels = labeled([{**row, "id": number} for row, number in zip(ROWS, [2, 1, 0], strict=True)])
+    for found in (labels, labels.metrics(), labels[:]):
+        assert found[1].id == found["1"].id == found[-2].id == "1"
+        with pytest.raises(UsageError, match=r"its text, \['0'\], .*list\(…\)\[0\]"):
+            found[0]
+    assert [one.id for one in reversed(labels)] == ["0", "1", "2"]
+    assert labels.index(labels["0"]) == 2
+    assert labels.failures.to_polars()["id"].to_list() == [1]
 
 
 def test_pandas_joins_by_index_and_by_id() -> None:

@@ -393,6 +393,7 @@ def test_the_command_notes_a_doubtful_direction(check: Command) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (("--min", "hallucination_rate=0.1"), "--max hallucination_rate=0.1"),
         ((), "no gate is given"),
         (("--min", "adherence"), "write METRIC=NUMBER"),
         (("--min", "adherence=much"), "write METRIC=NUMBER"),

@@ -86,6 +86,8 @@ def test_the_headline_of_groups_names_the_lowest() -> None:
     assert said(labels(SUPPORTED, NONE, SUPPORTED), by="part").startswith(
         "2 of 3 answers fully supported (67 %), least for odd: 0 of 1 (0 %). 1 is not: r1."
     )
+    equal = said(labels(SUPPORTED, SUPPORTED, SUPPORTED), by="part")
+    assert equal == "3 of 3 answers fully supported (100 %)."
 
 
 def test_the_headline_of_other_metrics_is_the_first_of_them() -> None:
@@ -128,6 +130,12 @@ def test_a_contradicting_sentence_is_the_nearest() -> None:
     nearest = one.unsupported[0].nearest
     assert nearest is not None
     assert nearest.key == "1a"
+
+
+def test_each_of_the_worst_shows_its_question() -> None:
+    """Without ids of their own, nothing else says which record it is."""
+    found = worst_records(labels(HALF))
+    assert f"  question: {found[0].record.example.question}" in list(found.lines())
 
 
 def test_a_label_without_an_unsupported_sentence_is_never_among_the_worst() -> None:

@@ -247,6 +247,20 @@ def test_damaged_and_foreign_files_are_errors(
     assert (code, "one kind at a time" in err) == (2, True)
 
 
+def test_rows_that_are_not_labeled_yet_are_no_numbers(
+    tmp_path: Path, labeler_command: Command
+) -> None:
+    """A CSV of rows, with columns of any names, must be labeled first."""
+    for number, text in enumerate(
+        ("question,contexts,answer\nq,d,r", "Frage;Kontext;Antwort\nq;d;r")
+    ):
+        path = tmp_path / f"{number} rows.csv"
+        path.write_text(text)
+        for command in ("metrics", "worst"):
+            assert f"labeler label '{path}' -o" in labeler_command(command, path)[2]
+    assert "No such file" in labeler_command("worst", tmp_path / "none.csv")[2]
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_commands_that_need_texts_say_so(
     form: str, files: tuple[str, dict[str, str]], labeler_command: Command

@@ -28,13 +28,23 @@ def labels(tmp_path: Path) -> Path:
 def test_the_files_that_were_written_are_named(
     labeler_command: Command, labels: Path, tmp_path: Path
 ) -> None:
-    """With their sizes, on standard error; standard output stays empty."""
+    """With their sizes, on standard error, after the conclusion of the labels."""
     page, folder = tmp_path / "report.html", tmp_path / "report"
     for output, files in ((page, ""), (folder, r", and 3 files of records, 0\.\d MB")):
         code, out, err = labeler_command("report", labels, "-o", output)
-        assert (code, out) == (0, "")
+        assert (code, out.split(" (")[0]) == (0, "120 of 120 answers fully supported")
         written = re.escape(str(output / "index.html" if files else output))
         assert re.fullmatch(rf"{written}: 0\.\d MB{files}\n", err)
+
+
+def test_the_next_command_of_label_works_as_printed(
+    labeler_command: Command, labels: Path, tmp_path: Path
+) -> None:
+    """The page is report.html by default, unless that is the input."""
+    assert labeler_command("report", labels)[0] == 0
+    assert read_page(tmp_path / "report.html").blocks
+    labels.rename(tmp_path / "report.html")
+    assert "is an input" in labeler_command("report", tmp_path / "report.html")[2]
 
 
 def test_options_reach_the_page(labeler_command: Command, labels: Path, tmp_path: Path) -> None:

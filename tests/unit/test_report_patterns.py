@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+import labeler
 from labeler.calculators import measure, select_metrics
 from labeler.report.report_data import METRICS, PATTERNS, match_patterns
 from support.labeled import record
@@ -80,3 +83,12 @@ def test_conditions_read_as_they_are_meant() -> None:
         "relevance ≥ 0.7, utilization:capstone ≥ 0.7, completeness ≥ 0.7, adherence = 1",
         "adherence = 0",
     ]
+
+
+def test_a_pattern_of_an_unmeasured_metric_has_no_count(tmp_path: Path) -> None:
+    """A dash and the reason, not 0 records: the embedded judge measures no completeness."""
+    rows = Path(__file__).parents[2] / "examples" / "rows.jsonl"
+    labels = labeler.label(rows, judge="embedded", progress=False)
+    [page] = labels.report(tmp_path / "r.html")
+    text = page.read_text(encoding="utf-8")
+    assert text.count("Undefined: completeness not measured by judge.") == 2

@@ -261,6 +261,8 @@ def own_ids(source: Any, names: Sequence[str | None]) -> list[Any] | None:  # no
 
 def _columns_in(source: Any) -> Iterator[list[Any]]:  # noqa: ANN401 - of any package
     """Yield the values of each column of a table or a list of mappings, the ids first."""
+    if hasattr(source, "collect_schema") and hasattr(source, "collect"):
+        source = source.collect()  # a lazy frame of polars
     columns = getattr(source, "column_names", None)
     columns = getattr(source, "columns", ()) if columns is None else columns
     tables: dict[Any, Any] = {}
