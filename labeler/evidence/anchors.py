@@ -52,6 +52,7 @@ class AnchorCheck(Displayed):
         noise: verdicts of any kind that differ between the two answers of the first check.
         moved: ids of the records whose last answer differs from the first one, most first.
         failed: ids of the records that the judge gave no label this time.
+        models: the models that were asked; one, unless another judge was asked this time.
     """
 
     look: int
@@ -59,6 +60,7 @@ class AnchorCheck(Displayed):
     noise: int
     moved: tuple[str, ...]
     failed: tuple[str, ...]
+    models: tuple[str, ...] = ()
 
     @property
     def changed(self) -> bool:
@@ -87,7 +89,7 @@ class AnchorCheck(Displayed):
         """Return the published form."""
         changes = {kind: one._asdict() for kind, one in self.changes.items()}
         own = {"look": self.look, "changed": self.changed, "sentence": self.sentence}
-        lists = {"moved": list(self.moved), "failed": list(self.failed)}
+        lists = {name: list(getattr(self, name)) for name in ("moved", "failed", "models")}
         return own | {"changes": changes, "noise": self.noise} | lists
 
     def _display(self) -> Display:
@@ -97,6 +99,8 @@ class AnchorCheck(Displayed):
             for kind, one in self.changes.items()
         ]
         notes = [f"most moved: {', '.join(self.moved[:5])}"] if self.moved and self.changed else []
+        if len(self.models) > 1:
+            notes.append(f"several judges were asked: {', '.join(self.models)}")
         if self.failed:
             notes.append(f"no answer this time: {', '.join(self.failed[:5])}")
         return Display(self.sentence, Grid(heads, rows), notes)
@@ -180,6 +184,13 @@ class Anchors(Displayed):
             sum(_differing(each[1], each[2]) for each in answers),
             tuple(sorted(moved, key=moved.__getitem__, reverse=True)),
             tuple(one.id for one in self.rounds[-1] if not isinstance(one, LabelRecord)),
+            tuple(
+                dict.fromkeys(
+                    one.signature.model
+                    for one in chain.from_iterable(self.rounds)
+                    if isinstance(one, LabelRecord)
+                )
+            ),
         )
 
     def shift(self, metric: str) -> tuple[float | Undefined, Interval | Undefined]:

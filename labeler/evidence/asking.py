@@ -44,8 +44,11 @@ def _text(sentences: Iterable[Sentence]) -> str:
 
 def asked_like(record: LabelRecord) -> dict[str, Any]:
     """Return the options of :func:`labeler.label` that ask what a label's judge was asked."""
-    asked = {"relevance": "blind"} if record.retrieval is not None else {}
-    return {"profile": profile_of(record.signature.response_schema.name).name} | asked
+    signature = record.signature
+    asked = {"profile": profile_of(signature.response_schema.name).name}
+    if record.retrieval is not None:
+        asked["relevance"] = "blind"
+    return asked | ({"instructions": signature.instructions} if signature.instructions else {})
 
 
 def ask(rows: Sequence[Example], options: dict[str, Any]) -> list[Outcome]:

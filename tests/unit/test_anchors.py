@@ -213,7 +213,8 @@ def test_commands_make_and_check(labeler_command: Command, tmp_path: Path) -> No
     judge = ("--judge", "embedded", "--store", tmp_path / "store", "--json")
     for look in (1, 2):
         _, out, _ = labeler_command("anchors", "check", anchors, *judge)
-        assert json.loads(out)["look"] == look
+        found = json.loads(out)
+        assert (found["look"], found["models"]) == (look, ["noisy/1", "lexical/1"])
     assert labeler_command("anchors", "check", labels, *judge)[0] == 2
     other = labels_of(noisy(seed=4), 6).save(tmp_path / "o.jsonl")
     _, _, said = labeler_command("compare", labels, other, "--anchors", anchors)
