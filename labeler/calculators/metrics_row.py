@@ -21,9 +21,7 @@ from labeler.calculators.tally import tally
 from labeler.catalog import check_position, position_of, positions_of, unknown
 from labeler.errors import UnknownName
 from labeler.labels.answering import AnsweringModel, answered_by
-from labeler.labels.profiles import (
-    Profile,
-)
+from labeler.labels.profiles import Profile
 from labeler.labels.record import AnyOutcome, LabelFailure, requested_kind
 from labeler.sentences.display import NONE, Column, Display, Displayed, Grid, number
 
@@ -222,13 +220,13 @@ class Measurer:
 
     def measured(self, kind: str) -> Sequence[Metric]:
         """Return the metrics that are computed of a kind of records; of labels, of any profile."""
-        if kind not in self._measured:  # looked up once, not for each row
-            found: Iterable[Metric] = ()
-            if self._asked is None:
-                found = METRICS.values() if kind == LABEL else self._fitting(kind).metrics
-            elif kind in self._asked:
-                found = self._asked[kind].metrics
-            self._measured[kind] = tuple(found)
+        if kind not in self._measured:  # once, not for each row
+            if self._asked is not None:
+                chosen = self._asked.get(kind) or _Chosen.of(())
+            else:
+                every = tuple(METRICS.values()) if kind == LABEL else None
+                chosen = _Chosen.of(every) if every else self._fitting(kind)
+            self._measured[kind] = chosen.metrics
         return self._measured[kind]
 
     def row(self, outcome: AnyOutcome, position: int = 0, kind: str = LABEL) -> MetricsRow:
