@@ -13,6 +13,8 @@ from labeler.cli.running import SOME_FAILED, reject_overwrite
 from labeler.cli.terminal import notify, print_json, print_lines
 from labeler.errors import UsageError
 from labeler.evidence.options import AskOptions
+from labeler.judges.opening import open_judge
+from labeler.judges.options import JudgeOptions
 
 File = Annotated[str, typer.Argument(help="File of anchors, as 'labeler anchors make' writes it.")]
 
@@ -60,7 +62,8 @@ def check(file: File, *, given: AskOptions, as_json: Json = False) -> int:
     anchors = Anchors.load(file)
     asked = len(anchors.records) * (1 if anchors.looks else 2)
     notify(f"{asked} requests, if none of them is stored")
-    found = anchors.check(**vars(given))
+    judge = open_judge(given, also=given.restrictions, notice=notify)
+    found = anchors.check(**vars(given) | vars(JudgeOptions()) | {"judge": judge})
     if as_json:
         print_json(found.as_json())
     else:

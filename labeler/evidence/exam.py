@@ -25,7 +25,7 @@ from labeler.evidence.options import AskOptions, ExamOptions
 from labeler.judges.options import JudgeOptions
 from labeler.labeling.options import TaskOptions
 from labeler.labels.answers import judged_sentences
-from labeler.labels.record import LabelRecord, Outcome
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.labels.signature import digest
 from labeler.sentences.display import Column, Display, Displayed, Grid
 from labeler.sentences.example import Example
@@ -237,15 +237,21 @@ def sample_rows(rows: Rows, n: int) -> list[Example]:
     if n < 1:
         raise UsageError(f"an exam needs 1 row or more, got n={n}")
     found: dict[str, Example] = {}
+    failed: list[str] = []
     for row in rows:
-        if isinstance(row.content, Example):
+        if isinstance(row.content, LabelFailure):
+            failed = failed or [f": {row.content.message}"]
+        else:
             example = row.content
             texts = [example.question, example.documents, example.response]
             found.setdefault(digest(texts), example)
             if len(found) > 4 * n:  # no more in memory than may be chosen
                 found = dict(heapq.nsmallest(n, found.items()))
     if not found:
-        raise UsageError("an exam needs rows with question, documents and response; none was read")
+        raise UsageError(
+            "an exam needs rows with question, documents and response, and none could be read"
+            + "".join(failed)
+        )
     return [example for _, example in heapq.nsmallest(n, found.items())]
 
 
