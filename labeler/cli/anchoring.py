@@ -7,14 +7,13 @@ from typing import Annotated
 
 import typer
 
+from labeler.cli.exams import opened
 from labeler.cli.options import Json
 from labeler.cli.reading import Labels
 from labeler.cli.running import SOME_FAILED, reject_overwrite
 from labeler.cli.terminal import notify, print_json, print_lines
 from labeler.errors import UsageError
 from labeler.evidence.options import AskOptions
-from labeler.judges.opening import open_judge
-from labeler.judges.options import JudgeOptions
 
 File = Annotated[str, typer.Argument(help="File of anchors, as 'labeler anchors make' writes it.")]
 
@@ -38,11 +37,6 @@ def make(
             f"{output} exists already, maybe with paid answers: name another file (-o FILE), or "
             "delete it first"
         )
-    if Path(output).exists():
-        raise UsageError(
-            f"{output} is there already, with the answers of its checks: name another file (-o), "
-            "or delete it first"
-        )
     anchors = choose_anchors(api.read_labels(labels), number, seed=seed)
     anchors.save(output)
     notify(
@@ -62,8 +56,7 @@ def check(file: File, *, given: AskOptions, as_json: Json = False) -> int:
     anchors = Anchors.load(file)
     asked = len(anchors.records) * (1 if anchors.looks else 2)
     notify(f"{asked} requests, if none of them is stored")
-    judge = open_judge(given, also=given.restrictions, notice=notify)
-    found = anchors.check(**vars(given) | vars(JudgeOptions()) | {"judge": judge})
+    found = anchors.check(**vars(given) | opened(given))
     if as_json:
         print_json(found.as_json())
     else:

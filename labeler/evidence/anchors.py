@@ -156,7 +156,7 @@ class Anchors(Displayed):
             self._save()
             self.rounds.append(ask(rows, asked | {"trial": self._pending}))
             self._pending = None
-            self._save()
+        self._save()
         return self.result()
 
     def result(self) -> AnchorCheck:

@@ -280,9 +280,8 @@ def exam(rows: RowSource, options: ExamOptions) -> Exam:
         5
     """
     chosen = sample_rows(options.open(rows), options.n)
-    asked = {one.name: getattr(options, one.name) for one in fields(AskOptions)}
-    asked |= {one.name: getattr(options, one.name) for one in fields(TaskOptions)}
-    every = [asked | {"splitter": options.splitter}]
+    shared = [one.name for kind in (AskOptions, TaskOptions) for one in fields(kind)]
+    every = [{name: getattr(options, name) for name in (*shared, "splitter")}]
     if options.against is not None:
         every.append(every[0] | vars(JudgeOptions()) | {"judge": options.against})
     judged = [ask(chosen, one) for one in every]
@@ -296,9 +295,9 @@ def exam(rows: RowSource, options: ExamOptions) -> Exam:
     return Exam(names[0], rates[0], len(targets), names[1], rates[1], differences)
 
 
-def most_requests(rows: int, n: int) -> int:
-    """Return the most requests of an exam by one judge."""
-    return rows + n * len(KINDS)
+def most_requests(n: int) -> int:
+    """Return the most requests of an exam by one judge: rows, then copies of each kind."""
+    return n * (1 + len(KINDS))
 
 
 def _name(outcomes: Iterable[Outcome]) -> str:
