@@ -33,14 +33,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from labeler.data.formats.csv_files import read_csv
+from labeler.data.formats.csv_files import read_cells
 from labeler.data.label_files import replaced
-from labeler.errors import BadRow, UsageError
+from labeler.errors import UsageError
 from labeler.evidence.plan import Goal, Plan, make_plan
 from labeler.evidence.units import COMPLETENESS, Answer, Item, Units
 from labeler.labels.answers import SPECIAL_SUPPORT, judged_sentences
 from labeler.labels.record import AnyOutcome, LabelRecord
-from labeler.sentences.characters import escape_formula, unescape_formula, visible
+from labeler.sentences.characters import escape_formula, visible
 from labeler.sentences.words import stems, surface_words
 
 COLUMNS = (
@@ -267,9 +267,6 @@ def _given(rows: Iterable[tuple[str, dict[str, str]]], metric: str) -> Given:
 
 
 def _cells(path: str | Path) -> Iterator[tuple[str, dict[str, str]]]:
-    for row in read_csv(str(path)):
-        if isinstance(row.fields, BadRow):
-            raise row.fields
-        cells = {name: unescape_formula(str(cell)) for name, cell in row.fields.items()}
+    for where, cells in read_cells(str(path)):
         # An id may begin or end with a blank; nothing else may.
-        yield row.where, {n: cell if n == "id" else cell.strip() for n, cell in cells.items()}
+        yield where, {n: cell if n == "id" else cell.strip() for n, cell in cells.items()}

@@ -17,11 +17,11 @@ from typing import Any, Literal
 from starlette.exceptions import HTTPException
 from typing_extensions import TypedDict
 
-from labeler.data.formats.csv_files import read_csv
+from labeler.data.formats.csv_files import read_cells
 from labeler.data.label_files import replaced
-from labeler.errors import BadRow, UsageError
+from labeler.errors import UsageError
 from labeler.review.messages import PlanAnswer
-from labeler.sentences.characters import escape_formula, unescape_formula, visible
+from labeler.sentences.characters import escape_formula, visible
 
 PlanWord = Literal["yes", "no", "not relevant"]
 
@@ -181,13 +181,10 @@ def _metric(row: Mapping[str, str]) -> str | None:
 def _rows(path: str | Path, needed: Sequence[str]) -> list[dict[str, str]]:
     """Return the rows of a CSV file, each with an answer and an annotator, empty or not."""
     rows: list[dict[str, str]] = []
-    for raw in read_csv(str(path)):
-        if isinstance(raw.fields, BadRow):
-            raise raw.fields
-        row = {name: unescape_formula(str(cell)) for name, cell in raw.fields.items()}
+    for where, row in read_cells(str(path)):
         if missing := [name for name in needed if name not in row]:
             raise UsageError(
-                f"{raw.where}: no column {missing[0]!r}; a plan has {', '.join(COLUMNS)}: give "
+                f"{where}: no column {missing[0]!r}; a plan has {', '.join(COLUMNS)}: give "
                 "the file that labeler certify wrote"
             )
         if len(rows) == _MOST_ROWS:

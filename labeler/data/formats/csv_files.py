@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from labeler.data.formats import MOST_COLUMNS, Raw, twice
 from labeler.data.lines import BOM, bounded_lines, file_errors, not_utf8, open_bytes
 from labeler.errors import BadRow, UsageError
+from labeler.sentences.characters import unescape_formula
 
 _LONGEST_ROW = 1 << 24
 """Bytes of a row at most. An unclosed quote takes in all that follows, up to this limit."""
@@ -27,6 +28,21 @@ def read_csv(name: str) -> Iterator[Raw]:
         UsageError: the file cannot be read, or its first line names no columns.
     """
     return _read(name, _separator(name))
+
+
+def read_cells(name: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """Read rows of a CSV file that this package wrote, which escapes what looks like a formula.
+
+    Yields:
+        ``FILE:LINE``, and the cells by column.
+
+    Raises:
+        UsageError: as for :func:`read_csv`; also if a row cannot be read.
+    """
+    for row in read_csv(name):
+        if isinstance(row.fields, BadRow):
+            raise row.fields
+        yield row.where, {n: unescape_formula(str(cell)) for n, cell in row.fields.items()}
 
 
 def _separator(name: str) -> str:
