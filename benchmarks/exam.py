@@ -31,6 +31,7 @@ from labeler.judges.task import Task
 from labeler.labels.answers import judged_sentences
 from labeler.labels.record import LabelRecord
 from ragbench_data import ragbench_files, ragbench_folder
+from support.answers import answer
 
 RECORDS, FLIPS, CHANGE, SUPPORTED = 80, 0.03, 0.10, 0.8
 BLIND, OTHERS, COPIES, NEAR = 0.3, 0.9, 200, 0.07
@@ -111,22 +112,7 @@ def judge_with(spot: str, seed: int) -> FunctionJudge:
             known = keys.get(one.text.partition(" [")[0])
             missed = known is None and kind in caught and random.random() > rate
             support[one.key] = [known] if known else ["0a"] if missed else []
-        return {
-            "relevance_explanation": "",
-            "all_relevant_sentence_keys": [],
-            "overall_supported_explanation": "",
-            "overall_supported": all(support.values()),
-            "sentence_support_information": [
-                {
-                    "response_sentence_key": key,
-                    "explanation": "",
-                    "supporting_sentence_keys": found,
-                    "fully_supported": bool(found),
-                }
-                for key, found in support.items()
-            ],
-            "all_utilized_sentence_keys": [],
-        }
+        return answer(support)
 
     return judge
 

@@ -20,6 +20,7 @@ from labeler.evidence.change import find_change, look_level
 from labeler.evidence.doubt import fit_doubt
 from labeler.judges.function import FunctionJudge
 from labeler.judges.task import Task
+from support.answers import answer
 from support.command import Command
 
 
@@ -45,22 +46,8 @@ def noisy(
             key: (share(text + "!") < 0.8) ^ moved[key] ^ bool(random.random() < flips)
             for key, text in texts.items()
         }
-        return {
-            "relevance_explanation": "",
-            "all_relevant_sentence_keys": keys,
-            "overall_supported_explanation": "",
-            "overall_supported": all(verdicts.values()),
-            "sentence_support_information": [
-                {
-                    "response_sentence_key": key,
-                    "explanation": "",
-                    "supporting_sentence_keys": keys[:1] if yes else [],
-                    "fully_supported": yes,
-                }
-                for key, yes in verdicts.items()
-            ],
-            "all_utilized_sentence_keys": keys[:1],
-        }
+        support = {key: keys[:1] if yes else [] for key, yes in verdicts.items()}
+        return answer(support, relevant=keys, used=keys[:1])
 
     return judge
 

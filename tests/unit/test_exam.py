@@ -19,6 +19,7 @@ from labeler.evidence.exam import KINDS
 from labeler.judges.function import FunctionJudge
 from labeler.judges.task import Task
 from labeler.labels.record import LabelRecord
+from support.answers import answer
 from support.command import Command
 
 RANDOM = Random(1)  # noqa: S311 - copies, no secrets
@@ -80,22 +81,7 @@ def simulated(
             elif one.key == "a" and chance < flips:
                 support = []
             verdicts[one.key] = support
-        return {
-            "relevance_explanation": "",
-            "all_relevant_sentence_keys": list(keys.values()),
-            "overall_supported_explanation": "",
-            "overall_supported": all(verdicts.values()),
-            "sentence_support_information": [
-                {
-                    "response_sentence_key": key,
-                    "explanation": "",
-                    "supporting_sentence_keys": support,
-                    "fully_supported": bool(support),
-                }
-                for key, support in verdicts.items()
-            ],
-            "all_utilized_sentence_keys": list(keys.values())[:1],
-        }
+        return answer(verdicts, relevant=list(keys.values()), used=list(keys.values())[:1])
 
     return judge
 

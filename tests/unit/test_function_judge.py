@@ -11,6 +11,7 @@ import labeler
 from labeler.errors import UsageError
 from labeler.judges.task import Task
 from labeler.labels.record import LabelFailure, LabelRecord
+from support.answers import answer as trace_answer
 
 ROWS = [{"id": "1", "question": "Q?", "documents": ["D is E."], "response": "D is E."}]
 
@@ -18,23 +19,8 @@ ROWS = [{"id": "1", "question": "Q?", "documents": ["D is E."], "response": "D i
 def answer(task: Task, **changes: Any) -> dict[str, Any]:
     """The answer of a judge who trusts everything, as JSON."""
     keys = task.example.document_keys()
-    sentences = [
-        {
-            "response_sentence_key": key,
-            "explanation": "It is so.",
-            "supporting_sentence_keys": keys,
-            "fully_supported": True,
-        }
-        for key in task.example.response_keys()
-    ]
-    return {
-        "relevance_explanation": "All of it.",
-        "all_relevant_sentence_keys": keys,
-        "overall_supported_explanation": "All of it.",
-        "overall_supported": True,
-        "sentence_support_information": sentences,
-        "all_utilized_sentence_keys": keys,
-    } | changes
+    support = dict.fromkeys(task.example.response_keys(), keys)
+    return trace_answer(support, relevant=keys, used=keys, said="It is so.") | changes
 
 
 def test_a_function_is_asked_once_for_each_version() -> None:

@@ -11,6 +11,7 @@ import labeler
 from labeler.errors import UsageError
 from labeler.judges.task import Task
 from labeler.store.memory import MemoryStore
+from support.answers import answer as trace_answer
 from support.command import Command
 from support.watching import Watch
 from wire.calls import Json, label_for
@@ -95,22 +96,9 @@ def test_a_batch_names_the_hosts_of_stored_labels_and_refuses(
 def answer(task: Task, said: str = "It is so.") -> Json:
     """The label of a judge that trusts everything."""
     keys = task.example.document_keys()
-    return {
-        "relevance_explanation": said,
-        "all_relevant_sentence_keys": keys,
-        "overall_supported_explanation": said,
-        "overall_supported": True,
-        "sentence_support_information": [
-            {
-                "response_sentence_key": key,
-                "explanation": said,
-                "supporting_sentence_keys": keys,
-                "fully_supported": True,
-            }
-            for key in task.example.response_keys()
-        ],
-        "all_utilized_sentence_keys": keys,
-    }
+    return trace_answer(
+        dict.fromkeys(task.example.response_keys(), keys), relevant=keys, used=keys, said=said
+    )
 
 
 def first(task: Task) -> Json:
