@@ -36,7 +36,9 @@ def stream_interval(
     unlikely = math.log(2 / error)
     farthest = unlikely * max(sizes) / len(records)
     margin = math.sqrt(unlikely / 2 * sum(size**2 for size in sizes)) / len(records)
-    return max(_end(low, 0.0, farthest), low - margin), min(_end(high, 1.0, farthest), high + margin)
+    return max(_end(low, 0.0, farthest), low - margin), min(
+        _end(high, 1.0, farthest), high + margin
+    )
 
 
 def _end(mean: float, outer: float, farthest: float) -> float:
