@@ -92,7 +92,7 @@ def test_a_batch_that_is_handed_in_meanwhile_is_noticed(tmp_path: Path) -> None:
 
 
 def test_parts_that_ask_again_count_from_when_their_first_is_collected(tmp_path: Path) -> None:
-    """Until then they are the beginning of an interrupted collection; the next one replaces them."""
+    """Until then they are the beginning of an interrupted collection, and replaced."""
     folder = prepared(tmp_path)
     for number in (0, 1):
         with PartWriter(folder.path, folder.state, 0.0, first=2, round=2) as writer:
