@@ -635,7 +635,7 @@ def fuse(monkeypatch: pytest.MonkeyPatch) -> Fuse:
     """A fuse that burns at every request and round every state that is written down."""
     save = BatchFolder.save
 
-    def mortal_save(self: BatchFolder, *parts: BatchPart, **changes: object) -> BatchPart:
+    def mortal_save(self: BatchFolder, *parts: BatchPart, **changes: Any) -> BatchPart:
         FUSE.burn()
         saved = save(self, *parts, **changes)
         FUSE.burn()
