@@ -160,7 +160,7 @@ def test_scores_are_checked_too(labeler_command: Command) -> None:
 
 def test_audits_count_once(labeler_command: Command) -> None:
     """Copies of labels and failures, and failures of rows with a label."""
-    once = [*lonely(), failed("f")]
+    once: list[Outcome] = [*lonely(), failed("f")]
     _, out, quiet = labeler_command("audit", written("labels.jsonl", once), "--json")
     written("labels.jsonl", [*once, *once, failed(lonely()[0].id)])
     _, again, err = labeler_command("audit", "labels.jsonl", "--json")
