@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -74,9 +74,14 @@ def _gathered(fields: Mapping[str, Any]) -> dict[str, Any]:
     return read
 
 
-def is_native(row: Mapping[str, Any]) -> bool:
-    """Return True if a row has a column for each required field under the field's own name."""
-    missing = [name for name in REQUIRED if row.get(name) is None]
+def is_native(row: Mapping[str, Any], mapped: Container[str] = ()) -> bool:
+    """Return True if a row has a column for each required field under the field's own name.
+
+    Args:
+        row: the row.
+        mapped: fields that are read from other columns.
+    """
+    missing = [name for name in REQUIRED if name not in mapped and row.get(name) is None]
     return not missing or (missing == ["documents"] and _has_numbered_documents(row))
 
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.address import host_of
-from labeler.judges.openai.completion import object_of, read_completion, stated_error, text_of
+from labeler.judges.openai.completion import object_of, read_completion, stated_error
 from labeler.judges.openai.error_rules import RETRIED, ObservedError, explain, find_rule
 from labeler.judges.openai.reading import read_body
 from labeler.judges.task import JudgeReply
@@ -30,8 +30,8 @@ class AnswerLine(NamedTuple):
     key: str
     status: int
     body: Mapping[str, Any] | None
-    error: str
-    """The code of why the request was not even sent, such as ``batch_expired``."""
+    is_sent: bool = True
+    """False if the request was not even sent, such as in a batch that expired."""
 
 
 @dataclass(frozen=True)
@@ -134,10 +134,9 @@ def _parse_line(content: bytes) -> AnswerLine | None:
         return None
     if not isinstance(line, dict) or not isinstance(line.get("custom_id"), str):
         return None
-    key, response, error = line["custom_id"], line.get("response"), line.get("error")
+    key, response = line["custom_id"], line.get("response")
     if isinstance(response, dict) and type(response.get("status_code")) is int:
-        body = object_of(response.get("body")) or None
-        return AnswerLine(key, response["status_code"], body, "")
-    if isinstance(error, dict):
-        return AnswerLine(key, 0, None, text_of(error.get("code")) or "none")
+        return AnswerLine(key, response["status_code"], object_of(response.get("body")) or None)
+    if isinstance(line.get("error"), dict):
+        return AnswerLine(key, 0, None, is_sent=False)
     return None
