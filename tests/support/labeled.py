@@ -334,7 +334,7 @@ def failure(
     name: str = "f", reason: str = "refusal", *, made_by: LabelRecord | None = None, **facts: Any
 ) -> LabelFailure:
     """A row without a label, by nobody or by the judge of a label."""
-    signature = made_by and made_by.signature
+    signature = made_by.signature if made_by else None
     return LabelFailure(id=name, reason=reason, message="No.", signature=signature, **facts)
 
 

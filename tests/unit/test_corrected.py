@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -69,27 +69,28 @@ def test_ppi_of_numbers_agrees_with_the_methods_authors() -> None:
     assert ends(found) == pytest.approx((0.3899153813, 0.7453458127), abs=1e-9)
 
 
-def test_full_trust_worked_by_hand() -> None:
-    """The judge says 3/4 alone and is 1/2 too high on the sample: 3/4 - 1/2 = 1/4."""
-    assert ppi_mean((0, 1), (1, 1), (1, 1, 1, 0), weight=1).value == 0.25
-
-
-def test_a_judge_who_goes_against_people_is_not_trusted() -> None:
-    """A negative weight would be the best; 0 is what is taken."""
-    found = ppi_mean((1, 0, 1, 0), (0, 1, 0, 1), (1, 0, 1, 0))
-    assert (found.weight, found.value) == (0, 0.5)
-
-
 @pytest.mark.parametrize(
-    ("judge", "alone"), [((1, 1, 1), (1, 1)), ((1, 0, 1), ())], ids=["constant", "nothing alone"]
+    ("values", "given", "weight", "mean"),
+    [
+        # The judge says 3/4 alone and is 1/2 too high on the sample: 3/4 - 1/2.
+        (((0, 1), (1, 1), (1, 1, 1, 0)), 1, 1, 1 / 4),
+        # A negative weight would be the best; 0 is what is taken.
+        (((1, 0, 1, 0), (0, 1, 0, 1), (1, 0, 1, 0)), None, 0, 1 / 2),
+        # Where the judge never varies, or people judged all, the mean is theirs.
+        (((1, 0, 0), (1, 1, 1), (1, 1)), None, 0, 1 / 3),
+        (((1, 0, 0), (1, 0, 1), ()), None, 0, 1 / 3),
+    ],
 )
-def test_a_judge_who_tells_nothing_leaves_peoples_mean(
-    judge: Sequence[float], alone: Sequence[float]
+def test_ppi_worked_by_hand(
+    values: tuple[Sequence[float], Sequence[float], Sequence[float]],
+    given: float | None,
+    weight: float,
+    mean: float,
 ) -> None:
-    """Where the judge never varies, or people judged all, the mean is theirs."""
-    found = ppi_mean((1, 0, 0), judge, alone)
-    assert found.weight == 0
-    assert found.value == pytest.approx(1 / 3)
+    """People, the judge on the same records, and alone: trusted as far as it tells something."""
+    found = ppi_mean(*values, weight=given)
+    assert found.weight == weight
+    assert found.value == pytest.approx(mean)
 
 
 @pytest.mark.parametrize(
@@ -120,12 +121,6 @@ def test_the_corrected_proportion_has_its_reference_values() -> None:
     assert found.value == pytest.approx(0.8333333, abs=5e-8)
     assert ends(found) == pytest.approx((0.7461096, 0.9437937), abs=5e-8)
     assert (found.sensitivity, found.specificity) == (0.9, 0.7)
-
-
-def test_a_faultless_judge_is_not_corrected() -> None:
-    """With sensitivity and specificity 1 the proportion stays."""
-    found = corrected_proportion(30, 100, JudgeErrors(50, 50, 50, 50))
-    assert found.value == pytest.approx(0.3)
 
 
 @pytest.mark.parametrize(
@@ -189,39 +184,39 @@ def test_a_sound_sample_brings_no_warning() -> None:
     assert corrected_proportion(800, 1000, errors, random_sample=True).warnings == ()
 
 
-def test_an_unknown_way_of_sampling_is_said() -> None:
-    """Nobody can see from the numbers how the sample was drawn."""
-    for found in (ppi_mean(PEOPLE, JUDGE, ALONE), corrected_proportion(800, 1000, ERRORS)):
-        assert warned(found, "not known that the human-judged records were drawn at random")
+FEW = replace(ERRORS, human_no=9, both_no=9, human_yes=9, both_yes=8)
+UNKNOWN = "not known that the human-judged records were drawn at random"
 
 
-def test_few_labels_are_said() -> None:
-    """Under a hundred human labels the intervals cannot be relied on."""
-    few = replace(ERRORS, human_no=9, both_no=9, human_yes=9, both_yes=8)
-    assert warned(ppi_mean(PEOPLE, JUDGE, ALONE), "records with human labels: only 10;")
-    assert warned(corrected_proportion(8, 10, few), "records with human labels: only 18;")
-    assert warned(corrected_proportion(8, 10, few), "records to which people said no: only 9;")
-
-
-def test_a_sample_unlike_the_rest_is_said() -> None:
-    """The judge likes the sample much more than the rest: it was hardly drawn at random."""
-    found = ppi_mean((1, 0) * 50, (1,) * 90 + (0,) * 10, (1, 0) * 50, random_sample=True)
-    assert warned(found, "0.900 on the human-judged records and 0.500 on the others")
-
-
-def test_people_who_say_one_thing_are_said() -> None:
-    """An interval of no width is no certainty."""
-    assert warned(ppi_mean((1, 1, 1), (1, 0, 1), (1, 0)), "people gave 1 to all 3 records")
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (ppi_mean(PEOPLE, JUDGE, ALONE), UNKNOWN),
+        (corrected_proportion(800, 1000, ERRORS), UNKNOWN),
+        (ppi_mean(PEOPLE, JUDGE, ALONE), "records with human labels: only 10;"),
+        (corrected_proportion(8, 10, FEW), "records with human labels: only 18;"),
+        (corrected_proportion(8, 10, FEW), "records to which people said no: only 9;"),
+        (
+            ppi_mean((1, 0) * 50, (1,) * 90 + (0,) * 10, (1, 0) * 50, random_sample=True),
+            "0.900 on the human-judged records and 0.500 on the others",
+        ),
+        (ppi_mean((1, 1, 1), (1, 0, 1), (1, 0)), "people gave 1 to all 3 records"),
+    ],
+)
+def test_what_an_interval_cannot_know_is_said(found: Corrected, words: str) -> None:
+    """How the sample was drawn, that it is small, unlike the rest, or of one value."""
+    assert warned(found, words)
 
 
 # -- plain ----------------------------------------------------------------------------------------
 
 
 def test_a_plain_mean_has_the_interval_of_summaries() -> None:
-    """Yes or no: the exact interval of 8 in 10."""
+    """Yes or no: the exact interval of 8 in 10; nothing is not 0."""
     found = plain_mean([1.0] * 8 + [0.0] * 2)
     assert found.value == 0.8
     assert ends(found) == pytest.approx((0.4439, 0.9748), abs=2e-4)
+    assert plain_mean([]).undefined == "no_values"
 
 
 def test_few_human_labels_get_wilsons_interval_of_as_much_information() -> None:
@@ -283,30 +278,25 @@ def test_human_labels_of_one_question_have_no_interval() -> None:
     assert warned(found, "ask one question")
 
 
-def test_no_values_have_no_mean() -> None:
-    """Nothing is not 0."""
-    assert plain_mean([]).undefined == "no_values"
-
-
 # -- wrong use ------------------------------------------------------------------------------------
 
 
-def test_wrong_use_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: ppi_mean((1, 0), (1,), ()), "2 human values and 1"),
+        (lambda: ppi_mean((1, 0), (1, 0), (), weight=2), "between 0 and 1, got 2"),
+        (lambda: ppi_mean((1, math.nan), (1, 0), ()), "a value is nan"),
+        (lambda: plain_mean([1.0], level=95), "confidence level must be between 0 and 1, got 95"),
+        (lambda: corrected_proportion(5, 4, ERRORS), "yes 5 times to 4 records"),
+        (lambda: JudgeErrors(1, 2, 0, 0), "do not fit together"),
+        (lambda: JudgeErrors.of([0.5], [1]), "a 0 or a 1"),
+    ],
+)
+def test_wrong_use_is_refused(call: Callable[[], object], words: str) -> None:
     """Each with what it got and what is allowed."""
-    with pytest.raises(UsageError, match="2 human values and 1"):
-        ppi_mean((1, 0), (1,), ())
-    with pytest.raises(UsageError, match="between 0 and 1, got 2"):
-        ppi_mean((1, 0), (1, 0), (), weight=2)
-    with pytest.raises(UsageError, match="a value is nan"):
-        ppi_mean((1, math.nan), (1, 0), ())
-    with pytest.raises(UsageError, match="confidence level must be between 0 and 1, got 95"):
-        plain_mean([1.0], level=95)
-    with pytest.raises(UsageError, match="yes 5 times to 4 records"):
-        corrected_proportion(5, 4, ERRORS)
-    with pytest.raises(UsageError, match="do not fit together"):
-        JudgeErrors(1, 2, 0, 0)
-    with pytest.raises(UsageError, match="a 0 or a 1"):
-        JudgeErrors.of([0.5], [1])
+    with pytest.raises(UsageError, match=words):
+        call()
 
 
 # -- laws -----------------------------------------------------------------------------------------
