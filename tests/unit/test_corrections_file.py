@@ -248,7 +248,7 @@ HOSTILE: dict[str, dict[str, Any]] = {
     "a list for a judgement": {"judgement": []},
     "half a judgement": {"judgement": {"relevant": []}},
     **{
-        why: {"judgement": NOTHING | part}
+        why: {"judgement": {**NOTHING, **part}}
         for why, part in {
             "a text for keys": {"relevant": "0a"},
             "a number among keys": {"relevant": [1]},
