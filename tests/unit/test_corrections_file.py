@@ -248,13 +248,13 @@ HOSTILE: dict[str, dict[str, Any]] = {
     "a list for a judgement": {"judgement": []},
     "half a judgement": {"judgement": {"relevant": []}},
     **{
-        why: {"judgement": {**NOTHING, **part}}
-        for why, part in {
-            "a text for keys": {"relevant": "0a"},
-            "a number among keys": {"relevant": [1]},
-            "a huge key": {"relevant": ["a" * 65]},
-            "a list for support": {"support": ["a"]},
-        }.items()
+        why: {"judgement": {**NOTHING, field: value}}
+        for why, field, value in (
+            ("a text for keys", "relevant", "0a"),
+            ("a number among keys", "relevant", [1]),
+            ("a huge key", "relevant", ["a" * 65]),
+            ("a list for support", "support", ["a"]),
+        )
     },
 }
 

@@ -343,9 +343,17 @@ class PendingKeys:
         Raises:
             StoreError: the state of a batch cannot be read.
         """
+        self._update()
+        return self._keys.get(key)
+
+    def __len__(self) -> int:
+        """Return the number of these keys."""
+        self._update()
+        return len(self._keys)
+
+    def _update(self) -> None:
         if (names := _names(self._store)) != self._names:
             self._keys, self._names = pending_keys(self._store), names
-        return self._keys.get(key)
 
 
 def command(action: str, *words: str, store: str | Path, server: ServerOptions) -> str:
