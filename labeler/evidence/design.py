@@ -19,7 +19,7 @@ _FIRST, _FIRST_RECORDS = 60, 10
 """Sentences of the first look, and records at least where a unit is a record."""
 _FEWEST = 20
 """Fewest sentences of a further look."""
-_AHEAD = 0.8
+_AHEAD = 0.65
 """Share of the units that seem needed which a further look reads: it shall not read too many."""
 _BINS = 40
 """Forecasts that are taken together while a design is chosen."""

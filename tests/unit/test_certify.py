@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from itertools import permutations
-from math import comb, exp, log
+from math import exp, log
 from pathlib import Path
 from typing import Any
 
@@ -177,13 +177,23 @@ def test_population_is_wider_than_the_records() -> None:
         make_plan(own, Goal("adherence_fraction", within=0.01, population=True))
 
 
-def test_a_stream_is_held_where_errors_are_few() -> None:
-    """Exact chance, over samples of 50, that the interval holds; Wilson's comes down to 0.87."""
-    own, error = [with_question(record(id=f"r{n}"), f"{n}?") for n in range(50)], 0.025
-    ends = [stream_interval(own, k / 50, k / 50, error) for k in range(51)]
-    assert ends[50] == pytest.approx(((error / 2) ** (1 / 50), 1.0))  # by hand
-    for truth in (0.5, 0.9, 0.97, 0.997):
-        chances = (comb(50, k) * truth**k * (1 - truth) ** (50 - k) for k in range(51))
+@pytest.mark.parametrize("largest", [1, 40], ids=["equal questions", "one large question"])
+def test_a_stream_is_held_where_errors_are_few(largest: int) -> None:
+    """Exact chance, over samples of 50 questions or more, that the interval holds.
+
+    Wilson's comes down to 0.87; questions that count by Kish's effective number to 0.96.
+    """
+    sizes, error = [largest] + [1] * (49 if largest == 1 else 360), 0.025
+    questions = [f"{place}?" for place, size in enumerate(sizes) for _ in range(size)]
+    own = [with_question(record(id=f"r{n}"), text) for n, text in enumerate(questions)]
+    count = len(own)
+    ends = [stream_interval(own, k / count, k / count, error) for k in range(count + 1)]
+    if largest == 1:
+        assert ends[count] == pytest.approx(((error / 2) ** (1 / count), 1.0))  # by hand
+    for truth in (0.04, 0.5, 0.9, 0.97, 0.997):
+        chances = np.ones(1)
+        for size in sizes:
+            chances = np.convolve(chances, [1 - truth, *[0.0] * (size - 1), truth])
         held = [p for p, (low, high) in zip(chances, ends, strict=True) if low <= truth <= high]
         assert sum(held) >= 1 - error
 

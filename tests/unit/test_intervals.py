@@ -16,9 +16,13 @@ import interval_coverage
 import interval_populations
 import interval_report
 from labeler.calculators.statistics.bounded_mean import BoundedMean, Unit
-from labeler.calculators.statistics.intervals import Interval, mean_interval
+from labeler.calculators.statistics.intervals import (
+    Interval,
+    mean_interval,
+    student_quantile,
+    wilson_ends,
+)
 from labeler.calculators.statistics.paired import paired_interval
-from labeler.calculators.statistics.small_samples import student_quantile, wilson_ends
 from labeler.errors import UsageError
 
 SPREAD = [index / 40 for index in range(41)]

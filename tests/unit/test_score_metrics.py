@@ -13,7 +13,7 @@ import pytest
 
 from labeler.calculators import Intervals, Ratio
 from labeler.calculators.collected import Collected, split_collected
-from labeler.calculators.statistics.agreement_intervals import score_coefficients, score_sums
+from labeler.calculators.statistics.resampling import score_coefficients, score_sums
 from labeler.data.label_files import write_outcomes
 from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.plugins.scores.agreement import compare_raters

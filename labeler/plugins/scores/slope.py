@@ -15,15 +15,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labeler.calculators.statistics.grouping import Floats, Groups, group_sums
 from labeler.calculators.statistics.intervals import (
     GROUPED,
     LEVEL,
     Interval,
     Undefined,
     check_level,
+    effective_count,
+    is_small,
+    student_quantile,
 )
-from labeler.calculators.statistics.small_samples import effective_count, is_small, student_quantile
+from labeler.calculators.statistics.resampling import Floats, Groups, group_sums
 from labeler.errors import UsageError
 
 METHOD = "leave_one_out"
