@@ -7,9 +7,9 @@ Scores of different judge configurations are never averaged;
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 from labeler.calculators.metrics_row import (
     QUESTION,
@@ -185,20 +185,6 @@ def summarize_scores(
     ]
 
 
-class LengthEffectJSON(TypedDict):
-    """One entry of ``labeler length --json``."""
-
-    criterion: str
-    records: int
-    slope: float | None
-    low: float | None
-    high: float | None
-    small_sample: bool
-    clusters: int | None
-    undefined: str | None
-    signature: str
-
-
 @dataclass(frozen=True)
 class LengthEffect:
     """The slope of scores over the length of responses.
@@ -210,10 +196,10 @@ class LengthEffect:
         slope: change of the score per 1,000 characters of response.
         low: lower end of the slope's interval; ``None`` if it has none.
         high: upper end.
-        undefined: reason of a missing slope or interval; else ``None``.
         small_sample: True if the interval is one of a small sample.
         clusters: groups of records with equal questions, each one observation; ``None`` if all
             differ or are one.
+        undefined: reason of a missing slope or interval; else ``None``.
     """
 
     criterion: str
@@ -222,23 +208,15 @@ class LengthEffect:
     slope: float | None
     low: float | None = None
     high: float | None = None
-    undefined: str | None = None
     small_sample: bool = False
     clusters: int | None = None
+    undefined: str | None = None
 
-    def as_json(self, version: str) -> LengthEffectJSON:
+    def as_json(self, version: str) -> dict[str, str | float | None]:
         """Return the published form."""
-        return {
-            "criterion": self.criterion,
-            "records": self.records,
-            "slope": self.slope,
-            "low": self.low,
-            "high": self.high,
-            "small_sample": self.small_sample,
-            "clusters": self.clusters,
-            "undefined": self.undefined,
-            "signature": f"{self.label}|labeler:{version}",
-        }
+        values = asdict(self)
+        label = values.pop("label")
+        return {**values, "signature": f"{label}|labeler:{version}"}
 
 
 def length_effects(outcomes: Iterable[ScoreOutcome]) -> list[LengthEffect]:
