@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -18,7 +19,7 @@ from labeler.calculators.ratio import UNDEFINED_REASONS, Ratio
 from labeler.cli import run
 from labeler.cli.gate_reports import junit, markdown
 from labeler.comparing.checking import GateSettings, check_rows
-from labeler.comparing.gates import DEFAULT_ALLOWED, Allowed, Gate, On
+from labeler.comparing.gates import DEFAULT_ALLOWED, Allowed, Gate, On, doubts
 from labeler.comparing.verdicts import Verdict
 from labeler.data.label_files import to_line
 from labeler.errors import UnknownName, UsageError
@@ -323,13 +324,16 @@ def test_what_misses_by_little_is_shown_with_more_digits() -> None:
     assert verdict.demand == "adherence at most 0.33333333"
 
 
-def test_a_gate_in_the_wrong_direction_is_doubted() -> None:
-    """It is carried out all the same."""
-    assert Gate.of("adherence", 0.9, at_least=True).doubt is None
-    doubt = Gate.of("hallucination_rate", 0.1, at_least=True).doubt
-    assert doubt == (
-        "hallucination_rate at least 0.1: lower is better, so at most may be meant, not at least"
-    )
+def test_a_gate_that_bad_labels_pass_ends_a_band_or_is_refused() -> None:
+    """Of a metric whose direction is known; of another one there is a warning."""
+    assert_metric(outcomes(9, 1), "adherence", at_least=0.7, at_most=0.95)
+    with pytest.raises(UsageError, match=r"higher is better.*give the lowest: --min adherence=0.9"):
+        assert_metric(outcomes(9, 1), "adherence", at_most=0.9)
+    adherence = Gate.of("adherence", 0.9, at_least=False)
+    assert doubts([adherence, replace(adherence, at_least=True)]) == []
+    assert doubts([adherence]) == [
+        "adherence at most 0.9: higher is better, so at least may be meant, not at most"
+    ]
 
 
 def test_what_is_no_gate_is_refused() -> None:
@@ -382,18 +386,11 @@ def test_the_command_gates_on_intervals(check: Command) -> None:
     assert re.search(r"adherence\) \.90 \(\.7\d to \.9\d\), at least \.5 asked of the low end", out)
 
 
-def test_the_command_notes_a_doubtful_direction(check: Command) -> None:
-    """On standard error, and goes on."""
-    code, out, err = check(outcomes(1, 0), "--max", "adherence=1")
-    assert code == 0
-    assert out.startswith("passed")
-    assert "at least may be meant" in err
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (("--min", "hallucination_rate=0.1"), "--max hallucination_rate=0.1"),
+        (("--max", "adherence=1"), "--min adherence=1"),
         ((), "no gate is given"),
         (("--min", "adherence"), "write METRIC=NUMBER"),
         (("--min", "adherence=much"), "write METRIC=NUMBER"),
@@ -547,7 +544,7 @@ def test_an_assertion_looks_at_the_records_of_the_group_that_misses() -> None:
     """By the direction of its threshold, and by no other group's records."""
     found = [*outcomes(0, 2, group="x"), *outcomes(2, 7, group="y")]
     with pytest.raises(AssertionError, match=r"at most 0.1 in y(.|\n)*'y0' 1.0000, 'y1'") as e:
-        assert_metric(found, "adherence", at_most=0.1, by="topic")
+        assert_metric(found, "adherence", at_least=0, at_most=0.1, by="topic")
     assert "'x" not in str(e.value)
 
 
