@@ -372,8 +372,11 @@ def _reference_claims(label: GPTLabelingOutput) -> tuple[ClaimTally, ...] | None
 
 def _documents(keys: Iterable[str]) -> frozenset[int]:
     """Return the documents that hold one of the sentences; other texts and strings name none."""
-    places = [position(key) for key in keys if key not in SPECIAL_SUPPORT]
-    return frozenset([place.document for place in places if place.part == DOCUMENT])
+    found = set()
+    for key in keys:
+        if key not in SPECIAL_SUPPORT and (place := position(key)).part == DOCUMENT:
+            found.add(place.document)
+    return frozenset(found)
 
 
 def unsupported_as_published(stored: GPTLabelingOutput | VerbatimLabel) -> list[str]:

@@ -9,12 +9,14 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from labeler.data.row_stream import RowStream
 from labeler.data.rows import Row, Rows
 from labeler.errors import BadRow
 from labeler.judges.task import Task
+from labeler.labeling.cache import Settled
 from labeler.labeling.failures import bad_row
 from labeler.labeling.modes import choose_mode, first_tasks
-from labeler.labeling.run import Known, Pending, Run
+from labeler.labeling.run import Pending, Run
 from labeler.labeling.tasks import LabelTasks, MissingField, TaskFactory
 from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.sentences.example import Example
@@ -42,13 +44,25 @@ def run_tasks(
         StoreError: labels cannot be read or saved.
         UsageError: the rows cannot be read.
     """
-    for factory in factories:
-        run.traffic_for(factory.judge)  # closed at the end, even if nothing is asked
-    stream = run.read(rows, factories)
+    yield from submit_rows(run, opened(run, rows, factories), factories)
+
+
+def opened(
+    run: Run, rows: Rows, factories: Sequence[TaskFactory], *, outcomes: int | None = None
+) -> RowStream:
+    """Read the first rows, and have the judges ask in the output modes of stored labels.
+
+    Args:
+        run: the run.
+        rows: rows of the run.
+        factories: build the tasks of each row.
+        outcomes: outcomes of each row, if not one for each factory.
+    """
+    stream = run.read(rows, factories, outcomes=outcomes)
     for factory in factories:
         first = () if run.cache.is_new else first_tasks(factory, stream.first)
         choose_mode(factory.judge, first, run.cache.store, run.cache.is_known)
-    yield from submit_rows(run, stream, factories)
+    return stream
 
 
 def submit_rows(
@@ -109,9 +123,9 @@ class Submission:
         """Submit the tasks of a row; none before all of them are prepared."""
         example = row.content
         if isinstance(example, LabelFailure):
-            return [Known(example, "row")] if self.with_unreadable else []
+            return [Settled(example, "row")] if self.with_unreadable else []
         prepared = [self._prepared(row, example, factory) for factory in self.factories]
-        bad = [one for one in prepared if isinstance(one, Known) and one.origin == "row"]
+        bad = [one for one in prepared if isinstance(one, Settled) and one.origin == "row"]
         if bad and self.together:
             return [bad[0]]
         pairs = zip(self.factories, prepared, strict=True)
@@ -123,17 +137,17 @@ class Submission:
 
     def _prepared(
         self, row: Row, example: Example, factory: TaskFactory
-    ) -> Task[Any] | Known | None:
+    ) -> Task[Any] | Settled | None:
         """Return a task that can be submitted, or its failure; ``None`` for neither."""
         try:
             task = factory.task(example)
             rested = self.relevance.rest(factory, task) if self.relevance else task
             if isinstance(rested, LabelFailure):
-                return Known(rested, "store")
+                return Settled(rested, "store")
             if isinstance(factory, LabelTasks):
                 factory.require_fit(rested, self.run.cache.is_known)
         except BadRow as error:
             if not (self.with_unreadable or isinstance(error, MissingField)):
                 return None
-            return Known(bad_row(error, f"{row.where}: {error}", example), "row")
+            return Settled(bad_row(error, f"{row.where}: {error}", example), "row")
         return rested

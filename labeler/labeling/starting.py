@@ -15,12 +15,12 @@ from labeler.errors import UsageError
 from labeler.extensions import load, offered
 from labeler.judges.opening import open_judge, open_judges
 from labeler.judges.options import JudgeOptions
+from labeler.labeling.cache import pending_labels
 from labeler.labeling.options import (
     LabelOptions,
     RunOptions,
     StoreOptions,
 )
-from labeler.labeling.pending import pending_labels
 from labeler.labeling.pipeline import run_tasks
 from labeler.labeling.progress import Progress, RunEvents
 from labeler.labeling.run import Run
@@ -96,9 +96,7 @@ def begin(options: RunOptions, events: RunEvents | None = None) -> Run:
         limits=limits,
         retry_failed=options.retry_failed,
         same_host=options.same_host,
-        batch_of=pending_labels(
-            getattr(store, "directory", None) if isinstance(options, LabelOptions) else None
-        ),
+        pending=pending_labels(getattr(store, "directory", None)),
         events=events,
     )
     if opened is not None:  # an empty store is false

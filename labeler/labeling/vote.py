@@ -15,11 +15,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from labeler.data.rows import Row, Rows
 from labeler.errors import BadRow, UsageError
-from labeler.judges.judge import Judge
-from labeler.judges.limits import Limits
 from labeler.judges.task import Task
-from labeler.labeling.modes import choose_mode, first_tasks
-from labeler.labeling.pipeline import Submission, judged_first
+from labeler.labeling.pipeline import Submission, judged_first, opened
 from labeler.labeling.run import Pending, Run
 from labeler.labeling.tasks import LabelTasks
 from labeler.labels.answers import GPTLabelingOutput, SentenceSupport, in_order
@@ -71,13 +68,7 @@ def vote_rows(
     """
     if not voters:
         raise UsageError("an ensemble needs a voter")
-    for voter in voters:
-        run.traffic_for(voter.judge)  # closed at the end, even if it is never asked
-    require_bounds([voter.judge for voter in voters], run.limits)
-    stream = run.read(rows, voters, outcomes=1)
-    for voter in voters:
-        first = first_tasks(voter, stream.first)
-        choose_mode(voter.judge, first, run.cache.store, run.cache.is_known)
+    stream = opened(run, rows, voters, outcomes=1)
     _require_voters(stream.first, voters)
     for number, voter in enumerate(voters, start=1):
         if len(voters) > 1:
@@ -149,19 +140,6 @@ def vote(
         return _undecided(len(given), voters, unsettled or missing)
     signature = electorate([one.signature for one in trials if one.signature], schema)
     return majority(given, signature, voters, retrievals)
-
-
-def require_bounds(judges: Sequence[Judge], limits: Limits | None) -> None:
-    """Check, before any spend, that every judge can keep to the budget.
-
-    Raises:
-        UsageError: the cost of a judge's requests has no upper bound.
-    """
-    if limits is not None and limits.budget is not None:
-        for judge in judges:
-            require = getattr(judge, "require_bounds", None)
-            if require is not None:
-                require()
 
 
 def _undecided(given: int, voters: int, missing: Sequence[LabelFailure]) -> LabelFailure:

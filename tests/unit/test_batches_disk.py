@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from labeler.errors import StoreError, UsageError
+from labeler.labeling.cache import LabelCache
 from labeler.plugins.batch.folder import (
     BatchFolder,
     BatchPart,
@@ -22,6 +23,7 @@ from labeler.plugins.batch.folder import (
     write_state,
 )
 from labeler.plugins.batch.requests import BatchRequest, History, PartWriter, read_request
+from labeler.store import MemoryStore
 from support import samples
 
 NAME = "20261122T104500Z-0123abcd"
@@ -83,12 +85,14 @@ def test_what_is_begun_counts_for_nothing(tmp_path: Path) -> None:
 
 
 def test_a_batch_that_is_handed_in_meanwhile_is_noticed(tmp_path: Path) -> None:
-    """A run that has looked already sees it with the next key."""
+    """A run that has looked already sees it with the next key, and takes output modes of it."""
     batch_of = PendingKeys(tmp_path)
     assert batch_of(keys()[0]) is None
     prepared(tmp_path)
     assert batch_of(keys()[0]) == NAME
     assert batch_of("0" * 64) is None
+    assert LabelCache(MemoryStore()).is_new
+    assert not LabelCache(MemoryStore(), pending=[batch_of]).is_new
 
 
 def test_parts_that_ask_again_count_from_when_their_first_is_collected(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from labeler.judges.openai.error_rules import (
 )
 from labeler.judges.openai.masking import MaskedBytes
 from labeler.judges.openai.retries import retrying
-from labeler.judges.openai.sender import WIRE_ERRORS, observed_error
+from labeler.judges.openai.sender import WIRE_ERRORS, failed_request
 from labeler.judges.openai.server import read_server, server_of
 from labeler.judges.pace import Pace
 from labeler.labeling.engine import Engine
@@ -290,7 +290,7 @@ class OpenAIBatches:
                 async with asyncio.timeout(seconds or self.timeout):
                     return await send()
             except WIRE_ERRORS as error:
-                observed = observed_error(error)
+                observed = failed_request(error).observed
             raise AttemptFailed(observed)
 
         try:
