@@ -22,6 +22,7 @@ from labeler.data.field_values import (
     with_unused,
 )
 from labeler.data.parsing import joined_id
+from labeler.data.written_values import is_missing
 from labeler.errors import BadRow, UsageError
 from labeler.sentences.example import Example
 
@@ -287,7 +288,7 @@ def _read(
         there.append(path)
         if isinstance(value, list | tuple):
             gathered += value
-        elif value not in (None, ""):
+        elif value != "" and not is_missing(value):
             gathered.append(value)
     if complaint and not there:
         raise complaint

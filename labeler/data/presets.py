@@ -64,7 +64,7 @@ for _name, _columns_of_system in {
         question="user_input question",
         documents="retrieved_contexts contexts",
         response="response answer",
-        reference="reference ground_truth",
+        reference="reference ground_truth ground_truths",
     ),
     "deepeval": _preset(
         "DeepEval: LLMTestCase",

@@ -194,10 +194,11 @@ def test_people_who_say_one_thing_are_said() -> None:
 
 
 def test_a_plain_mean_has_the_interval_of_summaries() -> None:
-    """Yes or no: the exact interval of 8 in 10."""
+    """Yes or no: the exact interval of 8 in 10; nothing is not 0."""
     found = plain_mean([1.0] * 8 + [0.0] * 2)
     assert found.value == 0.8
     assert ends(found) == pytest.approx((0.4439, 0.9748), abs=2e-4)
+    assert plain_mean([]).undefined == "no_values"
 
 
 def test_few_human_labels_get_wilsons_interval_of_as_much_information() -> None:
@@ -257,11 +258,6 @@ def test_human_labels_of_one_question_have_no_interval() -> None:
     found = ppi_mean(PEOPLE, JUDGE, ALONE, groups=groups)
     assert found.interval is None
     assert warned(found, "ask one question")
-
-
-def test_no_values_have_no_mean() -> None:
-    """Nothing is not 0."""
-    assert plain_mean([]).undefined == "no_values"
 
 
 # -- wrong use ------------------------------------------------------------------------------------

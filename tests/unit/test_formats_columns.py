@@ -114,7 +114,7 @@ def test_a_path_leads_into_objects_of_python() -> None:
 
 def test_documents_are_gathered_from_several_columns() -> None:
     """Texts and lists alike; one that is null or not there is left out."""
-    row = {"question": "Q?", "a": "A.", "b": None, "c": ["C.", "D."], "response": "R."}
+    row = {"question": "Q?", "a": "A.", "b": "nan", "c": ["C.", "D."], "response": "R."}
     found = [
         row.content
         for row in open_rows([row, row | {"d": "E."}], columns={"documents": "a, b,c,d"})

@@ -28,12 +28,9 @@ from labeler.plugins.batch.folder import (
     BatchPart,
     RemoteBatch,
     Results,
-    batch,
-    batches,
+    batches_at,
     command,
     locked,
-    require_address,
-    servers,
     total,
 )
 from labeler.plugins.batch.requests import BatchRequest, PartWriter, read_request
@@ -95,7 +92,7 @@ def collect_batches(
     Example:
         >>> labeler.collect_batches(labeler.OpenAIBatches(), ".labeler")  # doctest: +SKIP
     """
-    require_address(store, client.base_url, "collect", *["--wait"] * wait, name=name)
+    batches_at(store, client.base_url, "collect", *["--wait"] * wait, name=name)
     with DiskStore(store, notice=notice) as opened:
         collector = _Collector(client, opened, name, price, notice or (lambda _: None))
         return run(lambda: collector.collect(wait=wait), client, opened)
@@ -150,14 +147,13 @@ class _Collector:
             raise self._fatal[0]
 
     def _folders(self) -> list[BatchFolder]:
-        store = self.store.directory
-        chosen = [batch(store, self.name)] if self.name else batches(store)
-        here = [folder for folder in chosen if folder.state.base_url == self.client.base_url]
-        for address, server in servers(one for one in chosen if one not in here).items():
+        store, url = self.store.directory, self.client.base_url
+        here, elsewhere = batches_at(store, url, "collect", name=self.name)
+        for address, server in elsewhere.items():
             go_on = command("collect", store=store, server=server)
             self._report(
-                f"batches at {address} are left alone, for this key is for "
-                f"{self.client.base_url}: `{go_on}` collects them, or base_url in Python"
+                f"batches at {address} are left alone, for this key is for {url}: `{go_on}` "
+                "collects them, or base_url in Python"
             )
         return here
 

@@ -381,12 +381,12 @@ def servers(folders: Iterable[BatchFolder]) -> dict[str, ServerOptions]:
     return dict(sorted(found.items()))
 
 
-def require_address(
+def batches_at(
     store: str | Path, base_url: str | None, action: str, *words: str, name: str | None = None
-) -> None:
-    """Reject an address if the store's open batches are all at other addresses.
+) -> tuple[list[BatchFolder], dict[str, ServerOptions]]:
+    """Return the batches of a store at an address, and the servers of its other open ones.
 
-    This keeps the API key from being sent to an address that only a folder names.
+    A key is never sent to an address that only a folder names.
 
     Args:
         store: the store's folder.
@@ -396,25 +396,25 @@ def require_address(
         name: the batch that it applies to; by default all.
 
     Raises:
-        UsageError: there is no such folder, or the open batches are elsewhere; the message names
-            the address and the command.
+        UsageError: there is no such folder or batch, or all open batches are elsewhere; the message
+            names the address and the command.
         StoreError: the state of a batch cannot be read.
     """
     store, base_url = Path(store), base_url or OFFICIAL_URL
     if not store.is_dir():
         raise UsageError(f"there is no label store in {store}; name the one that batches belong to")
-    addresses = servers(one for one in batches(store) if name in {None, one.name})
-    if not addresses or base_url in addresses:
-        return
-    subject = f"batch {name} of {store} is" if name else f"the open batches of {store} are"
-    where = f"at {', '.join(addresses)}, not at {base_url}"
-    go_on = command(
-        action, *([name] if name else []), *words, store=store, server=addresses[min(addresses)]
-    )
-    raise UsageError(
-        f"{subject} {where}: a key is sent only to an address that you give: `{go_on}`, or "
-        "base_url in Python"
-    )
+    chosen = [batch(store, name)] if name else batches(store)
+    here = [folder for folder in chosen if folder.state.base_url == base_url]
+    elsewhere = servers(folder for folder in chosen if folder not in here)
+    if elsewhere and not any(folder.open_parts() for folder in here):
+        subject = f"batch {name} of {store} is" if name else f"the open batches of {store} are"
+        given = [name, *words] if name else words
+        go_on = command(action, *given, store=store, server=next(iter(elsewhere.values())))
+        raise UsageError(
+            f"{subject} at {', '.join(elsewhere)}, not at {base_url}: a key is sent only to an "
+            f"address that you give: `{go_on}`, or base_url in Python"
+        )
+    return here, elsewhere
 
 
 @contextlib.contextmanager

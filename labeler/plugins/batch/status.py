@@ -22,8 +22,8 @@ from labeler.plugins.batch.folder import (
     Results,
     batch,
     batches,
+    batches_at,
     locked,
-    require_address,
     total,
 )
 from labeler.store.disk import DiskStore
@@ -183,7 +183,7 @@ def cancel_batch(
     if drop:
         batch(Path(store), name)
     else:
-        require_address(store, client.base_url, "cancel", name=name)
+        batches_at(store, client.base_url, "cancel", name=name)
 
     async def cancel(directory: Path) -> list[str]:
         with locked(directory):
