@@ -102,7 +102,7 @@ class CheckedOutcomes(Iterator[AnyOutcome]):
                 if kind in RECORDS:
                     read.add(kind)
                 else:
-                    foreign[kind] += 1
+                    foreign[str(kind)] += 1
             if not isinstance(outcome, LabelFailure):
                 content = text_digest(outcome.content())
                 if known.add(row_digest(outcome.id, outcome.key), content) not in {0, content}:

@@ -143,7 +143,9 @@ class Tally:
 
         Others may claim nothing, or apologize and name who may know, without a document.
         """
-        if not may_abstain("\n".join(self.texts.values())):
+        # A sentence with documents as support must abstain itself: most texts need no more.
+        drawn = next(map(self.texts.__getitem__, self.citing), None)
+        if not may_abstain("\n".join(self.texts.values()) if drawn is None else drawn):
             return False
         said = {key for key, text in self.texts.items() if abstains(text)}
         return bool(said) and all(
