@@ -265,7 +265,7 @@ class LabelRecord(Displayed, Record[Label]):
         odd = next(filterfalse(is_key, map(operator.attrgetter("key"), shown)), None)
         if odd is not None:
             return f"its sentences have other keys than can be, such as {odd!r:.80}"
-        if check_label(self.label, self.example).label != self.label:
+        if check_label(self.label, self.example).answer != self.label:
             return "its label names keys that its sentences do not have, or a key twice"
         return retrieval_fault(
             self.retrieval, self.signature, self.example, self.label.all_relevant_sentence_keys
