@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
-from labeler.calculators.metrics_row import question_digest
 from labeler.calculators.rater_agreement import MOST_RECORDS
+from labeler.calculators.row_facts import question_digest
 from labeler.calculators.statistics.agreement import (
     PAIR,
     Agreement,
