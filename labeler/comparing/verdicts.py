@@ -29,6 +29,8 @@ from labeler.sentences.display import (
 )
 
 _DIGITS = 4
+"""Decimal places shown, unless they would hide why a gate is missed."""
+_MOST_DIGITS = 17
 WORST = 5
 """Records that are named for a missed gate."""
 _SLACK = 4
@@ -142,11 +144,6 @@ def _worst_first(
         [one for one in ordered if one.value is not None],
         [one for one in ordered if one.value is None],
     )
-
-
-_DIGITS = 4
-"""Decimal places shown, unless they would hide why a gate is missed."""
-_MOST_DIGITS = 17
 
 
 class Note(NamedTuple):
