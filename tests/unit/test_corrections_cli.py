@@ -63,7 +63,7 @@ def test_labels_go_to_a_tool_and_come_back_corrected(labeler: Command) -> None:
     assert "0 corrections added to labels.corrections.jsonl" in again
     code, out, err = labeler("corrections", "apply", "labels.jsonl", "-o", "corrected.jsonl")
     assert (code, out) == (0, "")
-    assert "4 labels: 2 changed (overall_supported 2), 0 judged and left as they are" in err
+    assert "verdicts changed: overall_supported 2; 0 labels judged and kept" in err
     made = list(read_records("corrected.jsonl"))
     assert [each.label.overall_supported for each in made].count(False) == 2
     assert list(read_records("labels.jsonl")) == RECORDS

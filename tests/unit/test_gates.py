@@ -405,8 +405,14 @@ def test_the_command_notes_a_doubtful_direction(check: Command) -> None:
             (("--min", "adherence=1", *given), "they go with --on interval")
             for given in (("--group", "x"), ("--level", 0.9))
         ),
-        (("--min", "adherence=1", "--max-failed", 1.5), "--max-failed 1.5: give a share"),
-        (("--min", "adherence=1", "--max-undefined", "nan"), "--max-undefined nan: give a share"),
+        (
+            ("--min", "adherence=1", "--max-failed", 1.5),
+            "max_failed, a share of rows, must be a number from 0 to 1, got 1.5",
+        ),
+        (
+            ("--min", "adherence=1", "--max-undefined", "nan"),
+            "max_undefined, a share of rows, must be a number from 0 to 1",
+        ),
         (("--min", "adherence=1", "--junit", "no/such/file"), "cannot write no/such/file"),
     ],
 )

@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Any, Literal, Self
 
 from labeler.errors import UsageError
+from labeler.sentences.display import percent
 
 Rating = bool | int | float | str
 """A rater's verdict on a unit; ``None`` marks a gap."""
@@ -75,8 +76,9 @@ class Agreement:
         if most is None or share == 1 or self.units * (1 - share) >= FEWEST_OTHERS:
             return None
         return (
-            f"{1 - share:.1%} of the ratings of {self.units} units are not {_name(most)!r}: kappa "
-            "and alpha can be near 0 or 1 by chance; read the share of agreement and AC1"
+            f"{percent(1 - share, 1)} of the ratings of {self.units} units are not "
+            f"{_name(most)!r}: kappa and alpha can be near 0 or 1 by chance; read the share of "
+            "agreement and AC1"
         )
 
     def as_json(self) -> dict[str, Any]:

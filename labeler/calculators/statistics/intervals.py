@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from labeler.calculators.statistics.bounded_mean import BoundedMean
 from labeler.calculators.statistics.small_samples import is_small
-from labeler.errors import UsageError
+from labeler.errors import UsageError, number_in
 
 LEVEL = 0.95
 
@@ -146,7 +146,7 @@ def check_level(level: float) -> None:
     Raises:
         UsageError: it is not above 0 and at most 0.9999.
     """
-    if not 0 < level <= _HIGHEST:
+    if not 0 < number_in("level", level) <= _HIGHEST:
         raise UsageError(f"level {level} must be above 0 and at most {_HIGHEST}, such as 0.95")
 
 
