@@ -43,7 +43,7 @@ class Allowed:
 
     def __post_init__(self) -> None:
         for name, share in (("failed", self.failed), ("undefined", self.undefined)):
-            number_in(f"max_{name}, a share of rows,", share, 0, 1)
+            number_in(f"max_{name}", share, 0, 1)
 
     def exceeded(
         self,

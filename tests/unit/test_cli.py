@@ -550,6 +550,6 @@ def test_an_interrupted_run_goes_on_where_it_stopped(
     running.stdout.close()
     more = ("-o", os.devnull, "--store", tmp_path / "store")
     _, _, err = labeler_command("label", rows, "--judge", "embedded", *more)
-    judged, stored = (int(part.split()[0]) for part in err.splitlines()[2].split(", ")[:2])
+    judged, stored = (int(part.split()[0]) for part in err.splitlines()[1].split(", ")[:2])
     assert (judged, stored) == (200 - stored, stored)
     assert stored >= len(seen)

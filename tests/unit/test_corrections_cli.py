@@ -127,7 +127,7 @@ def test_apply_tells_of_a_line_that_was_cut_off(labeler: Command) -> None:
     code, _, err = labeler("corrections", "apply", "labels.jsonl", "-o", "corrected.jsonl")
     assert code == 0
     assert "labels.corrections.jsonl:2: cut off, as by a crash, and left out" in err
-    assert "1 changed (relevant 1)" in err
+    assert "1 of 4 labels changed by people" in err
 
 
 def test_corrected_labels_have_metrics_of_their_own(labeler: Command) -> None:

@@ -407,11 +407,11 @@ def test_the_command_notes_a_doubtful_direction(check: Command) -> None:
         ),
         (
             ("--min", "adherence=1", "--max-failed", 1.5),
-            "max_failed, a share of rows, must be a number from 0 to 1, got 1.5",
+            "max_failed must be a number from 0 to 1, got 1.5",
         ),
         (
             ("--min", "adherence=1", "--max-undefined", "nan"),
-            "max_undefined, a share of rows, must be a number from 0 to 1",
+            "max_undefined must be a number from 0 to 1",
         ),
         (("--min", "adherence=1", "--junit", "no/such/file"), "cannot write no/such/file"),
     ],
@@ -545,7 +545,7 @@ def test_an_assertion_allows_shares_without_a_value() -> None:
     assert_metric([*labels, failed], "relevance", at_least=0)
     with pytest.raises(AssertionError, match="1 of 21 rows failed"):
         assert_metric([*labels, failed], "relevance", at_least=0, max_failed=0.04)
-    with pytest.raises(UsageError, match="max-failed 5: give a share of rows from 0 to 1"):
+    with pytest.raises(UsageError, match="max_failed must be a number from 0 to 1, got 5"):
         assert_metric(labels, "relevance", at_least=0, max_failed=5)
 
 

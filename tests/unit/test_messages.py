@@ -77,7 +77,7 @@ PYTHON: dict[str, tuple[Callable[[labeler.Labels], object], str]] = {
     ),
     "a share of rows as a text": (
         lambda labels: labels.check(adherence=0.8, max_failed="none"),  # type: ignore[arg-type]
-        "max_failed, a share of rows, must be a number from 0 to 1, got 'none'",
+        "max_failed must be a number from 0 to 1, got 'none'",
     ),
     "a misspelled threshold": (
         lambda labels: labels.at(suport=0.5),  # type: ignore[call-arg]
