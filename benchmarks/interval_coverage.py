@@ -18,8 +18,10 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,14 +45,6 @@ from interval_populations import (
 )
 from interval_report import HEAD, NO_SCIPY, SCIPY_HEAD, Coverage, Table, kept, report
 from labeler.calculators.statistics.agreement import PAIR
-from labeler.calculators.statistics.agreement_intervals import (
-    agreement_intervals,
-    coefficients,
-    drawn_intervals,
-    extreme_patterns,
-    score_coefficients,
-    score_sums,
-)
 from labeler.calculators.statistics.bias_correction import (
     Corrected,
     JudgeErrors,
@@ -58,9 +52,17 @@ from labeler.calculators.statistics.bias_correction import (
     ppi_mean,
 )
 from labeler.calculators.statistics.intervals import Interval, Undefined, mean_interval
-from labeler.calculators.statistics.jackknife import group_effect
 from labeler.calculators.statistics.paired import holm, paired_interval, paired_test
-from labeler.plugins.scores.slope import Slope, fit_slope
+from labeler.calculators.statistics.resampling import (
+    agreement_intervals,
+    coefficients,
+    drawn_intervals,
+    extreme_patterns,
+    group_effect,
+    score_coefficients,
+    score_sums,
+)
+from labeler.plugins.scores.length import Slope, fit_slope
 
 DRAWS = 500
 """Data sets a line: coverage is exact to one percentage point (its standard error)."""
@@ -181,8 +183,8 @@ def corrected(
     people, judged, rest = human[:size].tolist(), judge[:size].tolist(), judge[size:].tolist()
     each = QUESTIONS.get(name)
     groups = None if each is None else questions_of(len(judge), each).tolist()
-    yield "PPI++", ppi_mean(people, judged, rest, bounds=(0, 1), ends="student", groups=groups)
-    yield "published", ppi_mean(people, judged, rest, bounds=(0, 1))
+    yield "PPI++", ppi_mean(people, judged, rest, bounds=(0, 1), groups=groups)
+    yield "published", published(people, judged, rest)
     if name.startswith("0 or 1"):
         effect = None if groups is None else group_effect(people, judged, rest, groups)
         errors = JudgeErrors.of(people, judged)
@@ -190,6 +192,18 @@ def corrected(
             "error-corrected",
             corrected_proportion(int(sum(rest)), UNLABELED, errors, effect=effect),
         )
+
+
+def published(people: Sequence[float], judged: Sequence[float], rest: Sequence[float]) -> Corrected:
+    """Return the PPI++ mean with the normal interval of its paper, cut to 0 and 1."""
+    found = ppi_mean(people, judged, rest, bounds=(0, 1))
+    trust = found.weight or 0.0
+    errors = np.array(people) - trust * np.array(judged)
+    mean = errors.mean() + trust * np.mean(rest)
+    variance = errors.var() / len(errors) + trust**2 * np.var(rest) / len(rest)
+    half = NormalDist().inv_cdf(1 - ALPHA / 2) * math.sqrt(variance)
+    low, high = np.clip([mean - half, mean + half], 0, 1).tolist()
+    return replace(found, interval=Interval(low, high, 1 - ALPHA, "ppi++"))
 
 
 def slope_coverage(lengths: Lengths, size: int, *, draws: int = DRAWS) -> Found:

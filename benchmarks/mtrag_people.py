@@ -29,11 +29,13 @@ from pathlib import Path
 from statistics import correlation, fmean, median
 from typing import Any, NamedTuple
 
+import krippendorff
+
 import labeler
 from judge_figures import area
 from labeler.calculators import METRICS, tally
 from labeler.calculators.rater_agreement import field_agreement
-from labeler.calculators.statistics.agreement import Agreement, Pattern, Ratings, krippendorff_alpha
+from labeler.calculators.statistics.agreement import Pattern, Ratings
 from labeler.calculators.statistics.bias_correction import (
     Corrected,
     JudgeErrors,
@@ -93,10 +95,12 @@ def _answer(evaluation: dict[str, Any], task: dict[str, Any], texts: dict[str, s
     return Answer(row, evaluation["model_id"], tuple(int(one["value"]) for one in said))
 
 
-def alpha_among_people(answers: Iterable[Answer]) -> Agreement:
+def alpha_among_people(answers: Iterable[Answer]) -> float:
     """Ordinal alpha of the ratings; who rated plays no part in it."""
-    padded = [(*answer.ratings, *[None] * len(SCALE))[: len(SCALE)] for answer in answers]
-    return krippendorff_alpha(Ratings.of(padded), level="ordinal", scale=SCALE)
+    counts = [[answer.ratings.count(one) for one in SCALE] for answer in answers]
+    return float(
+        krippendorff.alpha(value_counts=counts, value_domain=SCALE, level_of_measurement="ordinal")
+    )
 
 
 class Judged(NamedTuple):
@@ -270,13 +274,13 @@ def means_table(judged: Sequence[Judged], cut: int, draws: int = DRAWS) -> Itera
 
 def report(answers: Sequence[Answer], draws: int = DRAWS) -> Iterator[str]:
     """The whole report, line by line."""
-    alpha = alpha_among_people(answers)
+    rated = Ratings.of((*one.ratings, *[None] * len(SCALE))[: len(SCALE)] for one in answers)
     judged, left_out = judge(answers)
     yield f"## MTRAG, {len(answers)} answers rated by people, and the embedded judge"
     yield ""
     yield (
-        f"People among themselves: ordinal alpha {shown(alpha.value)} over {alpha.units} answers, "
-        f"the same rating in {shown(alpha.raw)} of the pairs  "
+        f"People among themselves: ordinal alpha {shown(alpha_among_people(answers))} over "
+        f"{rated.units} answers, the same rating in {shown(float(rated.raw or 0))} of the pairs  "
     )
     reasons = "; ".join(f"{reason} ({count})" for reason, count in sorted(left_out.items()))
     yield f"Answers without a label: {left_out.total()}{f': {reasons}' if reasons else ''}  "

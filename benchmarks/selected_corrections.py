@@ -90,7 +90,6 @@ def estimated(people: Floats, judge: Floats, chosen: Judged) -> Estimate:
         judge[drawn].tolist(),
         judge[~drawn].tolist(),
         bounds=(0, 1),
-        ends="student",
     )
     return Estimate(float(found.value or 0), found.interval, warned=False)
 

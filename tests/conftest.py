@@ -74,13 +74,20 @@ def pytest_runtest_teardown() -> Generator[None, None, None]:
         pytest.fail("code was made from data:\n" + "\n".join(found), pytrace=False)
 
 
+SETTINGS = (
+    *("OPENAI_API_KEY", "OPENAI_BASE_URL", "LABELER_MODEL", "LABELER_STORE"),
+    "GITHUB_STEP_SUMMARY",
+)
+"""What the environment says to the command."""
+
+
 @pytest.fixture
 def labeler_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> Command:
     """The command, away from the checkout and from the user's settings."""
     monkeypatch.chdir(tmp_path)
-    for name in ("OPENAI_API_KEY", "LABELER_MODEL", "LABELER_STORE"):
+    for name in SETTINGS:
         monkeypatch.delenv(name, raising=False)
     from support.command import Command
 

@@ -21,7 +21,7 @@ from labeler.calculators.statistics.agreement import (
     fleiss_kappa,
     gwet_ac1,
     krippendorff_alpha,
-    without_value,
+    measured,
 )
 from labeler.calculators.statistics.intervals import Interval
 from labeler.calculators.summary import count_clusters
@@ -234,7 +234,7 @@ class Resampling:
 
     Attributes:
         sums: of each record; see
-            :func:`labeler.calculators.statistics.agreement_intervals.record_sums`.
+            :func:`labeler.calculators.statistics.resampling.record_sums`.
         questions: of each record; equal ones are drawn together.
     """
 
@@ -243,11 +243,9 @@ class Resampling:
 
     def add(self, patterns: Iterable[Pattern], question: Hashable) -> None:
         """Add the ratings of a record's units; a record without a rating does not count."""
-        from labeler.calculators.statistics import (  # noqa: PLC0415 - loads numpy
-            agreement_intervals,
-        )
+        from labeler.calculators.statistics.resampling import record_sums  # noqa: PLC0415 - numpy
 
-        sums = agreement_intervals.record_sums(patterns)
+        sums = record_sums(patterns)
         if any(sums):
             self.sums.append(array("d", sums))
             self.questions.append(question)
@@ -261,15 +259,10 @@ class Resampling:
         """Return the intervals of the coefficients that are defined, by name."""
         if not self.sums:
             return {}
-        from labeler.calculators.statistics import (  # noqa: PLC0415 - loads numpy
-            agreement_intervals,
-        )
+        from labeler.calculators.statistics import resampling  # noqa: PLC0415 - loads numpy
 
-        drawn = agreement_intervals.agreement_intervals(
-            self.sums,
-            raters=raters,
-            groups=None if self.shared is None else self.questions,
-        )
+        groups = None if self.shared is None else self.questions
+        drawn = resampling.agreement_intervals(self.sums, raters=raters, groups=groups)
         return {
             name: drawn[name]
             for name, found in coefficients.items()
@@ -323,11 +316,8 @@ def coefficients(ratings: Ratings) -> tuple[Agreement, Agreement, Agreement]:
         pair = ratings.raters <= PAIR
         kappa = cohen_kappa(ratings) if pair else fleiss_kappa(ratings)
         return kappa, gwet_ac1(ratings), krippendorff_alpha(ratings)
-    return (
-        without_value("cohen_kappa", ratings, _NOT_YES_OR_NO),
-        without_value("gwet_ac1", ratings, _NOT_YES_OR_NO),
-        krippendorff_alpha(ratings, level="interval"),
-    )
+    neither = measured(ratings, None, _NOT_YES_OR_NO)
+    return neither, neither, krippendorff_alpha(ratings, level="interval")
 
 
 def _mean(ratings: Ratings, side: int) -> float | None:

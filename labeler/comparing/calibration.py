@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labeler.calculators.statistics.agreement_intervals import drawn_intervals
-from labeler.calculators.statistics.grouping import Floats
 from labeler.calculators.statistics.intervals import Interval
+from labeler.calculators.statistics.resampling import Floats, drawn_intervals
 from labeler.calculators.summary import count_clusters
 from labeler.comparing.human_labels import HumanLabels
 from labeler.comparing.human_matching import Judged, Matched, People

@@ -27,7 +27,7 @@ from labeler.calculators.statistics.bias_correction import (
     plain_mean,
     ppi_mean,
 )
-from labeler.calculators.statistics.jackknife import group_effect
+from labeler.calculators.statistics.resampling import group_effect
 from labeler.calculators.summary import check_column, count_clusters
 from labeler.comparing.human_labels import OVERALL, HumanLabels
 from labeler.comparing.human_matching import TIE, Item, Judged, Matched, People, record_fields
@@ -353,7 +353,6 @@ def _ppi(metric: str, sample: _Sample, *, random_sample: bool) -> Corrected:
         [values[name] for name in human],
         [values[name] for name in alone],
         bounds=(0, 1) if is_share else None,
-        ends="student",
         groups=sample.groups([*human, *alone]),
         random_sample=random_sample,
     )

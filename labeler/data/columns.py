@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from labeler.catalog import near
@@ -22,6 +22,7 @@ from labeler.data.field_values import (
     with_unused,
 )
 from labeler.data.parsing import joined_id
+from labeler.data.written_values import is_missing
 from labeler.errors import BadRow, UsageError
 from labeler.sentences.example import Example
 
@@ -99,6 +100,12 @@ class Columns:
     """What to do about documents in one text."""
     turns: ColumnPath | None = None
     """Column of messages that hold question and response, see ``labeler.data.inputs_outputs``."""
+
+    def over(self, base: Columns) -> Columns:
+        """Return these columns, with those of a base for the other fields."""
+        return replace(
+            base, choices={**base.choices, **self.choices}, named=self.named, split=self.split
+        )
 
     def apply(self, row: Mapping[str, Any], where: str) -> dict[str, Any]:
         """Rename a row's columns to fields.
@@ -281,7 +288,7 @@ def _read(
         there.append(path)
         if isinstance(value, list | tuple):
             gathered += value
-        elif value not in (None, ""):
+        elif value != "" and not is_missing(value):
             gathered.append(value)
     if complaint and not there:
         raise complaint
@@ -300,25 +307,34 @@ def _joined(
     }
     if not displaced:
         return {**others, **fields}
-    return {**others, **fields, "metadata": with_metadata(others.get("metadata"), displaced)}
+    whole = {**others, **fields}
+    return {**whole, "metadata": with_metadata(whole.get("metadata"), displaced)}
 
 
-def columns_of(
-    given: Mapping[str, str | Sequence[str]], base: Mapping[str, Sequence[str]] | None = None
-) -> Columns:
-    """Combine the columns that the user named with those of a preset.
+def columns_of(given: Mapping[str, str | Sequence[str]], split: str | None = None) -> Columns:
+    """Return the columns that the user named.
 
     Args:
         given: the column of each field; several columns, as a list or separated by commas, are
             combined.
-        base: for each field the candidate columns of a preset, in order.
+        split: separator of documents in one text.
 
     Raises:
         UsageError: a field is unknown, or a column is neither a name nor a path.
     """
-    choices = {
-        field: tuple(_parse_choice(field, one) for one in names)
-        for field, names in (base or {}).items()
-    }
     own = {field: (_parse_choice(field, columns),) for field, columns in given.items()}
-    return Columns({**choices, **own}, frozenset(own))
+    return Columns(own, frozenset(own), split)
+
+
+def candidates_of(columns: Mapping[str, Sequence[str]]) -> Columns:
+    """Return columns from the candidates of each field, in order.
+
+    Raises:
+        UsageError: as in :func:`columns_of`.
+    """
+    return Columns(
+        {
+            field: tuple(_parse_choice(field, one) for one in names)
+            for field, names in columns.items()
+        }
+    )

@@ -8,14 +8,21 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from labeler.data.documents import read_documents, unused
-from labeler.data.written_values import NotWritten, Unreadable, written_value
+from labeler.data.written_values import (
+    MISSING,
+    NotWritten,
+    Unreadable,
+    is_missing,
+    written_value,
+)
 from labeler.errors import BadRow, kind_of
 from labeler.sentences.conversation import read_content
+from labeler.sentences.example import Example
 
 REQUIRED = ("question", "documents", "response")
 """Fields that every row has."""
@@ -24,6 +31,7 @@ SPLIT_REMEDY = (
     r"--split-documents SEP (in Python split_documents=SEP), such as '\n\n' or '|'; if it is one "
     "document, --map documents=COLUMN, with the comma"
 )
+_FIELDS = tuple(Example.model_fields)
 _SENTENCES = ("documents_sentences", "response_sentences")
 _NUMBERED = re.compile(r"documents_(\d{1,6})")
 _SHOWN = 8
@@ -45,9 +53,15 @@ def read_values(
         remedy: what to do about documents in one text.
 
     Raises:
-        BadRow: a value looks like a list or an object and cannot be read as one.
+        BadRow: a value looks like a list or an object and cannot be read as one, or a required
+            text is that of a missing value.
     """
     read = _gathered(fields)
+    for name in _FIELDS:
+        if isinstance(read.get(name), str) and is_missing(read[name]):
+            if name in REQUIRED:
+                raise _absent(name, read[name], where)
+            read[name] = None
     documents = read.get("documents")
     if documents is not None:
         read["documents"], used = documents_in(documents, where, split, remedy)
@@ -70,13 +84,18 @@ def _gathered(fields: Mapping[str, Any]) -> dict[str, Any]:
     if "documents" not in fields and _has_numbered_documents(fields):
         found = ((int(m[1]), name) for name in fields if (m := _NUMBERED.fullmatch(name)))
         texts = [read.pop(name) for _, name in sorted(found)]
-        read["documents"] = [text for text in texts if text is not None]
+        read["documents"] = [text for text in texts if not is_missing(text)]
     return read
 
 
-def is_native(row: Mapping[str, Any]) -> bool:
-    """Return True if a row has a column for each required field under the field's own name."""
-    missing = [name for name in REQUIRED if row.get(name) is None]
+def is_native(row: Mapping[str, Any], mapped: Container[str] = ()) -> bool:
+    """Return True if a row has a column for each required field under the field's own name.
+
+    Args:
+        row: the row.
+        mapped: fields that are read from other columns.
+    """
+    missing = [name for name in REQUIRED if name not in mapped and row.get(name) is None]
     return not missing or (missing == ["documents"] and _has_numbered_documents(row))
 
 
@@ -99,6 +118,8 @@ def documents_in(
         BadRow: the value is of another form, or a document has no text.
     """
     if isinstance(value, str):
+        if is_missing(value):
+            raise _absent("documents", value, where)
         text = value
         try:
             value = written_value(text)
@@ -112,7 +133,7 @@ def documents_in(
         except Unreadable as error:
             raise _bad(_DOCUMENTS.format(where, error, _LIST_REMEDY)) from error
     if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
-        return value, frozenset(value)
+        return _present(value, where), frozenset(value)
     found = read_documents(value)
     if found is None:
         raise _bad(f"{where}: {_NO_LIST}, got {_shown(value)}")
@@ -120,7 +141,27 @@ def documents_in(
     if len(known) < len(found):
         raise _bad(f"{where}: {_textless(value, found.index(None))}")
     used = frozenset(text for document in known for text in document.used)
-    return [document.text for document in known], used
+    return _present([document.text for document in known], where), used
+
+
+def _absent(field: str, text: str, where: str) -> BadRow:
+    return BadRow(
+        f"{where}: {field!r} is {text!r}, which programs write for a missing value; write its "
+        "text, or leave the row out",
+        reason="missing_field",
+        lacks=[field],
+    )
+
+
+def _present(documents: Sequence[str], where: str) -> Sequence[str]:
+    """Return documents, checked to be texts of their own."""
+    if MISSING.isdisjoint(documents):
+        return documents
+    place = next(n for n, one in enumerate(documents) if one in MISSING)
+    raise _bad(
+        f"{where}: documents[{place}] is {documents[place]!r}, which programs write for a missing "
+        "value; leave it out"
+    )
 
 
 def _part_of(text: str, where: str) -> Sequence[str]:

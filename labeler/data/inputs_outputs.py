@@ -15,6 +15,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from labeler.data.written_values import is_missing
 from labeler.errors import BadRow
 from labeler.sentences.conversation import Message, media_of, read_content, read_messages
 
@@ -26,8 +27,6 @@ _ASKED = ("question", "query", "input", "user_input", "user_query", "query_str",
 _QUESTION = (*_ASKED, "prompt", *_NESTED, "inputs", "kwargs", "args")
 _REPLY = ("answer", "response", "output", "result", "completion", "output_text", "final_output")
 _ANSWER = (*_REPLY, *_NESTED, "generations", "choices", "outputs", "return_values")
-_NOTHING = frozenset({"null", "None", "NaN", "undefined"})
-"""Texts of a value that is missing."""
 
 
 class Talk(NamedTuple):
@@ -50,7 +49,7 @@ def parsed(value: object) -> object:
     """Return the object or list that a text holds as JSON; ``None`` for the text of a null."""
     if not isinstance(value, str):
         return value
-    if value.strip() in _NOTHING:
+    if is_missing(value):
         return None
     if value.lstrip()[:1] in {"{", "["}:
         try:

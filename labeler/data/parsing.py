@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from labeler.data.field_values import REQUIRED, documents_in, with_metadata
+from labeler.data.written_values import is_missing
 from labeler.errors import BadRow, kind_of
 from labeler.labels.signature import canonical_json, digest
 from labeler.sentences.conversation import media_of
@@ -40,7 +41,8 @@ def joined_id(row: Mapping[str, Any], columns: Sequence[str], where: str) -> str
     """
     parts = [row.get(column) for column in columns]
     for column, part in zip(columns, parts, strict=True):
-        if isinstance(part, bool) or not isinstance(part, str | int) or part == "":
+        is_name = isinstance(part, str | int) and not isinstance(part, bool) and part != ""
+        if not is_name or is_missing(part):
             found = "missing" if part is None else f"{part!r:.40}"
             raise BadRow(
                 f"{where}: column {column!r} of the id (--id) is {found}; it must be a text or a "

@@ -15,7 +15,7 @@ from typing import Any
 
 from labeler.catalog import Catalog, snake_case
 from labeler.data.column_paths import ColumnPath
-from labeler.data.columns import Columns, columns_of
+from labeler.data.columns import Columns, candidates_of, columns_of
 from labeler.data.field_values import REQUIRED, is_native
 from labeler.errors import UsageError
 
@@ -64,7 +64,7 @@ for _name, _columns_of_system in {
         question="user_input question",
         documents="retrieved_contexts contexts",
         response="response answer",
-        reference="reference ground_truth",
+        reference="reference ground_truth ground_truths",
     ),
     "deepeval": _preset(
         "DeepEval: LLMTestCase",
@@ -170,32 +170,47 @@ def choose_columns(
         UsageError: the preset or a field is unknown, a column is neither a name nor a path, or the
             separator is empty.
     """
-    chosen = find_preset(preset) if isinstance(preset, str) else preset
-    found = columns_of(given or {}, chosen.columns if chosen else None)
     if split is not None:
         split = split.replace("\\n", "\n").replace("\\t", "\t")
         if not split:
             raise UsageError("--split-documents is empty: give a separator, such as '\\n\\n'")
-    if chosen and chosen.separator:
-        system, mark = chosen.system.partition(":")[0], repr(chosen.separator)
+    own = columns_of(given or {}, split)
+    if preset is None:
+        return own
+    return own.over(_columns_in(find_preset(preset) if isinstance(preset, str) else preset))
+
+
+def _columns_in(preset: Preset) -> Columns:
+    found = candidates_of(preset.columns)
+    if preset.separator:
+        system, mark = preset.system.partition(":")[0], repr(preset.separator)
         remedy = f"{system} joins documents by {mark}: pass --split-documents {mark}"
         found = replace(found, remedy=f"{remedy} (in Python split_documents={mark})")
-    if chosen and chosen.turns:
-        found = replace(found, turns=ColumnPath.parse(chosen.turns))
-    return replace(found, split=split)
+    if preset.turns:
+        found = replace(found, turns=ColumnPath.parse(preset.turns))
+    return found
 
 
-def only_preset(row: Mapping[str, Any], where: str) -> str | None:
-    """Return the name of the preset that fits a row; ``None`` if none fits.
+def only_preset(
+    row: Mapping[str, Any], where: str, own: Columns | None = None
+) -> tuple[str, Columns] | None:
+    """Return the preset that fits a row, with its columns; ``None`` if none fits.
 
     Of several that read the same columns it is the one that reads the most fields. Columns of texts
     count more than one of messages.
 
+    Args:
+        row: the row.
+        where: its place, for errors.
+        own: the columns that the user named, which take precedence.
+
     Raises:
         UsageError: several fit that read other columns.
     """
-    every = _fitting(row)
-    fitting = {name: used for name, used in every.items() if not PRESETS[name].turns} or every
+    columns = {name: own.over(_columns(name)) if own else _columns(name) for name in PRESETS}
+    used = {name: one.used(row) for name, one in columns.items()}
+    every = {name: fields for name, fields in used.items() if fields.keys() >= set(REQUIRED)}
+    fitting = {name: fields for name, fields in every.items() if not PRESETS[name].turns} or every
     if not fitting:
         return None
     most = max(fitting, key=lambda name: len(fitting[name]))
@@ -206,13 +221,7 @@ def only_preset(row: Mapping[str, Any], where: str) -> str | None:
             f"{where} has the columns of {' and of '.join(names)}: pass "
             f"{' or '.join(f'--preset {name}' for name in names)}"
         )
-    return most
-
-
-def _fitting(row: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Return the presets that fit a row, each with the column of each field."""
-    used = {name: _columns(name).used(row) for name in PRESETS}
-    return {name: columns for name, columns in used.items() if columns.keys() >= set(REQUIRED)}
+    return most, columns[most]
 
 
 def _differ(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
@@ -230,7 +239,7 @@ def has_fields(row: Mapping[str, Any]) -> bool:
 
 @cache
 def _columns(name: str) -> Columns:
-    return choose_columns(preset=name)
+    return _columns_in(PRESETS[name])
 
 
 _NOUNS = {

@@ -302,22 +302,21 @@ class _RowConverter:
         rows = "1 row has" if count == 1 else f"{count:,} rows have"
         self._notices[kind] = f"{rows}{text.removeprefix('have')}"
 
-    def _columns_of(self, given: object, where: str) -> Columns | None:
-        """Return the columns of a row: the user's, or those of the only preset that fits.
+    def _columns_of(self, given: Mapping[str, Any], where: str) -> Columns | None:
+        """Return the columns of a row: the user's, with those of the only preset that fits.
 
         Raises:
             UsageError: several presets fit.
         """
         own = self._columns
-        if not isinstance(given, Mapping) or (own and own.choices) or is_native(given):
+        if is_native(given, own.choices if own else ()):
             return own
         if self._preset and self._preset.fits(given):
             return self._preset
-        from labeler.data.presets import choose_columns, only_preset  # noqa: PLC0415 - rare
+        from labeler.data.presets import only_preset  # noqa: PLC0415 - rare
 
-        split = own.split if own else None
-        if name := only_preset(given, where):
-            self._preset = choose_columns(preset=name, split=split)
+        if found := only_preset(given, where, own):
+            name, self._preset = found
             used = ", ".join(f"{field}={path}" for field, path in self._preset.used(given).items())
             text = f"{where} has the columns of {name}: reading by --preset {name} ({used})"
             self._notices.setdefault(name, text)

@@ -22,6 +22,10 @@ _NAME = re.compile(r"[^\W\d][\w.]{0,99}")
 _BARE = re.compile(r"[\w.-]{1,99}")
 _ENUM = re.compile(r"<[A-Za-z][^<>\r\n]{0,99}>")
 _SPACE = re.compile(r"\s*")
+MISSING = frozenset(
+    ("None", "null", "nan", "NaN", "NaT", "<NA>", "undefined", "NULL", "\\N", "#N/A")
+)
+"""Texts that Python, pandas, JavaScript, databases and Excel write for a missing value."""
 _CONSTANTS = {
     **dict.fromkeys(("None", "null", "nan", "NaN", "NaT", "Infinity", "inf")),
     "True": True,
@@ -51,6 +55,11 @@ class NotWritten(ValueError):
 
 class Unreadable(ValueError):
     """A text that begins like a list or an object and cannot be read as one."""
+
+
+def is_missing(value: object) -> bool:
+    """Return True for null, or the text of a missing value."""
+    return value is None or (isinstance(value, str) and value.strip() in MISSING)
 
 
 def written_value(text: str) -> Any:  # noqa: ANN401 - any JSON

@@ -13,9 +13,8 @@ from dataclasses import dataclass, fields
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from labeler.calculators.statistics.intervals import Interval, Undefined
+from labeler.calculators.statistics.intervals import Interval, Undefined, wilson_ends
 from labeler.calculators.statistics.paired import paired_interval
-from labeler.calculators.statistics.small_samples import wilson_ends
 from labeler.data.options import keywords
 from labeler.errors import UsageError
 from labeler.evidence import damage

@@ -17,10 +17,12 @@ def stream_interval(
     """Return the interval of the stream that the records were drawn from, by whole questions.
 
     A value is rejected if a mean of values from 0 to 1 is as far from it too seldom. Unlike a
-    normal or Wilson's interval, that holds where errors are few.
+    normal or Wilson's interval, that holds where errors are few, and for questions with unequally
+    many records.
 
-    Source: W. Hoeffding, Probability Inequalities for Sums of Bounded Random Variables, JASA 1963,
-    theorem 1; a question with many records counts as in Kish's effective sample size.
+    Source: W. Hoeffding, Probability Inequalities for Sums of Bounded Random Variables, JASA 1963:
+    theorem 1, with all questions as large as the largest, and theorem 2. Each one-sided bound is
+    farther out for a farther mean, so the nearer of both holds.
 
     Args:
         records: the records that have the metric.
@@ -30,10 +32,13 @@ def stream_interval(
     """
     if not records:
         return 0.0, 1.0
-    sizes = Counter(record.example.question for record in records)
-    count = len(records) ** 2 / sum(size**2 for size in sizes.values())
-    farthest = math.log(2 / error) / count
-    return _end(low, 0.0, farthest), _end(high, 1.0, farthest)
+    sizes = Counter(record.example.question for record in records).values()
+    unlikely = math.log(2 / error)
+    farthest = unlikely * max(sizes) / len(records)
+    margin = math.sqrt(unlikely / 2 * sum(size**2 for size in sizes)) / len(records)
+    return max(_end(low, 0.0, farthest), low - margin), min(
+        _end(high, 1.0, farthest), high + margin
+    )
 
 
 def _end(mean: float, outer: float, farthest: float) -> float:

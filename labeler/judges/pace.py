@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
@@ -136,6 +137,8 @@ class Pace:
         self.clock, self.notice = clock, notice
         self.stopping = asyncio.Event()
         """Set while the run is stopping: nothing more is sent, pauses end."""
+        self.moved = threading.Event()
+        """Set when a job gets a slot or the run stops, for a thread that submits jobs."""
         self._waits: set[asyncio.Future[None]] = set()
         """Wake those who wait for something :meth:`unless_stopped`."""
         self.budget = Budget(self.limits.budget)
@@ -167,7 +170,7 @@ class Pace:
         """
         maximum = concurrency or self.concurrency
         other = Pace(maximum, self.limits, notice=self.notice, clock=self.clock)
-        for shared in ("stopping", "_changed", "_waits", "_user_rates", "_servers"):
+        for shared in ("stopping", "moved", "_changed", "_waits", "_user_rates", "_servers"):
             setattr(other, shared, getattr(self, shared))
         other._servers.append(other)
         other.budget = budget or self.budget
@@ -280,6 +283,7 @@ class Pace:
     def stop(self) -> None:
         """Send nothing more, and wake all waiting senders."""
         self.stopping.set()
+        self.moved.set()
         self._changed.set()
         for wait in self._waits:
             _wake(wait)
@@ -350,6 +354,7 @@ class Pace:
             if not turn.done():
                 self.in_use += 1
                 turn.set_result(None)
+                self.moved.set()
 
     async def _wait_for_change(self, seconds: float) -> None:
         """Wait for the given time, or until the end of a request or of the run."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from labeler.errors import FatalJudgeError, JudgeError, RunPaused, UnstorableRecord, UsageError
+from labeler.extensions import every
 from labeler.judges.concurrency import Health
 from labeler.judges.judge import Judge, ModeRejected, UnusableAnswer
 from labeler.judges.pace import Stopped, current
@@ -31,11 +33,39 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
 """Seconds between two attempts to lease a key that another run holds."""
 
 
+PendingLabels = Callable[[str], str | None]
+"""Names the batch, or the like, that a label with a key will come from; ``None`` if none will."""
+
+
+def pending_labels(folder: Path | None) -> list[PendingLabels]:
+    """Return functions that find labels that are bought already and still to come.
+
+    Installed packages declare them in the group ``labeler.pending``: functions from the folder of a
+    store to such a function.
+
+    Args:
+        folder: of the store; ``None`` if the labels are in memory.
+
+    Raises:
+        ExtensionError: a package cannot load, or is not declared; its labels would be bought twice.
+    """
+    return [pending_in(folder) for pending_in in every("pending").values()] if folder else []
+
+
 class Settled(NamedTuple):
     """A final outcome and its source."""
 
     outcome: AnyOutcome
     origin: Origin
+
+    @property
+    def succeeded(self) -> bool:
+        """True."""
+        return True
+
+    def settle(self) -> Settled:
+        """Return itself."""
+        return self
 
 
 class ServedLabels:
@@ -102,14 +132,14 @@ class LabelCache:
     Attributes:
         store: where records and lasting failures are looked up and saved.
         retry_failed: whether to repeat tasks with a lasting failure in the store.
-        batch_of: returns the name of the batch that contains a key, if there is one.
+        pending: find labels that are bought already and still to come.
         events: the run's events.
         served: compares stored outcomes with their judges.
     """
 
     store: LabelStore
     retry_failed: bool = False
-    batch_of: Callable[[str], str | None] = lambda _: None
+    pending: Sequence[PendingLabels] = ()
     events: RunEvents = field(default_factory=RunEvents)
     served: ServedLabels = field(default_factory=ServedLabels)
     _waited: bool = field(default=False, init=False)
@@ -121,18 +151,32 @@ class LabelCache:
 
     @property
     def is_new(self) -> bool:
-        """True without any record, and without a batch."""
-        return not len(self.store) and not getattr(self.batch_of, "batches", None)
+        """True without any record, and without a pending label."""
+        return not len(self.store) and not any(self.pending)
 
     def find(self, task: Task[Any]) -> AnyOutcome | None:
-        """Return the stored outcome of a task, or a failure if the task is in a batch."""
-        repeats = self.retry_failed and task.key not in self._failed
-        known = self.store.get(task.key) or (None if repeats else self.store.failure(task.key))
-        return known or self._in_batch(task)
+        """Return the stored outcome of a task, or a failure if its label is pending."""
+        key = task.key
+        repeats = self.retry_failed and key not in self._failed
+        known = self.store.get(key) or (None if repeats else self.store.failure(key))
+        if known is None and (batch := self._batch_of(key)):
+            return task_failure(
+                task,
+                "in_batch",
+                f"it is in batch {batch}; collect that, or run again when it is over",
+                attempts=0,
+            )
+        return known
 
     def is_known(self, key: str) -> bool:
-        """Return whether a key has a record or is in a batch."""
-        return self.store.get(key) is not None or self.batch_of(key) is not None
+        """Return whether a key has a record or a pending label."""
+        return self.store.get(key) is not None or self._batch_of(key) is not None
+
+    def _batch_of(self, key: str) -> str | None:
+        for pending in self.pending:
+            if batch := pending(key):
+                return batch
+        return None
 
     async def judge(self, judge: Judge, task: Task[Any]) -> Settled:
         """Ask the judge and save the outcome, unless another run did so meanwhile.
@@ -152,17 +196,6 @@ class LabelCache:
                 if not isinstance(outcome, LabelFailure):
                     current().labeled()
                 return await self._save(task, outcome, saving)
-
-    def _in_batch(self, task: Task[Any]) -> LabelFailure | None:
-        batch = self.batch_of(task.key)
-        if batch is None:
-            return None
-        return task_failure(
-            task,
-            "in_batch",
-            f"it is in batch {batch}; collect that, or run again when it is over",
-            attempts=0,
-        )
 
     async def _ask(self, judge: Judge, task: Task[Any]) -> AnyOutcome:
         """Ask the judge and check its answer; errors of this record alone become a failure."""

@@ -9,7 +9,6 @@ import asyncio
 import atexit
 import contextlib
 import threading
-import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Any, NoReturn, TypeVar
@@ -23,8 +22,6 @@ _AHEAD = 16
 _READY, _FEWEST_READY = 2, 32
 """Jobs that only wait for a slot, for each request in flight, and at least: to prepare more of them
 takes the interpreter from the requests in flight, most of all at the start."""
-_LOOK = 0.005
-"""Seconds until another look at their number."""
 
 
 def succeeded(future: Future[Any]) -> bool:
@@ -56,8 +53,7 @@ class Engine:
         self._traffic = traffic
         self._grace, self._last, self._after = grace, last, after
         self._loop = asyncio.new_event_loop()
-        self._unfinished = threading.Semaphore(_AHEAD * traffic.concurrency)
-        self._submitted = self._started = 0
+        self._submitted = self._started = self._ended = 0
         self._stopped = False
         self._jobs: set[asyncio.Task[Any]] = set()
         self._failed: Future[NoReturn] = Future()
@@ -79,16 +75,20 @@ class Engine:
             Exception: that of the first job that failed.
         """
         traffic = traffic or self._traffic
-        self._unfinished.acquire()
-        most = max(_FEWEST_READY, _READY * traffic.concurrency)
-        while self._submitted - self._started + traffic.ready >= most and not self.failed:
-            time.sleep(_LOOK)
+        while not self._has_room(traffic):
+            self._traffic.moved.wait()
         self._raise_failure()
         self._submitted += 1
-        watched = self._watched(job, traffic)
-        future = asyncio.run_coroutine_threadsafe(watched, self._loop)
-        future.add_done_callback(lambda _: self._unfinished.release())
-        return future
+        return asyncio.run_coroutine_threadsafe(self._watched(job, traffic), self._loop)
+
+    def _has_room(self, traffic: Pace) -> bool:
+        """Return whether another job may start; if not, ``moved`` is set when that may change."""
+        self._traffic.moved.clear()
+        ready = self._submitted - self._started + traffic.ready
+        return self._traffic.stopping.is_set() or (
+            ready < max(_FEWEST_READY, _READY * traffic.concurrency)
+            and self._submitted - self._ended < _AHEAD * self._traffic.concurrency
+        )
 
     def wait(self, future: Future[T]) -> T:
         """Return the result of a job.
@@ -153,6 +153,7 @@ class Engine:
 
     async def _watched(self, job: Callable[[], Coroutine[Any, Any, T]], traffic: Pace) -> T:
         self._started += 1
+        self._traffic.moved.set()
         stopping = self._traffic.stopping
         if stopping.is_set():
             raise asyncio.CancelledError
@@ -175,6 +176,8 @@ class Engine:
             raise asyncio.CancelledError from error
         finally:
             self._jobs.discard(task)
+            self._ended += 1
+            self._traffic.moved.set()
 
     def _fail(self, error: Exception) -> None:
         self._traffic.stop()

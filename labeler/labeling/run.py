@@ -16,7 +16,7 @@ from labeler.judges.judge import Judge, ModeRejected
 from labeler.judges.limits import Budget, Limits
 from labeler.judges.pace import Pace
 from labeler.judges.task import Task
-from labeler.labeling.cache import LabelCache, ServedLabels, Settled
+from labeler.labeling.cache import LabelCache, PendingLabels, ServedLabels, Settled
 from labeler.labeling.engine import Engine, succeeded
 from labeler.labeling.failures import repeated
 from labeler.labeling.progress import Origin, RunEvents
@@ -57,22 +57,6 @@ class Pending(Protocol):
         ...
 
 
-class Known(NamedTuple):
-    """An outcome that is known already."""
-
-    outcome: AnyOutcome
-    origin: Origin
-
-    @property
-    def succeeded(self) -> bool:
-        """True."""
-        return True
-
-    def settle(self) -> Settled:
-        """Return the outcome."""
-        return Settled(self.outcome, self.origin)
-
-
 class Asked(NamedTuple):
     """The outcome of a task that was submitted.
 
@@ -111,7 +95,7 @@ class Run:
         limits: further limits on requests.
         retry_failed: whether to repeat tasks with a lasting failure in the store.
         same_host: whether to refuse stored labels that another host gave.
-        batch_of: returns the name of the batch that contains a key, if there is one.
+        pending: find labels that are bought already and still to come.
         events: the run's events.
 
     Attributes:
@@ -126,14 +110,14 @@ class Run:
         limits: Limits | None = None,
         retry_failed: bool = False,
         same_host: bool = False,
-        batch_of: Callable[[str], str | None] = lambda _: None,
+        pending: Sequence[PendingLabels] = (),
         events: RunEvents | None = None,
     ) -> None:
         self.events, self.limits = events or RunEvents(), limits
         self.closing = contextlib.ExitStack()
         self.notice = self.events.notice
         self.served = ServedLabels(self.notice, same_host=same_host)
-        self.cache = LabelCache(store, retry_failed, batch_of, self.events, self.served)
+        self.cache = LabelCache(store, retry_failed, pending, self.events, self.served)
         self._first = Pace(concurrency, limits, notice=self.notice)
         self._traffic: dict[int, Pace] = {}
         self._closables: list[Closable] = []
@@ -152,12 +136,16 @@ class Run:
 
         Args:
             rows: rows of the run.
-            factories: build the tasks of each row.
+            factories: build the tasks of each row. Their judges are closed at the end of the run.
             outcomes: outcomes of each row, if not one for each factory.
 
         Raises:
-            UsageError: as for :class:`labeler.data.row_stream.RowStream`.
+            UsageError: a judge cannot keep to the budget, or as for
+                :class:`labeler.data.row_stream.RowStream`; nothing was sent.
         """
+        for factory in factories:
+            self.traffic_for(factory.judge)
+        require_bounds([factory.judge for factory in factories], self.limits)
         stream = RowStream(rows, needs_of(factories), self.notice)
         total, each = stream.total(), outcomes or len(factories)
         self.events.start(None if total is None else total * each, self.budget)
@@ -199,26 +187,22 @@ class Run:
         return traffic
 
     def submit(self, judge: Judge, task: Task[Any]) -> Pending:
-        """Submit a task; waits while very many requests are unfinished."""
+        """Submit a task; waits while very many requests are unfinished.
+
+        Raises:
+            UsageError: another host gave the stored record, and the run refuses that.
+        """
         traffic = self.traffic_for(judge)
         asked = self._asked.get(task.key)
         if asked is not None:  # by a row with the same sentences
             return Asked(self, asked, task, is_first=False)
-        known = self.cache.find(task)
+        known = self.cache.store.get(task.key)  # its failures are looked up before it is judged
         if known is not None:
-            return self.serve(judge, _named(known, "store", task))
+            self.served.check(judge, known)
+            return Settled(task.kind.renamed(task, known), "store")
         future = self._engine.submit(partial(self._judge, judge, task), traffic)
         self._asked[task.key] = future
         return Asked(self, future, task, is_first=True)
-
-    def serve(self, judge: Judge, outcome: AnyOutcome) -> Pending:
-        """Return a stored outcome that the judge need not be asked for.
-
-        Raises:
-            UsageError: another host gave it, and the run refuses that.
-        """
-        self.served.check(judge, outcome)
-        return Known(outcome, "store")
 
     async def _judge(self, judge: Judge, task: Task[Any]) -> Settled:
         """Ask the judge; again under another key if the server rejects the output mode."""
@@ -288,7 +272,8 @@ class Run:
     def settle(self, asked: Asked) -> Settled:
         """Wait for an outcome and give it the row's id."""
         answered, origin = self._engine.wait(asked.future)
-        outcome, task = self._decided(answered), asked.task
+        task = asked.task
+        outcome = self._decided(answered) if origin == "judge" else answered
         if not asked.is_first:
             return Settled(_named(outcome, "store", task), "store")
         for key in {task.key, outcome.key or task.key}:
@@ -313,6 +298,17 @@ class Run:
             with contextlib.suppress(Exception):  # the outcomes are safe all the same
                 await closable.aclose()
         getattr(self.cache.store, "leave_thread", bool)()  # a user's own store may have none
+
+
+def require_bounds(judges: Iterable[Judge], limits: Limits | None) -> None:
+    """Check, before any spend, that every judge can keep to the budget.
+
+    Raises:
+        UsageError: the cost of a judge's requests has no upper bound.
+    """
+    if limits is not None and limits.budget is not None:
+        for judge in judges:
+            getattr(judge, "require_bounds", bool)()  # a user's own judge may have none
 
 
 def _are_ready(pending: Sequence[Pending]) -> bool:

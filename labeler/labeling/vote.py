@@ -15,15 +15,17 @@ from typing import TYPE_CHECKING, Protocol
 
 from labeler.data.rows import Row, Rows
 from labeler.errors import BadRow, UsageError
-from labeler.judges.judge import Judge
-from labeler.judges.limits import Limits
 from labeler.judges.task import Task
-from labeler.labeling.modes import choose_mode, first_tasks
-from labeler.labeling.pipeline import Submission, judged_first
+from labeler.labeling.pipeline import blind_relevance, opened, submit_row
 from labeler.labeling.run import Pending, Run
 from labeler.labeling.tasks import LabelTasks
-from labeler.labels.answers import GPTLabelingOutput, SentenceSupport, in_order
-from labeler.labels.majority import is_majority, majority_keys
+from labeler.labels.answers import (
+    GPTLabelingOutput,
+    SentenceSupport,
+    in_order,
+    is_majority,
+    majority_keys,
+)
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import (
     AnyOutcome,
@@ -36,7 +38,15 @@ from labeler.labels.record import (
 )
 from labeler.labels.retrieval_record import RetrievalRecord, basis_of, resting_on
 from labeler.labels.schemas import load_schema
-from labeler.labels.signature import Artifact, Signature, digest, label_key, retrieval_key, shown
+from labeler.labels.signature import (
+    MAJORITY,
+    Artifact,
+    Signature,
+    digest,
+    label_key,
+    retrieval_key,
+    shown,
+)
 from labeler.sentences.example import Example
 
 if TYPE_CHECKING:
@@ -71,26 +81,20 @@ def vote_rows(
     """
     if not voters:
         raise UsageError("an ensemble needs a voter")
-    for voter in voters:
-        run.traffic_for(voter.judge)  # closed at the end, even if it is never asked
-    require_bounds([voter.judge for voter in voters], run.limits)
-    stream = run.read(rows, voters, outcomes=1)
-    for voter in voters:
-        first = first_tasks(voter, stream.first)
-        choose_mode(voter.judge, first, run.cache.store, run.cache.is_known)
+    stream = opened(run, rows, voters, outcomes=1)
     _require_voters(stream.first, voters)
     for number, voter in enumerate(voters, start=1):
         if len(voters) > 1:
             run.notice(f"vote {number} of {len(voters)}: {voter.judge.spec}")
-    judged, relevance = judged_first(run, stream, voters)
-    submission = Submission(run, voters, relevance, together=True)
+    relevance = blind_relevance(run, voters)
     retrievals = deque[RetrievalVotes | None]()
 
     def submit(row: Row) -> list[Pending]:
         retrievals.append(retrieval_votes(relevance, row, voters) if relevance else None)
-        return submission.submit(row)
+        return submit_row(run, voters, relevance, row, together=True)
 
     schema = load_schema(PROFILES["trace"].schema_of(voters[0].prompt.name)).artifact
+    judged = relevance.judged(stream) if relevance else stream
     for found in run.in_order(judged, submit, width=len(voters)):
         trials = [outcome for outcome, _ in found]
         outcome = vote(trials, len(voters), schema, retrievals.popleft(), votes)
@@ -151,19 +155,6 @@ def vote(
     return majority(given, signature, voters, retrievals)
 
 
-def require_bounds(judges: Sequence[Judge], limits: Limits | None) -> None:
-    """Check, before any spend, that every judge can keep to the budget.
-
-    Raises:
-        UsageError: the cost of a judge's requests has no upper bound.
-    """
-    if limits is not None and limits.budget is not None:
-        for judge in judges:
-            require = getattr(judge, "require_bounds", None)
-            if require is not None:
-                require()
-
-
 def _undecided(given: int, voters: int, missing: Sequence[LabelFailure]) -> LabelFailure:
     """Return the failure of a row without a majority; its reason is what missing votes share."""
     reasons, last = {failure.reason for failure in missing}, missing[-1]
@@ -201,8 +192,6 @@ def _first_tasks(rows: Sequence[Row], voters: Sequence[LabelTasks]) -> list[Task
     return []
 
 
-MAJORITY = "majority"
-"""Kind of judge in the signature of a majority label."""
 _BY_SENTENCES = "No vote on the whole response says so: it follows from the votes on its sentences."
 
 

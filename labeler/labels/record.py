@@ -128,13 +128,17 @@ class Record(Frozen, Generic[AnswerT]):
         reply: ReplyFacts = ReplyFacts()
 
         @property
+        def example(self) -> KeyedExample:
+            """The row."""
+
+        @property
         def answer(self) -> AnswerT:
             """The judge's answer."""
 
     @property
     def id(self) -> str:
         """The row's id."""
-        raise NotImplementedError
+        return self.example.id
 
     def compute_key(self) -> str:
         """Compute the key from the record's content: 64 hexadecimal digits."""
@@ -191,11 +195,6 @@ class LabelRecord(Displayed, Record[Label]):
     """Metrics that the judge's answers say nothing about; calculators leave them undefined."""
     retrieval: RetrievalBasis | None = Field(default=None, exclude_if=operator.not_)
     """Source of the relevance, if it was judged without the response; absent otherwise."""
-
-    @property
-    def id(self) -> str:
-        """The row's id."""
-        return self.example.id
 
     @property
     def answer(self) -> Label:

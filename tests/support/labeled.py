@@ -21,7 +21,7 @@ from labeler.labels.answers import (
 )
 from labeler.labels.contract import check_label
 from labeler.labels.profiles import PROFILES, Profile
-from labeler.labels.record import LabelRecord
+from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.labels.signature import Signature, label_key
 from labeler.sentences.example import KeyedExample, key_reference, key_tool_output, key_turn
 from labeler.sentences.keys import letters, position
@@ -309,11 +309,33 @@ def _asked(
     return _Asked(label_key(example, made_by), example, made_by)
 
 
+def relabeled(
+    label: LabelRecord, shown: Mapping[str, Any] | None = None, **made_by: Any
+) -> LabelRecord:
+    """The same label of changed texts or of another judge, under its own key.
+
+    Args:
+        label: the label.
+        shown: changed fields of its example, such as the question.
+        made_by: changed fields of its signature, such as the model.
+    """
+    example = label.example.model_copy(update=dict(shown or {}))
+    signature = label.signature.model_copy(update=made_by)
+    key = label_key(example, signature)
+    return label.model_copy(update={"example": example, "signature": signature, "key": key})
+
+
 def with_question(label: LabelRecord, question: str) -> LabelRecord:
     """The same label as of another question."""
-    example = label.example.model_copy(update={"question": question})
-    key = label_key(example, label.signature)
-    return label.model_copy(update={"example": example, "key": key})
+    return relabeled(label, {"question": question})
+
+
+def failure(
+    name: str = "f", reason: str = "refusal", *, made_by: LabelRecord | None = None, **facts: Any
+) -> LabelFailure:
+    """A row without a label, by nobody or by the judge of a label."""
+    signature = made_by.signature if made_by else None
+    return LabelFailure(id=name, reason=reason, message="No.", signature=signature, **facts)
 
 
 def _reference_size(answer: ReferenceLabelingOutput) -> int:

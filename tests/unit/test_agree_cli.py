@@ -3,55 +3,43 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from labeler.api import write_labels
-from labeler.cli import run
-from labeler.labels.record import LabelFailure, LabelRecord, Outcome
-from labeler.labels.signature import label_key
+from labeler.labels.record import AnyOutcome, LabelRecord
 from support import scored
-from support.labeled import record
+from support.command import Command
+from support.labeled import failure, record, relabeled, with_question
 
 Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def agree(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Run:
-    """The command in a folder of its own: exit code, standard output, standard error."""
-    monkeypatch.chdir(tmp_path)
-
-    def command(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["labeler", "agree", *map(str, arguments)])
-        code = run()
-        return code, *capsys.readouterr()
-
-    return command
+def agree(labeler_command: Command) -> Run:
+    """``labeler agree`` in a folder of its own: exit code, standard output, standard error."""
+    return partial(labeler_command, "agree")
 
 
-def of_trial(made: LabelRecord, trial: int) -> LabelRecord:
-    """The same label, as another trial's."""
-    signature = made.signature.model_copy(update={"trial": trial})
-    key = label_key(made.example, signature)
-    return made.model_copy(update={"signature": signature, "key": key})
-
-
-def labels(name: str, outcomes: Iterable[Outcome]) -> str:
+def labels(name: str, outcomes: Iterable[AnyOutcome]) -> str:
     """Write a label file; returns its name."""
     write_labels(outcomes, name)
     return name
 
 
-def people(name: str, *lines: str) -> str:
+def people(*lines: str) -> str:
     """Write human labels as CSV; returns the name."""
-    Path(name).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return name
+    Path("h.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return "h.csv"
+
+
+def estimates(value: Mapping[str, Any]) -> dict[str, Any]:
+    """People's means by metric."""
+    return {one["metric"]: one["people"]["value"] for one in value["estimates"]}
 
 
 def found(result: tuple[int, str, str]) -> dict[str, Any]:
@@ -117,31 +105,12 @@ def test_a_field_of_one_class_has_a_reason_and_no_number(agree: Run) -> None:
 
 def test_records_join_by_id_and_by_sentences(agree: Run) -> None:
     """What one side lacks, failed, or cut in another way is counted and said."""
-    a = labels(
-        "a.jsonl",
-        [
-            record(id="same"),
-            record(id="mine"),
-            record(id="cut", documents=[3]),
-            record(id="broke"),
-            LabelFailure(id="lost", reason="refusal", message="no"),
-            LabelFailure(id="hard", reason="refusal", message="no"),
-            LabelFailure(id="empty", reason="refusal", message="no"),
-        ],
-    )
-    b = labels(
-        "b.jsonl",
-        [
-            record(id="same"),
-            record(id="yours"),
-            record(id="cut", documents=[2]),
-            LabelFailure(id="broke", reason="refusal", message="no"),
-            record(id="lost"),
-            LabelFailure(id="hard", reason="refusal", message="no"),
-        ],
-    )
-    value = found(agree(a, b, "--json"))
-    assert value["records"] == {
+    cut = [record(id="cut", documents=[size]) for size in (3, 2)]
+    mine = [record(id="same"), record(id="mine"), cut[0], record(id="broke")]
+    yours = [record(id="same"), record(id="yours"), cut[1], record(id="lost")]
+    a = labels("a.jsonl", [*mine, *map(failure, ("lost", "hard", "empty"))])
+    b = labels("b.jsonl", [*yours, *map(failure, ("broke", "hard"))])
+    assert found(agree(a, b, "--json"))["records"] == {
         "compared": 1,
         "only_a": 1,
         "only_b": 1,
@@ -182,34 +151,29 @@ def test_groups_follow_all_records(agree: Run) -> None:
 
 
 def test_two_labels_of_one_record_need_a_choice(agree: Run) -> None:
-    """Trials of one store are told apart by --trial and --b-trial."""
-    first, second = record(id="r1"), of_trial(record(id="r1", relevant=["0b"]), 1)
-    a = labels("a.jsonl", [first, second])
-    b = labels("b.jsonl", [first])
-    code, _, err = agree(a, b)
-    assert code == 2
-    assert "a.jsonl: record 'r1' was labeled in 2 ways" in err
-    assert "(--trial)" in err
-    assert field(found(agree(a, b, "--trial", 0, "--json")), "relevant")["raw"] == 1.0
-    trials = found(agree(a, a, "--trial", 0, "--b-trial", 1, "--json"))
-    assert field(trials, "relevant")["raw"] == pytest.approx(1 / 3)
-    assert trials["b"][0].endswith("trial:1")
-
-
-def test_labels_are_chosen_by_their_signature(agree: Run) -> None:
-    """As in compare and diff, on either side, and against people."""
+    """By trial or signature as in compare and diff, on either side, and against people."""
     first = record(id="r1")
-    signature = first.signature.model_copy(update={"model": "other-9"})
-    second = record(id="r1", relevant=["0b"]).model_copy(
-        update={"signature": signature, "key": label_key(first.example, signature)}
-    )
-    a = labels("a.jsonl", [first, second])
-    code, _, err = agree(a, a)
-    assert (code, "(--a-signature, --b-signature)" in err) == (2, True)
-    sides = ("--a-signature", str(first.signature), "--b-signature", "other-9")
-    assert field(found(agree(a, a, *sides, "--json")), "relevant")["raw"] == pytest.approx(1 / 3)
-    h = people("h.csv", "id,sentence,relevant", "r1,0b,yes")
-    value = found(agree(a, "--human", h, "--a-signature", "other-9", "--json"))
+    second = relabeled(record(id="r1", relevant=["0b"]), trial=1, model="m-9")
+    a, b = labels("a.jsonl", [first, second]), labels("b.jsonl", [first])
+    for arguments, words in (
+        ((a, b), "a.jsonl: record 'r1' was labeled in 2 ways"),
+        ((a, b), "(--trial)"),
+        ((a, a), "(--a-signature, --b-signature)"),
+        ((a, b, "--trial", 3), "a.jsonl: no label fits --trial=3; trials 0, 1"),
+        ((a, b, "--trial", 1), "b.jsonl: no label fits --trial=1; trials 0"),
+    ):
+        code, _, err = agree(*arguments)
+        assert (code, words in err) == (2, True)
+    assert field(found(agree(a, b, "--trial", 0, "--json")), "relevant")["raw"] == 1.0
+    for sides in (
+        ("--trial", 0, "--b-trial", 1),
+        ("--a-signature", str(first.signature), "--b-signature", "m-9"),
+    ):
+        value = found(agree(a, a, *sides, "--json"))
+        assert field(value, "relevant")["raw"] == pytest.approx(1 / 3)
+        assert "trial:1" in value["b"][0]
+    h = people("id,sentence,relevant", "r1,0b,yes")
+    value = found(agree(a, "--human", h, "--a-signature", "m-9", "--json"))
     assert field(value, "relevant")["raw"] == 1.0
 
 
@@ -222,12 +186,32 @@ def test_a_group_is_that_of_the_side_which_has_one(agree: Run) -> None:
     assert [field(value, "relevant", group)["units"] for group in groups] == [9, 3, 3, 3]
 
 
-def test_one_id_for_two_records_is_an_error(agree: Run) -> None:
-    """Nobody could tell which of them the other side's record is."""
-    a = labels("a.jsonl", [record(id="r1"), record(id="r1", documents=[1])])
-    code, _, err = agree(a, labels("b.jsonl", [record()]))
-    assert code == 2
-    assert "with different sentences" in err
+ONLY = record(id="r1", documents=[3])
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        ([ONLY, record(id="r1", documents=[1])], "with different sentences"),
+        ([scored.record()], "b.jsonl: no labels, but records 1 of kind 'score'"),
+        ([failure("r1")], "b.jsonl: no label: all 1 records failed"),
+        ([], "b.jsonl: no label is there"),
+        ([record(id="q1")], "no labeled record in common: a.jsonl has 1 labels ('r1')"),
+        (
+            [record(id="r1", documents=[2])],
+            (
+                "share 1 labeled ids ('r1'), but under each of them the sentences differ (1 in "
+                "documents)"
+            ),
+        ),
+    ],
+)
+def test_a_side_without_a_label_to_compare_is_an_error(
+    agree: Run, other: list[AnyOutcome], words: str
+) -> None:
+    """Scores are no labels, nor are failures; other ids, or the same ids of other sentences."""
+    code, _, err = agree(labels("a.jsonl", [ONLY]), labels("b.jsonl", other))
+    assert (code, words in err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -238,6 +222,8 @@ def test_one_id_for_two_records_is_an_error(agree: Run) -> None:
         (["a.jsonl", "a.jsonl"], "compared with itself"),
         (["a.jsonl", "a.jsonl", "--trial", "1"], "compared with itself"),
         (["a.jsonl", "b.jsonl", "--random-sample"], "goes with --human"),
+        (["a.jsonl", "b.jsonl", "--blind-only"], "goes with --human"),
+        (["a.jsonl", "--human", "h.csv", "--blind-only"], "h.csv is not one"),
         (["a.jsonl", "--human", "h.csv", "--b-trial", "1"], "use --trial with --human"),
         (["a.jsonl", "--human", "h.csv", "--b-signature", "x"], "use --a-signature with --human"),
         (["-", "--human", "-"], "only one of labels and human labels"),
@@ -245,6 +231,9 @@ def test_one_id_for_two_records_is_an_error(agree: Run) -> None:
 )
 def test_wrong_use_is_explained(agree: Run, arguments: Sequence[str], words: str) -> None:
     """Exit code 2, and what to do."""
+    labels("a.jsonl", adherent(2, 2))
+    labels("b.jsonl", adherent(2, 1))
+    people("id,adherence", "r0,1")
     code, out, err = agree(*arguments)
     assert (code, out) == (2, "")
     assert words in err
@@ -258,7 +247,7 @@ def test_strangers_text_reaches_the_terminal_harmless(agree: Run) -> None:
     code, out, _ = agree(a, b, "--by", "kind")
     assert code == 0
     assert "\x1b" not in out
-    h = people("h.csv", f"id,adherence,{evil}", f"{evil}?,1,x", "r,1,x")
+    h = people(f"id,adherence,{evil}", f"{evil}?,1,x", "r,1,x")
     for options in ([], ["--json"]):
         code, out, _ = agree(a, "--human", h, "--by", "kind", *options)
         assert code == 0
@@ -271,7 +260,7 @@ def test_strangers_text_reaches_the_terminal_harmless(agree: Run) -> None:
 def test_a_judge_is_compared_with_people(agree: Run) -> None:
     """Of four verdicts the judge and the person share three."""
     a = labels("a.jsonl", adherent(4, 3))
-    h = people("h.csv", "id,sentence,supported", "r0,a,yes", "r1,a,yes", "r2,a,no", "r3,a,no")
+    h = people("id,sentence,supported", "r0,a,yes", "r1,a,yes", "r2,a,no", "r3,a,no")
     supported = field(found(agree(a, "--human", h, "--json")), "supported")
     assert (supported["units"], supported["raw"]) == (4, 0.75)
     assert (supported["mean_a"], supported["mean_b"]) == (0.75, 0.5)
@@ -283,7 +272,7 @@ def test_means_stand_side_by_side(agree: Run) -> None:
     # Judge yes, people yes: 10; yes, no: 4; no, no: 6. The judge alone: 60 yes, 20 no.
     a = labels("a.jsonl", [*adherent(20, 14), *adherent(80, 60, start=20)])
     said = [f"r{n},{'yes' if n < 10 else 'no'}" for n in range(20)]
-    h = people("h.csv", "id,adherence", *said)
+    h = people("id,adherence", *said)
     value = found(agree(a, "--human", h, "--random-sample", "--json"))
     (means,) = value["estimates"]
     assert means["metric"] == "adherence"
@@ -315,7 +304,7 @@ def test_verdicts_on_every_sentence_speak_about_the_record(agree: Run) -> None:
     """Both sentences judged make an adherence; one of two makes none."""
     a = labels("a.jsonl", [record(id="r1"), record(id="r2"), record(id="r3")])
     lines = ["r1,a,yes", "r1,b,no", "r2,a,yes"]
-    value = found(agree(a, "--human", people("h.csv", "id,sentence,supported", *lines), "--json"))
+    value = found(agree(a, "--human", people("id,sentence,supported", *lines), "--json"))
     means = {one["metric"]: one for one in value["estimates"]}
     assert means["adherence"]["people"]["value"] == 0.0
     assert means["adherence_fraction"]["people"]["value"] == 0.5
@@ -325,17 +314,14 @@ def test_verdicts_on_every_sentence_speak_about_the_record(agree: Run) -> None:
 
 def test_verdicts_on_every_document_sentence_make_relevance(agree: Run) -> None:
     """Two of three sentences relevant for people, one for the judge."""
-    a = labels("a.jsonl", [record(id="r1")])
-    lines = ["r1,0a,yes,no", "r1,0b,yes,no", "r1,1a,no,no"]
-    h = people("h.csv", "id,sentence,relevant,utilized", *lines)
-    value = found(agree(a, "--human", h, "--json"))
-    relevance, utilization = field(value, "relevance"), field(value, "utilization")
-    assert (relevance["mean_a"], relevance["mean_b"]) == (
-        pytest.approx(1 / 3),
-        pytest.approx(2 / 3),
-    )
-    assert (utilization["mean_a"], utilization["mean_b"]) == (pytest.approx(1 / 3), 0.0)
-    assert relevance["kappa"]["undefined"] == "not_yes_or_no"
+    h = people("id,sentence,relevant,utilized", "r1,0a,yes,no", "r1,0b,yes,no", "r1,1a,no,no")
+    value = found(agree(labels("a.jsonl", [record(id="r1")]), "--human", h, "--json"))
+    means = [
+        (field(value, name)["mean_a"], field(value, name)["mean_b"])
+        for name in ("relevance", "utilization")
+    ]
+    assert means == [pytest.approx((1 / 3, 2 / 3)), pytest.approx((1 / 3, 0))]
+    assert field(value, "relevance")["kappa"]["undefined"] == "not_yes_or_no"
 
 
 def test_several_people_are_one_verdict_and_their_own_agreement(agree: Run) -> None:
@@ -347,7 +333,7 @@ def test_several_people_are_one_verdict_and_their_own_agreement(agree: Run) -> N
         for name, verdicts in said.items()
         for who, verdict in zip("abc", verdicts.split(), strict=False)
     ]
-    h = people("h.csv", "id,annotator,adherence", *lines)
+    h = people("id,annotator,adherence", *lines)
     value = found(agree(a, "--human", h, "--json"))
     assert value["human_labels"]["ties"] == 1
     adherence = field(value, "adherence")
@@ -364,34 +350,25 @@ def test_several_people_are_one_verdict_and_their_own_agreement(agree: Run) -> N
 
 @pytest.mark.parametrize("elsewhere", ["1", "0.9"])
 def test_what_people_say_of_one_record_changes_no_other(agree: Run, elsewhere: str) -> None:
-    """A number has people's mean, also where no other record of the file has a fraction."""
+    """A number has people's mean and a flag the majority's, whatever stands elsewhere."""
     a = labels("a.jsonl", [record(id="r0"), record(id="r1")])
     lines = ["r0,a,1", "r0,b,1", "r0,c,0", f"r1,a,{elsewhere}"]
-    h = people("h.csv", "id,annotator,relevance", *lines)
-    value = found(agree(a, "--human", h, "--json"))
+    value = found(agree(a, "--human", people("id,annotator,relevance", *lines), "--json"))
     (means,) = value["estimates"]
     assert means["people"]["value"] == pytest.approx((2 / 3 + float(elsewhere)) / 2)
-    assert means["corrected"] is None
-    assert value["human_labels"]["ties"] == 0
-
-
-@pytest.mark.parametrize("elsewhere", ["1", "0.9"])
-def test_a_flag_is_the_majoritys_whatever_stands_elsewhere(agree: Run, elsewhere: str) -> None:
-    """Two of three say yes, and one of two: a yes and a tie."""
+    assert (means["corrected"], value["human_labels"]["ties"]) == (None, 0)
+    # Of flags: a yes and a tie.
     a = labels("a.jsonl", adherent(3, 3))
     lines = ["r0,a,1", "r0,b,1", "r0,c,0", "r1,a,1", "r1,b,0", f"r2,a,{elsewhere}"]
-    value = found(agree(a, "--human", people("h.csv", "id,annotator,adherence", *lines), "--json"))
-    (means,) = value["estimates"]
-    assert means["people"]["value"] == pytest.approx(2.5 / 3)
-    assert value["human_labels"]["ties"] == 1
-    assert field(value, "adherence")["mean_b"] == 1.0
+    value = found(agree(a, "--human", people("id,annotator,adherence", *lines), "--json"))
+    assert estimates(value) == {"adherence": pytest.approx(2.5 / 3)}
+    assert (value["human_labels"]["ties"], field(value, "adherence")["mean_b"]) == (1, 1.0)
 
 
 def test_what_matches_nothing_is_counted_and_said(agree: Run) -> None:
     """Unknown records, unknown sentences and failed records, and columns that are no field."""
-    a = labels("a.jsonl", [record(id="r1"), LabelFailure(id="r2", reason="refusal", message="no")])
+    a = labels("a.jsonl", [record(id="r1"), failure("r2")])
     h = people(
-        "h.csv",
         "id,sentence,supported,note",
         "r1,a,yes,",
         "r1,a,yes,",
@@ -428,60 +405,18 @@ def test_human_labels_of_which_none_fits_are_an_error(
     agree: Run, lines: Sequence[str], words: str
 ) -> None:
     """Exit code 2, and which of the causes it was."""
-    a = labels("a.jsonl", [record(id="r1"), LabelFailure(id="r2", reason="refusal", message="no")])
-    h = people("h.csv", "id,sentence,field,value", *lines)
+    a = labels("a.jsonl", [record(id="r1"), failure("r2")])
+    h = people("id,sentence,field,value", *lines)
     code, out, err = agree(a, "--human", h)
     assert (code, out) == (2, "")
     assert "h.csv: " in err
     assert words in err
 
 
-def test_a_trial_that_is_not_there_is_an_error(agree: Run) -> None:
-    """The message names those that are, and the option that chose."""
-    a = labels("a.jsonl", [record(id="r1"), of_trial(record(id="r1"), 2)])
-    b = labels("b.jsonl", [record(id="r1")])
-    code, _, err = agree(a, b, "--trial", 3)
-    assert code == 2
-    assert "a.jsonl: no label fits --trial=3; trials 0, 2" in err
-    code, _, err = agree(a, b, "--trial", 2)
-    assert code == 2
-    assert "b.jsonl: no label fits --trial=2; trials 0" in err
-
-
-def test_a_file_without_labels_is_an_error(agree: Run) -> None:
-    """Scores are no labels, nor are failures, nor is nothing."""
-    a = labels("a.jsonl", [record(id="r1")])
-    write_labels([scored.record()], "s.jsonl")
-    failures = labels("f.jsonl", [LabelFailure(id="r1", reason="refusal", message="no")])
-    empty = labels("e.jsonl", [])
-    for name, words in (
-        ("s.jsonl", "s.jsonl: no labels, but records 1 of kind 'score'"),
-        (failures, "f.jsonl: no label: all 1 records failed"),
-        (empty, "e.jsonl: no label is there"),
-    ):
-        code, _, err = agree(a, name)
-        assert code == 2
-        assert words in err
-
-
-def test_two_files_without_a_record_in_common_are_an_error(agree: Run) -> None:
-    """Other ids, or the same ids of other sentences."""
-    a = labels("a.jsonl", [record(id="r1", documents=[3])])
-    code, _, err = agree(a, labels("b.jsonl", [record(id="q1")]))
-    assert code == 2
-    assert "no labeled record in common: a.jsonl has 1 labels ('r1')" in err
-    code, _, err = agree(a, labels("b.jsonl", [record(id="r1", documents=[2])]))
-    assert code == 2
-    assert (
-        "share 1 labeled ids ('r1'), but under each of them the sentences differ (1 in documents)"
-        in err
-    )
-
-
 def test_groups_that_nobody_judged_have_no_means(agree: Run) -> None:
     """There is nothing to set side by side."""
     a = labels("a.jsonl", [record(id=name, metadata={"kind": name[0]}) for name in ("x1", "y1")])
-    h = people("h.csv", "id,adherence", "x1,1")
+    h = people("id,adherence", "x1,1")
     value = found(agree(a, "--human", h, "--by", "kind", "--json"))
     assert [one["group"] for one in value["estimates"]] == [None, "x"]
 
@@ -494,7 +429,7 @@ def test_a_warning_is_printed_once(agree: Run) -> None:
         for n in names
     ]
     said = [f"{n},{int(n[1] != '1')}" for n in names if n[1] in "0123" and n != "y3"]
-    h = people("h.csv", "id,adherence", *said)
+    h = people("id,adherence", *said)
     _, out, _ = agree(labels("a.jsonl", made), "--human", h, "--by", "kind", "--details")
     few = [line for line in out.splitlines() if "with human labels" in line]
     assert [line.partition(";")[0] for line in few] == [
@@ -507,7 +442,7 @@ def test_three_people_do_not_prove_their_value(agree: Run) -> None:
     """A note says so, with the value, and the interval is wide."""
     a = labels("a.jsonl", [record(id=f"r{n}", documents=["X."]) for n in range(5)])
     lines = [f"r{n},{metric},{value}" for n in range(3) for metric, value in SAME.items()]
-    h = people("h.csv", "id,field,value", *lines)
+    h = people("id,field,value", *lines)
     _, out, _ = agree(a, "--human", h, "--details")
     notes = [line for line in out.splitlines() if "people gave" in line]
     assert [line.partition(" records")[0] for line in notes] == [
@@ -527,14 +462,14 @@ SAME = {"utilization": 0.0, "relevance": 1.0, "adherence": 1.0}
 
 def test_a_disputed_record_counts_by_halves(agree: Run) -> None:
     """Half the records: one says yes to every sentence, and the other no; none is left out."""
-    a = labels("a.jsonl", [record(id=f"r{n}", support=BOTH) for n in range(60)])
+    a = labels("a.jsonl", [record(id=f"r{n}") for n in range(60)])
     lines = [
         f"r{n},{key},{who},{'no' if who == 'b' and n < 30 else 'yes'}"
         for n in range(60)
         for key in "ab"
         for who in "ab"
     ]
-    h = people("h.csv", "id,sentence,annotator,supported", *lines)
+    h = people("id,sentence,annotator,supported", *lines)
     value = found(agree(a, "--human", h, "--json"))
     people_by = {one["metric"]: one["people"] for one in value["estimates"]}
     for metric in ("adherence", "adherence_fraction"):
@@ -547,48 +482,31 @@ def test_a_disputed_record_counts_by_halves(agree: Run) -> None:
     assert value["human_labels"]["ties"] == 90
 
 
-def test_what_follows_from_sentences_does_so_for_each_person(agree: Run) -> None:
-    """Two of three deny another sentence each: of the whole most say no, of each sentence yes."""
-    a = labels("a.jsonl", [record(id="r0", support=BOTH)])
-    no = {("a", "y"), ("b", "z")}
-    lines = [
-        f"r0,{key},{who},{'no' if (key, who) in no else 'yes'}" for key in "ab" for who in "xyz"
-    ]
-    value = found(
-        agree(a, "--human", people("h.csv", "id,sentence,annotator,supported", *lines), "--json")
-    )
-    people_by = {one["metric"]: one["people"]["value"] for one in value["estimates"]}
-    assert people_by == {"adherence": 0.0, "adherence_fraction": pytest.approx(2 / 3)}
-
-
-def test_people_who_shared_a_record_stand_for_one(agree: Run) -> None:
-    """Each judged another sentence; nobody judged both."""
-    a = labels("a.jsonl", [record(id="r0", support=BOTH)])
-    h = people("h.csv", "id,sentence,annotator,supported", "r0,a,x,yes", "r0,b,y,no")
-    value = found(agree(a, "--human", h, "--json"))
-    people_by = {one["metric"]: one["people"]["value"] for one in value["estimates"]}
-    assert people_by == {"adherence": 0.0, "adherence_fraction": 0.5}
-
-
-BOTH = {"a": ["0a"], "b": ["0b"]}
-"""A response of two sentences, both supported."""
-
-
-def test_only_corrections_can_be_blind(agree: Run) -> None:
-    """Other human labels do not say, and a second label file is no person's."""
-    a = labels("a.jsonl", adherent(2, 2))
-    h = people("h.csv", "id,adherence", "r0,1")
-    code, _, err = agree(a, "--human", h, "--blind-only")
-    assert (code, "h.csv is not one" in err) == (2, True)
-    code, _, err = agree(a, labels("b.jsonl", adherent(2, 1)), "--blind-only")
-    assert (code, "goes with --human" in err) == (2, True)
+@pytest.mark.parametrize(
+    ("said", "adherence", "fraction"),
+    [
+        # Two of three deny another sentence each: of the whole most say no, of each sentence yes.
+        ("a,x,yes b,x,yes a,y,no b,y,yes a,z,yes b,z,no", 0, 2 / 3),
+        # Each judged another sentence; nobody judged both.
+        ("a,x,yes b,y,no", 0, 0.5),
+    ],
+)
+def test_what_follows_from_sentences_does_so_for_each_person(
+    agree: Run, said: str, adherence: float, fraction: float
+) -> None:
+    """People who shared a record stand for one."""
+    a = labels("a.jsonl", [record(id="r0")])
+    h = people("id,sentence,annotator,supported", *(f"r0,{one}" for one in said.split()))
+    assert estimates(found(agree(a, "--human", h, "--json"))) == {
+        "adherence": adherence,
+        "adherence_fraction": pytest.approx(fraction),
+    }
 
 
 def test_a_records_own_judgement_goes_before_its_sentences(agree: Run) -> None:
     """And it is said where a metric was derived from sentences."""
     a = labels("a.jsonl", adherent(2, 2))
     h = people(
-        "h.csv",
         "id,sentence,field,value",
         "r0,a,supported,no",
         "r0,,adherence,yes",
@@ -605,7 +523,7 @@ def test_people_are_compared_by_group(agree: Run) -> None:
     """Each value of a column has its own agreement and its own means."""
     made = [record(id=name, metadata={"kind": name[0]}) for name in ("x1", "x2", "y1", "y2")]
     a = labels("a.jsonl", made)
-    h = people("h.csv", "id,adherence", "x1,1", "x2,1", "y1,0", "y2,1")
+    h = people("id,adherence", "x1,1", "x2,1", "y1,0", "y2,1")
     value = found(agree(a, "--human", h, "--by", "kind", "--json"))
     assert [field(value, "adherence", g)["raw"] for g in (None, "x", "y")] == [0.75, 1.0, 0.5]
     assert [one["people"]["value"] for one in value["estimates"]] == [0.75, 1.0, 0.5]
@@ -613,26 +531,20 @@ def test_people_are_compared_by_group(agree: Run) -> None:
 
 def test_labels_made_in_several_ways_are_said(agree: Run) -> None:
     """Their mean is over judges, not of one."""
-    a = labels("a.jsonl", [record(id="r1"), of_trial(record(id="r2"), 1)])
-    h = people("h.csv", "id,overall_supported", "r1,yes", "r2,no")
+    a = labels("a.jsonl", [record(id="r1"), relabeled(record(id="r2"), trial=1)])
+    h = people("id,overall_supported", "r1,yes", "r2,no")
     value = found(agree(a, "--human", h, "--json"))
     assert any("made in 2 ways" in warning for warning in value["warnings"])
     assert field(value, "overall_supported")["raw"] == 0.5
-
-
-def asking(question: str, made: LabelRecord) -> LabelRecord:
-    """The label of the same texts under another question."""
-    example = made.example.model_copy(update={"question": question})
-    return made.model_copy(update={"example": example, "key": label_key(example, made.signature)})
 
 
 def test_records_of_one_question_count_as_one_observation(agree: Run) -> None:
     """Intervals are grouped by question where several records ask the same one."""
     a, b = (
         [
-            asking(
-                f"Q{n // 3}?",
+            with_question(
                 record(id=f"r{n}", documents=[3], utilized=["0b" if n in odd else "0a"]),
+                f"Q{n // 3}?",
             )
             for n in range(12)
         ]
@@ -644,9 +556,7 @@ def test_records_of_one_question_count_as_one_observation(agree: Run) -> None:
     assert utilized["questions"] == 4
     assert utilized["kappa"]["interval"]["method"] == "dirichlet_groups"
     assert utilized["kappa"]["interval"]["small_sample"] is True
-    h = people(
-        "h.csv", "id,overall_supported", *(f"r{n},{'yes' if n % 2 else 'no'}" for n in range(9))
-    )
+    h = people("id,overall_supported", *(f"r{n},{'yes' if n % 2 else 'no'}" for n in range(9)))
     _, out, _ = agree("a.jsonl", "--human", h, "--details")
     assert "\noverall_supported: 95 % intervals grouped by question (4 groups)\n" in out
     (means,) = found(agree("a.jsonl", "--human", h, "--json"))["estimates"]

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from labeler.errors import StoreError, UsageError
+from labeler.labeling.cache import LabelCache
 from labeler.plugins.batch.folder import (
-    BATCH_FILE,
     BatchFolder,
-    BatchInfo,
     BatchPart,
+    BatchState,
     PendingKeys,
     batch,
     batches,
     locked,
     new_folder,
     pending_keys,
-    write_durably,
+    write_state,
 )
-from labeler.plugins.batch.requests import (
-    BatchRequest,
-    History,
-    PartWriter,
-    RequestFile,
-)
+from labeler.plugins.batch.requests import BatchRequest, History, PartWriter, read_request
+from labeler.store import MemoryStore
 from support import samples
 
 NAME = "20261122T104500Z-0123abcd"
@@ -35,17 +32,17 @@ NAME = "20261122T104500Z-0123abcd"
 def asked(number: int = 0, history: History | None = None) -> BatchRequest:
     """A request of its own."""
     example = samples.keyed_example(id=f"r{number}", question=f"What is {number}?")
-    return BatchRequest(samples.request(example), history or History())
+    return BatchRequest.of(samples.request(example), history or History())
 
 
 def prepared(store: Path, count: int = 3) -> BatchFolder:
     """A batch that is prepared and not sent."""
     with new_folder(store, NAME) as aside:
-        info = BatchInfo(model="m", base_url="http://127.0.0.1/v1", created=0.0)
-        with PartWriter(aside, info, now=0.0) as writer:
+        state = BatchState(model="m", base_url="http://127.0.0.1/v1", created=0.0)
+        with PartWriter(aside, state, now=0.0) as writer:
             for number in range(count):
                 assert writer.add(asked(number))
-        write_durably(aside / BATCH_FILE, info.model_dump_json().encode())
+        write_state(aside, state.model_copy(update={"parts": tuple(writer.parts)}))
     return BatchFolder(store / "batches" / NAME)
 
 
@@ -56,9 +53,7 @@ def keys(count: int = 3) -> list[str]:
 
 def moved(folder: BatchFolder, state: str) -> BatchPart:
     """The first part, in another state."""
-    part = BatchPart.model_validate({**folder.parts()[0].model_dump(), "state": state})
-    folder.save(part)
-    return part
+    return folder.save(folder.state.parts[0], state=state)
 
 
 # What is pending
@@ -90,45 +85,53 @@ def test_what_is_begun_counts_for_nothing(tmp_path: Path) -> None:
 
 
 def test_a_batch_that_is_handed_in_meanwhile_is_noticed(tmp_path: Path) -> None:
-    """A run that has looked already sees it with the next key."""
+    """A run that has looked already sees it with the next key, and takes output modes of it."""
     batch_of = PendingKeys(tmp_path)
     assert batch_of(keys()[0]) is None
     prepared(tmp_path)
     assert batch_of(keys()[0]) == NAME
     assert batch_of("0" * 64) is None
+    assert LabelCache(MemoryStore()).is_new
+    assert not LabelCache(MemoryStore(), pending=[batch_of]).is_new
 
 
 def test_parts_that_ask_again_count_from_when_their_first_is_collected(tmp_path: Path) -> None:
-    """Until then they are the beginning of an interrupted collection."""
+    """Until then they are the beginning of an interrupted collection, and replaced."""
     folder = prepared(tmp_path)
-    writer = PartWriter(folder.path, folder.info, now=0.0, parent=folder.parts()[0])
-    with writer:
-        writer.add(asked(1))
-    (folder.path / "part-0001-02.json").write_text("{")
-    assert [part.name for part in folder.parts()] == ["0001"]
-    (folder.path / "part-0001-02.json").unlink()
-    moved(folder, "collected")
-    assert [(part.name, part.round) for part in folder.parts()] == [("0001", 1), ("0001-01", 2)]
+    for number in (0, 1):
+        with PartWriter(folder.path, folder.state, 0.0, first=2, round=2) as writer:
+            writer.add(asked(number))
+    assert pending_keys(tmp_path) == dict.fromkeys(keys(), NAME)
+    folder.save(folder.state.parts[0], *writer.parts, state="collected")
+    assert [(part.name, part.round) for part in folder.state.parts] == [("0001", 1), ("0002", 2)]
     assert pending_keys(tmp_path) == {keys()[1]: NAME}
 
 
 # What is damaged
 
 
+@pytest.mark.parametrize("name", ["../0001", "1", "0001\n", ""])
+def test_a_part_is_a_file_of_its_folder(tmp_path: Path, name: str) -> None:
+    """A store may come from elsewhere."""
+    folder = prepared(tmp_path)
+    text = (folder.path / "batch.json").read_text()
+    edited = text.replace('"name":"0001"', f'"name":{json.dumps(name)}')
+    (folder.path / "batch.json").write_text(edited)
+    with pytest.raises(StoreError, match=r"batch\.json.*name"):
+        pending_keys(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("file", "content"),
     [
-        ("part-0001.json", None),
-        ("part-0001.json", b""),
-        ("part-0001.json", b"[]"),
-        ("part-0001.json", b'{"version": 2}'),
+        ("batch.json", None),
+        ("batch.json", b""),
+        ("batch.json", b"[]"),
+        ("batch.json", b'{"version": 2}'),
         ("batch.json", b"\xff"),
-        ("part-0001.keys", b""),
-        ("part-0001.keys", b"not a key\n" * 3),
-        (
-            "part-0002.json",
-            BatchPart(name="0001", lines=3, size=0, prepared=0.0).model_dump_json().encode(),
-        ),
+        ("part-0001.asked.jsonl", None),
+        ("part-0001.asked.jsonl", b""),
+        ("part-0001.asked.jsonl", b"not a key\n" * 3),
     ],
 )
 def test_a_damaged_batch_is_refused_and_named(
@@ -153,7 +156,7 @@ def _edited(text: str) -> str:
         (_edited, "not what its key says"),
         (lambda text: text.replace("trace/v1", "trace/v9"), "trace/v9"),
         (lambda text: text.replace('"history"', '"story"'), "Field required"),
-        (lambda text: text.splitlines(keepends=True)[1], "fewer requests"),
+        (lambda text: text.splitlines(keepends=True)[1], "1 of the 3"),
     ],
 )
 def test_a_request_that_was_changed_is_refused(
@@ -161,22 +164,23 @@ def test_a_request_that_was_changed_is_refused(
 ) -> None:
     """An answer is never stored for sentences that were not shown."""
     folder = prepared(tmp_path)
-    file = folder.file(folder.parts()[0], "asked.jsonl")
-    file.write_text(edit(file.read_text()))
-    with pytest.raises(StoreError, match=said), RequestFile(folder, folder.parts()[0]) as requests:
-        _ = requests[keys()[1]]
+    part = folder.state.parts[0]
+    path = folder.file(part, "asked")
+    path.write_text(edit(path.read_text()))
+    with pytest.raises(StoreError, match=said), path.open("rb") as file:
+        read_request(file, folder.offsets(part)[keys()[1]], keys()[1])
 
 
 def test_requests_come_back_as_they_were(tmp_path: Path) -> None:
     """Sentences, signature and history, each by its key."""
     folder = prepared(tmp_path)
-    with RequestFile(folder, folder.parts()[0]) as requests:
-        assert list(requests) == keys()
-        assert "x" not in requests
+    offsets = folder.offsets(folder.state.parts[0])
+    assert list(offsets) == keys()
+    with folder.file(folder.state.parts[0], "asked").open("rb") as file:
         for number in (2, 0):
-            request = asked(number).task
-            assert requests[request.key].task.example == request.example
-            assert requests[request.key].task.messages == request.messages
+            task = asked(number).task
+            found = read_request(file, offsets[task.key], task.key).task
+            assert (found.example, found.messages) == (task.example, task.messages)
 
 
 # Names, locks

@@ -5,26 +5,26 @@ from __future__ import annotations
 import inspect
 import json
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from labeler.api import write_labels
 from labeler.calculators.statistics.intervals import Interval, Undefined
-from labeler.cli import comparing, run
+from labeler.cli import comparing
 from labeler.comparing.compare import compare, compare_runs
 from labeler.comparing.comparison import Comparison
 from labeler.comparing.measured import Flip
 from labeler.comparing.metric_comparison import MetricComparison
 from labeler.errors import UsageError
-from labeler.labels.record import LabelFailure, LabelRecord, Outcome
-from labeler.labels.signature import label_key
+from labeler.labels.record import AnyOutcome, LabelRecord, Outcome
 from labeler.sentences.display import WIDTH
 from labeler.store import import_labels
-from support.labeled import record, reference_output, right
+from support.command import Command
+from support.labeled import failure, record, reference_output, relabeled, right
 from support.scored import record as score_record
 
 BOTH: Mapping[str, Sequence[str]] = {"a": ["0a"], "b": ["0b"]}
@@ -34,32 +34,23 @@ HALF: Mapping[str, Sequence[str]] = {"a": ["0a"], "b": []}
 def row(
     number: int,
     *,
-    support: Mapping[str, Sequence[str]] = BOTH,
-    relevant: Sequence[str] = ("0a",),
     question: str | None = None,
     domain: str | None = "law",
     model: str = "test-1",
-    documents: Sequence[int] = (2, 1),
-    turns: int = 0,
+    trial: int = 0,
+    **facts: Any,
 ) -> LabelRecord:
-    """A label of a row that asks its own question, by some model."""
-    made = record(
-        id=f"row-{number}", support=support, relevant=relevant, documents=documents, turns=turns
-    )
-    example = made.example.model_copy(
-        update={
-            "question": question or f"How high is tower {number}?",
-            "metadata": {} if domain is None else {"domain": domain},
-        }
-    )
-    signature = made.signature.model_copy(update={"model": model})
-    return made.model_copy(
-        update={
-            "example": example,
-            "signature": signature,
-            "key": label_key(example, signature),
-        }
-    )
+    """A label of a row that asks its own question, by some model; see :func:`labeled.record`."""
+    shown = {
+        "question": question or f"How high is tower {number}?",
+        "metadata": {} if domain is None else {"domain": domain},
+    }
+    return relabeled(record(id=f"row-{number}", **facts), shown, model=model, trial=trial)
+
+
+def rows(count: int, **facts: Any) -> list[LabelRecord]:
+    """That many labels."""
+    return [row(n, **facts) for n in range(count)]
 
 
 def used(made: LabelRecord, keys: list[str]) -> LabelRecord:
@@ -74,10 +65,9 @@ def using(made: LabelRecord, *keys: str) -> LabelRecord:
     return made.model_copy(update={"label": label})
 
 
-def failure(number: int, *, reason: str = "refusal", made_by: LabelRecord | None = None) -> Outcome:
+def lost(number: int, made_by: LabelRecord | None = None) -> Outcome:
     """A row without a label."""
-    signature = made_by.signature if made_by else None
-    return LabelFailure(id=f"row-{number}", reason=reason, message="No.", signature=signature)
+    return failure(f"row-{number}", made_by=made_by)
 
 
 def compared(a: Sequence[Outcome], b: Sequence[Outcome], ids: str) -> MetricComparison:
@@ -88,7 +78,7 @@ def compared(a: Sequence[Outcome], b: Sequence[Outcome], ids: str) -> MetricComp
 
 def test_a_metric_is_compared_pair_by_pair() -> None:
     """15 of 16 answers lose a sentence's support: .5 less each, 2 · 1.5^-15."""
-    a = [row(n) for n in range(16)]
+    a = rows(16)
     b = [row(n, support=HALF if n else BOTH) for n in range(16)]
     found = compared(a, b, "adherence_fraction")
     assert (found.pairs, found.undefined_pairs, found.questions) == (16, 0, None)
@@ -102,26 +92,19 @@ def test_a_metric_is_compared_pair_by_pair() -> None:
 
 def test_the_verdict_follows_the_direction_of_the_metric() -> None:
     """Fewer hallucinations are better, less faithfulness is worse; A against B is the reverse."""
-    a, b = [row(n) for n in range(12)], [row(n, support=HALF) for n in range(12)]
+    a, b = rows(12), rows(12, support=HALF)
     there = compare(a, b, "faithfulness,hallucination_rate").rows
     back = compare(b, a, "faithfulness,hallucination_rate").rows
     assert [found.difference for found in there] == [-0.5, 0.5]
-    assert [found.verdict for found in there] == ["worse", "worse"]
-    assert [found.verdict for found in back] == ["better", "better"]
+    assert [found.verdict for found in (*there, *back)] == ["worse"] * 2 + ["better"] * 2
 
 
 def test_values_that_pass_1_are_compared_over_their_own_span() -> None:
     """A dialect that counts keys as stored may pass 1; the other metrics have their figures too."""
-    a = [row(n, relevant=[]) for n in range(6)]
-    b = [used(row(n), ["0a", "0b", "1a"] * (n + 1)) for n in range(6)]
-    a = [used(one, []) for one in a]
-    rows = compare(a, b, "utilization:ragbench, adherence").rows
-    assert [(found.metric.id, found.span) for found in rows] == [
-        ("utilization:ragbench", 6.0),
-        ("adherence", 1.0),
-    ]
-    counted, _ = rows
-    assert counted.difference == 3.5
+    a = [used(one, []) for one in rows(6, relevant=[])]
+    b = [used(one, ["0a", "0b", "1a"] * (n + 1)) for n, one in enumerate(rows(6))]
+    counted, other = compare(a, b, "utilization:ragbench, adherence").rows
+    assert (counted.difference, counted.span, other.span) == (3.5, 6.0, 1.0)
     assert isinstance(counted.interval, Interval)
     assert -6 <= counted.interval.low < 3.5 < counted.interval.high <= 6
     assert counted.as_json()["span"] == 6.0
@@ -129,12 +112,9 @@ def test_values_that_pass_1_are_compared_over_their_own_span() -> None:
 
 def test_groups_of_one_metric_share_its_span() -> None:
     """Two rows of one table are on one scale, whatever values happen to be in each."""
-    a = [row(n, relevant=[], domain=domain) for n, domain in enumerate(["law", "law", "art"])]
-    b = [
-        used(row(n, domain=made.example.metadata["domain"]), ["0a"] * 3 * (4 - n))
-        for n, made in enumerate(a)
-    ]
-    a = [used(one, []) for one in a]
+    domains = ["law", "law", "art"]
+    a = [used(row(n, relevant=[], domain=domain), []) for n, domain in enumerate(domains)]
+    b = [used(row(n, domain=domain), ["0a"] * 3 * (4 - n)) for n, domain in enumerate(domains)]
     found = compare(a, b, "utilization:ragbench", by="domain").rows
     assert [(one.group, one.mean_b, one.span) for one in found] == [
         ("art", 2.0, 4.0),
@@ -143,35 +123,21 @@ def test_groups_of_one_metric_share_its_span() -> None:
 
 
 def test_few_pairs_are_no_evidence_and_alike_ones_no_difference() -> None:
-    """Two pairs that differ may be chance; where nothing differs there is nothing to test."""
-    a, b = [row(n) for n in range(2)], [row(n, support=HALF) for n in range(2)]
-    fraction, relevance = compare(a, b, "adherence_fraction,relevance").rows
-    assert fraction.verdict == "no evidence"
-    assert relevance.verdict == "no difference"
+    """Where nothing differs there is nothing to test; the smaller of two p values counts twice."""
+    asked = "adherence,adherence_fraction,relevance"
+    _, fraction, relevance = compare(rows(2), rows(2, support=HALF), asked).rows
+    assert (fraction.verdict, relevance.verdict) == ("no evidence", "no difference")
     assert relevance.p == relevance.p_adjusted == Undefined("equal_retrieval")
-
-
-def test_a_yes_or_no_metric_has_mcnemars_test() -> None:
-    """Six of nine answers are no longer supported, none newly is: 2 / 64."""
-    a = [row(n) for n in range(9)]
-    b = [row(n, support=HALF if n < 6 else BOTH) for n in range(9)]
-    assert compared(a, b, "adherence").p == pytest.approx(2 / 64, rel=0.01)
-
-
-def test_p_values_are_adjusted_over_all_metrics_tested() -> None:
-    """The smaller of two p values counts twice; one without differences is no test."""
-    a = [row(n) for n in range(6)]
-    b = [row(n, support=HALF) for n in range(6)]
-    yes_or_no, share, relevance = compare(a, b, "adherence,adherence_fraction,relevance").rows
+    yes_or_no, fraction, relevance = compare(rows(6), rows(6, support=HALF), asked).rows
+    assert yes_or_no.p == pytest.approx(2 / 64, rel=0.01)
     assert isinstance(yes_or_no.p, float)
-    assert yes_or_no.p_adjusted == 2 * yes_or_no.p
-    assert share.p_adjusted == share.p
+    assert (yes_or_no.p_adjusted, fraction.p_adjusted) == (2 * yes_or_no.p, fraction.p)
     assert relevance.p_adjusted == Undefined("equal_retrieval")
 
 
 def test_equal_quantities_are_one_test() -> None:
     """Three names of one share of sentences, one of them turned around, count once."""
-    a, b = [row(n) for n in range(12)], [row(n, support=HALF) for n in range(12)]
+    a, b = rows(12), rows(12, support=HALF)
     found = compare(a, b, "adherence_fraction,faithfulness,hallucination_rate")
     assert found.tests == 1
     assert [one.p_adjusted for one in found.rows] == pytest.approx([2 * 1.5**-12] * 3, rel=0.02)
@@ -180,7 +146,7 @@ def test_equal_quantities_are_one_test() -> None:
 
 def test_what_only_p_before_holm_shows_is_not_significant_and_says_so() -> None:
     """The interval, which is of p before Holm, does not hold 0."""
-    a = [row(n) for n in range(10)]
+    a = rows(10)
     b = [using(row(n, support=HALF if n < 6 else BOTH), *("0a", "0b")[: n % 2]) for n in range(10)]
     found = compare(a, b, "adherence,adherence_fraction,utilization")
     assert found.tests == 3
@@ -192,18 +158,17 @@ def test_what_only_p_before_holm_shows_is_not_significant_and_says_so() -> None:
 
 def test_two_judges_are_higher_and_lower_not_better_and_worse() -> None:
     """So are two prompts and thresholds; trials and splitters are no other judge."""
-    a = [row(n) for n in range(14)]
-    b = [row(n, support=HALF, model="test-2") for n in range(14)]
-    found = compare(a, b, "adherence,hallucination_rate")
+    found = compare(
+        rows(14), rows(14, support=HALF, model="test-2"), "adherence,hallucination_rate"
+    )
     assert not found.same_judge
     assert [one.verdict for one in found.rows] == ["lower", "higher"]
-    again = [of_trial(row(n, support=HALF), 1) for n in range(14)]
-    assert compare(a, again, "adherence").rows[0].verdict == "worse"
+    assert compare(rows(14), rows(14, support=HALF, trial=1))["adherence"].verdict == "worse"
 
 
 def test_definedness_is_an_outcome_of_its_own() -> None:
     """Ten of twenty records lost their value: equal means say nothing about that."""
-    a = [row(n) for n in range(20)]
+    a = rows(20)
     b = [row(n, relevant=() if n < 10 else ("0a",)) for n in range(20)]
     found = compared(a, b, "completeness")
     assert found.difference == 0
@@ -233,11 +198,9 @@ def test_lost_values_of_equal_retrieval_are_no_missing_difference() -> None:
 
 
 def test_equal_retrieval_is_about_the_judge() -> None:
-    """Another answer to the same documents cannot have found more that is relevant."""
-    a = [row(n, relevant=("0a",)) for n in range(12)]
-    b = [row(n, relevant=("0a", "0b"), support={"a": ["0b"]}) for n in range(12)]
-    b = [using(one, "0b") for one in b]
-    a = [using(one, "0a") for one in a]
+    """Another answer to the same documents cannot find more; after other turns it can."""
+    a = [using(one, "0a") for one in rows(12, relevant=("0a",))]
+    b = [using(one, "0b") for one in rows(12, relevant=("0a", "0b"), support={"a": ["0b"]})]
     found = compared(a, b, "relevance")
     assert (found.verdict, found.p) == ("judge inconsistency", Undefined("equal_retrieval"))
     assert found.as_json()["verdict"] == "judge_inconsistency"
@@ -247,14 +210,8 @@ def test_equal_retrieval_is_about_the_judge() -> None:
     assert inconsistency.mean_absolute_difference == found.difference
     assert (inconsistency.flipped, inconsistency.lean) == (12 / inconsistency.sentences, 1.0)
     assert compared(a, b, "utilization").judge_inconsistency is None
-
-
-def test_other_earlier_turns_are_another_retrieval() -> None:
-    """What a follow-up question asks for depends on the turns before it."""
-    a = [row(n, relevant=("0a",)) for n in range(20)]
-    b = [row(n, relevant=("0a", "0b"), turns=1) for n in range(20)]
-    found = compared(a, b, "relevance")
-    assert (found.judge_inconsistency, found.verdict) == (None, "better")
+    later = compared(rows(20), rows(20, relevant=("0a", "0b"), turns=1), "relevance")
+    assert (later.judge_inconsistency, later.verdict) == (None, "better")
 
 
 def test_only_pairs_with_equal_retrieval_are_left_out() -> None:
@@ -269,7 +226,7 @@ def test_only_pairs_with_equal_retrieval_are_left_out() -> None:
         example = made.example.model_copy(update={"documents": documents})
         return made.model_copy(update={"example": example})
 
-    a = [row(n) for n in range(8)]
+    a = rows(8)
     b = [turned(row(n)) if n < 6 else row(n) for n in range(8)]
     relevance, precision = compare(a, b, "relevance,context_precision").rows
     assert relevance.judge_inconsistency is not None
@@ -279,9 +236,12 @@ def test_only_pairs_with_equal_retrieval_are_left_out() -> None:
 
 
 def test_every_record_is_counted_once() -> None:
-    """Pairs, those of one side, failures in either, and ids that mean something else."""
-    a = [row(1), row(2), row(3), failure(4), failure(5), row(6), row(7), failure(9)]
-    b = [row(1), row(2), failure(3), row(4), failure(5), row(6, question="Why?"), row(8)]
+    """Pairs, those of one side, failures that no label follows, and ids that mean something else.
+
+    Files of several runs may be joined.
+    """
+    a = [*map(row, (1, 2, 3)), lost(4), lost(5), row(6), row(7), lost(9), lost(1)]
+    b = [row(1), row(2), lost(3), row(4), lost(5), row(6, question="Why?"), row(8)]
     counts = compare(a, b, "adherence").counts
     assert (counts.pairs, counts.same, counts.unlike) == (2, 2, {})
     assert (counts.only_a, counts.only_b) == (1, 1)
@@ -289,14 +249,8 @@ def test_every_record_is_counted_once() -> None:
     assert counts.left_out == {"question": 1}
 
 
-def test_a_record_that_failed_first_and_was_labeled_later_did_not_fail() -> None:
-    """Files of several runs may be joined."""
-    a = [failure(1), row(1), row(2)]
-    assert compare(a, [row(1), row(2)], "adherence").counts.failed_a == 0
-
-
 def test_pairs_without_a_value_on_both_sides_are_counted_with_their_reasons() -> None:
-    """They enter neither mean."""
+    """They enter neither mean; where no pair is left, every figure says so."""
     a = [row(1), row(2, relevant=()), row(3, relevant=())]
     b = [row(1), row(2), row(3, relevant=())]
     found = compared(a, b, "completeness")
@@ -304,14 +258,9 @@ def test_pairs_without_a_value_on_both_sides_are_counted_with_their_reasons() ->
     assert found.undefined_a == {"no_relevant_sentences": 2}
     assert found.undefined_b == {"no_relevant_sentences": 1}
     assert found.interval == Undefined("too_few_pairs")
-
-
-def test_a_metric_without_any_pair_is_not_tested() -> None:
-    """Every figure says why there is none."""
-    sides = [row(n, relevant=()) for n in range(3)]
-    found = compared(sides, sides, "completeness")
-    assert found.verdict == "not tested"
-    assert found.difference == found.p == Undefined("no_pairs")
+    none = compared(a[1:], a[1:], "completeness")
+    assert none.verdict == "not tested"
+    assert none.difference == none.p == Undefined("no_pairs")
 
 
 def test_flips_are_named_where_the_sentences_are_the_same() -> None:
@@ -338,7 +287,7 @@ def test_flips_are_not_attributed_where_systems_answer_differently() -> None:
 
 def test_the_records_that_moved_most_come_first() -> None:
     """At most as many as were asked for, then by id."""
-    a = [row(n) for n in range(4)]
+    a = rows(4)
     b = [row(0, support=HALF), row(1), row(2, support={"a": [], "b": []}), row(3, support=HALF)]
     (found,) = compare(a, b, "adherence_fraction", top=2).rows
     assert [moved.id for moved in found.moved] == ["row-2", "row-0"]
@@ -368,6 +317,25 @@ def test_pairs_are_compared_within_a_column() -> None:
         compare(a, b, by="kind")
 
 
+def test_the_whole_comes_before_the_group_that_moved_most() -> None:
+    """All pairs give what they give without groups; the largest change of a group follows."""
+    a = [row(n, domain="x" if n < 12 else "y") for n in range(24)]
+    b = [row(n, domain="x" if n < 12 else "y", support=BOTH if n > 13 else HALF) for n in range(24)]
+    found, plain = compare(a, b, "adherence", by="domain"), compare(a, b, "adherence")
+    assert found.whole is not None
+    assert found.whole.rows == plain.rows
+    assert found["adherence"] == plain["adherence"]
+    assert [*found.by_group] == [None, "x", "y"]
+    assert str(found.conclusion).startswith(f"{plain.conclusion}; largest change by domain: 12 few")
+    assert str(found.conclusion).endswith(" in x, -1 (-1 to -.47)")
+    assert next(found.regressions()) == next(plain.regressions())
+    published = found.as_json("0")
+    assert published["whole"] == plain.as_json("0")["comparisons"]
+    near = compare(a[12:], b[12:], "adherence", by="domain")
+    assert str(near.conclusion).endswith(", not certain")
+    assert "largest" not in str(compare(a, a, "adherence", by="domain").conclusion)
+
+
 def test_metrics_that_the_labels_have_no_fields_for_are_compared_on_request_only() -> None:
     """Labels without claims have no claim metrics; asked for all the same, they say why."""
     sides = [row(1), row(2)]
@@ -391,70 +359,40 @@ def test_labels_made_in_several_ways_must_be_chosen_from() -> None:
         compare(a, [row(1)], "adherence", a_signature="test/")
 
 
-def test_a_signature_given_in_full_means_itself() -> None:
-    """Though another one begins with it, as a second trial's does."""
-    first = row(1)
-    signature = first.signature.model_copy(update={"trial": 1})
-    key = label_key(first.example, signature)
-    second = first.model_copy(update={"signature": signature, "key": key})
-    found = compare([first, second], [row(1)], a_signature=str(first.signature))
-    assert found.a.signatures == (str(first.signature),)
+ELSE = row(2, model="test-2")
+FULL = str(row(1).signature)
 
 
-def test_a_choice_may_fit_two_ways_that_share_no_record() -> None:
-    """Rows with sentences of their own have another splitter than the rest of their run."""
-    a = [row(1), row(2, model="test-2")]
-    found = compare(a, [row(1), row(2)], "adherence", a_signature="test/")
-    assert found.counts.pairs == 2
-    assert len(found.a.signatures) == 2
-
-
-def test_failures_of_another_way_of_labeling_are_not_counted() -> None:
-    """Those that failed before a judge was chosen are."""
-    other = row(2, model="test-2")
-    a = [row(1), failure(2, made_by=other), failure(3), other.model_copy(update={})]
-    b = [row(1), row(2), row(3)]
-    counts = compare(a, b, "adherence", a_signature="test-1").counts
-    assert (counts.failed_a, counts.only_b) == (1, 1)
-
-
-def test_a_failure_that_fits_the_choice_is_counted() -> None:
-    """By its own signature, also where no label of that very signature is there."""
-    a = [row(1), failure(2, made_by=row(2)), failure(3, made_by=row(3, model="test-12"))]
-    b = [row(n) for n in range(1, 4)]
-    counts = compare(a, b, "adherence", a_signature="/test-1").counts
-    assert (counts.failed_a, counts.only_b) == (2, 0)
-
-
-def test_a_full_signature_leaves_out_the_failures_of_others() -> None:
-    """Those of another trial begin with it."""
-    second = row(2)
-    later = second.signature.model_copy(update={"trial": 1})
-    a = [row(1), failure(2, made_by=second.model_copy(update={"signature": later})), failure(3)]
-    b = [row(n) for n in range(1, 4)]
-    full = str(row(1).signature)
-    counts = compare(a, b, "adherence", a_signature=full).counts
-    assert (counts.failed_a, counts.only_b) == (1, 1)
+@pytest.mark.parametrize(
+    ("a", "chosen", "failed", "only_b", "signatures"),
+    [
+        # Another one begins with it, as a second trial's does.
+        ([row(1), row(1, trial=1), lost(2, row(2, trial=1)), lost(3)], FULL, 1, 1, 1),
+        # Those that failed before a judge was chosen count.
+        ([row(1), lost(2, ELSE), lost(3), ELSE], "test-1", 1, 1, 1),
+        # By its own signature, also where no label of that very signature is there.
+        ([row(1), lost(2, row(2)), lost(3, row(3, model="test-12"))], "/test-1", 2, 0, 1),
+        # Rows with sentences of their own have another splitter than the rest of their run.
+        ([row(1), ELSE], "test/", 0, 1, 2),
+    ],
+)
+def test_a_choice_counts_the_labels_and_failures_that_fit_it(
+    a: list[Outcome], chosen: str, failed: int, only_b: int, signatures: int
+) -> None:
+    """A signature given in full means itself; a part fits all that have it."""
+    found = compare(a, [row(n) for n in range(1, 4)], "adherence", a_signature=chosen)
+    assert (found.counts.failed_a, found.counts.only_b) == (failed, only_b)
+    assert len(found.a.signatures) == signatures
 
 
 def test_a_trial_chooses_labels_and_failures_of_both_sides() -> None:
     """And another one of B, where it is given."""
-    first = [row(n) for n in range(3)]
-    second = [of_trial(row(n, support=HALF), 1) for n in range(3)]
-    lost = failure(9, made_by=second[0])
-    both = [*first, *second, lost]
+    second = rows(3, support=HALF, trial=1)
+    both = [*rows(3), *second, lost(9, second[0])]
     found = compare(both, both, "adherence", trial=0, b_trial=1)
     assert (found.rows[0].mean_a, found.rows[0].mean_b) == (1.0, 0.0)
     assert (found.counts.failed_a, found.counts.failed_b) == (0, 1)
     assert compare(both, both, "adherence", trial=1).rows[0].mean_a == 0.0
-
-
-def of_trial(made: LabelRecord, trial: int) -> LabelRecord:
-    """The same label, as another trial's."""
-    signature = made.signature.model_copy(update={"trial": trial})
-    return made.model_copy(
-        update={"signature": signature, "key": label_key(made.example, signature)}
-    )
 
 
 def test_a_side_of_several_profiles_has_the_metrics_of_the_richest() -> None:
@@ -468,25 +406,33 @@ def test_a_side_of_several_profiles_has_the_metrics_of_the_richest() -> None:
     assert "claim_precision" not in {one.metric.id for one in plain}
 
 
-def test_a_record_with_two_labels_is_refused_and_a_repeated_one_is_not() -> None:
-    """Which of two labels should count?"""
+@pytest.mark.parametrize(
+    ("a", "b", "options", "words"),
+    [
+        (
+            [row(1), row(1, support=HALF)],
+            [row(1)],
+            {},
+            "A: outcome 2: record 'row-1' has another answer",
+        ),
+        ([row(1)], [row(2)], {}, r"1 labels \('row-1'\).*'row-2'.*joined by id"),
+        ([row(1)], [row(1, question="Why?")], {}, "1 in question"),
+        ([row(1)], [score_record(4)] * 2, {}, "B: no labels, but records 2 of kind 'score'"),
+        ([row(1)], [row(1)], {"level": 95}, "level"),
+        ([row(1)], [row(1)], {"top": -1}, "top"),
+    ],
+)
+def test_sides_that_cannot_be_compared_are_refused(
+    a: list[AnyOutcome], b: list[AnyOutcome], options: dict[str, Any], words: str
+) -> None:
+    """Which of two labels should count? The message shows ids of both, and what is there."""
+    with pytest.raises(UsageError, match=words):
+        compare(a, b, **options)
+
+
+def test_repeated_labels_and_scores_beside_labels_are_left_out() -> None:
+    """Neither is a label more."""
     assert compare([row(1), row(1)], [row(1)]).counts.pairs == 1
-    with pytest.raises(UsageError, match="A: outcome 2: record 'row-1' has another answer"):
-        compare([row(1), row(1, support=HALF)], [row(1)])
-
-
-def test_sides_without_a_common_record_are_refused() -> None:
-    """The message shows ids of both, or says that the ids mean other rows."""
-    with pytest.raises(UsageError, match=r"1 labels \('row-1'\).*'row-2'.*joined by id"):
-        compare([row(1)], [row(2)])
-    with pytest.raises(UsageError, match="1 in question"):
-        compare([row(1)], [row(1, question="Why?")])
-
-
-def test_a_side_that_holds_scores_is_told_that_labels_are_compared() -> None:
-    """Not that the sides have no record in common; beside labels, scores are left out."""
-    with pytest.raises(UsageError, match=r"B: no labels, but records 2 of kind 'score'"):
-        compare([record()], [score_record(4), score_record(4)])
     assert compare([record(), score_record(4)], [record()], "adherence").counts.pairs == 1
 
 
@@ -498,17 +444,10 @@ def test_the_order_of_lines_changes_no_figure() -> None:
     assert forth.rows == back.rows
 
 
-def test_options_out_of_range_are_refused() -> None:
-    """Before anything is read."""
-    for options in ({"level": 95}, {"top": -1}):
-        with pytest.raises(UsageError):
-            compare([row(1)], [row(1)], **options)  # type: ignore[arg-type]  # wrong on purpose
-
-
 def test_several_sets_are_compared_with_the_first_as_one_family_of_tests() -> None:
     """Each set has its own pairs and figures; p values are adjusted for the tests of all."""
-    base = [row(n) for n in range(8)]
-    worse, alike = [row(n, support=HALF) for n in range(8)], [row(n) for n in range(6)]
+    base = rows(8)
+    worse, alike = rows(8, support=HALF), rows(6)
     found = compare_runs([base, worse, alike, worse], "adherence")
     alone = compare(base, worse, "adherence").rows[0]
     assert [one.rows[0].verdict for one in found] == ["worse", "no difference", "worse"]
@@ -537,16 +476,16 @@ def test_one_set_of_labels_is_not_compared(number: int) -> None:
 
 def test_lost_values_are_a_regression() -> None:
     """Rows without a label, or without a value, count beyond 5 %, whatever the verdicts."""
-    base = [row(n) for n in range(40)]
+    base = rows(40)
     assert [*compare(base, base[:38]).regressions()] == []
-    assert [*compare(base, [*base[:37], failure(37)]).regressions()] == [
+    assert [*compare(base, [*base[:37], lost(37)]).regressions()] == [
         "3 of 40 records with a label in A have none in B"
     ]
-    more = [failure(n) for n in range(40, 50)]
-    assert [*compare(base, [*base, *more]).regressions()] == []
-    empty = [row(n, relevant=(), documents=(3, 1)) for n in range(40)]
-    lost = [*compare(base, empty, "completeness").regressions()]
-    assert lost == ["40 of 40 records have no value of relevant sentences used in B, and one in A"]
+    assert [*compare(base, [*base, *map(lost, range(40, 50))]).regressions()] == []
+    empty = rows(40, relevant=(), documents=(3, 1))
+    assert [*compare(base, empty, "completeness").regressions()] == [
+        "40 of 40 records have no value of relevant sentences used in B, and one in A"
+    ]
 
 
 def test_the_published_form_is_json_without_nan() -> None:
@@ -560,37 +499,17 @@ def test_the_published_form_is_json_without_nan() -> None:
     assert json.loads(text)["labeler"] == "1.2"
 
 
-class Command:
-    """Runs ``labeler compare`` in this process."""
-
-    def __init__(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: Path
-    ) -> None:
-        self._monkeypatch, self._capsys = monkeypatch, capsys
-        monkeypatch.chdir(folder)
-        write_labels([row(n) for n in range(8)], "a.jsonl")
-        write_labels([*(row(n, support=HALF) for n in range(7)), failure(7)], "b.jsonl")
-
-    def __call__(self, *arguments: str) -> tuple[int, str, str]:
-        """Exit code, standard output, standard error."""
-        given = ["labeler", "compare", *arguments]
-        self._monkeypatch.setattr(sys, "argv", given)
-        code = run()
-        out, err = self._capsys.readouterr()
-        return code, out, err
-
-
 @pytest.fixture
-def command(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Command:
+def command(labeler_command: Command) -> Command:
     """The command, beside two label files."""
-    return Command(monkeypatch, capsys, tmp_path)
+    write_labels(rows(8), "a.jsonl")
+    write_labels([*rows(7, support=HALF), lost(7)], "b.jsonl")
+    return labeler_command
 
 
 def test_the_command_begins_with_the_conclusion(command: Command) -> None:
     """Then the metrics with values in words, the records that moved, and the missing records."""
-    code, out, err = command("a.jsonl", "b.jsonl", "--top", "1")
+    code, out, err = command("compare", "a.jsonl", "b.jsonl", "--top", "1")
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[0].startswith("B is worse: 7 fewer of 7 answers fully supported, -1 (-1 to")
@@ -600,14 +519,14 @@ def test_the_command_begins_with_the_conclusion(command: Command) -> None:
     table = lines[rule : lines.index("", rule)]
     assert len(table) == 1 + 6
     assert max(map(len, table)) <= 80
-    assert len(command("a.jsonl", "b.jsonl", "--all")[1]) > len(out)
+    assert len(command("compare", "a.jsonl", "b.jsonl", "--all")[1]) > len(out)
     assert not re.search("Holm|undefined|signature|_", out)
 
 
 def test_details_have_the_tests_and_the_flips(command: Command) -> None:
     """Below the conclusion; no table is wider than a page."""
     asked = ("--metrics", "adherence,relevance", "--top", "1", "--details")
-    _, out, _ = command("a.jsonl", "b.jsonl", *asked)
+    _, out, _ = command("compare", "a.jsonl", "b.jsonl", *asked)
     assert out.startswith("B is worse: ")
     assert "7 records in both, 1 failed in B" in out
     lines = [line.split() for line in out.splitlines()]
@@ -623,16 +542,16 @@ def test_details_have_the_tests_and_the_flips(command: Command) -> None:
 def test_groups_are_rows_of_one_table(command: Command) -> None:
     """Of the first metric; all metrics of each group where they are asked for."""
     write_labels([row(n, support={"a": ["0a"]}) for n in range(8)], "c.jsonl")
-    _, out, _ = command("a.jsonl", "c.jsonl", "--by", "domain")
+    _, out, _ = command("compare", "a.jsonl", "c.jsonl", "--by", "domain")
     assert "answers fully supported, by domain" in out
-    assert "domain: law" in command("a.jsonl", "c.jsonl", "--by", "domain", "--all")[1]
-    details = command("a.jsonl", "c.jsonl", "--by", "domain", "--details")[1]
+    assert "domain: law" in command("compare", "a.jsonl", "c.jsonl", "--by", "domain", "--all")[1]
+    details = command("compare", "a.jsonl", "c.jsonl", "--by", "domain", "--details")[1]
     assert "0 of them have the same sentences in both; 8 differ in response" in details
 
 
 def test_the_command_gives_all_figures_as_json(command: Command) -> None:
     """One object, the sides by the names of their files."""
-    code, out, _ = command("a.jsonl", "b.jsonl", "--json", "--metrics", "adherence")
+    code, out, _ = command("compare", "a.jsonl", "b.jsonl", "--json", "--metrics", "adherence")
     found = json.loads(out)
     assert code == 0
     assert (found["a"]["name"], found["b"]["failed"]) == ("a.jsonl", {"refusal": 1})
@@ -645,9 +564,9 @@ def test_the_command_gives_all_figures_as_json(command: Command) -> None:
 def test_the_command_fails_where_something_is_worse(command: Command) -> None:
     """Exit 1 and the reasons; 0 for a set that is as good."""
     options = ("--metrics", "adherence", "--fail-on", "worse")
-    code, out, err = command("b.jsonl", "a.jsonl", *options)
+    code, out, err = command("compare", "b.jsonl", "a.jsonl", *options)
     assert (code, err) == (0, "")
-    code, out, err = command("a.jsonl", "b.jsonl", *options)
+    code, out, err = command("compare", "a.jsonl", "b.jsonl", *options)
     assert code == 1
     assert "B is" in out
     assert err.splitlines() == [
@@ -656,38 +575,41 @@ def test_the_command_fails_where_something_is_worse(command: Command) -> None:
     ]
 
 
-def test_what_cannot_be_worse_is_no_gate(command: Command) -> None:
+def test_what_cannot_be_compared_is_refused(command: Command) -> None:
     """Labels of two judges are higher or lower: the gate could never fail."""
-    write_labels([row(n, model="test-2") for n in range(8)], "c.jsonl")
-    code, _, err = command("a.jsonl", "c.jsonl", "--fail-on", "worse")
-    assert code == 2
-    assert "higher or lower, not worse" in err
+    write_labels(rows(8, model="test-2"), "c.jsonl")
+    for arguments, words in (
+        (("a.jsonl", "c.jsonl", "--fail-on", "worse"), "higher or lower, not worse"),
+        (("-", "-"), "standard input"),
+    ):
+        code, _, err = command("compare", *arguments)
+        assert (code, words in err) == (2, True)
 
 
 def test_three_files_are_one_table_and_a_page(command: Command) -> None:
     """A column a file, the figures of each below, and the same as HTML, escaped."""
-    write_labels([row(n) for n in range(8)], "<c>.jsonl")
-    code, out, _ = command("a.jsonl", "b.jsonl", "<c>.jsonl", "--metrics", "adherence")
+    write_labels(rows(8), "<c>.jsonl")
+    code, out, _ = command("compare", "a.jsonl", "b.jsonl", "<c>.jsonl", "--metrics", "adherence")
     assert code == 0
     assert out.startswith("against A: B worse; C no difference seen\n")
     assert "C against A" in out
-    assert command("a.jsonl", "b.jsonl", "<c>.jsonl", "--html", "page.html")[0] == 0
+    assert command("compare", "a.jsonl", "b.jsonl", "<c>.jsonl", "--html", "page.html")[0] == 0
     page = Path("page.html").read_text()
     assert "&lt;c&gt;.jsonl" in page
     assert "<c>" not in page
-    _, out, _ = command("a.jsonl", "b.jsonl", "<c>.jsonl", "--json")
+    _, out, _ = command("compare", "a.jsonl", "b.jsonl", "<c>.jsonl", "--json")
     assert [one["b"]["name"] for one in json.loads(out)] == ["b.jsonl", "<c>.jsonl"]
 
 
 def test_two_judges_of_one_store_are_compared(command: Command) -> None:
     """Each side is the same store, chosen by a part of the signature."""
-    import_labels([row(n) for n in range(3)], "store")
-    import_labels([row(n, model="test-2", support=HALF) for n in range(3)], "store")
-    code, _, err = command("store", "store")
+    import_labels(rows(3), "store")
+    import_labels(rows(3, model="test-2", support=HALF), "store")
+    code, _, err = command("compare", "store", "store")
     assert code == 2
     assert "--a-signature" in err
     sides = ("--a-signature", "test-1", "--b-signature", "test-2")
-    code, out, _ = command("store", "store", *sides, "--metrics", "adherence", "--json")
+    code, out, _ = command("compare", "store", "store", *sides, "--metrics", "adherence", "--json")
     assert code == 0
     assert json.loads(out)["comparisons"][0]["difference"] == -1.0
 
@@ -702,21 +624,11 @@ def test_the_command_has_the_librarys_defaults() -> None:
         assert written[name] == meant[name]
 
 
-def test_standard_input_cannot_be_both_sides(command: Command) -> None:
-    """It can be read once."""
-    code, _, err = command("-", "-")
-    assert code == 2
-    assert "standard input" in err
-
-
 def test_strangers_text_reaches_no_terminal_unescaped(command: Command) -> None:
     """A control sequence of an id is written out, and no line begins with a part of it."""
-    evil = row(1, support=HALF)
-    moved = evil.example.model_copy(update={"id": "row\x1b[31m\npassed"})
-    before = row(1)
-    named = before.example.model_copy(update={"id": "row\x1b[31m\npassed"})
-    write_labels([before.model_copy(update={"example": named})], "c.jsonl")
-    write_labels([evil.model_copy(update={"example": moved})], "d.jsonl")
-    _, out, _ = command("c.jsonl", "d.jsonl", "--metrics", "adherence")
+    for name, support in (("c.jsonl", BOTH), ("d.jsonl", HALF)):
+        evil = {"id": "row\x1b[31m\npassed"}
+        write_labels([relabeled(row(1, support=support), evil)], name)
+    _, out, _ = command("compare", "c.jsonl", "d.jsonl", "--metrics", "adherence")
     assert "\x1b" not in out
     assert "row<U+001B>[31m passed" in out

@@ -14,7 +14,7 @@ from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.contract import check_label
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, SentenceScores, Usage
 from support.judged import correction, judgement
-from support.labeled import claims_output, record, says, verbatim
+from support.labeled import claims_output, failure, record, says, verbatim
 
 RECORD = record()
 """The judge: 0a relevant and utilized, of 0a 0b 1a; a by 0a, b by 0b, all supported."""
@@ -48,10 +48,13 @@ def supported(found: GPTLabelingOutput) -> dict[str, tuple[str, ...]]:
 
 
 def test_the_judges_own_judgement_differs_in_nothing() -> None:
-    """It is where a person begins."""
+    """A person begins with what is supported, special strings too; naming no keys changes none."""
     begun = judgement_of(RECORD.label)
     assert begun == judgement()
     assert not differences(RECORD.label, begun)
+    assert not differences(RECORD.label, judgement(support={"a": [], "b": []}))
+    special = record(support={"a": ["general"], "b": []})
+    assert judgement_of(special.label).support == {"a": ("general",)}
 
 
 def test_differences_name_what_flipped_by_field() -> None:
@@ -66,28 +69,7 @@ def test_differences_name_what_flipped_by_field() -> None:
     )
 
 
-def test_to_name_no_keys_is_no_difference() -> None:
-    """The person says that it is supported, not by what."""
-    assert not differences(RECORD.label, judgement(support={"a": [], "b": []}))
-
-
-def test_only_supported_sentences_are_begun_with() -> None:
-    """Special strings are kept: they support too."""
-    judged = record(support={"a": ["general"], "b": []})
-    assert judgement_of(judged.label).support == {"a": ("general",)}
-
-
 # -- one person -----------------------------------------------------------------------------------
-
-
-def test_one_person_overrules_the_judge() -> None:
-    """In every decision."""
-    said = judgement(relevant=["1a"], utilized=[], support={"a": ["1a"]}, overall=False)
-    made = label(correction(RECORD, said))
-    assert made.all_relevant_sentence_keys == ("1a",)
-    assert made.all_utilized_sentence_keys == ()
-    assert supported(made) == {"a": ("1a",)}
-    assert made.overall_supported is False
 
 
 def test_a_sentence_called_supported_without_keys_keeps_the_judges() -> None:
@@ -127,21 +109,15 @@ def test_who_agrees_and_says_why_is_quoted_as_a_reviewer() -> None:
 # -- several people -------------------------------------------------------------------------------
 
 
-def test_the_majority_decides() -> None:
-    """Two of three."""
-    no = judgement(support={"a": ["0a"]}, overall=False)
-    some = [correction(RECORD, no, by="ann"), correction(RECORD, no, by="bob")]
-    made = label(*some, correction(RECORD, judgement(), by="zoe"))
-    assert supported(made) == {"a": ("0a",)}
-    assert made.overall_supported is False
-    assert "say 2 of 3" in made.overall_supported_explanation
-
-
-def test_a_tie_keeps_the_judges_verdict() -> None:
-    """Whatever it was."""
+def test_the_majority_decides_and_a_tie_keeps_the_judges_verdict() -> None:
+    """Two of three; nobody votes twice."""
     no = judgement(relevant=["1a"], support={"a": ["0a"]}, overall=False)
-    made = label(correction(RECORD, no, by="ann"), correction(RECORD, judgement(), by="bob"))
-    assert judgement_of(made) == judgement()
+    ann, bob = correction(RECORD, no), correction(RECORD, no, by="bob")
+    zoe = correction(RECORD, judgement(), by="zoe")
+    made = label(ann, bob, zoe)
+    assert judgement_of(made) == judgement(relevant=["1a"], support={"a": ["0a"]}, overall=False)
+    assert "say 2 of 3" in made.overall_supported_explanation
+    assert judgement_of(label(ann, ann, zoe)) == judgement()
 
 
 def test_keys_that_support_are_those_that_most_name() -> None:
@@ -153,14 +129,6 @@ def test_keys_that_support_are_those_that_most_name() -> None:
         "a": ("0a", "1a"),  # 1a by both; 0a by one of two, and by the judge
         "b": ("0a", "1a"),  # one each, and neither by the judge: those that most name
     }
-
-
-def test_the_last_word_of_a_person_counts_once() -> None:
-    """Nobody votes twice."""
-    no = judgement(overall=False)
-    one = correction(RECORD, no, by="ann")
-    made = label(one, one, one, correction(RECORD, judgement(), by="bob"))
-    assert made.overall_supported is True  # a tie
 
 
 @pytest.mark.parametrize(
@@ -271,15 +239,8 @@ def test_it_is_told_what_does_not_count_and_why() -> None:
 
 def test_a_failure_stays_among_the_labels_that_it_belongs_to() -> None:
     """It is counted with them, and no store takes it for one to be asked for again."""
-    failed = LabelFailure(
-        id="r9",
-        reason="refusal",
-        message="",
-        lasting=True,
-        key="0" * 64,
-        signature=RECORD.signature,
-    )
-    unread = LabelFailure(id="labels:3", reason="invalid_json", message="")
+    failed = failure("r9", made_by=RECORD, lasting=True, key="0" * 64)
+    unread = failure("labels:3", reason="invalid_json")
     _, made = applied([RECORD, failed, unread])
     assert made[1].signature == made[0].signature
     assert isinstance(made[1], LabelFailure)
@@ -298,10 +259,10 @@ def test_corrected_labels_are_not_corrected_again() -> None:
 
 def test_labels_stay_one_population_whoever_answered() -> None:
     """Changed, confirmed and unjudged labels keep the reply; each model has its own mean."""
-    records = [
-        answering(record(id=f"r{n}", documents=[2, n + 1]), "one" if n % 2 else "two")
-        for n in range(6)
-    ]
+    records = [record(id=f"r{n}", documents=[2, n + 1]) for n in range(6)]
+    for n, each in enumerate(records):
+        facts = {"served_model": ("two", "one")[n % 2], "usage": Usage(prompt_tokens=9)}
+        records[n] = each.model_copy(update={"reply": each.reply.model_copy(update=facts)})
     no = judgement(support={"a": ["0a"]}, overall=False)
     said = [correction(records[0], no), correction(records[1], judgement(), opinion="agree")]
     _, made = applied(records, *said)
@@ -313,12 +274,6 @@ def test_labels_stay_one_population_whoever_answered() -> None:
         ("one", 3, 1.0),
         ("two", 3, pytest.approx(2 / 3)),
     ]
-
-
-def answering(judged: LabelRecord, model: str) -> LabelRecord:
-    """A label that a model answered for, at a cost."""
-    facts = {"served_model": model, "host": "api.example", "usage": Usage(prompt_tokens=9)}
-    return judged.model_copy(update={"reply": judged.reply.model_copy(update=facts)})
 
 
 # -- confirmed labels -----------------------------------------------------------------------------
@@ -351,22 +306,15 @@ def test_a_confirmed_label_is_kept_as_it_was_given() -> None:
     assert "Right." in made.label.overall_supported_explanation
 
 
-def test_what_the_judge_does_not_measure_stays_unmeasured() -> None:
-    """Else completeness would come from those labels alone that people changed."""
-    judged = record(support={"a": ["0a"]}).model_copy(update={"not_measured": ("completeness",)})
-    for support in ({}, {"a": ["0a"]}):
-        made = corrected(judged, [correction(judged, judgement(support=support))])
-        assert made.not_measured == ("completeness",)
-
-
-def test_corrected_labels_have_no_probabilities() -> None:
-    """Else their mean would be one over the labels alone that people confirmed."""
+def test_of_all_labels_the_same_is_measured_whoever_changed_them() -> None:
+    """Else a mean would be one over the labels alone that people changed, or confirmed."""
     scores = SentenceScores(support={"a": 0.9}, adherence=0.9)
-    judged = record(support={"a": ["0a"]}).model_copy(update={"scores": scores})
-    for support in ({}, {"a": ["0a"]}):
-        made = corrected(judged, [correction(judged, judgement(support=support))])
-        assert made.scores is None
-    assert corrected(judged, []).scores is None
+    judged = record(support={"a": ["0a"]}).model_copy(
+        update={"scores": scores, "not_measured": ("completeness",)}
+    )
+    for said in ([], *([judgement(support=support)] for support in ({}, {"a": ["0a"]}))):
+        made = corrected(judged, [correction(judged, one) for one in said])
+        assert (made.scores, made.not_measured) == (None, ("completeness",))
 
 
 def test_a_sentence_judged_twice_is_as_metrics_count_it() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from labeler.api import read_records, write_labels
 from labeler.data.corrections.correction import Correction
 from labeler.data.corrections.file import CorrectionsFile
+from labeler.labels.record import LabelRecord
 from support.command import Command
 from support.judged import correction, judgement
 from support.labeled import record
@@ -19,13 +19,10 @@ RECORDS = [record(id=f"r{n}", documents=[2, n + 1]) for n in range(4)]
 
 
 @pytest.fixture
-def labeler(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Command:
+def labeler(labeler_command: Command) -> Command:
     """The command line in a folder with labels."""
-    monkeypatch.chdir(tmp_path)
     write_labels(RECORDS, "labels.jsonl")
-    return Command(monkeypatch, capsys)
+    return labeler_command
 
 
 def corrections(*events: Correction, name: str = "labels.corrections.jsonl") -> None:
@@ -33,8 +30,12 @@ def corrections(*events: Correction, name: str = "labels.corrections.jsonl") -> 
     CorrectionsFile(name).append(*events)
 
 
-def take(exported: Any) -> None:
+def judged_in_tool(labeler: Command, labels: str, *options: object) -> None:
     """Have a person take every suggestion, but call each response unsupported as a whole."""
+    code, out, err = labeler("corrections", "export", labels, "-o", "tasks.json", *options)
+    exported = json.loads(Path("tasks.json").read_text(encoding="utf-8"))
+    assert (code, out) == (0, "")
+    assert f"{len(exported)} tasks written to tasks.json" in err or len(exported) == 1
     for task in exported:
         (prediction,) = task["predictions"]
         results = [r for r in prediction["result"] if r.get("id") != "overall"]
@@ -42,18 +43,15 @@ def take(exported: Any) -> None:
         overall["value"]["choices"] = ["not supported"]
         annotation = {"completed_by": 1, "updated_at": "2026-11-22T10:00:00.5Z"}
         task["annotations"] = [annotation | {"result": [*results, overall]}]
+    Path("done.json").write_text(json.dumps(exported), encoding="utf-8")
 
 
 def test_labels_go_to_a_tool_and_come_back_corrected(labeler: Command) -> None:
-    """Out, judged, in, applied; and in again without effect."""
-    code, out, err = labeler(
-        "corrections", "export", "labels.jsonl", "-o", "tasks.json", "--top", 2
-    )
-    assert (code, out) == (0, "")
-    assert "2 tasks written to tasks.json" in err
-    exported = json.loads(Path("tasks.json").read_text(encoding="utf-8"))
-    take(exported)
-    Path("done.json").write_text(json.dumps(exported), encoding="utf-8")
+    """Out with the tool's settings beside, judged, in, applied; and in again without effect."""
+    judged_in_tool(labeler, "labels.jsonl")
+    assert len(json.loads(Path("done.json").read_text(encoding="utf-8"))) == 4
+    judged_in_tool(labeler, "labels.jsonl", "--top", 2)
+    assert Path("tasks.config.xml").exists()
     back = ("corrections", "import", "labels.jsonl", "done.json")
     code, out, err = labeler(*back, "--annotator", "user 1=ann")
     assert (code, out) == (0, "")
@@ -70,13 +68,6 @@ def test_labels_go_to_a_tool_and_come_back_corrected(labeler: Command) -> None:
     assert "agree" in labeler("agree", "labels.jsonl", "corrected.jsonl")[1]
 
 
-def test_the_tools_settings_are_written_beside_the_tasks(labeler: Command) -> None:
-    """Under the tasks' name."""
-    labeler("corrections", "export", "labels.jsonl", "-o", "tasks.json")
-    assert Path("tasks.config.xml").exists()
-    assert len(json.loads(Path("tasks.json").read_text(encoding="utf-8"))) == 4
-
-
 def test_labels_that_nobody_corrected_are_sent_to_review(labeler: Command) -> None:
     """Whether the file of corrections is missing or empty; labels that are missing come first."""
     code, _, err = labeler("corrections", "apply", "labels.jsonl", "-o", "c.jsonl")
@@ -90,20 +81,22 @@ def test_labels_that_nobody_corrected_are_sent_to_review(labeler: Command) -> No
 def test_answers_to_other_labels_are_refused(labeler: Command) -> None:
     """The error names both files, and nothing is added."""
     write_labels([record(id="x", documents=[9])], "others.jsonl")
-    labeler("corrections", "export", "others.jsonl", "-o", "tasks.json")
-    exported = json.loads(Path("tasks.json").read_text(encoding="utf-8"))
-    take(exported)
-    Path("done.json").write_text(json.dumps(exported), encoding="utf-8")
+    judged_in_tool(labeler, "others.jsonl")
     code, _, err = labeler("corrections", "import", "labels.jsonl", "done.json")
     assert code == 2
     assert "done.json: none of its 1 tasks speaks of a label of labels.jsonl" in err
     assert not Path("labels.corrections.jsonl").exists()
 
 
-def test_standard_output_is_called_so(labeler: Command) -> None:
-    """And the rows are counted before it."""
-    corrections(correction(RECORDS[0], judgement()))
-    assert "4 rows written to standard output" in labeler("corrections", "apply", "labels.jsonl")[2]
+def test_apply_tells_of_a_line_that_was_cut_off(labeler: Command) -> None:
+    """The rest is applied, and what is called standard output is not a file of that name."""
+    corrections(correction(RECORDS[0], judgement(relevant=[])))
+    with Path("labels.corrections.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"kind":"correction","ver')
+    code, _, err = labeler("corrections", "apply", "labels.jsonl")
+    assert (code, "4 rows written to standard output" in err) == (0, True)
+    assert "labels.corrections.jsonl:2: cut off, as by a crash, and left out" in err
+    assert "1 of 4 labels changed by people" in err
 
 
 def test_apply_tells_what_does_not_count(labeler: Command) -> None:
@@ -115,19 +108,6 @@ def test_apply_tells_what_does_not_count(labeler: Command) -> None:
     assert "corrections that counted: 0; that did not: 2" in err
     assert "1 of labels that are not there: 'x\\x1b[31m' by ann" in err
     assert "1 unsure: 'r0' by bob" in err
-
-
-def test_apply_tells_of_a_line_that_was_cut_off(labeler: Command) -> None:
-    """The rest is applied."""
-    corrections(correction(RECORDS[0], judgement(relevant=[])))
-    path = Path("labels.corrections.jsonl")
-    path.write_text(
-        path.read_text(encoding="utf-8") + '{"kind":"correction","ver', encoding="utf-8"
-    )
-    code, _, err = labeler("corrections", "apply", "labels.jsonl", "-o", "corrected.jsonl")
-    assert code == 0
-    assert "labels.corrections.jsonl:2: cut off, as by a crash, and left out" in err
-    assert "1 of 4 labels changed by people" in err
 
 
 def test_corrected_labels_have_metrics_of_their_own(labeler: Command) -> None:
@@ -143,66 +123,38 @@ def test_corrected_labels_have_metrics_of_their_own(labeler: Command) -> None:
     assert means == [(1.0, False), (0.75, True)]
 
 
-WRONG: dict[str, tuple[tuple[object, ...], str]] = {
-    "two ways to choose": (
+OUT = ("export", "labels.jsonl", "-o")
+APPLY = ("apply", "labels.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ((*OUT, "t.json", "--top", 1, "--sample", 1), "--top and --sample choose in two ways"),
+        ((*OUT, "-"), "name a file"),
+        ((*OUT, "labels.jsonl"), "is an input"),
+        ((*APPLY, "other.jsonl", "-o", "labels.jsonl"), "is an input"),
+        ((*OUT, "said.jsonl"), "what people said"),
+        ((*APPLY, "other.jsonl", "-o", "said.jsonl"), "what people said"),
+        ((*APPLY, "no.jsonl", "-o", "c.jsonl"), "cannot read"),
         (
-            "export",
-            "labels.jsonl",
-            "-o",
-            "t.json",
-            "--top",
-            1,
-            "--sample",
-            1,
+            (*APPLY, "stray.jsonl", "-o", "c.jsonl"),
+            "stray.jsonl: none of its 1 correction speaks of a label of labels.jsonl",
         ),
-        "--top and --sample choose in two ways",
-    ),
-    "tasks on standard output": (
-        ("export", "labels.jsonl", "-o", "-"),
-        "name a file",
-    ),
-    "tasks over the labels": (
-        ("export", "labels.jsonl", "-o", "labels.jsonl"),
-        "is an input",
-    ),
-    "corrected labels over the judge's": (
-        ("apply", "labels.jsonl", "other.jsonl", "-o", "labels.jsonl"),
-        "is an input",
-    ),
-    "tasks over corrections": (
-        ("export", "labels.jsonl", "-o", "said.jsonl"),
-        "what people said",
-    ),
-    "labels over corrections": (
-        ("apply", "labels.jsonl", "other.jsonl", "-o", "said.jsonl"),
-        "what people said",
-    ),
-    "no corrections": (("apply", "labels.jsonl", "no.jsonl", "-o", "c.jsonl"), "cannot read"),
-    "corrections of other labels": (
-        ("apply", "labels.jsonl", "stray.jsonl", "-o", "c.jsonl"),
-        "stray.jsonl: none of its 1 correction speaks of a label of labels.jsonl",
-    ),
-    "an export without labels": (
-        ("export", "none.jsonl", "-o", "t.json"),
-        "none.jsonl: no label is there to write to t.json",
-    ),
-    "labels from standard input": (("apply", "-", "c.jsonl"), "name a file"),
-    "no export": (
-        ("import", "labels.jsonl", "no.json"),
-        "cannot read no.json",
-    ),
-    "labels for an export": (
-        ("import", "labels.jsonl", "labels.jsonl"),
-        "not JSON",
-    ),
-    "a name without its other": (
-        ("import", "labels.jsonl", "empty.json", "--annotator", "ann"),
-        "write the name in Label Studio, =, and the name here",
-    ),
-}
-
-
-@pytest.mark.parametrize(("arguments", "expected"), WRONG.values(), ids=WRONG.keys())
+        (
+            ("export", "none.jsonl", "-o", "t.json"),
+            "none.jsonl: no label is there to write to t.json",
+        ),
+        (("apply", "-", "c.jsonl"), "name a file"),
+        (("import", "labels.jsonl", "no.json"), "cannot read no.json"),
+        (("import", "labels.jsonl", "labels.jsonl"), "not JSON"),
+        (
+            ("import", "labels.jsonl", "empty.json", "--annotator", "ann"),
+            "write the name in Label Studio, =, and the name here",
+        ),
+    ],
+    ids=lambda words: " ".join(map(str, words)) if isinstance(words, tuple) else "",
+)
 def test_wrong_use_is_told(labeler: Command, arguments: tuple[object, ...], expected: str) -> None:
     """With exit code 2, and nothing is written."""
     Path("empty.json").write_text("[]", encoding="utf-8")
@@ -232,21 +184,21 @@ def test_a_judge_is_compared_with_corrections_directly(labeler: Command) -> None
 
 
 @pytest.mark.parametrize(
-    ("events", "more", "expected"),
+    ("said_of", "labels", "more", "expected"),
     [
-        ([correction(record(documents=[9]), judgement())], (), "name the label file that was"),
-        ([correction(RECORDS[0], judgement())], ("--random-sample",), "drawn at random"),
-        ([correction(RECORDS[0], judgement())], ("--blind-only",), "made blind"),
+        (record(documents=[9]), "labels.jsonl", (), "name the label file that was"),
+        (RECORDS[0], "labels.jsonl", ("--random-sample",), "drawn at random"),
+        (RECORDS[0], "labels.jsonl", ("--blind-only",), "made blind"),
+        (RECORDS[0], "-", (), "read twice"),
     ],
 )
 def test_corrections_that_say_nothing_here_are_told(
-    labeler: Command, events: list[Correction], more: tuple[str, ...], expected: str
+    labeler: Command, said_of: LabelRecord, labels: str, more: tuple[str, ...], expected: str
 ) -> None:
     """They are of other labels, or none was drawn at random, or judged blind."""
-    corrections(*events)
-    code, _, err = labeler("agree", "labels.jsonl", "--human", "labels.corrections.jsonl", *more)
-    assert code == 2
-    assert expected in err
+    corrections(correction(said_of, judgement()))
+    code, _, err = labeler("agree", labels, "--human", "labels.corrections.jsonl", *more)
+    assert (code, expected in err) == (2, True)
 
 
 def test_a_judge_can_be_compared_with_blind_judgements_alone(labeler: Command) -> None:
@@ -265,10 +217,3 @@ def test_a_judge_can_be_compared_with_blind_judgements_alone(labeler: Command) -
     assert (code, found["human_labels"]["used"]) == (0, 3 * 2 + 2 + 1)
     relevant = next(one for one in found["fields"] if one["field"] == "relevant")
     assert relevant["raw"] == pytest.approx(1 / 3)
-
-
-def test_agree_needs_the_labels_twice_for_corrections(labeler: Command) -> None:
-    """Standard input can be read once."""
-    corrections(correction(RECORDS[0], judgement()))
-    code, _, err = labeler("agree", "-", "--human", "labels.corrections.jsonl")
-    assert (code, "read twice" in err) == (2, True)

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from labeler.data.corrections.correction import Correction
 from labeler.data.corrections.file import (
     CorrectionsFile,
     corrections_path,
@@ -56,20 +55,18 @@ def write(file: CorrectionsFile, *lines: str) -> None:
         ("labels", "labels.corrections.jsonl"),
     ],
 )
-def test_the_file_stands_beside_the_labels(labels: str, expected: str) -> None:
-    """Its name is that of the labels."""
+def test_the_file_stands_beside_the_labels(labels: str, expected: str, tmp_path: Path) -> None:
+    """Its name is that of the labels; of a store it stands in its folder, and moves along."""
     assert corrections_path(labels) == Path(expected)
-
-
-def test_of_a_store_the_file_stands_in_its_folder(tmp_path: Path) -> None:
-    """Whoever moves the store moves it along."""
     assert corrections_path(tmp_path) == tmp_path / "corrections.jsonl"
 
 
-def test_standard_input_has_no_file_beside_it() -> None:
-    """It must be named."""
+def test_standard_input_and_output_have_no_file() -> None:
+    """It must be named: it would be a file of that name."""
     with pytest.raises(UsageError, match="standard input"):
         corrections_path("-")
+    with pytest.raises(UsageError, match="name a file"):
+        CorrectionsFile("-")
 
 
 # -- adding and reading ---------------------------------------------------------------------------
@@ -84,31 +81,22 @@ def test_what_is_added_is_read_back_in_order(file: CorrectionsFile) -> None:
     assert file.read().torn == ()
 
 
-def test_several_are_added_at_once(file: CorrectionsFile) -> None:
-    """Each is a line."""
-    some = [correction(RECORD, judgement(), by=f"p{n}") for n in range(3)]
-    file.append(*some)
-    assert file.read().events == tuple(some)
-
-
-def test_a_file_that_is_not_there_holds_nothing(file: CorrectionsFile) -> None:
-    """Nobody corrected anything yet; nothing is created by looking."""
+def test_looking_and_adding_nothing_create_no_file(file: CorrectionsFile) -> None:
+    """Nobody corrected anything yet; an empty import leaves no trace."""
     assert file.read().events == ()
-    assert not file.path.exists()
-
-
-def test_adding_nothing_creates_no_file(file: CorrectionsFile) -> None:
-    """An empty import leaves no trace."""
     file.append()
     assert not file.path.exists()
 
 
-def test_a_packed_file_is_read(tmp_path: Path) -> None:
-    """As label files are."""
+def test_a_packed_file_is_read_and_not_added_to(tmp_path: Path) -> None:
+    """Lines behind packed ones could not be read, nor what stands before them."""
     one = correction(RECORD, judgement())
     packed = tmp_path / "packed.jsonl.gz"
-    packed.write_bytes(gzip.compress(one.model_dump_json().encode() + b"\n"))
+    packed.write_bytes(before := gzip.compress(one.model_dump_json().encode() + b"\n"))
     assert read_corrections(packed).events == (one,)
+    with pytest.raises(UsageError, match="gunzip"):
+        CorrectionsFile(packed).append(one)
+    assert packed.read_bytes() == before
 
 
 def test_texts_of_every_kind_come_back_as_they_were(file: CorrectionsFile) -> None:
@@ -158,15 +146,16 @@ def test_a_full_disk_leaves_the_file_as_it_was(
 # -- what a crash leaves --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kept", [1, 12, 60, -30, -2])
+@pytest.mark.parametrize(
+    "end", [b"{", b'{"kind":"cor', b'{"kind":"correction","comment":"\xe6\x97']
+)
 def test_a_line_that_was_cut_off_is_reported_and_harms_no_other(
-    file: CorrectionsFile, kept: int
+    file: CorrectionsFile, end: bytes
 ) -> None:
-    """The next addition begins a line of its own; the cut one stays where it is."""
+    """Also within a character; the next addition begins a line of its own."""
     first, second = correction(RECORD, judgement()), correction(RECORD, judgement(), by="bob")
     file.append(first)
-    whole = file.path.read_bytes()
-    file.path.write_bytes(whole + whole[:kept])
+    file.path.write_bytes(file.path.read_bytes() + end)
     assert (file.read().events, file.read().torn) == ((first,), (f"{file.path}:2",))
     file.append(second)
     assert (file.read().events, file.read().torn) == ((first, second), (f"{file.path}:2",))
@@ -179,13 +168,6 @@ def test_a_whole_line_without_its_end_counts(file: CorrectionsFile) -> None:
     file.append(second)
     assert file.read().events == (first, second)
     assert file.read().torn == ()
-
-
-def test_a_cut_within_a_character_is_a_cut(file: CorrectionsFile) -> None:
-    """What is left is not even UTF-8."""
-    whole = correction(RECORD, judgement(), comment="日本").model_dump_json().encode()
-    file.path.write_bytes(whole[: whole.index("日".encode()) + 1])
-    assert file.read().torn == (f"{file.path}:1",)
 
 
 _KILLED = """
@@ -226,16 +208,8 @@ for n in range(200):
 def test_two_processes_add_at_once(file: CorrectionsFile) -> None:
     """Every line is whole, and each process's lines are in its order."""
     writers = [
-        subprocess.Popen(
-            [
-                sys.executable,
-                "-c",
-                _MANY,
-                str(file.path),
-                correction(RECORD, judgement(), by=name).model_dump_json(),
-            ]
-        )
-        for name in ("ann", "bob")
+        subprocess.Popen([sys.executable, "-c", _MANY, str(file.path), one.model_dump_json()])
+        for one in (correction(RECORD, judgement(), by=name) for name in ("ann", "bob"))
     ]
     assert [writer.wait() for writer in writers] == [0, 0]
     read = file.read()
@@ -248,6 +222,12 @@ def test_two_processes_add_at_once(file: CorrectionsFile) -> None:
 
 # -- what is not ours -----------------------------------------------------------------------------
 
+NOTHING: dict[str, Any] = {
+    "relevant": [],
+    "utilized": [],
+    "support": {},
+    "overall_supported": True,
+}
 HOSTILE: dict[str, dict[str, Any]] = {
     "another kind": {"kind": "label"},
     "a later version": {"version": 2},
@@ -267,22 +247,14 @@ HOSTILE: dict[str, dict[str, Any]] = {
     "a number for a yes": {"withdrawn": 1},
     "a list for a judgement": {"judgement": []},
     "half a judgement": {"judgement": {"relevant": []}},
-    "a text for keys": {
-        "judgement": {"relevant": "0a", "utilized": [], "support": {}, "overall_supported": True}
-    },
-    "a number among keys": {
-        "judgement": {"relevant": [1], "utilized": [], "support": {}, "overall_supported": True}
-    },
-    "a huge key": {
-        "judgement": {
-            "relevant": ["a" * 65],
-            "utilized": [],
-            "support": {},
-            "overall_supported": True,
-        }
-    },
-    "a list for support": {
-        "judgement": {"relevant": [], "utilized": [], "support": ["a"], "overall_supported": True}
+    **{
+        why: {"judgement": {**NOTHING, field: value}}
+        for why, field, value in (
+            ("a text for keys", "relevant", "0a"),
+            ("a number among keys", "relevant", [1]),
+            ("a huge key", "relevant", ["a" * 65]),
+            ("a list for support", "support", ["a"]),
+        )
     },
 }
 
@@ -298,29 +270,30 @@ def test_what_is_no_correction_is_refused_with_its_line(
     assert len(str(caught.value)) < 1000
 
 
-@pytest.mark.parametrize("line", ["[]", "null", '"text"', "{}", "id,sentence,value", "[" * 5000])
-def test_a_strange_line_is_refused(file: CorrectionsFile, line: str) -> None:
-    """It is none of ours that was cut off."""
+STRANGE = "not a correction"
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        *((line, STRANGE) for line in ("[]", "null", '"text"', "{}", "id,value", "[" * 5000)),
+        (json.dumps(raw(comment="x" * 4_000_001)), "a correction has 4000000 at most"),
+        (json.dumps(raw()).replace('"ann"', '"\\ud800"'), STRANGE),
+    ],
+    ids=lambda text: text[:9],
+)
+def test_a_strange_line_is_refused(file: CorrectionsFile, line: str, words: str) -> None:
+    """It is none of ours that was cut off; a huge one before it is understood."""
     write(file, line)
-    with pytest.raises(UsageError, match=":1: not a correction"):
+    with pytest.raises(UsageError, match=f":1: .*{words}"):
         file.read()
 
 
-def test_a_lone_surrogate_is_refused(file: CorrectionsFile) -> None:
+@pytest.mark.parametrize("field", ["id", "comment", "annotator", "source"])
+def test_a_lone_surrogate_is_refused(field: str) -> None:
     """It could not be written again."""
-    write(file, json.dumps(raw()).replace('"ann"', '"\\ud800"'))
-    with pytest.raises(UsageError, match="not a correction"):
-        file.read()
-    for field in ("id", "comment", "annotator", "source"):
-        with pytest.raises(ValidationError, match=r"unicode|lone surrogate"):
-            correction(RECORD, judgement(), **{field: "\ud800"})
-
-
-def test_a_huge_line_is_refused(file: CorrectionsFile) -> None:
-    """Before it is understood."""
-    write(file, json.dumps(raw(comment="x" * 4_000_001)))
-    with pytest.raises(UsageError, match="in one line; a correction has 4000000 at most"):
-        file.read()
+    with pytest.raises(ValidationError, match=r"unicode|lone surrogate"):
+        correction(RECORD, judgement(), **{field: "\ud800"})
 
 
 def test_a_corrections_file_is_told_from_human_labels(file: CorrectionsFile) -> None:
@@ -356,7 +329,7 @@ def test_who_takes_a_word_back_says_nothing() -> None:
 
 
 def test_a_correction_is_checked_against_its_record() -> None:
-    """Keys that the record does not have, and keys named twice."""
+    """Keys that the record does not have, and keys named twice; and the label's own key."""
     odd = judgement(
         relevant=["0a", "0a", "7z"],
         utilized=["a"],
@@ -370,31 +343,5 @@ def test_a_correction_is_checked_against_its_record() -> None:
         "support of 'z' names 'ref.a' which the record does not have",
     )
     assert correction(RECORD, judgement()).check_against(RECORD) == ()
-
-
-def test_a_correction_of_another_label_does_not_fit() -> None:
-    """Not even where all of its keys are there."""
     other = correction(record(documents=[3]), judgement())
     assert other.check_against(RECORD) == ("it speaks of another label",)
-
-
-def test_a_correction_reads_as_it_was_written() -> None:
-    """Byte by byte."""
-    one = correction(RECORD, judgement(), comment="why")
-    assert Correction.model_validate_json(one.model_dump_json(), strict=True) == one
-    assert one.model_dump_json().startswith('{"kind":"correction"')
-
-
-def test_nothing_is_added_to_a_packed_file(tmp_path: Path) -> None:
-    """Lines behind packed ones could not be read, nor what stands before them."""
-    path = tmp_path / "c.jsonl.gz"
-    path.write_bytes(before := gzip.compress(b""))
-    with pytest.raises(UsageError, match="gunzip"):
-        CorrectionsFile(path).append(correction(record()))
-    assert path.read_bytes() == before
-
-
-def test_standard_output_keeps_no_corrections() -> None:
-    """It would be a file of that name, and be read from standard input."""
-    with pytest.raises(UsageError, match="name a file"):
-        CorrectionsFile("-")

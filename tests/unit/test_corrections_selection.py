@@ -15,12 +15,12 @@ from labeler.calculators import measure, select_metrics
 from labeler.data.corrections.applying import apply_corrections
 from labeler.data.corrections.correction import Correction, Queue
 from labeler.data.corrections.file import CorrectionsFile
-from labeler.labels.record import LabelFailure, LabelRecord
-from labeler.labels.signature import ReviewCounts, label_key, selection_warnings
+from labeler.labels.record import LabelRecord
+from labeler.labels.signature import ReviewCounts, selection_warnings
 from labeler.labels_object import Labels
 from support.command import Command
 from support.judged import correction, judgement
-from support.labeled import record
+from support.labeled import failure, record, relabeled
 
 YES, NO = judgement(), judgement(support={"a": ["0a"]}, overall=False)
 RECORDS = [record(id=f"r{n}", documents=[2, n + 1]) for n in range(6)]
@@ -62,7 +62,7 @@ def test_only_a_selection_of_some_labels_is_warned_of(
     events: list[Correction], expected: ReviewCounts | None, biased: bool
 ) -> None:
     """It stands in the signature of every label and failure, and can be read from there."""
-    failed = LabelFailure(id="r9", reason="refusal", message="", signature=RECORDS[0].signature)
+    failed = failure("r9", made_by=RECORDS[0])
     applied, outcomes = apply_corrections(lambda: [*RECORDS, failed], events)
     signed = {str(outcome.signature) for outcome in outcomes}
     assert {ReviewCounts.printed_in(label) for label in signed} == {expected}
@@ -72,11 +72,7 @@ def test_only_a_selection_of_some_labels_is_warned_of(
 
 def test_each_judge_configuration_has_a_selection_of_its_own() -> None:
     """Labels of a trial that nobody judged are the judge's: nothing is selected there."""
-    other = RECORDS[0].signature.model_copy(update={"trial": 1})
-    again = [
-        one.model_copy(update={"signature": other, "key": label_key(one.example, other)})
-        for one in RECORDS
-    ]
+    again = [relabeled(one, trial=1) for one in RECORDS]
     _, outcomes = apply_corrections(lambda: [*RECORDS, *again], said(RECORDS[:2], "doubtful"))
     signed = dict.fromkeys(str(outcome.signature) for outcome in outcomes)
     assert [ReviewCounts.printed_in(label) for label in signed] == [ReviewCounts(2, 6, 0), None]
@@ -89,15 +85,6 @@ def test_a_name_cannot_pass_for_a_selection() -> None:
 
 
 # -- the commands ---------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def labeler(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Command:
-    """The command line in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-    return Command(monkeypatch, capsys)
 
 
 def population(size: int) -> list[tuple[LabelRecord, bool]]:
@@ -124,57 +111,63 @@ def judge_all(people: Iterable[tuple[LabelRecord, bool]], queue: Queue) -> None:
     CorrectionsFile("labels.corrections.jsonl").append(*events)
 
 
+CHECKED = ("check", "corrected.jsonl", "--min", "adherence=0.1")
 WARNED = "drawn at random, so means and intervals are biased"
 
 
-def test_corrections_of_unsupported_responses_alone_are_warned_of(labeler: Command) -> None:
+def test_corrections_of_unsupported_responses_alone_are_warned_of(labeler_command: Command) -> None:
     """The mean is far above the truth, and each command that shows it says so."""
     every = population(300)
     adherence = select_metrics("adherence")
     judged = [(measure(one, adherence).metrics["adherence"].value, right) for one, right in every]
     write_labels([one for one, _ in every], "labels.jsonl")
     judge_all([each for each, (value, _) in zip(every, judged, strict=True) if not value], "order")
-    _, _, err = labeler("corrections", "apply", "labels.jsonl", "-o", "corrected.jsonl")
+    _, _, err = labeler_command("corrections", "apply", "labels.jsonl", "-o", "corrected.jsonl")
     before, after = fmean(value or 0 for value, _ in judged), fmean(v or r for v, r in judged)
     assert f"adherence {before:.4f} (n 300) → {after:.4f} (n 300)" in err
     assert after > 0.75  # the truth is 0.68
     assert WARNED in err
     gate = ("check", "corrected.jsonl", "--min", "adherence=0.75")
-    code, out, _ = labeler(*gate)
+    code, out, _ = labeler_command(*gate)
     assert (code, out.count(WARNED)) == (0, 1)
-    assert WARNED in json.loads(labeler(*gate, "--json")[1])[0]["finding"]
+    assert WARNED in json.loads(labeler_command(*gate, "--json")[1])[0]["finding"]
     drop = ("--against", "labels.jsonl", "--max-drop", "adherence=0.1")
-    assert WARNED in labeler("check", "corrected.jsonl", *drop)[1]
-    compared = labeler("compare", "labels.jsonl", "corrected.jsonl", "--metrics", "adherence")[1]
+    assert WARNED in labeler_command("check", "corrected.jsonl", *drop)[1]
+    compared = labeler_command(
+        "compare", "labels.jsonl", "corrected.jsonl", "--metrics", "adherence"
+    )[1]
     assert compared.count(WARNED) == 1
     for details in ([], ["--details"]):
-        _, out, err = labeler("metrics", "corrected.jsonl", *details)
+        _, out, err = labeler_command("metrics", "corrected.jsonl", *details)
         assert (out.count(WARNED), err) == (1, "")
     for form in (["--json"], ["--rows"], ["-o", "numbers.csv"]):
-        assert WARNED in labeler("metrics", "corrected.jsonl", *form)[2]
-    labeler("report", "corrected.jsonl", "-o", "report.html")
+        assert WARNED in labeler_command("metrics", "corrected.jsonl", *form)[2]
+    labeler_command("report", "corrected.jsonl", "-o", "report.html")
     page = Path("report.html").read_text(encoding="utf-8")
     assert (page.count(WARNED), page.count("Judge configuration</summary>")) == (1, 1)
-    shown = Labels([*apply_corrections(lambda: [one for one, _ in every], _read())[1]])
+    shown = Labels(
+        [
+            *apply_corrections(
+                lambda: [one for one, _ in every],
+                CorrectionsFile("labels.corrections.jsonl").read().events,
+            )[1]
+        ]
+    )
     assert (WARNED in repr(shown), WARNED in repr(shown.summary())) == (True, True)
 
 
-def test_corrections_of_a_random_sample_are_not_warned_of(labeler: Command) -> None:
+def test_corrections_of_a_random_sample_are_not_warned_of(labeler_command: Command) -> None:
     """Nor after one of its records was saved again from another queue."""
     every = population(60)
     write_labels([one for one, _ in every], "labels.jsonl")
     judge_all(every[::3], "random")
     judge_all(every[3:4], "doubtful")
-    _, _, err = labeler("corrections", "apply", "labels.jsonl", "-o", "corrected.jsonl")
+    _, _, err = labeler_command("corrections", "apply", "labels.jsonl", "-o", "corrected.jsonl")
     assert "judged by people: 20 of 60, 20 at random; the verdicts of the other 40 are" in err
-    shown = [labeler(*one) for one in (("metrics", "corrected.jsonl"), CHECK)]
+    shown = [labeler_command(*one) for one in (("metrics", "corrected.jsonl"), CHECKED)]
     assert "biased" not in "".join([err, *(out + err for _, out, err in shown)])
     sample = ("--human", "labels.corrections.jsonl", "--random-sample")
-    assert "judgements of records that count: 20" in labeler("agree", "labels.jsonl", *sample)[2]
-
-
-CHECK = ("check", "corrected.jsonl", "--min", "adherence=0.1")
-
-
-def _read() -> tuple[Correction, ...]:
-    return CorrectionsFile("labels.corrections.jsonl").read().events
+    assert (
+        "judgements of records that count: 20"
+        in labeler_command("agree", "labels.jsonl", *sample)[2]
+    )

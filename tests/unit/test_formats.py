@@ -32,6 +32,7 @@ from labeler.data.formats.objects import table_of
 from labeler.data.lines import open_bytes
 from labeler.data.row_stream import RowStream, identified
 from labeler.data.rows import RowFile
+from labeler.data.written_values import is_missing
 from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure
 from labeler.sentences.example import Example
@@ -166,8 +167,10 @@ def test_every_format_gives_the_same_examples_again_and_again(name: str, tmp_pat
     assert contents(rows) == first
 
 
-TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
-FULL = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12)
+FULL = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12).filter(
+    lambda text: not is_missing(text)
+)
+TEXT = FULL | st.just("")
 ROWS = st.lists(
     st.fixed_dictionaries(
         {"question": TEXT, "documents": st.lists(TEXT, max_size=3), "response": TEXT},
@@ -348,6 +351,10 @@ def test_cells_longer_than_usual_are_read(tmp_path: Path) -> None:
         (b'1,"Q"x,[],R', "invalid_csv", "not CSV"),
         (b"1,\xff,[],R", "not_utf8", "byte 2 .0xff. is not UTF-8"),
         (b"1,Q,,R", "missing_field", "no 'documents'"),
+        (b"1,Q,[],nan", "missing_field", "rows.csv:2: 'response' is 'nan', .* leave the row out"),
+        (b"1,None,[],R", "missing_field", "'question' is 'None'"),
+        (b"1,Q,NULL,R", "missing_field", "'documents' is 'NULL'"),
+        (b"1,Q,\"['D.', '<NA>']\",R", "wrong_type", r"documents\[1\] is '<NA>'.* leave it out"),
     ],
 )
 def test_a_bad_line_of_csv_fails_alone(line: bytes, reason: str, says: str, tmp_path: Path) -> None:
@@ -377,6 +384,7 @@ def test_a_quote_that_is_never_closed_fails_one_row(tmp_path: Path) -> None:
         ("question|documents|response\n", r"rows.csv:1: cells are separated by '\|' here"),
         ("question,question\n", "column 'question' stands twice"),
         ('"question\n', "rows.csv:1: not CSV"),
+        ("question,documents\rQ?,[]\r", "rows.csv:1: a carriage return .*: end lines with"),
         (",".join(f"c{n}" for n in range(10_001)) + "\n", "10001 columns"),
     ],
 )
@@ -551,6 +559,31 @@ def test_arrays_and_numbers_of_numpy_are_plain() -> None:
     found = plain_row({"a": np.array(["x", "y"]), "b": np.int64(3), "c": np.float64("nan")})
     assert found == {"a": ["x", "y"], "b": 3}
     assert type(found["b"]) is int
+    row = {**GOOD, "documents": np.array(["D."]), "score": np.float64("nan")}
+    (read,) = contents(open_rows([row]))  # as to_dict("records") of a frame makes them
+    assert isinstance(read, Example)
+    assert (read.documents, read.metadata["score"]) == (("D.",), None)
+
+
+def test_texts_of_missing_values_name_nothing(tmp_path: Path) -> None:
+    """Where a field may be absent; other columns may hold any word."""
+    path = tmp_path / "rows.csv"
+    path.write_text(
+        "id,question,documents_0,documents_1,response,reference,hazard\nnan,Q?,D.,nan,R.,NaN,None\n"
+    )
+    (row,) = contents(RowFile(path))
+    assert isinstance(row, Example)
+    assert row.id.startswith("sha256-")
+    assert (row.documents, row.reference, row.metadata) == (("D.",), None, {"hazard": "None"})
+
+
+def test_spaces_behind_the_separators_of_a_first_line_are_in_no_cell(tmp_path: Path) -> None:
+    """Else the quotes behind them would be part of the texts."""
+    path = tmp_path / "rows.csv"
+    path.write_text('question, documents, response\n"Q?", "[""D, 1.""]", "R."\n')
+    (row,) = contents(RowFile(path))
+    assert isinstance(row, Example)
+    assert (row.question, row.documents, row.response) == ("Q?", ("D, 1.",), "R.")
 
 
 class DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gc
 import json
 from itertools import islice
@@ -14,7 +15,7 @@ import pytest
 
 from labeler.api import open_rows
 from labeler.data.column_paths import ColumnPath
-from labeler.data.columns import columns_of
+from labeler.data.columns import candidates_of, columns_of
 from labeler.data.presets import PRESETS, Preset
 from labeler.data.rows import RowFile
 from labeler.errors import UnknownName, UsageError
@@ -113,7 +114,7 @@ def test_a_path_leads_into_objects_of_python() -> None:
 
 def test_documents_are_gathered_from_several_columns() -> None:
     """Texts and lists alike; one that is null or not there is left out."""
-    row = {"question": "Q?", "a": "A.", "b": None, "c": ["C.", "D."], "response": "R."}
+    row = {"question": "Q?", "a": "A.", "b": "nan", "c": ["C.", "D."], "response": "R."}
     found = [
         row.content
         for row in open_rows([row, row | {"d": "E."}], columns={"documents": "a, b,c,d"})
@@ -404,6 +405,63 @@ def test_columns_that_are_named_count_more_than_a_preset() -> None:
     assert only(row, "ragas", documents="mine").documents == ("E.",)
 
 
+@pytest.mark.parametrize(
+    ("row", "columns", "used"),
+    [
+        (
+            {"input": "Q?", "retrieval_context": ["D."], "mine": "R."},
+            {"response": "mine"},
+            "deepeval",
+        ),
+        ({"Question": "Q?", "Documents": ["D."], "mine": "R."}, {"response": "mine"}, "labeler"),
+        ({"user_input": "Q?", "mine": ["D."], "response": "R."}, {"documents": "mine"}, "ragas"),
+        ({"mine": "Q?", "contexts": ["D."], "answer": "R."}, {"question": "mine"}, "ragas"),
+        (
+            {"question": "Q?", "contexts": ["D."], "answer": "R.", "mine": {"n": 1}},
+            {"metadata": "mine"},
+            "ragas",
+        ),
+        (
+            {"question": "Q?", "contexts": ["D."], "answer": "R.", "mine": "7"},
+            {"id": "mine"},
+            "ragas",
+        ),
+        ({"messages": TALK, "mine": ["D."]}, {"documents": "mine"}, "openai_messages"),
+        ({"question": "Q?", "documents": ["D."], "mine": "R."}, {"response": "mine"}, None),
+    ],
+)
+@pytest.mark.parametrize("form", ["json", "csv", "parquet", "table"])
+def test_a_column_that_is_named_leaves_the_others_to_be_recognized(
+    row: dict[str, Any], columns: dict[str, str], used: str | None, form: str, tmp_path: Path
+) -> None:
+    """A mapping of one field says nothing of the other columns, in any format."""
+    if form == "csv":
+        cells = {n: v if isinstance(v, str) else json.dumps(v) for n, v in row.items()}
+        with (tmp_path / "rows.csv").open("w") as file:
+            csv.writer(file).writerows([cells.keys(), cells.values()])
+    elif form == "parquet":
+        pq.write_table(pa.Table.from_pylist([row]), tmp_path / "rows.parquet")
+    elif form == "json":
+        (tmp_path / "rows.json").write_text(json.dumps([row]))
+    source = pa.Table.from_pylist([row]) if form == "table" else tmp_path / f"rows.{form}"
+    rows = open_rows(source, columns=columns)
+    (read,) = rows
+    found = read.content
+    assert isinstance(found, Example), found
+    assert (found.question, found.documents, found.response) == ("Q?", ("D.",), "R.")
+    assert found.id == row["mine"] if "id" in columns else found.id.startswith("sha256-")
+    kept = {"metadata": row["mine"], "id": {"mine": row["mine"]}}  # rows may be grouped by the id
+    assert found.metadata == kept.get(next(iter(columns)), {})
+    assert list(rows.notices) == [used] * bool(used)
+
+
+def test_metadata_that_is_named_stays_next_to_columns_that_a_field_pushes_aside() -> None:
+    """Nothing that a row holds is lost."""
+    row = PLAIN | {"query": "Other?", "extra": {"n": 3}, "metadata": "old"}
+    found = only(row, question="query", metadata="extra")
+    assert found.metadata == {"question": "Q?", "n": 3, "metadata": "old"}
+
+
 def test_a_preset_of_a_third_party_is_named_by_its_module() -> None:
     """What is none, and what is not there, is refused."""
     row = {"ask": "Q?", "docs": ["D."], "say": "R."}
@@ -420,7 +478,7 @@ def test_a_preset_of_a_third_party_is_named_by_its_module() -> None:
 def test_every_preset_can_be_read() -> None:
     """Its columns are names or paths, and no field that rows need is left out."""
     for name in PRESETS:
-        columns = columns_of({}, PRESETS[name].columns)
+        columns = candidates_of(PRESETS[name].columns)
         assert {"question", "documents", "response"} <= columns.choices.keys(), name
 
 

@@ -5,24 +5,25 @@ from __future__ import annotations
 import ast
 import json
 import re
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
 import labeler
+from labeler.api import write_labels
 from labeler.calculators import Intervals, MetricsRow, measure, select_metrics
 from labeler.calculators.ratio import UNDEFINED_REASONS, Ratio
-from labeler.cli import run
 from labeler.cli.gate_reports import junit, markdown
 from labeler.comparing.checking import GateSettings, check_rows
-from labeler.comparing.gates import DEFAULT_ALLOWED, Allowed, Gate, On
+from labeler.comparing.gates import DEFAULT_ALLOWED, Allowed, Gate, On, doubts
 from labeler.comparing.verdicts import Verdict
-from labeler.data.label_files import to_line
 from labeler.errors import UnknownName, UsageError
-from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome, ReplyFacts
+from labeler.labels.record import AnyOutcome, LabelRecord, Outcome, ReplyFacts
 from labeler.labels.signature import Artifact, Signature
 from labeler.plugins.scores.records import CRITERIA, ScoreRecord, score_key
 from labeler.plugins.similarity.records import (
@@ -33,14 +34,19 @@ from labeler.plugins.similarity.records import (
     questions_key,
 )
 from labeler.testing import assert_metric
-from support.labeled import expects, record, reference_output, right
+from support.command import Command
+from support.labeled import expects, failure, record, reference_output, relabeled, right
 from support.records import sample_record
 from support.samples import keyed_example
 from support.scored import criterion
 from support.scored import record as score_record
 
+Check = Callable[..., tuple[int, str, str]]
 NASTY = 'a|b<script>&"\x1b[31m\u202e\ufffe_x_\n[l](http://x.example)'
 """A group's name that means something in a terminal, in XML and in Markdown."""
+
+
+LOST = failure()
 
 
 def outcomes(good: int, bad: int, *, group: str = "g") -> list[Outcome]:
@@ -76,47 +82,58 @@ def verdicts(
     return check_rows(rows, gates, GateSettings(on=on, by=by, allowed=allowed))
 
 
-class Command:
-    """Runs the command line in this process."""
-
-    def __init__(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: Path
-    ) -> None:
-        monkeypatch.chdir(folder)
-        monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
-        self._monkeypatch, self._capsys, self._folder = monkeypatch, capsys, folder
-
-    def __call__(self, found: Sequence[AnyOutcome], *options: object) -> tuple[int, str, str]:
-        """Check labels; exit code, standard output, standard error."""
-        path = self._folder / "labels.jsonl"
-        path.write_text("".join(to_line(outcome) + "\n" for outcome in found), encoding="utf-8")
-        self._monkeypatch.setattr(sys, "argv", ["labeler", "check", *map(str, (path, *options))])
-        code = run()
-        out, err = self._capsys.readouterr()
-        return code, out, err
-
-
 @pytest.fixture
-def check(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Command:
-    """``labeler check``, away from the user's settings."""
-    return Command(monkeypatch, capsys, tmp_path)
+def check(labeler_command: Command) -> Check:
+    """``labeler check`` of outcomes."""
+
+    def command(found: Sequence[AnyOutcome], *options: object) -> tuple[int, str, str]:
+        write_labels(found, "labels.jsonl")
+        return labeler_command("check", "labels.jsonl", *options)
+
+    return command
 
 
-@pytest.mark.parametrize(("threshold", "passed"), [(0.9, True), (0.91, False)])
-def test_a_mean_must_reach_its_threshold(threshold: float, passed: bool) -> None:
-    """Reaching it exactly is enough."""
-    (verdict,) = verdicts(outcomes(9, 1), at_least=threshold)
-    assert verdict.passed is passed
-    assert verdict.value == 0.9
+OTHER = relabeled(record(support={"a": []}), model="test-2")
+ONE = [record(support={"a": ["0a"], "b": []})]
 
 
-@pytest.mark.parametrize(("threshold", "passed"), [(0.1, True), (0.09, False)])
-def test_a_mean_must_not_exceed_its_threshold(threshold: float, passed: bool) -> None:
-    """The same for what should be low."""
-    (verdict,) = verdicts(outcomes(9, 1), "hallucination_rate", at_most=threshold)
-    assert verdict.passed is passed
+@pytest.mark.parametrize(
+    ("found", "gate", "passed", "finding"),
+    [
+        (outcomes(9, 1), {"at_least": 0.9}, [True], "mean 0.9000 (n 10,"),
+        (outcomes(9, 1), {"at_least": 0.91}, [False], "mean 0.9000 (n 10,"),
+        (outcomes(9, 1), {"metric": "hallucination_rate", "at_most": 0.1}, [True], "mean 0.1000"),
+        (outcomes(9, 1), {"metric": "hallucination_rate", "at_most": 0.09}, [False], "mean 0.1000"),
+        (
+            [LOST],
+            {"at_least": 0.0, "allowed": Allowed(1, 1)},
+            [False],
+            "no record has a value: 1 refusal",
+        ),
+        ([], {"at_least": 0.0}, [False], "no record has a value: there are"),
+        ([], {"at_least": 0.0, "by": "topic"}, [False], "there are no records"),
+        (
+            ONE,
+            {"metric": "faithfulness", "at_least": 0.1, "interval": True},
+            [False],
+            "too few records for an interval (n 1,",
+        ),
+        (
+            [*outcomes(9, 1, group="x"), *outcomes(1, 1, group="y")],
+            {"at_least": 0.8, "by": "topic"},
+            [True, False],
+            "mean 0.9000",
+        ),
+        ([*outcomes(5, 0), OTHER], {"at_least": 0.8}, [True, False], "mean 1.0000 (n 5,"),
+    ],
+)
+def test_every_group_and_judge_must_reach_the_threshold(
+    found: list[Outcome], gate: dict[str, Any], passed: list[bool], finding: str
+) -> None:
+    """Reaching it exactly is enough; without a value, records or an interval nothing is shown."""
+    made = verdicts(found, **gate)
+    assert [verdict.passed for verdict in made] == passed
+    assert made[0].finding.startswith(finding)
 
 
 def test_on_the_interval_the_end_that_speaks_against_it_counts() -> None:
@@ -129,45 +146,7 @@ def test_on_the_interval_the_end_that_speaks_against_it_counts() -> None:
     assert verdicts(outcomes(9, 1), at_least=0.5, interval=True)[0].passed
 
 
-def test_a_metric_without_a_value_misses_its_gate() -> None:
-    """Nothing measured is nothing shown, and the reason is told."""
-    failed = [LabelFailure(id="f", reason="refusal", message="no")]
-    (verdict,) = verdicts(failed, at_least=0.0, allowed=Allowed(1, 1))
-    assert not verdict.passed
-    assert verdict.finding == "no record has a value: 1 refusal"
-    assert not verdicts([], at_least=0.0)[0].passed
-
-
-def test_a_value_without_an_interval_misses_a_gate_on_the_interval() -> None:
-    """One record says nothing of others."""
-    half = record(support={"a": ["0a"], "b": []})
-    (verdict,) = verdicts([half], "faithfulness", at_least=0.1, interval=True)
-    assert not verdict.passed
-    assert verdict.finding.startswith("too few records for an interval (n 1,")
-
-
-def test_no_records_at_all_miss_a_gate_by_group() -> None:
-    """There is no group that could pass."""
-    (verdict,) = verdicts([], at_least=0.0, by="topic")
-    assert (verdict.passed, verdict.finding) == (False, "there are no records")
-
-
-def test_every_group_must_pass() -> None:
-    """A mean over all would hide the bad one."""
-    found = [*outcomes(9, 1, group="x"), *outcomes(1, 1, group="y")]
-    assert [v.passed for v in verdicts(found, at_least=0.8, by="topic")] == [True, False]
-
-
-def test_every_way_of_labeling_must_pass() -> None:
-    """A second judge's labels are no part of the first one's mean."""
-    other = outcomes(0, 1)[0]
-    assert not isinstance(other, LabelFailure)
-    changed = other.signature.model_copy(update={"model": "test-2"})
-    found = [*outcomes(5, 0), other.model_copy(update={"signature": changed})]
-    assert [v.passed for v in verdicts(found, at_least=0.8)] == [True, False]
-
-
-def two_profiles(*, reference: int = 2, trace: int = 3) -> list[Outcome]:
+def two_profiles(*, reference: int = 2, trace: int = 3) -> list[LabelRecord]:
     """Labels of rows with a reference answer, and poorer labels of rows without."""
     answer = reference_output([right(by=["0a"])], [expects(["0a"], found=True)])
     rich = [record(id=f"r{n}", answer=answer) for n in range(reference)]
@@ -185,7 +164,7 @@ def test_labels_that_lack_the_fields_are_noted_and_not_gated() -> None:
     assert "judge:" not in verdict.finding
 
 
-def test_a_gate_that_some_labels_lack_the_fields_for_can_be_passed(check: Command) -> None:
+def test_a_gate_that_some_labels_lack_the_fields_for_can_be_passed(check: Check) -> None:
     """By the command as well; every label still counts where it has the metric."""
     code, out, _ = check(two_profiles(), "--min", "claim_f1=0.2", "--min", "adherence=0.5")
     assert code == 0
@@ -204,18 +183,15 @@ def test_labels_that_all_lack_the_fields_miss_the_gate() -> None:
             "needs"
         ),
     )
-    found = [
-        one.model_copy(update={"example": one.example.model_copy(update={"metadata": {"t": t}})})
-        for one, t in zip(two_profiles(reference=1, trace=2), "xxy", strict=True)
-        if not isinstance(one, LabelFailure)
-    ]
+    sides = zip(two_profiles(reference=1, trace=2), "xxy", strict=True)
+    found = [relabeled(one, {"metadata": {"t": t}}) for one, t in sides]
     grouped = verdicts(found, "claim_f1", at_least=0.2, by="t")
     assert {(v.row.group if v.row else None): v.passed for v in grouped} == {"x": True, "y": False}
 
 
 def test_unreadable_rows_count_as_failed_of_every_configuration() -> None:
     """No judge was chosen for them, and each was to label them."""
-    unread = LabelFailure(id="f", reason="missing_field", message="no")
+    unread = failure(reason="missing_field")
     found = verdicts([unread, *two_profiles()], at_least=0.5)
     assert [one.row and one.row.failed for one in found] == [{"missing_field": 1}] * 2
     assert not any(one.passed for one in found)
@@ -225,8 +201,7 @@ def test_unreadable_rows_count_as_failed_of_every_configuration() -> None:
 
 def test_failed_rows_miss_a_gate_that_the_labels_keep() -> None:
     """Ten perfect labels say nothing of 90 failures."""
-    failed = [LabelFailure(id=f"f{n}", reason="refusal", message="no") for n in range(90)]
-    (verdict,) = verdicts([*outcomes(10, 0), *failed], at_least=0.95)
+    (verdict,) = verdicts([*outcomes(10, 0), *(failure(f"f{n}") for n in range(90))], at_least=0.95)
     assert not verdict.passed
     assert verdict.finding == (
         "mean 1.0000 (n 10, undefined 0, failed 90); 90 of 100 rows failed, more than 0.05 of "
@@ -262,7 +237,7 @@ def test_undefined_rows_miss_a_gate_that_the_others_keep() -> None:
 def test_a_share_that_is_reached_exactly_is_allowed(missing: int, rows: int, share: float) -> None:
     """Compared as decimals, of failed and of undefined rows."""
     labels = searches(rows - missing, missing)
-    failures = [LabelFailure(id=one.id, reason="refusal", message="") for one in labels]
+    failures = [failure(one.id) for one in labels]
     mixed = [*failures[:missing], *labels[missing:]]
     for most, passes in ((share, True), (share - 0.001, False)):
         failed, undefined = Allowed(most, 1), Allowed(1, most)
@@ -324,29 +299,15 @@ def test_what_misses_by_little_is_shown_with_more_digits() -> None:
 
 
 def test_a_gate_in_the_wrong_direction_is_doubted() -> None:
-    """It is carried out all the same."""
-    assert Gate.of("adherence", 0.9, at_least=True).doubt is None
-    doubt = Gate.of("hallucination_rate", 0.1, at_least=True).doubt
-    assert doubt == (
-        "hallucination_rate at least 0.1: lower is better, so at most may be meant, not at least"
-    )
+    """Unless it ends a band; of metrics whose direction is known it is an error."""
+    adherence = Gate.of("adherence", 0.9, at_least=False)
+    assert doubts([adherence, replace(adherence, at_least=True)]) == []
+    assert doubts([adherence]) == [
+        "adherence at most 0.9: higher is better, so at least may be meant, not at most"
+    ]
 
 
-def test_what_is_no_gate_is_refused() -> None:
-    """An unknown metric, several, no number, no gate, nothing to hold against it."""
-    with pytest.raises(UnknownName, match="did you mean 'adherence'"):
-        Gate.of("adherance", 0.9, at_least=True)
-    with pytest.raises(UsageError, match="on one metric: 'all' names"):
-        Gate.of("all", 0.9, at_least=True)
-    with pytest.raises(UsageError, match="nan is not a threshold"):
-        Gate.of("adherence", float("nan"), at_least=True)
-    with pytest.raises(UsageError, match="no gate is given"):
-        check_rows([], [])
-    with pytest.raises(UsageError, match="on 'mean': hold 'point' or 'interval'"):
-        GateSettings(on="mean")  # type: ignore[arg-type]  # what a caller may do
-
-
-def test_the_command_says_what_it_found_and_exits_by_it(check: Command) -> None:
+def test_the_command_says_what_it_found_and_exits_by_it(check: Check) -> None:
     """0 where all passed, 1 where one was missed."""
     gates = ("--min", "adherence=0.9", "--max", "hallucination_rate=0.1")
     code, out, err = check(outcomes(9, 1), *gates)
@@ -369,7 +330,7 @@ def test_the_command_says_what_it_found_and_exits_by_it(check: Command) -> None:
     assert "adherence at least 0.9: mean 0.8000 (n 10, undefined 0, failed 0)\n  worst: 'g8'" in out
 
 
-def test_the_command_gates_on_intervals(check: Command) -> None:
+def test_the_command_gates_on_intervals(check: Check) -> None:
     """With a level, and a column whose values are observations."""
     found = outcomes(9, 1)
     options = ("--on", "interval", "--level", 0.5, "--group", "topic")
@@ -382,18 +343,11 @@ def test_the_command_gates_on_intervals(check: Command) -> None:
     assert re.search(r"adherence\) \.90 \(\.7\d to \.9\d\), at least \.5 asked of the low end", out)
 
 
-def test_the_command_notes_a_doubtful_direction(check: Command) -> None:
-    """On standard error, and goes on."""
-    code, out, err = check(outcomes(1, 0), "--max", "adherence=1")
-    assert code == 0
-    assert out.startswith("passed")
-    assert "at least may be meant" in err
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (("--min", "hallucination_rate=0.1"), "--max hallucination_rate=0.1"),
+        (("--max", "adherence=1"), "higher is better, so a highest mean passes bad labels"),
         ((), "no gate is given"),
         (("--min", "adherence"), "write METRIC=NUMBER"),
         (("--min", "adherence=much"), "write METRIC=NUMBER"),
@@ -417,7 +371,7 @@ def test_the_command_notes_a_doubtful_direction(check: Command) -> None:
     ],
 )
 def test_wrong_use_is_no_missed_gate(
-    check: Command, options: tuple[object, ...], message: str
+    check: Check, options: tuple[object, ...], message: str
 ) -> None:
     """Exit code 2, and what to do."""
     code, _, err = check(outcomes(1, 0), *options)
@@ -425,22 +379,20 @@ def test_wrong_use_is_no_missed_gate(
     assert message in err
 
 
-def test_the_junit_file_has_a_case_for_each_verdict(check: Command) -> None:
+def test_the_junit_file_has_a_case_for_each_verdict(check: Check) -> None:
     """Missed ones as failures, with what was found."""
     found = [*outcomes(2, 0, group="x"), *outcomes(0, 2, group="y")]
-    code, _, _ = check(found, "--min", "adherence=0.5", "--by", "topic", "--junit", "out.xml")
-    assert code == 1
-    suite = ET.parse("out.xml").getroot().find("testsuite")  # noqa: S314 - written a moment ago
-    assert suite is not None
+    assert check(found, "--min", "adherence=0.5", "--by", "topic", "--junit", "out.xml")[0] == 1
+    suite = ET.parse("out.xml").getroot()[0]  # noqa: S314 - written a moment ago
     assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
-    cases = {case.get("name"): case.find("failure") for case in suite}
-    assert cases["adherence at least 0.5 in x"] is None
-    missed = cases["adherence at least 0.5 in y"]
-    assert missed is not None
-    assert missed.get("message") == "mean 0.0000 (n 2, undefined 0, failed 0)"
+    cases = {case.get("name"): [one.get("message") for one in case] for case in suite}
+    assert cases == {
+        "adherence at least 0.5 in x": [None],
+        "adherence at least 0.5 in y": ["mean 0.0000 (n 2, undefined 0, failed 0)"],
+    }
 
 
-def test_reports_name_missing_rows_and_the_option(check: Command) -> None:
+def test_reports_name_missing_rows_and_the_option(check: Check) -> None:
     """JSON, and JUnit with each record."""
     found = searches(10, 90)
     code, out, _ = check(found, "--min", "context_precision=0.95", "--json")
@@ -477,24 +429,23 @@ def test_markdown_shows_a_strangers_text_as_text() -> None:
 
 
 def test_the_summary_is_added_to_the_steps_file(
-    check: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    check: Check, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Behind what stands there already."""
+    """Behind what stands there already; a file that cannot be written is an error."""
     target = tmp_path / "step.md"
     target.write_text("before\n")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(target))
-    code, _, _ = check(outcomes(0, 1), "--min", "adherence=0.5", "--github")
+    assert check(outcomes(0, 1), "--min", "adherence=0.5", "--github")[0] == 1
     text = target.read_text(encoding="utf-8")
-    assert code == 1
     assert text.startswith("before\n### labeler check\n\nMISSED by \\.50\\: answers fully ")
     assert "| ❌ | adherence at least 0\\.5 | mean 0\\.0000 " in text
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path))
+    code, _, err = check(outcomes(1, 0), "--min", "adherence=0.5", "--github")
+    assert (code, "cannot write the file of GITHUB_STEP_SUMMARY" in err) == (2, True)
 
 
-def test_the_summary_is_printed_outside_of_actions(
-    check: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_summary_is_printed_outside_of_actions(check: Check) -> None:
     """To see what it would be; next to JSON on standard error."""
-    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
     code, out, err = check(outcomes(1, 0), "--min", "adherence=0.5", "--github")
     assert (code, "### labeler check\n\npassed by \\.50\\: " in out) == (0, True)
     assert "GITHUB_STEP_SUMMARY names no file" in err
@@ -503,89 +454,84 @@ def test_the_summary_is_printed_outside_of_actions(
     assert "### labeler check" in err
 
 
-def test_a_steps_file_that_cannot_be_written_is_told(
-    check: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """A folder in its place."""
-    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path))
-    code, _, err = check(outcomes(1, 0), "--min", "adherence=0.5", "--github")
-    assert code == 2
-    assert "cannot write the file of GITHUB_STEP_SUMMARY" in err
-
-
 def test_an_assertion_that_holds_is_silent(tmp_path: Path) -> None:
     """From outcomes and from a file alike."""
     found = outcomes(9, 1)
     assert_metric(found, "adherence", at_least=0.9, at_most=0.9)
-    path = tmp_path / "labels.jsonl"
-    path.write_text("".join(to_line(outcome) + "\n" for outcome in found), encoding="utf-8")
-    assert_metric(path, "adherence", at_least=0.5, on="interval")
+    write_labels(found, tmp_path / "labels.jsonl")
+    assert_metric(tmp_path / "labels.jsonl", "adherence", at_least=0.5, on="interval")
 
 
 def test_an_assertion_that_fails_names_value_interval_counts_and_the_worst() -> None:
-    """All that one needs to look further."""
-    found = [*outcomes(9, 3), LabelFailure(id="f", reason="refusal", message="no")]
+    """All that one needs to look further; control characters of ids are written out."""
     with pytest.raises(AssertionError) as caught:
-        assert_metric(found, "adherence", at_least=0.9)
-    lines = str(caught.value).splitlines()
-    assert lines[0].startswith(
+        assert_metric([*outcomes(9, 3, group="\u202e"), LOST], "adherence", at_least=0.9)
+    first, second, *_ = str(caught.value).splitlines()
+    assert first.startswith(
         "MISSED: adherence at least 0.9: 95 % interval 0.4282 to 0.9452 (gaffke), mean 0.7500 "
         "(n 12, undefined 0, failed 1); 1 of 13 rows failed, more than 0.05 of them: 1 refusal;"
     )
-    assert lines[1] == "  worst: 'g10' 0.0000, 'g11' 0.0000, 'g9' 0.0000, 'f' refusal"
+    worst = (f"'\\u202e{n}' 0.0000" for n in (10, 11, 9))
+    assert second == f"  worst: {', '.join(worst)}, 'f' refusal"
 
 
-def test_an_assertion_allows_shares_without_a_value() -> None:
-    """Named as the command names them."""
-    labels = searches(18, 2)
-    assert_metric(labels, "completeness", at_least=0, max_undefined=0.1)
-    with pytest.raises(AssertionError, match=r"2 of 20 rows undefined(.|\n)*worst: 'q18' no_rel"):
-        assert_metric(labels, "completeness", at_least=0)
-    failed = LabelFailure(id="f", reason="refusal", message="no")
-    assert_metric([*labels, failed], "relevance", at_least=0)
-    with pytest.raises(AssertionError, match="1 of 21 rows failed"):
-        assert_metric([*labels, failed], "relevance", at_least=0, max_failed=0.04)
-    with pytest.raises(UsageError, match="max_failed must be a number from 0 to 1, got 5"):
-        assert_metric(labels, "relevance", at_least=0, max_failed=5)
+GROUPS = [*outcomes(0, 2, group="x"), *outcomes(2, 7, group="y")]
+BY_QUESTION = Intervals(group="question")
 
 
-def test_an_assertion_looks_at_the_records_of_the_group_that_misses() -> None:
-    """By the direction of its threshold, and by no other group's records."""
-    found = [*outcomes(0, 2, group="x"), *outcomes(2, 7, group="y")]
-    with pytest.raises(AssertionError, match=r"at most 0.1 in y(.|\n)*'y0' 1.0000, 'y1'") as e:
-        assert_metric(found, "adherence", at_most=0.1, by="topic")
-    assert "'x" not in str(e.value)
-
-
-def test_an_assertion_draws_by_question() -> None:
-    """All of these are of one question, so that there is no interval to rely on."""
-    with pytest.raises(AssertionError, match="too few records for an interval"):
-        assert_metric(
+@pytest.mark.parametrize(
+    ("found", "gate", "message"),
+    [
+        (searches(18, 2), {"metric": "completeness", "max_undefined": 0.1}, None),
+        (
+            searches(18, 2),
+            {"metric": "completeness"},
+            r"2 of 20 rows undefined(.|\n)*worst: 'q18' no_rel",
+        ),
+        ([*searches(18, 2), LOST], {"metric": "relevance"}, None),
+        (
+            [*searches(18, 2), LOST],
+            {"metric": "relevance", "max_failed": 0.04},
+            "1 of 21 rows failed",
+        ),
+        (
             outcomes(9, 0),
-            "adherence",
-            at_least=0.5,
-            on="interval",
-            intervals=Intervals(group="question"),
-        )
+            {"at_least": 0.5, "on": "interval", "intervals": BY_QUESTION},
+            "too few records for an interval",
+        ),
+        ([], {"at_least": 0.5}, r"adherence at least 0\.5"),
+        (
+            GROUPS,
+            {"at_least": 0, "at_most": 0.1, "by": "topic"},
+            r"(?s)^(?!.*'x).*at most 0\.1 in y.*'y0' 1.0000, 'y1'",
+        ),
+    ],
+)
+def test_an_assertion_takes_the_options_of_the_command(
+    found: list[Outcome], gate: dict[str, Any], message: str | None
+) -> None:
+    """Named as the command names them; the records are those of the group that misses."""
+    gate = {"metric": "adherence", "at_least": 0, **gate}
+    holds = pytest.raises(AssertionError, match=message) if message else nullcontext()
+    with holds:
+        assert_metric(found, **gate)
 
 
-def test_an_assertion_about_no_records_fails() -> None:
-    """An empty run proves nothing."""
-    with pytest.raises(AssertionError, match=r"adherence at least 0\.5"):
-        assert_metric([], "adherence", at_least=0.5)
-
-
-def test_an_assertion_without_a_threshold_is_a_mistake() -> None:
-    """It would always hold."""
-    with pytest.raises(UsageError, match="no gate is given"):
-        assert_metric(outcomes(1, 0), "adherence")
-
-
-def test_an_assertion_does_not_obey_what_an_id_says() -> None:
-    """Control characters of ids are written out."""
-    with pytest.raises(AssertionError) as caught:
-        assert_metric(outcomes(0, 1, group="\u202e"), "adherence", at_least=1)
-    assert "\u202e" not in str(caught.value)
+@pytest.mark.parametrize(
+    ("gate", "message"),
+    [
+        ({"metric": "adherance", "at_least": 0.9}, "did you mean 'adherence'"),
+        ({"metric": "all", "at_least": 0.9}, "on one metric: 'all' names"),
+        ({"at_least": float("nan")}, "nan is not a threshold"),
+        ({}, "no gate is given"),
+        ({"at_least": 0, "on": "mean"}, "on 'mean': hold 'point' or 'interval'"),
+        ({"at_least": 0, "max_failed": 5}, "max_failed must be a number from 0 to 1, got 5"),
+    ],
+)
+def test_an_assertion_that_is_no_gate_is_a_mistake(gate: dict[str, Any], message: str) -> None:
+    """An unknown metric, several, no number, no gate, nothing to hold against it."""
+    with pytest.raises((UsageError, UnknownName), match=message):
+        assert_metric(outcomes(1, 0), **{"metric": "adherence", **gate})
 
 
 # Scores and similarity
@@ -625,7 +571,7 @@ def like(cosine: float, id: str = "q", *, noncommittal: bool = False) -> Questio
     )
 
 
-def test_the_command_gates_scores_and_passes(check: Command) -> None:
+def test_the_command_gates_scores_and_passes(check: Check) -> None:
     """A criterion that ships, by its mean and by the share that passes."""
     gates = ("--min", "rubric_faithfulness=4", "--min", "rubric_faithfulness:pass=0.9")
     code, out, err = check(faithful(5, 4, 3), *gates)
@@ -639,7 +585,7 @@ def test_the_command_gates_scores_and_passes(check: Command) -> None:
     assert (code, out.splitlines()[0]) == (1, "MISSED: 2 of 2 gates")
 
 
-def test_both_ends_of_one_criterion_may_be_gated(check: Command) -> None:
+def test_both_ends_of_one_criterion_may_be_gated(check: Check) -> None:
     """Two gates on one metric."""
     code, out, _ = check(faithful(4), "--min", "rubric_faithfulness=3", "--max", "noncommittal=1")
     assert (code, out.splitlines()[1]) == (
@@ -651,7 +597,7 @@ def test_both_ends_of_one_criterion_may_be_gated(check: Command) -> None:
     assert (code, out.splitlines()[0]) == (0, "passed: all 2 gates")
 
 
-def test_the_command_gates_similarity(check: Command) -> None:
+def test_the_command_gates_similarity(check: Check) -> None:
     """In either dialect."""
     found = [like(0.8, "q0"), like(0.6, "q1", noncommittal=True)]
     code, out, _ = check(found, "--min", "answer_relevancy_similarity=0.7")
@@ -661,11 +607,9 @@ def test_the_command_gates_similarity(check: Command) -> None:
     assert out.startswith("MISSED by .30: answer_relevancy_similarity:ragas .40, at least .7 ")
 
 
-def test_one_file_may_hold_every_kind(check: Command) -> None:
+def test_one_file_may_hold_every_kind(check: Check) -> None:
     """Each gate looks at its own; a failure to score fails no label."""
-    refused = LabelFailure(
-        id="s9", reason="refusal", message="no", signature=faithful(4)[0].signature
-    )
+    refused = LOST.model_copy(update={"signature": faithful(4)[0].signature})
     found: list[AnyOutcome] = [*outcomes(1, 0), *faithful(4), refused, like(0.9)]
     gates = ("adherence=1", "rubric_faithfulness=4", "answer_relevancy_similarity=0.8")
     asked = [part for gate in gates for part in ("--min", gate)]
@@ -675,7 +619,7 @@ def test_one_file_may_hold_every_kind(check: Command) -> None:
     assert counts == [(1, 0), (1, 1), (1, 0)]
 
 
-def test_criteria_of_ones_own_are_known_by_the_file(check: Command) -> None:
+def test_criteria_of_ones_own_are_known_by_the_file(check: Check) -> None:
     """Also where labels come first; a criterion of a label metric's name is what its file holds."""
     found: list[AnyOutcome] = [*outcomes(1, 0), score_record(4)]
     code, out, _ = check(found, "--min", "tone=4", "--min", "tone:pass=1", "--min", "adherence=1")
@@ -697,7 +641,7 @@ def test_criteria_of_ones_own_are_known_by_the_file(check: Command) -> None:
     ],
 )
 def test_an_unknown_name_is_told_with_the_criteria_of_the_file(
-    check: Command, name: str, message: str
+    check: Check, name: str, message: str
 ) -> None:
     """Beside the metrics of labels and of written questions."""
     code, _, err = check([score_record(4)], "--min", f"{name}=1")
@@ -706,7 +650,7 @@ def test_an_unknown_name_is_told_with_the_criteria_of_the_file(
     assert ": tone, tone:pass" in err
 
 
-def test_scores_are_gated_by_group_and_on_the_interval(check: Command) -> None:
+def test_scores_are_gated_by_group_and_on_the_interval(check: Check) -> None:
     """By the same columns as labels, the question included."""
     code, out, _ = check(faithful(5, 1, 5, 1), "--min", "rubric_faithfulness=3", "--by", "topic")
     assert (code, out.splitlines()[0]) == (1, "MISSED: 1 of 2 gates")
@@ -716,7 +660,7 @@ def test_scores_are_gated_by_group_and_on_the_interval(check: Command) -> None:
     assert "too few records for a range" in out
 
 
-def test_the_interval_of_scores_is_that_of_their_shares_of_the_scale(check: Command) -> None:
+def test_the_interval_of_scores_is_that_of_their_shares_of_the_scale(check: Check) -> None:
     """Forty of 5 say that few are worse; three of 1 say little, though 1 is a share of 1."""
     options = ("--on", "interval")
     code, out, _ = check(faithful(*[5] * 40), "--min", "rubric_faithfulness=4.5", *options)
@@ -740,7 +684,7 @@ def test_a_mean_of_exactly_its_threshold_passes() -> None:
             assert verdict.passed, (hundredths, verdict.value)
 
 
-def test_every_judge_must_pass(check: Command) -> None:
+def test_every_judge_must_pass(check: Check) -> None:
     """The second's scores are no part of the first one's mean."""
     other = faithful(2)[0]
     changed = other.signature.model_copy(update={"model": "fake-2"})
@@ -762,7 +706,7 @@ def test_an_assertion_is_about_scores_and_similarity_too(tmp_path: Path) -> None
     assert_metric(faithful(5, 4), "rubric_faithfulness", at_least=4)
     assert_metric([like(0.9)], "answer_relevancy_similarity", at_least=0.9, at_most=1)
     path = tmp_path / "scores.jsonl"
-    path.write_text("".join(to_line(one) + "\n" for one in faithful(5, 2)), encoding="utf-8")
+    write_labels(faithful(5, 2), path)
     assert_metric(path, "rubric_faithfulness:pass", at_least=0.5)
     with pytest.raises(AssertionError, match=r"worst: 's1' 2\.0000$"):
         assert_metric(path, "rubric_faithfulness", at_least=4)
@@ -776,7 +720,7 @@ def answered(n: int, model: str | None, host: str | None = "a.test") -> LabelRec
     return sample_record(n).model_copy(update={"reply": reply})
 
 
-def test_a_verdict_is_on_all_models_and_notes_them(check: Command) -> None:
+def test_a_verdict_is_on_all_models_and_notes_them(check: Check) -> None:
     """A provider that rolls a snapshot breaks no gate."""
     labels = [answered(0, "none-1-2026-01-01"), answered(1, "none-1-2026-02-02")]
     _, out, _ = check(labels, "--min", "relevance=0")
@@ -795,15 +739,12 @@ def test_a_verdict_is_on_all_models_and_notes_them(check: Command) -> None:
         (answered(1, "none-1-2026-01-01", "b.test"), "2 hosts answered: 'a.test', 'b.test'"),
     ],
 )
-def test_a_gate_asks_for_one_model(check: Command, second: LabelRecord, fault: str | None) -> None:
+def test_a_gate_asks_for_one_model(check: Check, second: LabelRecord, fault: str | None) -> None:
     """A version of the model asked for, everywhere; records without a name prove nothing."""
     labels = [answered(0, "none-1-2026-01-01"), second]
     code, out, _ = check(labels, "--one-model")
-    assert code == int(fault is not None)
-    assert ("MISSED: one model: " in out) == (fault is not None)
+    assert (code, "MISSED: one model: " in out) == (int(fault is not None), fault is not None)
     assert (fault or "no other") in out
-    if fault is None:
+    holds = pytest.raises(AssertionError, match=fault) if fault else nullcontext()
+    with holds:
         assert_metric(labels, "adherence", one_model=True)
-    else:
-        with pytest.raises(AssertionError, match=fault):
-            assert_metric(labels, "adherence", one_model=True)

@@ -16,9 +16,13 @@ import interval_coverage
 import interval_populations
 import interval_report
 from labeler.calculators.statistics.bounded_mean import BoundedMean, Unit
-from labeler.calculators.statistics.intervals import Interval, mean_interval
+from labeler.calculators.statistics.intervals import (
+    Interval,
+    mean_interval,
+    student_quantile,
+    wilson_ends,
+)
 from labeler.calculators.statistics.paired import paired_interval
-from labeler.calculators.statistics.small_samples import student_quantile, wilson_ends
 from labeler.errors import UsageError
 
 SPREAD = [index / 40 for index in range(41)]
@@ -233,18 +237,20 @@ def test_close_values_are_merged_without_a_trace(power: int) -> None:
 
 
 def test_intervals_load_no_numpy() -> None:
-    """Nor does the package, nor what summaries are made of."""
+    """Nor does the package, nor what summaries are made of, nor kappa and AC1."""
     program = (
         "import sys, labeler, labeler.calculators, labeler.comparing.gates\n"
         "from labeler.calculators.statistics.intervals import mean_interval\n"
+        "from labeler.calculators.statistics.agreement import Ratings, cohen_kappa, gwet_ac1\n"
+        "r = Ratings.of([(1, 1), (0, 1)]); cohen_kappa(r); gwet_ac1(r)\n"
         "assert mean_interval([1, 0, 1]) is not None\n"
         "assert mean_interval([1, 0.5, 1] * 9, groups=[*range(9)] * 3) is not None\n"
-        "print('numpy' in sys.modules)"
+        "print([name for name in ('numpy', 'krippendorff') if name in sys.modules])"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert done.stdout == "False\n"
+    assert done.stdout == "[]\n"
 
 
 @pytest.mark.parametrize(

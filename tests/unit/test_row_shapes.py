@@ -295,6 +295,7 @@ def test_a_spreadsheet_is_refused_with_the_remedy(
         (b"PAR1", "must end in .parquet"),
         (b"%PDF-1.7", "is a PDF"),
         ("question".encode("utf-16"), "is UTF-16"),
+        ("question".encode("utf-16-le"), "is UTF-16"),
         (b"\x28\xb5\x2f\xfd", "only gzip is unpacked"),
     ],
 )

@@ -106,7 +106,7 @@ def file_lines(provider: Provider, number: int = 0) -> list[dict[str, Any]]:
     return [json.loads(line) for line in files[number].content.splitlines()]
 
 
-@pytest.mark.parametrize("name", ["batch.json", "part-0001.json", "part-0001.asked.jsonl"])
+@pytest.mark.parametrize("name", ["batch.json", "part-0001.asked.jsonl"])
 def test_an_editors_byte_order_mark_does_no_harm(name: str, tmp_path: Path) -> None:
     """In a file of the batch's state, or of its requests."""
     with Provider(batches=completes()) as provider:
@@ -635,9 +635,9 @@ def fuse(monkeypatch: pytest.MonkeyPatch) -> Fuse:
     """A fuse that burns at every request and round every state that is written down."""
     save = BatchFolder.save
 
-    def mortal_save(self: BatchFolder, part: BatchPart, **changes: object) -> BatchPart:
+    def mortal_save(self: BatchFolder, *parts: BatchPart, **changes: Any) -> BatchPart:
         FUSE.burn()
-        saved = save(self, part, **changes)
+        saved = save(self, *parts, **changes)
         FUSE.burn()
         return saved
 

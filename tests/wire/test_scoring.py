@@ -15,7 +15,7 @@ from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.pricing import given_price
 from labeler.labels.record import LabelFailure
 from labeler.plugins.scores.api import iter_scores
-from labeler.plugins.scores.metrics import summarize_scores
+from labeler.plugins.scores.collected import Scores
 from labeler.plugins.scores.records import Criterion, ScoreOutcome, ScoreRecord
 from support.command import Command
 from support.scored import criterion
@@ -73,7 +73,8 @@ def test_probabilities_are_asked_for_and_weighed() -> None:
     assert found.method == "logprobs"
     assert found.distribution == pytest.approx({1: 0.02, 2: 0.05, 3: 0.2, 4: 0.6, 5: 0.1})
     assert float(found.value) == pytest.approx(3.7319588, abs=5e-8)
-    assert "|logprobs:20|" in str(summarize_scores([found])[0].label)
+    scores = Scores([found])
+    assert "|logprobs:20|" in str(next(scores.rows(scores.metrics())).label)
 
 
 def test_a_score_of_two_digits_may_be_two_tokens() -> None:

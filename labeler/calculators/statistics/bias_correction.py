@@ -6,8 +6,8 @@ proportion (arXiv 2511.21140, after Rogan and Gladen 1978, with the interval of 
 2014) converts the judge's share of yes to that of people by sensitivity and specificity on the
 sample; it applies to yes-or-no values.
 
-Both are valid for a random sample of the records, and their intervals for a large one. Conditions
-that fail or are unknown are returned as warnings.
+Both are valid for a random sample of the records. Conditions that fail or are unknown are returned
+as warnings.
 """
 
 from __future__ import annotations
@@ -16,24 +16,21 @@ import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist, fmean
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
-from labeler.calculators.statistics.intervals import LEVEL, Interval, mean_interval
-from labeler.calculators.statistics.small_samples import (
+from labeler.calculators.statistics.intervals import (
     FEWEST,
+    LEVEL,
     SAME,
+    Interval,
     is_small,
+    mean_interval,
     quantile_of,
     wilson_ends,
 )
+from labeler.calculators.statistics.resampling import GroupEffect, ppi_variance
 from labeler.errors import UsageError
 
-if TYPE_CHECKING:
-    from labeler.calculators.statistics.jackknife import GroupEffect
-
-FEWEST_LABELS = 200
-"""Human labels below which the published interval of PPI++ is too narrow: with 30, 95 % intervals
-cover 91 %. The other intervals hold from 30 on."""
 FEWEST_OF_A_KIND = 10
 """Human yeses, and noes, below which sensitivity and specificity are unreliable."""
 UNLIKE = 3.0
@@ -98,21 +95,15 @@ class Corrected:
         }
 
 
-def plain_mean(
-    values: Sequence[float],
-    *,
-    groups: Sequence[Hashable] | None = None,
-    level: float = LEVEL,
-) -> Corrected:
+def plain_mean(values: Sequence[float], *, groups: Sequence[Hashable] | None = None) -> Corrected:
     """Return the uncorrected mean, with the interval of summaries over records or groups.
 
     Raises:
-        UsageError: a value is not finite, or the level is not between 0 and 1.
+        UsageError: a value is not finite.
     """
-    _check(values, level)
     if not values:
         return Corrected("plain", None, None, NO_VALUES, 0, 0)
-    interval = mean_interval(values, groups=groups, level=level)
+    interval = mean_interval(values, groups=groups)
     return Corrected("plain", fmean(values), interval, None, 0, len(values))
 
 
@@ -121,64 +112,47 @@ def ppi_mean(
     judge: Sequence[float],
     judge_alone: Sequence[float],
     *,
-    weight: float | None = None,
     bounds: tuple[float, float] | None = None,
-    ends: Literal["normal", "student"] = "normal",
     groups: Sequence[Hashable] | None = None,
-    level: float = LEVEL,
     random_sample: bool = False,
 ) -> Corrected:
     """Return the PPI++ estimate of the mean of human values.
+
+    The judge has the weight with the shortest published interval. The interval here also holds for
+    few human labels: with the jackknife's variance, Student's quantile and, between bounds,
+    Wilson's form.
 
     Args:
         people: human values of the sample.
         judge: the judge's values of the same records, in the same order.
         judge_alone: the judge's values of all other records.
-        weight: weight of the judge, 0 to 1; by default the one with the shortest interval.
         bounds: lowest and highest possible mean, such as 0 and 1 for shares; value and interval
             are clipped to them.
-        ends: ``normal`` for the published interval; ``student`` for one that also holds for few
-            human labels: with the jackknife's variance, Student's quantile and, between bounds,
-            Wilson's form.
-        groups: group of each record, such as its question, the sample first; for ``student``.
-        level: confidence level, between 0 and 1.
+        groups: group of each record, such as its question, the sample first.
         random_sample: True if the sample is known to be random.
 
     Raises:
-        UsageError: people and judge differ in number, a value is not finite, or the weight or the
-            level is out of range.
+        UsageError: people and judge differ in number, or a value is not finite.
     """
-    _check([*people, *judge, *judge_alone], level)
+    for value in (*people, *judge, *judge_alone):
+        if not math.isfinite(value):
+            raise UsageError(f"a value is {value}; leave out records without a number")
     if len(people) != len(judge):
         raise UsageError(
             f"{len(people)} human values and {len(judge)} of the judge; give both for each "
             "record of the sample, in one order"
         )
-    if weight is not None and not 0 <= weight <= 1:
-        raise UsageError(f"the weight of the judge must be between 0 and 1, got {weight}")
     if len(people) < _PAIR:
         reason = TOO_FEW_LABELS if people else NO_LABELS
         return Corrected("ppi++", None, None, reason, len(people), len(judge_alone))
-    trust = _best_weight(people, judge, judge_alone) if weight is None else weight
-    if not judge_alone:
-        trust = 0.0  # no records to extrapolate to
-    errors = [mine - trust * theirs for mine, theirs in zip(people, judge, strict=True)]
-    mean, variance = fmean(errors), _variance(errors) / len(errors)
+    trust = _best_weight(people, judge, judge_alone)
+    mean = fmean(mine - trust * theirs for mine, theirs in zip(people, judge, strict=True))
     if judge_alone:
         mean += trust * fmean(judge_alone)
-        variance += trust**2 * _variance(judge_alone) / len(judge_alone)
-    half = _quantile(level) * math.sqrt(variance)
-    interval: Interval | None = Interval(
-        _cut(mean - half, bounds), _cut(mean + half, bounds), level, "ppi++"
-    )
-    if ends == "student":
-        # numpy loads slowly; the published interval does without.
-        from labeler.calculators.statistics import jackknife  # noqa: PLC0415
-
-        found = jackknife.ppi_variance(people, judge, judge_alone, weight=weight, groups=groups)
-        interval = None if found is None else _student_interval(mean, *found, bounds, level)
-        if interval and groups is not None:
-            interval = replace(interval, method=f"{interval.method}_groups")
+    found = ppi_variance(people, judge, judge_alone, groups=groups)
+    interval = None if found is None else _student_interval(mean, *found, bounds)
+    if interval and groups is not None:
+        interval = replace(interval, method=f"{interval.method}_groups")
     return Corrected(
         method="ppi++",
         value=_cut(mean, bounds),
@@ -187,11 +161,7 @@ def ppi_mean(
         labeled=len(people),
         unlabeled=len(judge_alone),
         warnings=(
-            *_sample_warnings(
-                len(people),
-                fewest=FEWEST if ends == "student" else FEWEST_LABELS,
-                random_sample=random_sample,
-            ),
+            *_sample_warnings(len(people), random_sample=random_sample),
             *_mean_warnings(people, judge, judge_alone),
             *([_ONE_GROUP] if interval is None else []),
         ),
@@ -200,7 +170,7 @@ def ppi_mean(
 
 
 def _student_interval(
-    mean: float, variance: float, count: int, bounds: tuple[float, float] | None, level: float
+    mean: float, variance: float, count: int, bounds: tuple[float, float] | None
 ) -> Interval:
     """Return an interval of a PPI++ mean that holds for few human labels.
 
@@ -208,16 +178,16 @@ def _student_interval(
     means: near a bound the estimate is skewed. Without an observed spread it counts as many
     yes-or-no records as there are human labels, or groups with some.
     """
-    quantile, small = quantile_of(level, count), is_small(count)
+    quantile, small = quantile_of(LEVEL, count), is_small(count)
     if bounds is None:
         half = quantile * math.sqrt(variance)
-        return Interval(mean - half, mean + half, level, "ppi++_t", small)
+        return Interval(mean - half, mean + half, LEVEL, "ppi++_t", small)
     low, width = bounds[0], bounds[1] - bounds[0]
     share = (_cut(mean, bounds) - low) / width
     spread, seen = share * (1 - share), variance / width**2
     trials = max(1.0, spread / seen) if spread and seen > SAME**2 else float(count)
     begin, end = wilson_ends(share, trials, quantile)
-    return Interval(low + width * begin, low + width * end, level, "ppi++_wilson", small)
+    return Interval(low + width * begin, low + width * end, LEVEL, "ppi++_wilson", small)
 
 
 def _best_weight(
@@ -282,7 +252,6 @@ def corrected_proportion(
     errors: JudgeErrors,
     *,
     effect: GroupEffect | None = None,
-    level: float = LEVEL,
     random_sample: bool = False,
 ) -> Corrected:
     """Return the error-corrected estimate of the share of human yeses.
@@ -296,14 +265,12 @@ def corrected_proportion(
         judged: all records without human labels.
         errors: the judge's confusion counts on the records with human labels.
         effect: of groups of dependent records, by
-            :func:`labeler.calculators.statistics.jackknife.group_effect`.
-        level: confidence level, between 0 and 1.
+            :func:`labeler.calculators.statistics.resampling.group_effect`.
         random_sample: True if the records with human labels are known to be a random sample.
 
     Raises:
-        UsageError: the counts do not fit together, or the level is out of range.
+        UsageError: the counts do not fit together.
     """
-    _check((), level)
     if not 0 <= judged_yes <= judged:
         raise UsageError(f"the judge said yes {judged_yes} times to {judged} records")
     labeled = errors.human_yes + errors.human_no
@@ -313,7 +280,7 @@ def corrected_proportion(
     sensitivity = errors.both_yes / errors.human_yes
     specificity = errors.both_no / errors.human_no
     raw = (judged_yes / judged + specificity - 1) / (sensitivity + specificity - 1)
-    interval = _interval_of_proportion(judged_yes, judged, errors, effect, level)
+    interval = _interval_of_proportion(judged_yes, judged, errors, effect)
     return Corrected(
         method="error-corrected",
         value=_cut(raw, (0, 1)) if interval else None,
@@ -343,7 +310,7 @@ def _undefined_reason(judged: int, errors: JudgeErrors) -> str | None:
 
 
 def _interval_of_proportion(
-    judged_yes: int, judged: int, errors: JudgeErrors, effect: GroupEffect | None, level: float
+    judged_yes: int, judged: int, errors: JudgeErrors, effect: GroupEffect | None
 ) -> Interval | None:
     """Return the interval of Lang and Reiczigel, from adjusted counts; ``None`` beyond 0 to 1.
 
@@ -351,10 +318,10 @@ def _interval_of_proportion(
     two; the midpoint is shifted by the second-order bias of the quotient. Groups widen it by the
     root of their effect, and make the quantile Student's.
     """
-    z, method = _quantile(level), "error-corrected"
+    z, method = NormalDist().inv_cdf((1 + LEVEL) / 2), "error-corrected"
     small, wide = is_small(errors.human_yes + errors.human_no), 1.0
     if effect:
-        wide = math.sqrt(effect.factor) * quantile_of(level, effect.labeled) / z
+        wide = math.sqrt(effect.factor) * quantile_of(LEVEL, effect.labeled) / z
         small, method = is_small(effect.labeled), f"{method}_groups"
     n, yes, no = judged + z**2, errors.human_yes + 2, errors.human_no + 2
     share = (judged_yes + z**2 / 2) / n
@@ -362,7 +329,7 @@ def _interval_of_proportion(
     gain = q0 + q1 - 1
     noise = wide * z * math.sqrt(q0 * (1 - q0) / no + q1 * (1 - q1) / yes)
     if gain <= noise:  # it may be 0, so that the quotient may be anything (Fieller 1954)
-        return Interval(0.0, 1.0, level, method, small_sample=True)
+        return Interval(0.0, 1.0, LEVEL, method, small_sample=True)
     small = small or gain <= _UNSURE * noise
     middle = (share + q0 - 1) / gain
     on_no = (1 - middle) * q0 * (1 - q0) / no
@@ -373,7 +340,7 @@ def _interval_of_proportion(
     low, high = middle + shift - half, middle + shift + half
     if low >= 1 or high <= 0:
         return None
-    return Interval(_cut(low, (0, 1)), _cut(high, (0, 1)), level, method, small)
+    return Interval(_cut(low, (0, 1)), _cut(high, (0, 1)), LEVEL, method, small)
 
 
 _UNSURE = 2
@@ -381,16 +348,16 @@ _UNSURE = 2
 _ONE_GROUP = "all human-judged records ask one question: there is no interval"
 
 
-def _sample_warnings(labeled: int, *, fewest: int = FEWEST, random_sample: bool) -> Iterator[str]:
+def _sample_warnings(labeled: int, *, random_sample: bool) -> Iterator[str]:
     """Yield the conditions on the sample that fail or are unknown."""
     if not random_sample:
         yield (
             "it is not known that the human-judged records were drawn at random; if they were "
             "picked in another way, the corrected means can be wrong by any amount"
         )
-    if labeled < fewest:
+    if labeled < FEWEST:
         yield (
-            f"records with human labels: only {labeled}; under {fewest} the intervals "
+            f"records with human labels: only {labeled}; under {FEWEST} the intervals "
             "cannot be relied on"
         )
 
@@ -438,19 +405,6 @@ def _proportion_warnings(errors: JudgeErrors, raw: float, *, random_sample: bool
 
 def _cut(value: float, bounds: tuple[float, float] | None) -> float:
     return value if bounds is None else float(min(bounds[1], max(bounds[0], value)))
-
-
-def _check(values: Sequence[float], level: float) -> None:
-    if not 0 < level < 1:
-        raise UsageError(f"the confidence level must be between 0 and 1, got {level}")
-    for value in values:
-        if not math.isfinite(value):
-            raise UsageError(f"a value is {value}; leave out records without a number")
-
-
-def _quantile(level: float) -> float:
-    """Return the half-width of a normal interval in standard errors."""
-    return NormalDist().inv_cdf((1 + level) / 2)
 
 
 def _variance(values: Sequence[float]) -> float:

@@ -22,8 +22,8 @@ from labeler.calculators.statistics.intervals import (
     Interval,
     Undefined,
     check_level,
+    is_small,
 )
-from labeler.calculators.statistics.small_samples import is_small
 from labeler.errors import UsageError
 
 

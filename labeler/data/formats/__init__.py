@@ -18,7 +18,15 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from labeler.catalog import Catalog
-from labeler.data.lines import Line, count_lines, is_remote, parse_object, read_lines
+from labeler.data.lines import (
+    Line,
+    count_lines,
+    file_errors,
+    is_remote,
+    open_bytes,
+    parse_object,
+    read_lines,
+)
 from labeler.errors import BadRow, UsageError
 from labeler.version import install_command
 
@@ -87,6 +95,7 @@ _BY_SUFFIX = {
 
 _SPREADSHEETS = frozenset({".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".numbers"})
 _TEXT_FORMATS = frozenset({"jsonl", "json", "csv", "tsv"})
+_UTF_16 = "UTF-16 or no text, and text files are UTF-8"
 _BINARY = {
     b"PK\x03\x04": "a ZIP archive",
     b"\xd0\xcf\x11\xe0": "a spreadsheet",
@@ -98,8 +107,8 @@ _BINARY = {
     b"BZh": "compressed by bzip2, and only gzip is unpacked",
     b"\xfd7zXZ": "compressed by xz, and only gzip is unpacked",
     b"\x80": "a pickle, which is never loaded",
-    b"\xff\xfe": "UTF-16, and text files are UTF-8",
-    b"\xfe\xff": "UTF-16, and text files are UTF-8",
+    b"\xff\xfe": _UTF_16,
+    b"\xfe\xff": _UTF_16,
 }
 """Kinds of files that hold no rows, by their first bytes."""
 _LONGEST_MAGIC = max(map(len, _BINARY))
@@ -161,7 +170,7 @@ def check_file(name: str, start: bytes = b"") -> None:
         return
     suffix = _suffix(name)
     if format_of(name) in _TEXT_FORMATS and Path(name).is_file():
-        with contextlib.suppress(OSError), Path(name).open("rb") as file:
+        with file_errors(name), open_bytes(name) as file:
             start = file.read(_LONGEST_MAGIC)
     kind = "a spreadsheet" if suffix in _SPREADSHEETS else ""
     kind = next((one for magic, one in _BINARY.items() if start.startswith(magic)), kind)
@@ -170,8 +179,9 @@ def check_file(name: str, start: bytes = b"") -> None:
             f"{name} is a spreadsheet, which is not read: save its sheet as CSV (Excel: Save As, "
             "CSV UTF-8) and pass that file"
         )
-    if kind:
-        raise UsageError(f"{name} is {kind}: write the rows as JSON Lines, CSV or Parquet")
+    if kind or b"\0" in start:
+        kind = kind or _UTF_16
+        raise UsageError(f"{name} is {kind}: write the rows as JSON Lines, CSV (UTF-8) or Parquet")
 
 
 def read_file(name: str) -> Iterator[Raw]:

@@ -22,12 +22,14 @@ def read_csv(name: str) -> Iterator[Raw]:
     """Read rows separated by commas; the first line names the columns.
 
     A first line without a comma is separated by semicolons or tabs, whichever it has more of. A
-    line such as ``sep=;`` before it, which Excel writes, names the separator.
+    line such as ``sep=;`` before it, which Excel writes, names the separator. If a space stands
+    behind each separator of the first line, it belongs to no cell.
 
     Raises:
         UsageError: the file cannot be read, or its first line names no columns.
     """
-    return _read(name, _separator(name))
+    separator, is_spaced = _separator(name)
+    return _read(name, separator, is_spaced=is_spaced)
 
 
 def read_cells(name: str) -> Iterator[tuple[str, dict[str, str]]]:
@@ -45,18 +47,21 @@ def read_cells(name: str) -> Iterator[tuple[str, dict[str, str]]]:
         yield row.where, {n: unescape_formula(str(cell)) for n, cell in row.fields.items()}
 
 
-def _separator(name: str) -> str:
-    """Return the separator of the first line that is not blank, by its characters."""
+def _separator(name: str) -> tuple[str, bool]:
+    """Return the separator of the first line that is not blank, and True if a space follows it."""
     with file_errors(name), open_bytes(name) as file:
         lines = (line.removeprefix(BOM) for line in bounded_lines(file))
         first = next((line for line in lines if line.strip()), b"")
     if named := _NAMED.match(first):
-        return named[1].decode()
+        return named[1].decode(), False
     names = re.sub(rb'"[^"]*+"', b"", first)
     semicolons, tabs = names.count(b";"), names.count(b"\t")
     if b"," in names or not (semicolons or tabs):
-        return ","
-    return ";" if semicolons >= tabs else "\t"
+        separator = b","
+    else:
+        separator = b";" if semicolons >= tabs else b"\t"
+    spaced = names.count(separator + b" ")
+    return separator.decode(), 0 < spaced == names.count(separator)
 
 
 _NAMED = re.compile(rb'"?sep=([,;\t|])"?\s*$', re.IGNORECASE)
@@ -76,12 +81,12 @@ def read_tsv(name: str) -> Iterator[Raw]:
     return _read(name, "\t")
 
 
-def _read(name: str, delimiter: str) -> Iterator[Raw]:
+def _read(name: str, delimiter: str, *, is_spaced: bool = False) -> Iterator[Raw]:
     # The limit belongs to the process, and documents are longer than its default.
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_ROW))
     with file_errors(name), open_bytes(name) as file:
         lines = _TextLines(name, bounded_lines(file))
-        reader = csv.reader(lines, delimiter=delimiter, strict=True)
+        reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=is_spaced, strict=True)
         names: list[str] | None = None
         while True:
             lines.start_row()
@@ -110,6 +115,11 @@ def _bad_row(error: csv.Error | BadRow, where: str) -> BadRow:
 def _fault(error: csv.Error | BadRow) -> str:
     if isinstance(error, BadRow):
         return str(error).partition(": ")[2]
+    if str(error).startswith("new-line character"):
+        return (
+            "a carriage return ends a line or stands outside quotes: end lines with a line feed, "
+            "as CSV UTF-8 of Excel does, and put cells with line breaks into double quotes"
+        )
     return (
         f"not CSV: {error}; put cells that hold the separator, a quote or a line break into double "
         "quotes, and write a quote in them twice"

@@ -53,7 +53,7 @@ def row_of(row: Any, where: str) -> Any:  # noqa: ANN401 - of any package
     """Return a row with mappings instead of objects, so far as their fields are known.
 
     Of an object, null fields, vectors and values other than data, such as a client, are left
-    out. The fields of a mapping all stay.
+    out. The fields of a mapping all stay, as JSON where it has such values: NaN becomes null.
 
     Raises:
         BadRow: an object cannot be converted, or the row has too many parts.
@@ -106,7 +106,7 @@ class _Parts:
         if _is_record(value):
             fields = self._fields(value)
             return {name: self.plain(fields[name], levels - 1, inside=True) for name in fields}
-        return _json_or_none(value) if inside else value
+        return _json_or_none(value) if inside else plain(value)
 
     def _fields(self, value: Any) -> dict[str, Any]:  # noqa: ANN401 - of any package
         dump = getattr(value, "model_dump", None)

@@ -89,15 +89,10 @@ class Form:
             is_empty=True,
         )
         return Completion(
-            content="",
-            repairs=(),
+            # Checked here: a request holds some of a task's questions.
             error=error or cut_prompt(counted.prompt_tokens if counted else 0, texts),
-            thought="",
             usage=counted,
-            input_tokens=0,  # checked above: a request holds some of a task's questions
             model=fact_of(values.get("model")),
-            fingerprint=None,
-            tokens=(),
             decisions=decisions,
         )
 

@@ -14,14 +14,13 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, TypeAdapter, ValidationError, ValidationInfo
 
 from labeler.errors import validation_faults
-from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.completion import TOOL_CALL, Completion
-from labeler.judges.openai.error_rules import ObservedError, Rule
+from labeler.judges.openai.error_rules import ObservedError
 from labeler.judges.openai.reading import flat, parse_object
 from labeler.judges.openai.reask import NO_ANSWER, NOT_A_LABEL, brief, complaint, rules_again
 from labeler.judges.openai.request import mode_of
 from labeler.judges.pace import Pace, current
-from labeler.judges.task import Task, Token
+from labeler.judges.task import Task
 from labeler.judges.tokens import request_tokens_at_least
 from labeler.labels.contract import LONGEST_TEXT, Violation, has_long_text
 from labeler.labels.record import ReplyFacts, Usage
@@ -65,24 +64,13 @@ class AttemptLog:
     broken: Counter[str] = field(default_factory=Counter)
     failed: Exception | None = None
     """Error of the first attempt, until tenacity or instructor takes it up."""
-    latest: Completion | None = None
-    content: str = ""
-    """The latest answer: its JSON object, else all of it."""
-    thought: str = ""
-    """Field with the thoughts of the latest answer, if that is empty."""
+    latest: Completion = field(default_factory=Completion)
+    """The latest completion, usable or not."""
     has_duplicates: bool = False
     """True if an object of the latest answer has a duplicate name."""
-    repairs: dict[str, int] = field(default_factory=dict)
-    """Repairs of the latest answer by kind, before it was read."""
-    tokens: tuple[Token, ...] = ()
-    """Tokens of the latest answer, if the server returned their probabilities."""
     usage: Usage | None = None
     """Tokens charged so far; ``None`` until an answer reports usage."""
-    served_model: str | None = None
-    fingerprint: str | None = None
     cap_raised: bool = False
-    is_loop: bool = False
-    """True if the latest answer ends in a text that repeats."""
     started: float = field(default_factory=time.monotonic)
 
     @property
@@ -90,33 +78,30 @@ class AttemptLog:
         """Answers that were sent back for correction."""
         return max(0, self.answers - 1)
 
+    @property
+    def repairs(self) -> dict[str, int]:
+        """Repairs of the latest answer by kind, before it was read."""
+        found = dict.fromkeys(self.latest.repairs, 1)
+        if mode_of(self.task.signature) == "tools" and not found.pop(TOOL_CALL, 0):
+            found["no_tool_call"] = 1
+        return found
+
     def record_completion(self, completion: Completion) -> ObservedError | None:
         """Record the facts of a completion; return why it holds no answer to the whole prompt."""
         texts = [message["content"] for message in self.task.messages]
         error = completion.error or cut_prompt(completion.input_tokens, texts)
         self.latest = completion
-        self.served_model, self.fingerprint = completion.model, completion.fingerprint
         if completion.usage is not None:
             self.usage = self.usage + completion.usage if self.usage else completion.usage
-        usable = error is None
-        self.content = completion.content if usable else ""
-        self.thought = completion.thought
-        self.repairs = dict.fromkeys(completion.repairs, 1)
-        if mode_of(self.task.signature) == "tools" and not self.repairs.pop(TOOL_CALL, 0):
-            self.repairs["no_tool_call"] = 1
-        self.tokens = completion.tokens
-        self.answers += usable
-        self.is_loop = (
-            bool(completion.error and completion.error.kind == "truncated") and completion.is_loop
-        )
+        self.answers += error is None
         return error
 
     def raise_cap(self) -> bool:
-        """Double the cap; return False if there is none, it was raised before, or it cannot help.
+        """Double the cap after a truncated answer; return False if that is not possible or no use.
 
         An answer that repeats the same text up to its cap would fill a larger one as well.
         """
-        if self.cap is None or self.cap_raised or self.is_loop:
+        if self.cap is None or self.cap_raised or self.latest.is_loop:
             return False
         self.cap, self.cap_raised = self.cap * 2, True
         return True
@@ -143,7 +128,7 @@ class AttemptLog:
         """
         if self.has_duplicates:
             raise ValueError("a name stands twice in one object")
-        if len(self.content) > LONGEST_TEXT and has_long_text(answer):
+        if len(self.latest.content) > LONGEST_TEXT and has_long_text(answer):
             raise ValueError("a text is too long")
         self.readable += 1
         self.violations = self.task.violations(answer)
@@ -164,28 +149,21 @@ class AttemptLog:
         """Return why the latest answer was rejected, as an error and a detail."""
         if self.violations:
             return ObservedError("contract"), brief(self.violations)
-        if not self.content.strip():
-            facts = f"the model wrote into {self.thought} only" if self.thought else ""
+        if not self.latest.content.strip():
+            thought = self.latest.thought
+            facts = f"the model wrote into {thought} only" if thought else ""
             return ObservedError("empty", facts=facts), ""
         return ObservedError("malformed"), str(validation_faults(error)[0]["type"])
 
-    def unusable(self, message: str, rule: Rule) -> UnusableAnswer:
-        """Return the error of a record that got no usable answer."""
-        return UnusableAnswer(
-            message,
-            reason=rule.reason,
-            attempts=self.attempts,
-            violations=self.violations,
-            usage=self.usage,
-            reasks=self.reasks,
-            lasting=rule.lasting,
-        )
+    def in_vain(self) -> dict[str, Any]:
+        """Return the facts of a record that got no usable answer, for its error."""
+        return {"violations": self.violations, "usage": self.usage, "reasks": self.reasks}
 
     def facts(self, host: str) -> ReplyFacts:
         """Return the facts of the reply."""
         return ReplyFacts(
-            served_model=self.served_model,
-            system_fingerprint=self.fingerprint,
+            served_model=self.latest.model,
+            system_fingerprint=self.latest.fingerprint,
             host=host,
             usage=self.usage,
             attempts=self.attempts,

@@ -62,23 +62,23 @@ Verbatim = Callable[..., str]
 class Completion(NamedTuple):
     """The parts of a completion that are used."""
 
-    content: str
+    content: str = ""
     """The JSON object of the answer; the whole answer if there is none in it. Empty if it is
     neither text, nor a list of text parts, nor a tool call."""
-    repairs: tuple[str, ...]
+    repairs: tuple[str, ...] = ()
     """What had to be done to find the object, see :func:`find_object` and :func:`content_of`; also
     the field of the thoughts, if it stood there."""
-    error: ObservedError | None
+    error: ObservedError | None = None
     """Why there is no answer; ``None`` if there is one."""
-    thought: str
+    thought: str = ""
     """Field with the model's thoughts, if the answer is empty and they are not."""
-    usage: Usage | None
+    usage: Usage | None = None
     """Tokens charged, if the server reports them."""
-    input_tokens: int
+    input_tokens: int = 0
     """Sum of all input counters; 0 if the server reports none."""
-    model: str | None
-    fingerprint: str | None
-    tokens: tuple[Token, ...]
+    model: str | None = None
+    fingerprint: str | None = None
+    tokens: tuple[Token, ...] = ()
     """Tokens of the answer with log-probabilities; empty if any of them is missing."""
     decisions: Mapping[str, float | dict[str, float]] = {}
     """Probabilities by question, of a model that decides."""
@@ -100,14 +100,11 @@ class Completion(NamedTuple):
         return False
 
 
-_GARBLED = Completion("", (), ObservedError("garbled"), "", None, 0, None, None, ())
-
-
 def parse_completion(body: bytes) -> Completion | None:
     """Parse the body of a response; ``None`` if it is not a completion."""
     values = json_of(body)
     if values is None and body.lstrip()[:1] in {b"{", b"d"}:
-        return _GARBLED
+        return Completion(error=ObservedError("garbled"))
     return read_completion(values, body)
 
 

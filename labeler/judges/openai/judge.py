@@ -19,29 +19,31 @@ from instructor.core import InstructorRetryException
 from openai.types.chat import ChatCompletionMessageParam
 from pydantic import ValidationError
 
-from labeler.errors import FatalJudgeError, UsageError
+from labeler.errors import UsageError
 from labeler.judges.limits import Size
 from labeler.judges.openai.access import Access, KeySource
 from labeler.judges.openai.address import environment_key
 from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog
 from labeler.judges.openai.client import look_up
 from labeler.judges.openai.completion import Completion
-from labeler.judges.openai.error_rules import (
-    AttemptFailed,
-    ObservedError,
-    explain,
-)
-from labeler.judges.openai.form import CHAT, Form, Messages, Request
+from labeler.judges.openai.error_rules import AttemptFailed, ObservedError
 from labeler.judges.openai.modes import ModeChoice
-from labeler.judges.openai.request import rejects_caching, request_parts
+from labeler.judges.openai.request import (
+    CHAT,
+    Form,
+    Messages,
+    Request,
+    rejects_caching,
+    request_parts,
+)
 from labeler.judges.openai.retries import (
+    concluded,
+    final_error,
     is_retried,
     report_failure,
     report_quotas,
     report_usage,
     retrying,
-    settle_end,
-    unsent,
 )
 from labeler.judges.openai.sender import Answer, RequestFailed, Sender
 from labeler.judges.openai.server import server_of
@@ -49,7 +51,7 @@ from labeler.judges.openai.spec import spec_of
 from labeler.judges.pace import BudgetSpent, SentRequest, Stopped, current
 from labeler.judges.pricing import PRICE_FORM, Price, price_of
 from labeler.judges.task import JudgeReply, Task
-from labeler.judges.tokens import Approximation, answer_cap, request_tokens, request_tokens_at_most
+from labeler.judges.tokens import TokenCounter, answer_cap, request_tokens, request_tokens_at_most
 from labeler.sentences.example import Frozen
 
 
@@ -95,7 +97,7 @@ class HostedJudge(ModeChoice):
         self._server = server_of(self.spec, api_key)
         self._sleep = sleep
         self.price = price or price_of(model, self.spec.base_url)
-        self._counter = Approximation()
+        self._counter = TokenCounter()
         self._clients: dict[asyncio.AbstractEventLoop, _OpenClient] = {}
         # JSON_SCHEMA mode reads answers as needed. No mode of instructor requests a strict schema,
         # so :meth:`complete` ignores its request and writes its own.
@@ -125,7 +127,9 @@ class HostedJudge(ModeChoice):
         if failed is not None:
             answer = await self._ask_again(log, failed)
         log.pace.health.schemas.add(task.schema.name)
-        return JudgeReply(answer, log.facts(self.host), tokens=log.tokens, repairs=log.repairs)
+        return JudgeReply(
+            answer, log.facts(self.host), tokens=log.latest.tokens, repairs=log.repairs
+        )
 
     async def _begin(self, task: Task) -> AttemptLog:
         """Return the log of a record that may be sent."""
@@ -206,7 +210,7 @@ class HostedJudge(ModeChoice):
             AttemptFailed: the last attempt's error.
         """
         log = ATTEMPT_LOG.get()
-        if isinstance(log.failed, ValidationError) and log.latest is not None:
+        if isinstance(log.failed, ValidationError):
             return log.latest
         if log.answers:
             # instructor's own re-ask names its classes and pydantic's version.
@@ -216,13 +220,6 @@ class HostedJudge(ModeChoice):
 
     async def _repeated(self, log: AttemptLog, messages: Messages) -> Completion:
         """Return the completion of as many attempts as their errors allow."""
-        if log.failed is None:
-            try:
-                return await self._attempt(log, messages)
-            except AttemptFailed as error:
-                if not is_retried(error):
-                    raise
-                log.failed = error
 
         async def attempt() -> Completion:
             failed, log.failed = log.failed, None
@@ -325,24 +322,14 @@ class HostedJudge(ModeChoice):
             cause = AttemptFailed(*log.rejection(cause))
         if not isinstance(cause, AttemptFailed | BudgetSpent | Stopped):
             return cause
-        cause = unsent(cause)
-        if cause.observed.kind == "no_key":
-            sent = 0
-        rejected = self._rejected_mode(log, cause)
-        if rejected is not None:
-            return rejected
-        if cause.observed.kind != "timeout":  # counted by attempt
-            settle_end(log.pace, log.task.key, cause)
-        rule = cause.rule
-        detail = self._server.key_hint(cause.observed) or cause.detail
-        message = (
-            f"judge {self.spec.judge}, model {self.spec.model!r} at {self.host}, after "
-            f"{sent} request{'s' * (sent != 1)}: "
-            f"{explain(cause.observed, timeout=self.spec.timeout, detail=detail)}"
-        )
-        if cause.stops:
-            return FatalJudgeError(message, reason=rule.reason, attempts=sent)
-        return log.unusable(message, rule)
+        if isinstance(cause, AttemptFailed):
+            if rejected := self._rejected_mode(log, cause):
+                return rejected
+            cause.detail = self._server.key_hint(cause.observed) or cause.detail
+            sent = 0 if cause.observed.kind == "no_key" else sent
+        failed = concluded(cause, log.pace, log.task.key)
+        who = f"judge {self.spec.judge}, model {self.spec.model!r} at {self.host}"
+        return final_error(failed, who, sent, self.spec.timeout, **log.in_vain())
 
     def _opened(self) -> _OpenClient:
         """Return the client of the running event loop; a client cannot change loops."""

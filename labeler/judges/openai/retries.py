@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from decimal import Decimal
+from typing import Any
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 from tenacity.wait import wait_random_exponential
 
+from labeler.errors import FatalJudgeError, JudgeError
+from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.error_rules import (
     RETRIED,
     AttemptFailed,
     ObservedError,
     RetryPolicy,
+    explain,
     plain_code,
     quote,
 )
@@ -74,11 +78,41 @@ def retrying(
     )
 
 
-def unsent(error: AttemptFailed | BudgetSpent | Stopped) -> AttemptFailed:
-    """Return an error, as a failed attempt if the pace of the run holds the request back."""
+def concluded(
+    error: AttemptFailed | BudgetSpent | Stopped, pace: Pace, row: Hashable
+) -> AttemptFailed:
+    """Return the error of a row that got no usable answer, and report it to the pace."""
+    if isinstance(error, AttemptFailed):
+        if error.observed.kind != "timeout":  # counted by attempt
+            settle_end(pace, row, error)
+        return error
     if isinstance(error, BudgetSpent):
         return AttemptFailed(ObservedError("budget"), detail=str(error))
-    return AttemptFailed(ObservedError("interrupted")) if isinstance(error, Stopped) else error
+    return AttemptFailed(ObservedError("interrupted"))
+
+
+def final_error(
+    failed: AttemptFailed,
+    who: str,
+    sent: int,
+    timeout: float,
+    **facts: Any,  # noqa: ANN401 - its own
+) -> JudgeError:
+    """Return the error to raise for a row that got no usable answer.
+
+    Args:
+        failed: the last attempt.
+        who: what was asked and where, for the message.
+        sent: requests sent.
+        timeout: deadline of an attempt in seconds.
+        facts: further facts of an :class:`UnusableAnswer`.
+    """
+    rule = failed.rule
+    said = explain(failed.observed, timeout=timeout, detail=failed.detail)
+    message = f"{who}, after {sent} request{'s' * (sent != 1)}: {said}"
+    if failed.stops:
+        return FatalJudgeError(message, reason=rule.reason, attempts=sent)
+    return UnusableAnswer(message, reason=rule.reason, attempts=sent, lasting=rule.lasting, **facts)
 
 
 def report_quotas(sent: SentRequest, headers: Mapping[str, str]) -> None:

@@ -82,33 +82,38 @@ _OVERLOADED = 529
 """Status of a server without capacity, which has worked on nothing."""
 
 
-def observed_error(error: Exception) -> ObservedError:
+class RequestFailed(Exception):
+    """A request without a usable response; holds no part of the request.
+
+    Attributes:
+        observed: the error.
+        headers: headers of the response, if there was one; names are case-insensitive.
+        charged: True if the provider may have answered all the same.
+    """
+
+    def __init__(
+        self, observed: ObservedError, headers: Mapping[str, str], *, charged: bool
+    ) -> None:
+        super().__init__(observed.kind)
+        self.observed, self.headers, self.charged = observed, headers, charged
+
+
+def failed_request(error: Exception) -> RequestFailed:
     """Describe one of :data:`WIRE_ERRORS`."""
     if isinstance(error, APIStatusError):
         response = error.response
-        wait = retry_after(response.headers)
-        return response_error(response.content, response.status_code, wait)
+        return _rejected(response.content, response.status_code, response.headers)
     kind, cause = _kind_of(error)
-    if isinstance(cause, ClientHttpProxyError):
-        return ObservedError(kind, status=cause.status)
-    return ObservedError(kind, facts=str(cause) if kind == "no_key" else "")
+    status = cause.status if isinstance(cause, ClientHttpProxyError) else 0
+    observed = ObservedError(kind, status=status, facts=str(cause) if kind == "no_key" else "")
+    return RequestFailed(observed, {}, charged=kind not in _UNSENT)
 
 
-def headers_of(error: Exception) -> Mapping[str, str]:
-    """Return an error's response headers; their names are case-insensitive."""
-    return error.response.headers if isinstance(error, APIStatusError) else {}
-
-
-def may_be_charged(error: Exception) -> bool:
-    """Return true if the provider may have answered although no complete response arrived."""
-    if isinstance(error, APIStatusError):
-        return charged_status(error.status_code)
-    return _kind_of(error)[0] not in _UNSENT
-
-
-def charged_status(status: int) -> bool:
-    """Return true for an error status after which the provider may have answered."""
-    return status in AFTER_WORK or (status >= _GATEWAY_STATUSES and status != _OVERLOADED)
+def _rejected(body: bytes, status: int, headers: Mapping[str, str]) -> RequestFailed:
+    """Describe a response with an error status."""
+    after_work = status in AFTER_WORK or (status >= _GATEWAY_STATUSES and status != _OVERLOADED)
+    observed = response_error(body, status, retry_after(headers))
+    return RequestFailed(observed, headers, charged=after_work)
 
 
 def _kind_of(error: BaseException) -> tuple[ErrorKind, BaseException]:
@@ -155,22 +160,6 @@ class Answer(NamedTuple):
     """Closes the connection, on which more may come."""
 
 
-class RequestFailed(Exception):
-    """A request without a usable response; holds no part of the request.
-
-    Attributes:
-        observed: the error.
-        headers: headers of the response, if there was one.
-        charged: True if the provider may have answered all the same.
-    """
-
-    def __init__(
-        self, observed: ObservedError, headers: Mapping[str, str], *, charged: bool
-    ) -> None:
-        super().__init__(observed.kind)
-        self.observed, self.headers, self.charged = observed, headers, charged
-
-
 class Sender:
     """Sends requests to one server, on one event loop; connects when it is used first.
 
@@ -213,13 +202,11 @@ class Sender:
                 async with response:
                     found = await content_of(response)
         except WIRE_ERRORS as error:
-            failed = RequestFailed(observed_error(error), {}, charged=may_be_charged(error))
+            failed = failed_request(error)
         else:
             if response.is_success:
                 return Answer(found, response.headers, response.spoil)
-            status, wait = response.status, retry_after(response.headers)
-            observed = response_error(found, status, wait)
-            failed = RequestFailed(observed, response.headers, charged=charged_status(status))
+            failed = _rejected(found, response.status, response.headers)
         # Raised here, so that no exception that holds the key or documents is chained to it.
         raise failed
 

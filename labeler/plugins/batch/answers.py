@@ -6,15 +6,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from pydantic import ValidationError
 
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.address import host_of
-from labeler.judges.openai.completion import object_of, read_completion, stated_error, text_of
-from labeler.judges.openai.error_rules import RETRIED, ObservedError, explain, find_rule
+from labeler.judges.openai.completion import object_of, read_completion, stated_error
+from labeler.judges.openai.error_rules import RETRIED, AttemptFailed, ObservedError, find_rule
 from labeler.judges.openai.reading import read_body
+from labeler.judges.openai.retries import final_error
 from labeler.judges.task import JudgeReply
 from labeler.labels.record import Usage
 from labeler.plugins.batch.requests import BatchRequest, History
@@ -30,8 +31,8 @@ class AnswerLine(NamedTuple):
     key: str
     status: int
     body: Mapping[str, Any] | None
-    error: str
-    """The code of why the request was not even sent, such as ``batch_expired``."""
+    is_sent: bool = True
+    """False if the request was not even sent, such as in a batch that expired."""
 
 
 @dataclass(frozen=True)
@@ -111,20 +112,19 @@ class AnswerReader:
         else:
             # The time that the answer took inside the batch is not known.
             facts = log.facts(self._host).model_copy(update={"seconds": None})
-            return JudgeReply(answer, facts, tokens=log.tokens, repairs=log.repairs)
+            return JudgeReply(answer, facts, tokens=log.latest.tokens, repairs=log.repairs)
         if log.reasks >= self._reasks:
             return self._no_label(observed, detail)
         history = History.of(log, answer=text, complaint=log.reask_message())
         return SendAgain(find_rule(observed).reason, history)
 
     def _no_label(self, observed: ObservedError, detail: str) -> UnusableAnswer:
-        attempts, self.flaw = self._log.attempts, observed
-        message = (
-            f"batch, model {self.request.task.signature.model!r} at {self._host}, after "
-            f"{attempts} request{'s' * (attempts != 1)}: "
-            f"{explain(observed, timeout=self._timeout, detail=detail)}"
-        )
-        return self._log.unusable(message, find_rule(observed))
+        failed, self.flaw = AttemptFailed(observed, detail), observed
+        failed.stops = False  # the lines of a batch are answered already
+        who = f"batch, model {self.request.task.signature.model!r} at {self._host}"
+        log = self._log
+        error = final_error(failed, who, log.attempts, self._timeout, **log.in_vain())
+        return cast("UnusableAnswer", error)
 
 
 def _parse_line(content: bytes) -> AnswerLine | None:
@@ -134,10 +134,9 @@ def _parse_line(content: bytes) -> AnswerLine | None:
         return None
     if not isinstance(line, dict) or not isinstance(line.get("custom_id"), str):
         return None
-    key, response, error = line["custom_id"], line.get("response"), line.get("error")
+    key, response = line["custom_id"], line.get("response")
     if isinstance(response, dict) and type(response.get("status_code")) is int:
-        body = object_of(response.get("body")) or None
-        return AnswerLine(key, response["status_code"], body, "")
-    if isinstance(error, dict):
-        return AnswerLine(key, 0, None, text_of(error.get("code")) or "none")
+        return AnswerLine(key, response["status_code"], object_of(response.get("body")) or None)
+    if isinstance(line.get("error"), dict):
+        return AnswerLine(key, 0, None, is_sent=False)
     return None

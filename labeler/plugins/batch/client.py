@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 from openai import AsyncOpenAI
 from openai.resources.batches import AsyncBatchesWithRawResponse
 from pydantic import BaseModel, Field, ValidationError
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 
 from labeler.errors import FatalJudgeError, JudgeError, StoreError
 from labeler.judges.openai.access import KeySource
@@ -29,8 +28,8 @@ from labeler.judges.openai.error_rules import (
     plain_code,
 )
 from labeler.judges.openai.masking import MaskedBytes
-from labeler.judges.openai.retries import BACK_OFF, error_of, is_retried
-from labeler.judges.openai.sender import WIRE_ERRORS, observed_error
+from labeler.judges.openai.retries import retrying
+from labeler.judges.openai.sender import WIRE_ERRORS, failed_request
 from labeler.judges.openai.server import read_server, server_of
 from labeler.judges.pace import Pace
 from labeler.labeling.engine import Engine
@@ -116,7 +115,6 @@ class OpenAIBatches:
         api_key: sent to ``base_url``'s host only, and never shown; as for :class:`OpenAIJudge`.
         timeout: seconds for one request, except the transfer of a file.
         max_attempts: most requests for one step.
-        max_retry_after: most seconds that a server may ask to wait.
         sleep: waits between attempts, and between looks at batches.
         server: fields of :class:`~labeler.judges.options.ServerOptions`, such as ``base_url``.
 
@@ -134,14 +132,12 @@ class OpenAIBatches:
         api_key: str | KeySource | None = None,
         timeout: float = 180.0,
         max_attempts: int = 6,
-        max_retry_after: float = 120.0,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         **server: Any,  # noqa: ANN401 - checked by ServerOptions
     ) -> None:
         self._server = server_of(read_server(**server), api_key)
         self.base_url = self._server.base_url
-        self.timeout, self._max_attempts = timeout, max_attempts
-        self._max_retry_after, self.sleep = max_retry_after, sleep
+        self.timeout, self._max_attempts, self.sleep = timeout, max_attempts, sleep
         self._opened: AsyncOpenAI | None = None
 
     async def upload(self, path: Path) -> str:
@@ -294,20 +290,11 @@ class OpenAIBatches:
                 async with asyncio.timeout(seconds or self.timeout):
                     return await send()
             except WIRE_ERRORS as error:
-                observed = observed_error(error)
+                observed = failed_request(error).observed
             raise AttemptFailed(observed)
 
-        retrying = AsyncRetrying(
-            stop=stop_after_attempt(self._max_attempts),
-            wait=_pause,
-            retry=retry_if_exception(
-                lambda error: is_retried(error) and _asked_wait(error) <= self._max_retry_after
-            ),
-            sleep=self.sleep,
-            reraise=True,
-        )
         try:
-            return await retrying(attempt)
+            return await retrying(Pace(), self._max_attempts, self.sleep)(attempt)
         except AttemptFailed as failed:
             observed = failed.observed
         # Raised here, so that no exception that holds the key is chained to ours.
@@ -372,16 +359,6 @@ def _code(problem: object) -> str:
     fields = object_of(problem)
     code, line = plain_code(text_of(fields.get("code"))) or "no code", fields.get("line")
     return f"{code} in line {line}" if type(line) is int else code
-
-
-def _pause(state: RetryCallState) -> float:
-    """Return the seconds until the next attempt: the back-off, or more if the server asks."""
-    return max(_asked_wait(error_of(state)), BACK_OFF(state))
-
-
-def _asked_wait(error: BaseException | None) -> float:
-    """Return the seconds that the server asks to wait."""
-    return (error.observed.retry_after or 0.0) if isinstance(error, AttemptFailed) else 0.0
 
 
 def _read(model: type[_Read], body: bytes) -> _Read:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 
@@ -28,15 +28,12 @@ from labeler.plugins.batch.folder import (
     BatchPart,
     RemoteBatch,
     Results,
-    batch,
-    batches,
+    batches_at,
     command,
     locked,
-    require_address,
-    servers,
     total,
 )
-from labeler.plugins.batch.requests import BatchRequest, PartWriter, RequestFile
+from labeler.plugins.batch.requests import BatchRequest, PartWriter, read_request
 from labeler.plugins.batch.submit import send
 from labeler.store.disk import DiskStore
 
@@ -95,7 +92,7 @@ def collect_batches(
     Example:
         >>> labeler.collect_batches(labeler.OpenAIBatches(), ".labeler")  # doctest: +SKIP
     """
-    require_address(store, client.base_url, "collect", *["--wait"] * wait, name=name)
+    batches_at(store, client.base_url, "collect", *["--wait"] * wait, name=name)
     with DiskStore(store, notice=notice) as opened:
         collector = _Collector(client, opened, name, price, notice or (lambda _: None))
         return run(lambda: collector.collect(wait=wait), client, opened)
@@ -150,14 +147,13 @@ class _Collector:
             raise self._fatal[0]
 
     def _folders(self) -> list[BatchFolder]:
-        store = self.store.directory
-        chosen = [batch(store, self.name)] if self.name else batches(store)
-        here = [folder for folder in chosen if folder.info.base_url == self.client.base_url]
-        for address, server in servers(one for one in chosen if one not in here).items():
+        store, url = self.store.directory, self.client.base_url
+        here, elsewhere = batches_at(store, url, "collect", name=self.name)
+        for address, server in elsewhere.items():
             go_on = command("collect", store=store, server=server)
             self._report(
-                f"batches at {address} are left alone, for this key is for "
-                f"{self.client.base_url}: `{go_on}` collects them, or base_url in Python"
+                f"batches at {address} are left alone, for this key is for {url}: `{go_on}` "
+                "collects them, or base_url in Python"
             )
         return here
 
@@ -195,7 +191,7 @@ class _Collector:
                     reason="incomplete",
                 )
             files = await self._fetch(folder, part, remote)
-            collector = _PartCollector(self, folder, part, self.price(folder.info.model))
+            collector = _PartCollector(self, folder, part, self.price(folder.state.model))
             collector.collect(files)
         self._results.append(collector.results)
         self._failures += collector.failures
@@ -213,7 +209,7 @@ class _Collector:
 
     async def _fetch(self, folder: BatchFolder, part: BatchPart, remote: RemoteBatch) -> list[Path]:
         """Return the answer files, downloaded unless they already were."""
-        named = {"output.jsonl": remote.output_file, "errors.jsonl": remote.error_file}
+        named = {"output": remote.output_file, "errors": remote.error_file}
         files = {folder.file(part, kind): file_id for kind, file_id in named.items() if file_id}
         for path, file_id in files.items():
             if not path.exists():
@@ -244,7 +240,7 @@ class _PartCollector:
 
     def __post_init__(self) -> None:
         self.results = Results(cost=Decimal(0) if self.price else None)
-        others = [part.results for part in self.folder.parts() if part.results]
+        others = [part.results for part in self.folder.state.parts if part.results]
         self._pace.health.labels = total(others).labelled
 
     def collect(self, files: list[Path]) -> None:
@@ -254,32 +250,36 @@ class _PartCollector:
             JudgeError: paid answers are missing.
         """
         folder, part = self.folder, self.part
-        folder.remove_children(part)
-        writer = PartWriter(folder.path, folder.info, now=time.time(), parent=part)
+        first, number = len(folder.state.parts) + 1, part.round + 1
+        writer = PartWriter(folder.path, folder.state, time.time(), first, number)
         is_stopped = part.remote is not None and part.remote.status in _STOPPED
         again = None if is_stopped or part.round >= MOST_ROUNDS else writer
-        with RequestFile(folder, part) as requests, writer:
-            unanswered, unmentioned = dict.fromkeys(requests), set(requests)
+        offsets = folder.offsets(part)
+        unanswered, unmentioned = dict.fromkeys(offsets), set(offsets)
+        with folder.file(part, "asked").open("rb") as file, writer:
+
+            def request_of(key: str) -> BatchRequest:
+                return read_request(file, offsets[key], key)
+
             for line in answer_lines(files):
                 if line is None:
                     self.results.odd["a line that cannot be read"] += 1
                     continue
                 unmentioned.discard(line.key)
-                if line.key not in requests:
+                if line.key not in offsets:
                     self.results.odd["a line that was not asked for"] += 1
                 elif line.key not in unanswered:
                     self.results.odd["a second line of one request"] += 1
-                elif not line.error:
+                elif line.is_sent:
                     del unanswered[line.key]
-                    self._settle(requests[line.key], line, again)
+                    self._settle(request_of(line.key), line, again)
             status = part.remote.status if part.remote else "unknown"
             reason = "not_answered" if status == "completed" else status
-            for key in unanswered:
-                request = requests[key]
+            for request in map(request_of, unanswered):
                 self._send_again(request, SendAgain(reason, request.history), again)
-            self._await_saved(requests)
+            self._await_saved(request_of)
         self._require_all(files, unmentioned)
-        folder.save(part, state="collected", results=self.results)
+        folder.save(part, *writer.parts, state="collected", results=self.results)
 
     def _require_all(self, files: list[Path], unmentioned: set[str]) -> None:
         """Reject files that lack paid answers: asking again would pay twice.
@@ -309,7 +309,7 @@ class _PartCollector:
     def _settle(self, request: BatchRequest, line: AnswerLine, again: PartWriter | None) -> None:
         """Store the outcome of one answer, and count what it cost."""
         client, results = self.collector.client, self.results
-        reader = AnswerReader(request, self.folder.info.reasks, client.base_url, client.timeout)
+        reader = AnswerReader(request, self.folder.state.reasks, client.base_url, client.timeout)
         outcome = reader.read(line)
         results.answered += 1
         self._completed += line.status == OK
@@ -333,16 +333,15 @@ class _PartCollector:
         else:
             self._send_again(request, outcome, again)
 
-    def _await_saved(self, requests: RequestFile) -> None:
+    def _await_saved(self, request_of: Callable[[str], BatchRequest]) -> None:
         """Wait until everything is durable; an unstorable label is a failure of its row alone."""
         for key, future in self._saved:
             try:
                 future.result()
             except UnstorableRecord as error:
                 self.results.labelled -= 1
-                request = requests[key]
+                request, said = request_of(key), str(error)
                 attempts = request.history.attempts + 1
-                said = str(error)
                 self._fail(
                     task_failure(request.task, UNSTORABLE, said, attempts=attempts, lasting=True)
                 )
@@ -375,6 +374,6 @@ class _PartCollector:
         """Send a request again, or release it; neither if its label came from elsewhere."""
         if self.collector.store.get(request.task.key) is not None:
             return
-        is_sent = writer is not None and writer.add(replace(request, history=again.history))
+        is_sent = writer is not None and writer.add(request.again(again.history))
         counts = self.results.again if is_sent else self.results.released
         counts[again.reason] += 1

@@ -28,8 +28,8 @@ from labeler.plugins.batch.folder import (
     FileLimits,
     Results,
     batches,
+    batches_at,
     command,
-    require_address,
     servers,
 )
 from labeler.plugins.batch.options import BatchOptions
@@ -124,7 +124,7 @@ def collect(
         return found.batched() if found else None
 
     # The address comes before the key, which may belong to another server.
-    require_address(store, server.base_url, "collect", *["--wait"] * wait, name=name)
+    batches_at(store, server.base_url, "collect", *["--wait"] * wait, name=name)
     if wait:
         announce("stopping: what was answered until now is stored; collect again to go on")
     done = collect_batches(
@@ -159,7 +159,7 @@ def cancel(
 ) -> None:
     """Cancel a batch; its answers can still be collected."""
     if not drop:
-        require_address(store, server.base_url, "cancel", name=name)
+        batches_at(store, server.base_url, "cancel", name=name)
     for line in cancel_batch(_service(server), store, name, drop=drop) or ["nothing was open"]:
         notify(line)
 

@@ -3,16 +3,14 @@
 A store's batches are in its folder ``batches``, one folder each::
 
     20261122T104500Z-3f9a1c02/
-        batch.json              model, address, limits
-        part-0001.json          the state of the part: its only file that changes
-        part-0001.keys          the label keys that it asks for
-        part-0001.asked.jsonl   the sentences of each, so that the rows are not needed again
+        batch.json              model, address, limits and parts: the only file that changes
+        part-0001.asked.jsonl   the sentences of each request: the rows are not needed again
         part-0001.lines.jsonl   the file of requests that is uploaded
         part-0001.output.jsonl  the answers exactly as received, because they were paid for
         part-0001.errors.jsonl
 
 A folder gets its name when it is complete. Requests that have to be sent again form further parts,
-such as ``part-0001-01``, which are valid once the first part is ``collected``.
+which count once ``batch.json`` lists them: from the moment that the first part is ``collected``.
 """
 
 from __future__ import annotations
@@ -28,11 +26,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, ValidationError, WrapValidator
 
-from labeler.data.lines import BOM
+from labeler.data.lines import BOM, replacing
 from labeler.data.options import given
 from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError, describe_faults
 from labeler.judges.openai.address import OFFICIAL_URL
@@ -57,12 +55,9 @@ ENDED: frozenset[str] = frozenset(get_args(_ENDED))
 
 _DEFAULT_STORE = ".labeler"
 _NAME = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}", re.ASCII)
-_PART = re.compile(r"part-(\d{4}(?:-\d{2})*)\.", re.ASCII)
-_KEY = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_KEY = re.compile(rb'(?:%b)?\{"key":"([0-9a-f]{64})"' % BOM)
 _MOST_COUNTED = 10**9
 """No batch has more requests: a larger count is invalid."""
-
-_Model = TypeVar("_Model", bound=Frozen)
 
 
 def _or(default: object) -> WrapValidator:
@@ -142,8 +137,7 @@ def total(results: list[Results]) -> Results:
 class BatchPart(Frozen):
     """One file of requests and the batch that was started for it."""
 
-    version: Literal[1] = 1
-    name: str
+    name: str = Field(pattern=r"^[0-9]{4,}$")
     round: int = 1
     """How often its requests were sent: 1 for the first time."""
     lines: int
@@ -180,8 +174,8 @@ class FileLimits:
     """In bytes."""
 
 
-class BatchInfo(Frozen):
-    """Facts that hold for every part of a batch."""
+class BatchState(Frozen):
+    """The state of a batch: facts that hold for all of it, and its parts."""
 
     version: Literal[1] = 1
     model: str
@@ -196,6 +190,7 @@ class BatchInfo(Frozen):
     network: ServerOptions = ServerOptions()
     """How the server was reached, for commands; neither an address nor a program: a store may come
     from elsewhere, and commands are copied."""
+    parts: tuple[BatchPart, ...] = ()
 
 
 class BatchFolder:
@@ -204,29 +199,22 @@ class BatchFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.name = path.name
-        self.info = _read(path / BATCH_FILE, BatchInfo)
-
-    def parts(self) -> list[BatchPart]:
-        """Return every valid part, in order; others are remains of an interrupted collection."""
-        found: dict[str, BatchPart] = {}
-        matches = filter(None, (_PART.match(file.name) for file in self.path.iterdir()))
-        for name in sorted({match[1] for match in matches}):  # a parent before its children
-            parent = name.rpartition("-")[0]
-            if not parent or (parent in found and found[parent].state == "collected"):
-                file = self.path / f"part-{name}.json"
-                found[name] = _read(file, BatchPart)
-                if found[name].name != name:
-                    raise _unreadable(file, "it names another part")
-        return list(found.values())
+        file = path / BATCH_FILE
+        try:
+            self.state = BatchState.model_validate_json(file.read_bytes().removeprefix(BOM))
+        except OSError as error:
+            raise _unreadable(file, str(error)) from error
+        except ValidationError as error:
+            raise _unreadable(file, describe_faults(error, whole="the whole")) from error
 
     def open_parts(self) -> list[BatchPart]:
         """Return the parts whose answers are still to be collected."""
-        return [part for part in self.parts() if part.is_open]
+        return [part for part in self.state.parts if part.is_open]
 
     @property
     def server(self) -> ServerOptions:
         """How its server is reached."""
-        return replace(self.info.network, base_url=self.info.base_url, api_key_command=None)
+        return replace(self.state.network, base_url=self.state.base_url, api_key_command=None)
 
     def command(self, action: str, *options: str) -> str:
         """Return the command line that applies an action to this batch."""
@@ -234,27 +222,36 @@ class BatchFolder:
         return command(action, self.name, *options, store=store, server=self.server)
 
     def file(self, part: BatchPart, kind: str) -> Path:
-        """Return a file of a part: ``keys``, ``lines.jsonl`` and so on."""
-        return self.path / f"part-{part.name}.{kind}"
+        """Return a file of a part: ``lines``, ``output`` and so on."""
+        return part_file(self.path, part.name, kind)
 
-    def save(self, part: BatchPart, **changes: object) -> BatchPart:
-        """Save the state of a part with changes, and return it."""
+    def save(self, part: BatchPart, *further: BatchPart, **changes: object) -> BatchPart:
+        """Save the state of a part with changes, and return it; further parts join the batch."""
         changed = part.model_copy(update=changes)
-        write_durably(self.file(part, "json"), changed.model_dump_json().encode())
+        parts = (changed if one.name == part.name else one for one in self.state.parts)
+        state = self.state.model_copy(update={"parts": (*parts, *further)})
+        write_state(self.path, state)
+        self.state = state
         return changed
 
-    def keys(self, part: BatchPart) -> list[str]:
-        """Return the label keys that a part asks for."""
-        path = self.file(part, "keys")
-        keys = _content(path).decode("ascii", "replace").split()
-        if len(keys) != part.lines or not all(map(_KEY.fullmatch, keys)):
-            raise _unreadable(path, f"it should hold {part.lines} label keys")
-        return keys
+    def offsets(self, part: BatchPart) -> dict[str, int]:
+        """Return the label keys that a part asks for, and where each saved request begins.
 
-    def remove_children(self, part: BatchPart) -> None:
-        """Remove further parts that an interrupted collection began to prepare."""
-        for file in self.path.glob(f"part-{part.name}-*"):
-            file.unlink()
+        Raises:
+            StoreError: the file of saved requests does not hold those of the part.
+        """
+        path, found, start = self.file(part, "asked"), dict[str, int](), 0
+        try:
+            with path.open("rb") as lines:
+                for line in lines:
+                    if key := _KEY.match(line):
+                        found[key[1].decode()] = start
+                    start += len(line)
+        except OSError as error:
+            raise _unreadable(path, str(error)) from error
+        if len(found) != part.lines:
+            raise _unreadable(path, f"it holds {len(found)} of the {part.lines} saved requests")
+        return found
 
     def marker(self, part: BatchPart) -> str:
         """Return our name of a part's batch, which the provider keeps."""
@@ -282,7 +279,7 @@ def batches(store: Path) -> list[BatchFolder]:
         StoreError: the state of a batch cannot be read.
     """
     found = [BatchFolder(store / FOLDER / name) for name in _names(store)]
-    return sorted(found, key=lambda folder: folder.info.created)
+    return sorted(found, key=lambda folder: folder.state.created)
 
 
 def _names(store: Path) -> list[str]:
@@ -310,8 +307,7 @@ def batch(store: Path, name: str) -> BatchFolder:
 def pending_keys(store: str | Path) -> dict[str, str]:
     """Return the label keys that a batch of this store may still answer, each with its batch.
 
-    Excludes collected and dropped parts. Reads one small file for each part and 65 bytes for each
-    key of an open one.
+    Excludes collected and dropped parts.
 
     Args:
         store: the store's folder; it need not exist.
@@ -322,7 +318,7 @@ def pending_keys(store: str | Path) -> dict[str, str]:
     found: dict[str, str] = {}
     for folder in batches(Path(store)):
         for part in folder.open_parts():
-            found.update(dict.fromkeys(folder.keys(part), folder.name))
+            found.update(dict.fromkeys(folder.offsets(part), folder.name))
     return found
 
 
@@ -347,9 +343,17 @@ class PendingKeys:
         Raises:
             StoreError: the state of a batch cannot be read.
         """
+        self._update()
+        return self._keys.get(key)
+
+    def __len__(self) -> int:
+        """Return the number of these keys."""
+        self._update()
+        return len(self._keys)
+
+    def _update(self) -> None:
         if (names := _names(self._store)) != self._names:
             self._keys, self._names = pending_keys(self._store), names
-        return self._keys.get(key)
 
 
 def command(action: str, *words: str, store: str | Path, server: ServerOptions) -> str:
@@ -373,16 +377,16 @@ def command(action: str, *words: str, store: str | Path, server: ServerOptions) 
 
 def servers(folders: Iterable[BatchFolder]) -> dict[str, ServerOptions]:
     """Return how the servers of open batches are reached, by their sorted addresses."""
-    found = {folder.info.base_url: folder.server for folder in folders if folder.open_parts()}
+    found = {folder.state.base_url: folder.server for folder in folders if folder.open_parts()}
     return dict(sorted(found.items()))
 
 
-def require_address(
+def batches_at(
     store: str | Path, base_url: str | None, action: str, *words: str, name: str | None = None
-) -> None:
-    """Reject an address if the store's open batches are all at other addresses.
+) -> tuple[list[BatchFolder], dict[str, ServerOptions]]:
+    """Return the batches of a store at an address, and the servers of its other open ones.
 
-    This keeps the API key from being sent to an address that only a folder names.
+    A key is never sent to an address that only a folder names.
 
     Args:
         store: the store's folder.
@@ -392,36 +396,35 @@ def require_address(
         name: the batch that it applies to; by default all.
 
     Raises:
-        UsageError: there is no such folder, or the open batches are elsewhere; the message names
-            the address and the command.
+        UsageError: there is no such folder or batch, or all open batches are elsewhere; the message
+            names the address and the command.
         StoreError: the state of a batch cannot be read.
     """
     store, base_url = Path(store), base_url or OFFICIAL_URL
     if not store.is_dir():
         raise UsageError(f"there is no label store in {store}; name the one that batches belong to")
-    addresses = servers(one for one in batches(store) if name in {None, one.name})
-    if not addresses or base_url in addresses:
-        return
-    subject = f"batch {name} of {store} is" if name else f"the open batches of {store} are"
-    where = f"at {', '.join(addresses)}, not at {base_url}"
-    go_on = command(
-        action, *([name] if name else []), *words, store=store, server=addresses[min(addresses)]
-    )
-    raise UsageError(
-        f"{subject} {where}: a key is sent only to an address that you give: `{go_on}`, or "
-        "base_url in Python"
-    )
+    chosen = [batch(store, name)] if name else batches(store)
+    here = [folder for folder in chosen if folder.state.base_url == base_url]
+    elsewhere = servers(folder for folder in chosen if folder not in here)
+    if elsewhere and not any(folder.open_parts() for folder in here):
+        subject = f"batch {name} of {store} is" if name else f"the open batches of {store} are"
+        given = [name, *words] if name else words
+        go_on = command(action, *given, store=store, server=next(iter(elsewhere.values())))
+        raise UsageError(
+            f"{subject} at {', '.join(elsewhere)}, not at {base_url}: a key is sent only to an "
+            f"address that you give: `{go_on}`, or base_url in Python"
+        )
+    return here, elsewhere
 
 
 @contextlib.contextmanager
 def new_folder(store: Path, name: str) -> Iterator[Path]:
     """Make a folder that gets its name when it is complete; drop it if it has no batch file."""
     parent = store / FOLDER
-    parent.mkdir(mode=0o700, exist_ok=True)
     for leftover in parent.glob(".new-*"):  # of a killed process; the lock is ours
         shutil.rmtree(leftover)
     temporary = parent / f".new-{name}"
-    temporary.mkdir(mode=0o700)
+    temporary.mkdir(mode=0o700, parents=True)
     try:
         yield temporary
         if (temporary / BATCH_FILE).exists():
@@ -454,29 +457,19 @@ def locked(store: Path) -> Iterator[None]:
         yield
 
 
-def write_durably(path: Path, content: bytes) -> None:
-    """Replace a small file atomically: after a crash it holds the old content or the new."""
-    partial = path.with_name(f".{path.name}.partial")
-    with partial.open("wb") as file:
-        file.write(content)
+def part_file(directory: Path, name: str, kind: str) -> Path:
+    """Return a file of a part in the folder of its batch."""
+    return directory / f"part-{name}.{kind}.jsonl"
+
+
+def write_state(directory: Path, state: BatchState) -> None:
+    """Replace the state in a batch's folder: after a crash it is the old one or the new."""
+    path = directory / BATCH_FILE
+    with replacing(path) as partial, partial.open("wb") as file:
+        file.write(state.model_dump_json().encode())
         file.flush()
         os.fsync(file.fileno())
-    partial.replace(path)
-    flush_directory(path.parent)
-
-
-def _read(path: Path, model: type[_Model]) -> _Model:
-    try:
-        return model.model_validate_json(_content(path))
-    except ValidationError as error:
-        raise _unreadable(path, describe_faults(error, whole="the whole")) from error
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes().removeprefix(BOM)  # an editor may have added it
-    except OSError as error:
-        raise _unreadable(path, error.strerror or str(error)) from error
+    flush_directory(directory)
 
 
 def _unreadable(path: Path, why: str) -> StoreError:

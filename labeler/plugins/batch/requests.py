@@ -6,18 +6,19 @@ import json
 import operator
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, Literal, Self
 
 from pydantic import Field, ValidationError
 
 from labeler.data.lines import BOM
-from labeler.errors import LabelerError, StoreError, validation_faults
+from labeler.errors import LabelerError, StoreError, describe_faults
 from labeler.judges.openai.attempts import AttemptLog
-from labeler.judges.openai.request import request_body
+from labeler.judges.openai.request import Request, request_body
 from labeler.judges.openai.spec import spec_of
 from labeler.judges.options import CapField
 from labeler.judges.prompting import OWN, Prompt, load_prompt
@@ -26,7 +27,7 @@ from labeler.labels.profiles import family_of
 from labeler.labels.record import RetrievalBasis, Usage
 from labeler.labels.schemas import load_schema
 from labeler.labels.signature import Signature
-from labeler.plugins.batch.folder import BatchFolder, BatchInfo, BatchPart, write_durably
+from labeler.plugins.batch.folder import BatchPart, BatchState, part_file
 from labeler.sentences.characters import plain_json
 from labeler.sentences.example import Frozen, KeyedExample
 
@@ -65,12 +66,56 @@ class History(Frozen):
 _LOGGED = frozenset(History.model_fields) - {"answer", "complaint"}
 
 
-@dataclass(frozen=True)
-class BatchRequest:
-    """One line of a batch: a task and its history."""
+class BatchRequest(Frozen):
+    """A task and its history: all that is needed to read its answer and to ask again."""
 
-    task: Task[Any]
+    key: str
+    example: KeyedExample
+    signature: Signature
     history: History
+    retrieval: RetrievalBasis | None = Field(default=None, exclude_if=operator.not_)
+    """The retrieval label that a label rests on."""
+    prompt: Prompt | None = Field(default=None, exclude_if=operator.not_)
+    """The prompt, if it is the user's own."""
+
+    @classmethod
+    def of(cls, task: Task[Any], history: History) -> Self:
+        """Return the request of a task."""
+        return cls(
+            key=task.key,
+            example=task.example,
+            signature=task.signature,
+            history=history,
+            retrieval=getattr(task.kind, "basis", None),
+            prompt=task.prompt if family_of(task.prompt.name) == OWN else None,
+        )
+
+    @cached_property
+    def task(self) -> Task[Any]:
+        """The task, rebuilt.
+
+        Raises:
+            StoreError: the request was changed, or its prompt or schema has changed since.
+        """
+        signature = self.signature
+        try:
+            prompt = self.prompt or load_prompt(signature.prompt.name if signature.prompt else "")
+            prompt = prompt.with_instructions(signature.instructions)
+            schema = load_schema(signature.response_schema.name)
+        except LabelerError as error:
+            raise StoreError(f"request {self.key}: {error}") from error
+        same = (prompt.artifact, schema.artifact) == (signature.prompt, signature.response_schema)
+        task = judged_task(self.example, signature, prompt, schema, self.retrieval)
+        if not same or task.key != self.key:
+            raise StoreError(
+                f"request {self.key} is not what its key says: it was damaged or edited, or "
+                "written by a version of labeler with other prompts"
+            )
+        return task
+
+    def again(self, history: History) -> Self:
+        """Return the request of the next round."""
+        return self.model_copy(update={"history": history})
 
     def line(self, cap_field: CapField) -> str:
         """Return the line of the uploaded file, named by the label's key.
@@ -87,83 +132,36 @@ class BatchRequest:
             messages.append({"role": "user", "content": history.complaint})
         spec = spec_of(task.signature.model, {**task.signature.sampling, "cap_field": cap_field})
         # A server that refuses the fields for caching would refuse every line of a file.
-        body = request_body(spec, task, messages, history.cap, cached=False)
+        body = request_body(Request(spec, task, messages, history.cap, cached=False))
         line = {"custom_id": task.key, "method": "POST", "url": ENDPOINT, "body": body}
         text = json.dumps(line, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         # Some servers would take a line separator inside a text for the end of the line.
         return plain_json(text)
 
 
-class SavedRequest(Frozen):
-    """Everything needed to read an answer, and to ask again, without the input rows."""
-
-    key: str
-    example: KeyedExample
-    signature: Signature
-    history: History
-    retrieval: RetrievalBasis | None = Field(default=None, exclude_if=operator.not_)
-    """The retrieval label that a label rests on."""
-    prompt: Prompt | None = Field(default=None, exclude_if=operator.not_)
-    """The prompt, if it is the user's own."""
-
-    @classmethod
-    def of(cls, request: BatchRequest) -> Self:
-        """Return what is saved of a request."""
-        task = request.task
-        return cls(
-            key=task.key,
-            example=task.example,
-            signature=task.signature,
-            history=request.history,
-            retrieval=getattr(task.kind, "basis", None),
-            prompt=task.prompt if family_of(task.prompt.name) == OWN else None,
-        )
-
-    def request(self) -> BatchRequest:
-        """Rebuild the request.
-
-        Raises:
-            StoreError: the line was changed, or its prompt or schema has changed since.
-        """
-        signature = self.signature
-        try:
-            prompt = self.prompt or load_prompt(signature.prompt.name if signature.prompt else "")
-            prompt = prompt.with_instructions(signature.instructions)
-            schema = load_schema(signature.response_schema.name)
-        except LabelerError as error:
-            raise StoreError(f"request {self.key}: {error}") from error
-        same = (prompt.artifact, schema.artifact) == (signature.prompt, signature.response_schema)
-        task = judged_task(self.example, signature, prompt, schema, self.retrieval)
-        if not same or task.key != self.key:
-            raise StoreError(
-                f"request {self.key} is not what its key says: it was damaged or edited, or "
-                "written by a version of labeler with other prompts"
-            )
-        return BatchRequest(task, self.history)
-
-
+@dataclass
 class PartWriter:
-    """Writes requests to as many parts as the limits require.
+    """Writes requests to as many parts as the limits require; use as a context manager.
 
-    Use as a context manager. The state of a part is written last, after its files are durable.
-
-    Args:
+    Attributes:
         directory: the folder of the batch.
-        info: facts of the batch.
+        state: of the batch; ``limits`` and ``cap_field`` are used.
         now: Unix time.
-        parent: the part whose requests are sent again; ``None`` for a new batch.
+        first: number of the first part.
+        round: how often the requests were sent with this time.
+        parts: the parts whose files are durable.
     """
 
-    def __init__(
-        self, directory: Path, info: BatchInfo, *, now: float, parent: BatchPart | None = None
-    ) -> None:
-        self.parts: list[BatchPart] = []
-        self._directory, self._info, self._limits = directory, info, info.limits
-        self._prefix, self._width = (f"{parent.name}-", 2) if parent else ("", 4)
-        self._round, self._now = parent.round + 1 if parent else 1, now
-        self._open = ExitStack()
-        self._files: list[IO[bytes]] = []
-        self._lines = self._size = 0
+    directory: Path
+    state: BatchState
+    now: float
+    first: int = 1
+    round: int = 1
+    parts: list[BatchPart] = field(default_factory=list)
+    _open: ExitStack = field(default_factory=ExitStack)
+    _files: list[IO[bytes]] = field(default_factory=list)
+    _lines: int = 0
+    _size: int = 0
 
     def __enter__(self) -> Self:
         return self
@@ -175,99 +173,50 @@ class PartWriter:
 
     def add(self, request: BatchRequest) -> bool:
         """Write a request; ``False`` if it alone exceeds the size of a file."""
-        line = request.line(self._info.cap_field).encode() + b"\n"
-        if len(line) > self._limits.size:
+        line, limits = request.line(self.state.cap_field).encode() + b"\n", self.state.limits
+        if len(line) > limits.size:
             return False
-        if self._lines == self._limits.lines or self._size + len(line) > self._limits.size:
+        if self._lines == limits.lines or self._size + len(line) > limits.size:
             self._finish()
         if not self._files:
-            for kind in ("keys", "asked.jsonl", "lines.jsonl"):
-                path = self._directory / f"part-{self._name}.{kind}"
-                self._files.append(self._open.enter_context(path.open("wb")))
-        saved = SavedRequest.of(request).model_dump_json().encode()
-        written = (request.task.key.encode() + b"\n", saved + b"\n", line)
-        for file, content in zip(self._files, written, strict=True):
-            file.write(content)
+            paths = (part_file(self.directory, self._name, kind) for kind in ("asked", "lines"))
+            self._files = [self._open.enter_context(path.open("wb")) for path in paths]
+        for file, text in zip(
+            self._files, (request.model_dump_json().encode() + b"\n", line), strict=True
+        ):
+            file.write(text)
         self._lines, self._size = self._lines + 1, self._size + len(line)
         return True
 
     @property
     def _name(self) -> str:
-        return f"{self._prefix}{len(self.parts) + 1:0{self._width}d}"
+        return f"{self.first + len(self.parts):04d}"
 
     def _finish(self) -> None:
-        """Make the files of the present part durable, then its state."""
+        """Make the files of the present part durable."""
         if not self._files:
             return
         for file in self._files:
             file.flush()
             os.fsync(file.fileno())
         self._open.close()
-        part = BatchPart(
-            name=self._name,
-            round=self._round,
-            lines=self._lines,
-            size=self._size,
-            prepared=self._now,
+        name, lines, size = self._name, self._lines, self._size
+        self.parts.append(
+            BatchPart(name=name, round=self.round, lines=lines, size=size, prepared=self.now)
         )
-        state = self._directory / f"part-{part.name}.json"
-        write_durably(state, part.model_dump_json().encode())
-        self.parts.append(part)
         self._files, self._lines, self._size = [], 0, 0
 
 
-class RequestFile(Mapping[str, BatchRequest]):
-    """The saved requests of a part by key, each read when it is needed.
-
-    Use as a context manager.
+def read_request(file: IO[bytes], offset: int, key: str) -> BatchRequest:
+    """Read the saved request with a key, which begins at this place.
 
     Raises:
-        StoreError: the file does not hold the requests of the part, or a line is damaged.
+        StoreError: it is damaged.
     """
-
-    def __init__(self, folder: BatchFolder, part: BatchPart) -> None:
-        self._path = folder.file(part, "asked.jsonl")
-        keys = folder.keys(part)
-        try:
-            self._file = self._path.open("rb")
-            self._offsets = dict(zip(keys, _line_offsets(self._file), strict=False))
-        except OSError as error:
-            raise StoreError(f"{self._path}: cannot be read: {error}") from error
-        if len(self._offsets) != part.lines:
-            self._file.close()
-            raise StoreError(
-                f"{self._path}: holds fewer requests than the {part.lines} of its part"
-            )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._offsets)
-
-    def __len__(self) -> int:
-        return len(self._offsets)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._offsets
-
-    def __getitem__(self, key: str) -> BatchRequest:
-        self._file.seek(self._offsets[key])
-        try:
-            saved = SavedRequest.model_validate_json(self._file.readline().removeprefix(BOM))
-        except ValidationError as error:
-            fault = validation_faults(error)[0]["msg"]
-            raise StoreError(f"{self._path}: request {key}: {fault}") from error
-        if saved.key != key:
-            raise StoreError(f"{self._path}: request {key} stands in another's place")
-        return saved.request()
-
-
-def _line_offsets(file: IO[bytes]) -> Iterator[int]:
-    start = 0
-    for line in file:
-        yield start
-        start += len(line)
+    file.seek(offset)
+    try:
+        request = BatchRequest.model_validate_json(file.readline().removeprefix(BOM))
+    except ValidationError as error:
+        raise StoreError(f"{file.name}: request {key}: {describe_faults(error)}") from error
+    _ = request.task  # checks that it is what its key says
+    return request

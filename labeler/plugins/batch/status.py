@@ -22,8 +22,8 @@ from labeler.plugins.batch.folder import (
     Results,
     batch,
     batches,
+    batches_at,
     locked,
-    require_address,
     total,
 )
 from labeler.store.disk import DiskStore
@@ -32,7 +32,7 @@ from labeler.store.maintenance import Selection, rewrite_without
 _CONCURRENT = 8
 """Most requests to the provider at a time."""
 _KEY = re.compile(rb"[0-9a-f]{64}")
-_FILES = ("keys", "lines.jsonl", "output.jsonl", "errors.jsonl", "asked.jsonl")
+_FILES = ("lines", "output", "errors", "asked")
 """The saved requests come last: they alone tell rows, if the deletion is interrupted."""
 
 
@@ -128,7 +128,7 @@ def batch_status(store: str | Path, client: OpenAIBatches | None = None) -> list
 async def _status(
     folder: BatchFolder, client: OpenAIBatches | None, gate: asyncio.Semaphore
 ) -> BatchStatus:
-    here = client if client and client.base_url == folder.info.base_url else None
+    here = client if client and client.base_url == folder.state.base_url else None
     trouble = dict[str, str]()
 
     async def latest(part: BatchPart) -> BatchPart:
@@ -144,12 +144,12 @@ async def _status(
                 return part.model_copy(update={"remote": remote})
         return part
 
-    parts = await asyncio.gather(*map(latest, folder.parts()))
+    parts = await asyncio.gather(*map(latest, folder.state.parts))
     return BatchStatus(
         name=folder.name,
-        model=folder.info.model,
-        base_url=folder.info.base_url,
-        age=max(0.0, time.time() - folder.info.created),
+        model=folder.state.model,
+        base_url=folder.state.base_url,
+        age=max(0.0, time.time() - folder.state.created),
         parts=tuple(parts),
         trouble=trouble,
         results=total([part.results for part in parts if part.results]),
@@ -183,7 +183,7 @@ def cancel_batch(
     if drop:
         batch(Path(store), name)
     else:
-        require_address(store, client.base_url, "cancel", name=name)
+        batches_at(store, client.base_url, "cancel", name=name)
 
     async def cancel(directory: Path) -> list[str]:
         with locked(directory):
@@ -226,7 +226,7 @@ def delete_requests(store: Path, selection: Selection, keys: set[str], *, dry_ru
         found = [
             (folder, part, mine)
             for folder in batches(store)
-            for part in folder.parts()
+            for part in folder.state.parts
             if (mine := set(_selected_keys(folder, part, selection, keys)))
         ]
         for folder, part, _ in found:
@@ -250,7 +250,7 @@ def _selected_keys(
     folder: BatchFolder, part: BatchPart, selection: Selection, keys: set[str]
 ) -> Iterator[bytes]:
     """Yield the label keys of selected requests of a part."""
-    path = folder.file(part, "asked.jsonl")
+    path = folder.file(part, "asked")
     if not path.exists():
         return
     with path.open("rb") as lines:

@@ -25,18 +25,17 @@ from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.record import LabelFailure
 from labeler.plugins.batch.client import OpenAIBatches, run
 from labeler.plugins.batch.folder import (
-    BATCH_FILE,
     FOLDER,
     UNSENT,
     BatchFolder,
-    BatchInfo,
     BatchPart,
+    BatchState,
     FileLimits,
     batches,
     locked,
     new_folder,
     pending_keys,
-    write_durably,
+    write_state,
 )
 from labeler.plugins.batch.options import BatchOptions
 from labeler.plugins.batch.requests import BatchRequest, History, PartWriter
@@ -188,14 +187,14 @@ class _Submitting:
         """Send what is left over, then write and send a new batch."""
         store, selection, client = self.selection.disk.directory, self.selection, self.client
         with locked(store):
-            left = [one for one in batches(store) if one.info.base_url == client.base_url]
+            left = [one for one in batches(store) if one.state.base_url == client.base_url]
             continued = [folder.name for folder in left if await send(folder, client)]
             selection.pending = pending_keys(store)
             try:
                 folder = self._prepare(rows, store)
             finally:
                 selection.release()
-            parts = folder.parts() if folder else []
+            parts = folder.state.parts if folder else ()
             if folder:
                 await send(folder, client)
         return Submission(
@@ -212,7 +211,7 @@ class _Submitting:
     def _prepare(self, rows: RowStream, store: Path) -> BatchFolder | None:
         """Write a new batch's folder; ``None`` if there is nothing to ask."""
         spec, now = self.spec, time.time()
-        info = BatchInfo(
+        state = BatchState(
             model=spec.model,
             base_url=self.client.base_url,
             created=now,
@@ -224,14 +223,15 @@ class _Submitting:
         name, modes = f"{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}", set[str]()
         name += f"-{secrets.token_hex(4)}"
         with new_folder(store, name) as directory:
-            with PartWriter(directory, info, now=now) as writer:
+            with PartWriter(directory, state, now) as writer:
                 for task in self.selection.tasks(rows):
                     modes.add(mode_of(task.signature))
-                    if not writer.add(BatchRequest(task, History(cap=spec.max_output_tokens))):
+                    request = BatchRequest.of(task, History(cap=spec.max_output_tokens))
+                    if not writer.add(request):
                         self.selection.reject(self._too_large(task))
             if not writer.parts:
                 return None
-            write_durably(directory / BATCH_FILE, info.model_dump_json().encode())
+            write_state(directory, state.model_copy(update={"parts": tuple(writer.parts)}))
         self.notice(
             f"output mode {' and '.join(sorted(modes))}, which a batch keeps: --output-mode names "
             "another"
@@ -256,7 +256,7 @@ async def send(folder: BatchFolder, client: OpenAIBatches) -> int:
         FatalJudgeError: the provider rejects it; its state is unchanged.
         JudgeError: the provider is out of reach.
     """
-    parts = folder.parts()
+    parts = folder.state.parts
     busy = any(part.state == "created" for part in parts)
     sent = 0
     for part in parts:
@@ -271,7 +271,7 @@ async def _send_part(folder: BatchFolder, part: BatchPart, client: OpenAIBatches
     """Send one part; each step is saved before the next, so that none is done twice."""
     again = part.state == "uploaded"
     if not again:
-        file_id = await client.upload(folder.file(part, "lines.jsonl"))
+        file_id = await client.upload(folder.file(part, "lines"))
         # From here on a batch may exist whose id is not saved.
         part = folder.save(part, state="uploaded", file_id=file_id)
     marker, since = folder.marker(part), part.prepared

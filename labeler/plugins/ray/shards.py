@@ -28,13 +28,12 @@ from labeler.data.row_stream import RowStream
 from labeler.errors import FatalJudgeError, LabelerError, UsageError, ending_of
 from labeler.judges.judge import Judge
 from labeler.judges.limits import Budget
+from labeler.labeling.cache import pending_labels
 from labeler.labeling.options import LabelOptions, TaskOptions
-from labeler.labeling.pending import pending_labels
 from labeler.labeling.pipeline import run_tasks
 from labeler.labeling.progress import RunCounts, RunEvents
-from labeler.labeling.run import Run
+from labeler.labeling.run import Run, require_bounds
 from labeler.labeling.tasks import LabelTasks, label_tasks
-from labeler.labeling.vote import require_bounds
 from labeler.store.disk import DiskStore, ShardStore
 
 SHARD_ROWS = 1000  # at most: a worker labels them in minutes
@@ -243,7 +242,7 @@ class Worker:
                 limits=options.limits().share(self.workers, share),
                 retry_failed=options.retry_failed,
                 same_host=options.same_host,
-                batch_of=pending_labels(self.work.store),
+                pending=pending_labels(self.work.store),
                 events=events,
             ) as run,
         ):

@@ -260,15 +260,13 @@ def _panel(
         records=count,
         spread=math.fsum(map(statistics.stdev, scores)) / count if count else None,
         identical=sum(len(set(given)) == 1 for given in scores) / count if count else None,
-        kappa=(
-            cohen_kappa(rounded, weights="quadratic", scale=scale) if len(labels) == PAIR else None
-        ),
+        kappa=cohen_kappa(rounded, scale=scale) if len(labels) == PAIR else None,
         ac1=gwet_ac1(rounded, scale=scale),
         alpha=krippendorff_alpha(Ratings.of(scores), level="interval"),
     )
     if not intervals or count > MOST_RECORDS:
         return panel
-    from labeler.calculators.statistics import agreement_intervals as drawn  # noqa: PLC0415 - numpy
+    from labeler.calculators.statistics import resampling as drawn  # noqa: PLC0415 - loads numpy
 
     clusters = count_clusters(found.questions)
     extremes = drawn.extreme_patterns(scale[0], scale[-1], len(labels))

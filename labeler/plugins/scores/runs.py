@@ -15,7 +15,6 @@ from labeler.judges.task import Task
 from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.pipeline import submit_rows
 from labeler.labeling.run import Run
-from labeler.labeling.vote import require_bounds
 from labeler.labels.record import LabelFailure
 from labeler.plugins.scores.records import Criterion, ScoreOutcome, ScoreRecord, StepsRecord
 from labeler.plugins.scores.tasks import ScoreKind, ScoreTasks, steps_task
@@ -88,10 +87,7 @@ def score_rows(run: Run, rows: Rows, plans: Sequence[Plan]) -> Generator[ScoreOu
         UsageError: there is no plan, two have one judge, one cannot keep to the budget, the rows
             cannot be read, or a judge gives labels alone.
     """
-    for plan in plans:
-        run.traffic_for(plan.judge)  # closed at the end, even if it is never asked
     _require_judges(plans)
-    require_bounds([plan.judge for plan in plans], run.limits)
     stream = run.read(rows, [one for plan in plans for one in plan.factories()])
     for plan in plans:
         first = plan.first_tasks(stream.first)

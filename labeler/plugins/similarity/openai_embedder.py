@@ -23,29 +23,20 @@ from labeler.judges.limits import Size
 from labeler.judges.openai.access import KeySource
 from labeler.judges.openai.client import open_client
 from labeler.judges.openai.completion import fact_of
-from labeler.judges.openai.error_rules import (
-    AttemptFailed,
-    ObservedError,
-    explain,
-)
+from labeler.judges.openai.error_rules import AttemptFailed, ObservedError
 from labeler.judges.openai.retries import (
+    concluded,
+    final_error,
     report_failure,
     report_quotas,
     report_usage,
     retrying,
-    settle_end,
-    unsent,
 )
-from labeler.judges.openai.sender import (
-    WIRE_ERRORS,
-    headers_of,
-    may_be_charged,
-    observed_error,
-)
+from labeler.judges.openai.sender import WIRE_ERRORS, failed_request
 from labeler.judges.openai.server import read_server, server_of
 from labeler.judges.pace import BudgetSpent, Pace, SentRequest, Stopped, current
 from labeler.judges.pricing import Price
-from labeler.judges.tokens import Approximation
+from labeler.judges.tokens import TokenCounter
 from labeler.labels.record import ReplyFacts, Usage
 from labeler.plugins.similarity.embedder import (
     Embedded,
@@ -104,7 +95,7 @@ class OpenAIEmbedder:
         self._timeout = timeout
         self._price = price or embedding_price(model, self._server.base_url)
         self._max_attempts, self._sleep = max_attempts, sleep
-        self._counter = Approximation()
+        self._counter = TokenCounter()
         self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
 
     @property
@@ -169,20 +160,22 @@ class OpenAIEmbedder:
         before = job.attempts
         try:
             vectors = await self._request(job, texts)
-        except (AttemptFailed, Stopped, BudgetSpent) as failed:
-            cause = unsent(failed)
+        except (AttemptFailed, Stopped, BudgetSpent) as error:
+            cause = error
         else:
             job.traffic.labeled()
             return vectors
         # Continued outside the handler: the cause may hold the key or the texts.
-        if len(texts) > 1 and cause.rule.lasting:
-            return None
-        if cause.observed.kind != "timeout":  # counted by attempt
-            settle_end(job.traffic, tuple(texts), cause)
-        error = self._failure(cause, job.attempts - before)
-        if isinstance(error, FatalJudgeError):
-            raise error
-        return (error,) * len(texts)
+        if isinstance(cause, AttemptFailed):
+            if len(texts) > 1 and cause.rule.lasting:
+                return None
+            cause.detail = self._server.key_hint(cause.observed) or cause.detail
+        failed = concluded(cause, job.traffic, tuple(texts))
+        who = f"embedder {self.spec} at {self._server.host}"
+        fault = final_error(failed, who, job.attempts - before, self._timeout)
+        if isinstance(fault, FatalJudgeError):
+            raise fault
+        return (fault,) * len(texts)
 
     async def _request(self, job: _Job, texts: list[str]) -> tuple[Vector, ...]:
         """Embed texts in one request, with retries."""
@@ -207,8 +200,9 @@ class OpenAIEmbedder:
                 )
                 answer: object = response.parse()
         except WIRE_ERRORS as error:
-            observed, charged = observed_error(error), may_be_charged(error)
-            report_quotas(sent, headers_of(error))
+            failed = failed_request(error)
+            observed, charged = failed.observed, failed.charged
+            report_quotas(sent, failed.headers)
         else:
             report_quotas(sent, response.headers)
             usage = _usage_of(answer)
@@ -226,19 +220,6 @@ class OpenAIEmbedder:
         if self._price is None:
             return Size(tokens)
         return Size(tokens, self._price.worst(sum(map(self._counter.at_most, texts)), 0))
-
-    def _failure(self, failed: AttemptFailed, sent: int) -> JudgeError:
-        """Build the error for texts without vectors."""
-        rule = failed.rule
-        detail = self._server.key_hint(failed.observed) or failed.detail
-        message = (
-            f"embedder {self.spec} at {self._server.host}, after {sent} "
-            f"request{'s' * (sent != 1)}: "
-            f"{explain(failed.observed, timeout=self._timeout, detail=detail)}"
-        )
-        if failed.stops:
-            return FatalJudgeError(message, reason=rule.reason, attempts=sent)
-        return UnusableAnswer(message, reason=rule.reason, attempts=sent, lasting=rule.lasting)
 
     def _client(self) -> AsyncOpenAI:
         """Return the event loop's client; clients cannot change loops."""

@@ -92,11 +92,6 @@ class QuestionsRecord(Record[QuestionsAnswer]):
     reply: ReplyFacts = ReplyFacts()
 
     @property
-    def id(self) -> str:
-        """The row's id."""
-        return self.example.id
-
-    @property
     def printed(self) -> str:
         """The signature of the questions and the embedder, whose values are never averaged."""
         embedder = str(self.similarity.embedder) if self.similarity else "none"
@@ -130,11 +125,6 @@ class SimilarityRecord(Record[ComparedQuestions]):
     """Signature of the questions."""
     reply: ReplyFacts = ReplyFacts()
     """Facts of the embedder's reply."""
-
-    @property
-    def id(self) -> str:
-        """The row's id."""
-        return self.example.id
 
     def compute_key(self) -> str:
         """Compute the key from the texts and the embedder."""

@@ -1,17 +1,58 @@
-"""Intervals of agreement; records or their questions are drawn, not sentences."""
+"""Intervals and variances from records, or groups of records, that are drawn or left out.
+
+Intervals of agreement and of calibration draw weights for records. The variances of corrected means
+leave out a record at a time, which takes in what the published ones take for known: with few human
+labels the judge's weight varies with them, most of all where few large values decide both; and
+records of one question err together.
+
+Source: R. Miller, The Jackknife: A Review, Biometrika 1974.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labeler.calculators.statistics.agreement import PAIR, Pattern
-from labeler.calculators.statistics.grouping import Floats, Groups, group_sums
-from labeler.calculators.statistics.intervals import GROUPED, LEVEL, Interval
-from labeler.calculators.statistics.small_samples import is_small
+from labeler.calculators.statistics.intervals import (
+    GROUPED,
+    LEVEL,
+    SAME,
+    Interval,
+    effective_count,
+    is_small,
+)
+
+Floats = NDArray[np.float64]
+Groups = Sequence[Hashable] | None
+"""Group of each record, or ``None`` without groups; a record of group ``None`` is alone."""
+
+
+def group_numbers(groups: Sequence[Hashable]) -> NDArray[np.int64]:
+    """Number the groups; each ``None`` is a group of its own."""
+    known: dict[object, int] = {}
+    keys = (object() if group is None else group for group in groups)
+    return np.fromiter((known.setdefault(key, len(known)) for key in keys), np.int64, len(groups))
+
+
+def group_sums(records: Floats, groups: Groups) -> Floats:
+    """Return the sums of each group's rows; without groups the rows themselves."""
+    if groups is None or not len(records):
+        return records
+    numbers = group_numbers(groups)
+    sums = np.zeros((int(numbers.max()) + 1, records.shape[1]))
+    # In sorted order, so that rounding does not depend on the order of records.
+    order = np.lexsort(records.T)
+    np.add.at(sums, numbers[order], records[order])
+    return sums
+
+
+# Intervals of agreement: weights are drawn for records.
 
 Sums = tuple[float, ...]
 
@@ -54,9 +95,8 @@ def agreement_intervals(
     *,
     raters: int = PAIR,
     groups: Groups = None,
-    level: float = LEVEL,
 ) -> Mapping[str, Interval]:
-    """Return intervals of ``kappa``, ``ac1`` and ``alpha``.
+    """Return 95 % intervals of ``kappa``, ``ac1`` and ``alpha``.
 
     Kappa is Cohen's, or Fleiss' of more raters. AC1 is Gwet's. Alpha is Krippendorff's for
     differences, which for yes-or-no ratings equals the nominal one. Kappa and AC1 are meant for
@@ -66,22 +106,21 @@ def agreement_intervals(
         records: :func:`record_sums` of each record.
         raters: number of raters.
         groups: group of each record, such as its question; whole groups are drawn.
-        level: confidence level.
 
     Returns:
         The intervals by name; see :func:`drawn_intervals` for those that are left out.
     """
     sums = group_sums(np.array(records, dtype=np.float64), groups)
     found = _remembered if len(sums) <= _FEW else _intervals_of_verdicts
-    return found(tuple(sorted(map(tuple, sums.tolist()))), raters, groups is not None, level)
+    return found(tuple(sorted(map(tuple, sums.tolist()))), raters, groups is not None)
 
 
 def _intervals_of_verdicts(
-    records: Sequence[Sequence[float]], raters: int, grouped: bool, level: float
+    records: Sequence[Sequence[float]], raters: int, grouped: bool
 ) -> Mapping[str, Interval]:
     unseen = [record_sums([pattern]) for pattern in extreme_patterns(0, 1, raters)]
     named = partial(coefficients, pair=raters <= PAIR)
-    return _intervals(np.array(records), named, unseen, grouped=grouped, level=level)
+    return _intervals(np.array(records), named, unseen, grouped=grouped)
 
 
 _remembered = lru_cache(maxsize=1 << 12)(_intervals_of_verdicts)
@@ -101,9 +140,8 @@ def drawn_intervals(
     unseen: Sequence[Sequence[float]],
     *,
     groups: Groups = None,
-    level: float = LEVEL,
 ) -> Mapping[str, Interval]:
-    """Return intervals of statistics of sums over records.
+    """Return 95 % intervals of statistics of sums over records.
 
     Records get random weights, together with one that was not seen, as in
     :mod:`labeler.calculators.statistics.bounded_mean`. Which unseen record is the worst depends on
@@ -116,13 +154,12 @@ def drawn_intervals(
         statistics: returns statistics by name, one for each row of sums.
         unseen: sums of one unit of each kind of record that may not have been seen.
         groups: group of each record; whole groups are drawn.
-        level: confidence level.
 
     Returns:
         The intervals by name; none for a statistic that is undefined.
     """
     sums = group_sums(np.array(records, dtype=np.float64), groups)
-    return _intervals(sums, statistics, unseen, grouped=groups is not None, level=level)
+    return _intervals(sums, statistics, unseen, grouped=groups is not None)
 
 
 def _intervals(
@@ -131,7 +168,6 @@ def _intervals(
     unseen: Sequence[Sequence[float]],
     *,
     grouped: bool,
-    level: float,
 ) -> Mapping[str, Interval]:
     sums = sums[sums.any(axis=1)] if len(sums) else sums
     if len(sums) < 2:  # noqa: PLR2004 - one record does not vary
@@ -147,18 +183,18 @@ def _intervals(
         value = float(values[0])
         if not math.isfinite(value):
             continue
-        ends = [_quantiles(one[name], level) for one in worst]
+        ends = [_quantiles(one[name]) for one in worst]
         low, high = (pick([end[side] for end in ends]) for side, pick in ((0, min), (1, max)))
-        found[name] = Interval(min(low, value), max(high, value), level, method, small)
+        found[name] = Interval(min(low, value), max(high, value), LEVEL, method, small)
     return found
 
 
-def _quantiles(values: Floats, level: float) -> tuple[float, float]:
+def _quantiles(values: Floats) -> tuple[float, float]:
     """Return both quantiles of the defined values; infinite the wrong way if there are none."""
     defined = values[np.isfinite(values)]
     if not len(defined):
         return math.inf, -math.inf
-    low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2]).tolist()
+    low, high = np.quantile(defined, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist()
     return low, high
 
 
@@ -227,3 +263,121 @@ def coefficients(sums: Floats, *, pair: bool = True) -> dict[str, Floats]:
             "ac1": 1 - observed / (1 - 2 * share * (1 - share)),
             "alpha": 1 - apart * (ratings - 1) / (ratings * squares - total**2),
         }
+
+
+# Variances of corrected means: records are left out.
+
+
+def ppi_variance(
+    people: Sequence[float],
+    judge: Sequence[float],
+    judge_alone: Sequence[float],
+    *,
+    groups: Groups = None,
+) -> tuple[float, int] | None:
+    """Return the variance of a PPI++ mean and the effective number of groups with human labels.
+
+    Args:
+        people: human values of the sample.
+        judge: the judge's values of the same records.
+        judge_alone: the judge's values of all other records.
+        groups: of the records, the sample first.
+
+    Returns:
+        ``None`` if all human labels are of one group.
+    """
+    sampled = np.arange(len(people) + len(judge_alone)) < len(people)
+    mine, theirs = np.zeros(len(sampled)), np.array([*judge, *judge_alone], dtype=np.float64)
+    mine[sampled] = people
+    # Shifts change neither variance nor weight; sums of squares lose fewer digits.
+    mine[sampled] -= mine[sampled].mean()
+    theirs -= theirs.mean()
+    alone = np.where(sampled, 0.0, theirs)
+    parts = (sampled, mine, theirs - alone, mine * theirs, ~sampled, alone, theirs**2)
+    units = group_sums(np.stack(parts, axis=1).astype(np.float64), groups)
+    labels = units[:, 0]
+    if np.count_nonzero(labels) < 2:  # noqa: PLR2004 - one group does not vary
+        return None
+    variance = _variance(units, _ppi_means, labels > 0)
+    return variance, effective_count(len(people), float(labels @ labels))
+
+
+def _ppi_means(sums: Floats) -> Floats:
+    """Return the PPI++ mean of each row of sums; see :func:`ppi_variance` for the columns."""
+    count, mine, theirs, products, others, alone, squares = sums.T
+    every = count + others
+    with np.errstate(divide="ignore", invalid="ignore"):
+        spread = (squares - (theirs + alone) ** 2 / every) / (every - 1)
+        together = products / count - mine * theirs / count**2
+        best = np.clip(together / (spread * (1 + count / others)), 0, 1)
+        usable = (others > 0) & (spread > SAME**2)
+        trust = np.where(usable, best, 0.0)
+        shift = np.where(others > 0, trust * (alone / others - theirs / count), 0.0)
+        means: Floats = mine / count + shift
+        return means
+
+
+class GroupEffect(NamedTuple):
+    """The effect of groups on an error-corrected proportion.
+
+    Attributes:
+        factor: of its variance, 1 or more; infinite where it has none without some group.
+        labeled: effective number of groups with human labels.
+    """
+
+    factor: float
+    labeled: int
+
+
+def group_effect(
+    people: Sequence[float],
+    judge: Sequence[float],
+    judge_alone: Sequence[float],
+    groups: Sequence[Hashable],
+) -> GroupEffect:
+    """Return the jackknife's variance of a proportion over groups by that over single records.
+
+    Args:
+        people: human values of the sample, 0 or 1; one or more.
+        judge: the judge's values of the same records.
+        judge_alone: the judge's values of all other records.
+        groups: of the records, the sample first.
+    """
+    sampled = np.arange(len(people) + len(judge_alone)) < len(people)
+    mine, theirs = np.zeros(len(sampled)), np.array([*judge, *judge_alone], dtype=np.float64)
+    mine[sampled] = people
+    parts = (
+        ~sampled * theirs,
+        ~sampled,
+        mine * theirs,
+        mine,
+        sampled * (1 - mine) * (1 - theirs),
+        sampled * (1 - mine),
+    )
+    records = np.stack(parts, axis=1).astype(np.float64)
+    units = group_sums(records, groups)
+    labels = units[:, 3] + units[:, 5]
+    single = _variance(records, _proportions, sampled)
+    grouped = _variance(units, _proportions, labels > 0)
+    factor = max(1.0, grouped / single) if single else 1.0
+    count = effective_count(len(people), float(labels @ labels))
+    return GroupEffect(factor if math.isfinite(grouped + single) else math.inf, count)
+
+
+def _proportions(sums: Floats) -> Floats:
+    """Return the proportion of each row of sums, with the counts that its interval adds."""
+    yes, judged, both_yes, human_yes, both_no, human_no = sums.T
+    specificity, sensitivity = (both_no + 1) / (human_no + 2), (both_yes + 1) / (human_yes + 2)
+    share, gain = (yes + 1) / (judged + 2) + specificity - 1, sensitivity + specificity - 1
+    found: Floats = np.where(gain > SAME, share / np.maximum(gain, SAME), np.nan)
+    return found
+
+
+def _variance(
+    units: Floats, statistic: Callable[[Floats], Floats], labeled: NDArray[np.bool_]
+) -> float:
+    """Return the jackknife's variance; units with human labels and the others are two strata."""
+    whole = units.sum(axis=0)
+    squares = (statistic(whole - units) - float(statistic(whole[np.newaxis])[0])) ** 2
+    parts = (squares[labeled], squares[~labeled])
+    return sum(float(part.sum()) * (len(part) - 1) / len(part) for part in parts if len(part))
