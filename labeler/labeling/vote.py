@@ -33,7 +33,15 @@ from labeler.labels.record import (
 )
 from labeler.labels.retrieval_record import RetrievalRecord, basis_of, resting_on
 from labeler.labels.schemas import load_schema
-from labeler.labels.signature import Artifact, Signature, digest, label_key, retrieval_key, shown
+from labeler.labels.signature import (
+    MAJORITY,
+    Artifact,
+    Signature,
+    digest,
+    label_key,
+    retrieval_key,
+    shown,
+)
 from labeler.sentences.example import Example
 
 if TYPE_CHECKING:
@@ -179,8 +187,6 @@ def _first_tasks(rows: Sequence[Row], voters: Sequence[LabelTasks]) -> list[Task
     return []
 
 
-MAJORITY = "majority"
-"""Kind of judge in the signature of a majority label."""
 _BY_SENTENCES = "No vote on the whole response says so: it follows from the votes on its sentences."
 
 
