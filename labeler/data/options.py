@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from labeler.data.columns import Columns
     from labeler.data.formats import Raw
     from labeler.data.formats.objects import Table
-    from labeler.data.rows import Rows
+    from labeler.data.rows import Rows, Source
 
     RowSource: TypeAlias = object
     """Files, a data frame, examples, mappings, objects of other packages with the same fields, data
@@ -219,16 +219,23 @@ class RowsOptions:
             source = [source]
         rows = list(source) if type(source) is list else _read(source)
         if isinstance(rows, list) and rows and all(isinstance(row, str | Path) for row in rows):
-            return Rows(file_sources(rows), self, names=[str(path) for path in rows])
+            return self._rows(file_sources(rows), names=[str(path) for path in rows])
         if self.id_columns:
             raise UsageError("id_from is for files; rows from Python bring their id")
-        return Rows([python_source(rows)], self)
+        return self._rows([python_source(rows)])
 
     def open_part(self, raws: "Callable[[], Iterator[Raw]]") -> "Rows":
         """Open some rows of a file, which a function reads, with ids as in the whole file."""
-        from labeler.data.rows import Rows, Source  # noqa: PLC0415 - loads pydantic
+        from labeler.data.rows import Source  # noqa: PLC0415 - loads pydantic
 
-        return Rows([Source(raws)], self, is_part=True)
+        return self._rows([Source(raws)], is_part=True)
+
+    def _rows(self, sources: "Iterable[Source]", **how: Any) -> "Rows":  # noqa: ANN401 - of Rows
+        from labeler.data.rows import Rows  # noqa: PLC0415 - loads pydantic
+
+        columns = self.chosen_columns()
+        how |= {"id_from": self.id_columns, "columns": columns, "keep_thinking": self.keep_thinking}
+        return Rows(sources, **how)
 
 
 def _read(source: "RowSource") -> "list[Any] | Table":

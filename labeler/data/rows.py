@@ -28,7 +28,6 @@ from labeler.data.formats import (
     row_files,
 )
 from labeler.data.lines import read_lines
-from labeler.data.options import RowsOptions
 from labeler.data.parsing import (
     id_of,
     joined_id,
@@ -83,31 +82,34 @@ class Rows:
 
     Args:
         sources: where the rows stand, in order.
-        options: how they are read.
         names: the files, as they were given.
         is_part: True if other rows may have a column that these lack.
+        id_from: columns that are joined by ``/`` to the row id; by default the column ``id``.
+        columns: the column of each field; by default the field's own name, or as a preset says
+            that is the only one to fit.
+        keep_thinking: True to keep thoughts in responses.
 
     Attributes:
         notices: messages for people about how rows were read, once they were.
 
     Raises:
-        UsageError: the options define the row id twice, or a mapping is malformed.
+        UsageError: both ``id_from`` and ``columns`` define the row id.
     """
 
     def __init__(
         self,
         sources: Iterable[Source],
-        options: RowsOptions | None = None,
         *,
         names: Sequence[str] = (),
         is_part: bool = False,
+        id_from: Sequence[str] = (),
+        columns: Columns | None = None,
+        keep_thinking: bool = False,
     ) -> None:
-        options = options or RowsOptions()
-        self.id_from, self.columns = options.id_columns, options.chosen_columns()
-        self.keep_thinking = options.keep_thinking
-        if self.id_from and self.columns and "id" in self.columns.named:
+        if id_from and columns and "id" in columns.named:
             raise UsageError("both --id and --map id=… name the rows: give one of the two")
         self.names, self.is_part = names, is_part
+        self.id_from, self.columns, self.keep_thinking = id_from, columns, keep_thinking
         self.notices: dict[str, str] = {}
         self._sources = list(sources)
 
