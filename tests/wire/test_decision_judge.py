@@ -348,7 +348,7 @@ def row_of(text: str, name: str) -> Json:
 @each_api
 def test_texts_change_no_question(judge: type[DecisionsJudge]) -> None:
     """Hostile texts stay in their lines of the input; the questions do not change."""
-    written = [" ".join(one.write(POSITIONS[n % 2])) for n, one in enumerate(ATTACKS)]
+    written = [" ".join(one.write(POSITIONS[n % 3])) for n, one in enumerate(ATTACKS)]
     texts = dict.fromkeys(["Harmless.", *written, *PAYLOADS[::3]])
     rows = [row_of(text, str(n)) for n, text in enumerate(texts)]
     with Decider(lambda one: {o: 1 / len(one.options) for o in one.options} or 0.5) as server:
