@@ -19,9 +19,9 @@ class BatchOptions(RequestOptions):
         OpenAIBatches | None,
         Option("The service, such as OpenAIBatches(api_key=…).", cli=False),
     ] = None
-    limits: Annotated[FileLimits, Option("How large one file of a batch may be.", cli=False)] = (
-        FileLimits()
-    )
+    limits: Annotated[
+        FileLimits | None, Option("How large one file of a batch may be.", cli=False)
+    ] = None
     notice: Annotated[
         Callable[[str], object] | None,
         Option("Called with messages for people.", cli=False),

@@ -117,7 +117,8 @@ def submit_batch(rows: RowSource, options: BatchOptions) -> Submission:
         selection = _Unsent(how, labels, served, retry_failed=options.retry_failed)
         stream = RowStream(opened, how.needs, notice)
         choose_mode(how.judge, first_tasks(how, stream.first), labels, selection.is_known)
-        submitting = _Submitting(selection, spec, client, options.limits, notice)
+        limits = options.limits or FileLimits()
+        submitting = _Submitting(selection, spec, client, limits, notice)
         submission = run(lambda: submitting.submit(stream), client, labels)
         served.report()
         return submission
