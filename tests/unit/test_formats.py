@@ -436,12 +436,16 @@ def test_arrow_is_read_batch_by_batch(tmp_path: Path, monkeypatch: pytest.Monkey
     assert turned == [2, 2, 2]
 
 
-def test_a_wrong_offset_in_an_arrow_file_is_refused(tmp_path: Path) -> None:
-    """Whoever believed it would read what lies beside the file in memory."""
-    path = tmp_path / "rows.arrow"
-    held = pa.table({"question": ["Q" * 777]})
+def write_file(held: Any, path: Path) -> Path:
+    """A table as a file of Arrow."""
     with pa.ipc.new_file(path, held.schema) as writer:
         writer.write_table(held)
+    return path
+
+
+def test_a_wrong_offset_in_an_arrow_file_is_refused(tmp_path: Path) -> None:
+    """Whoever believed it would read what lies beside the file in memory."""
+    path = write_file(pa.table({"question": ["Q" * 777]}), tmp_path / "rows.arrow")
     right, wrong = ((0).to_bytes(4, "little") + n.to_bytes(4, "little") for n in (777, 1 << 30))
     before, found, behind = path.read_bytes().rpartition(right)
     assert found
@@ -467,10 +471,7 @@ def test_a_wrong_offset_in_an_arrow_file_is_refused(tmp_path: Path) -> None:
 )
 def test_bytes_are_refused_wherever_they_stand(column: Any, tmp_path: Path) -> None:
     """They are pickled objects as often as not; nothing of them is ever loaded."""
-    path = tmp_path / "rows.arrow"
-    held = pa.table({"question": ["Q"], "blob": column})
-    with pa.ipc.new_file(path, held.schema) as writer:
-        writer.write_table(held)
+    path = write_file(pa.table({"question": ["Q"], "blob": column}), tmp_path / "rows.arrow")
     with pytest.raises(UsageError, match="column 'blob' holds bytes"):
         list(open_rows(path))
 
