@@ -32,22 +32,20 @@ from labeler.calculators.statistics.paired import (
 )
 from labeler.calculators.summary import CountedRows, count_clusters
 from labeler.comparing.comparison import LETTERS, Comparison, Comparisons
-from labeler.comparing.measured import (
-    Flip,
-    Measured,
-    judge_inconsistency,
-    sees_equal_retrieval,
-)
 from labeler.comparing.metric_comparison import (
     UNTESTED,
     Definedness,
+    Flip,
+    Measured,
     MetricComparison,
     Moved,
     Verdict,
+    judge_inconsistency,
+    sees_equal_retrieval,
 )
-from labeler.comparing.options import SideKeywords, SideOptions
+from labeler.comparing.options import SideKeywords, SideOptions, side_options
 from labeler.comparing.pairs import Pair, Pairs, read_pairs
-from labeler.errors import UsageError
+from labeler.errors import UsageError, count_of
 from labeler.labels.record import AnyOutcome
 
 _LISTED = 5
@@ -103,7 +101,7 @@ def compare(
         ('adherence', 14)
     """
     options = _Options(level, top)
-    (found,) = _compare([a, b], metrics, names, options, SideOptions(**sides))
+    (found,) = _compare([a, b], metrics, names, options, side_options(sides))
     return found
 
 
@@ -147,7 +145,7 @@ def compare_runs(
     if len(names) != len(runs):
         raise UsageError(f"{len(names)} names for {len(runs)} sets of labels: give one for each")
     options = _Options(level, top)
-    return Comparisons(_compare(runs, metrics, names, options, SideOptions(**sides)))
+    return Comparisons(_compare(runs, metrics, names, options, side_options(sides)))
 
 
 def _compare(
@@ -159,8 +157,7 @@ def _compare(
 ) -> list[Comparison]:
     """Compare the first run with each other one, as one family of tests."""
     check_level(options.level)
-    if options.top < 0:
-        raise UsageError(f"top {options.top}: name 0 or more records for each metric")
+    count_of("top", options.top)
     chosen = select_metrics(metrics)
     runs = [run.chosen(metrics) if isinstance(run, CountedRows) else run for run in runs]
     for run in runs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from labeler.calculators.plain_names import plain_name
+from labeler.calculators.headline import plain_name
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.summary_table import alias_note, not_finite_notes, small_sample_note
 from labeler.comparing.comparison import Comparison, Comparisons
@@ -25,6 +25,7 @@ from labeler.sentences.display import (
     arrow,
     figure,
     number,
+    percent,
     reason_counts,
     shortened,
 )
@@ -245,7 +246,7 @@ def _inconsistencies(rows: Sequence[MetricComparison]) -> Iterator[str]:
             continue
         if found.flipped:
             lean = "" if found.lean is None else f", lean to sentences used {found.lean:+.3f}"
-            flips = f", {found.flipped:.1%} of {found.sentences} sentences flipped{lean}"
+            flips = f", {percent(found.flipped, 1)} of {found.sentences} sentences flipped{lean}"
         else:
             flips = ""
         yield (
