@@ -10,14 +10,7 @@ from typing import Any, NamedTuple
 
 from typing_extensions import TypedDict
 
-from labeler.audit.registry import (
-    CHECKS,
-    WEIGHTS,
-    Check,
-    Finding,
-    Severity,
-    select_checks,
-)
+from labeler.audit.registry import CHECKS, WEIGHTS, Check, Finding, Severity, select_checks
 from labeler.audit.same_documents import RetrievalComparison, SameDocuments, SameDocumentsJSON
 from labeler.audit.subject import Subject
 from labeler.calculators.metrics_row import DistinctRows, Identity, group_key, group_names
@@ -25,12 +18,7 @@ from labeler.calculators.outcomes import checked
 from labeler.errors import UsageError
 from labeler.labels.answering import configuration
 from labeler.labels.opinion import SecondOpinion
-from labeler.labels.record import (
-    AnyOutcome,
-    LabelRecord,
-    Outcome,
-    records_of,
-)
+from labeler.labels.record import AnyOutcome, LabelRecord, Outcome, records_of
 from labeler.sentences.display import (
     Brief,
     Column,
