@@ -1,25 +1,124 @@
-"""The conclusion of labels in words: the first line of commands, pages and displays."""
+"""Plain words for metrics, and the conclusion of labels in words: the first line of commands."""
 
 from __future__ import annotations
 
 from bisect import insort
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from labeler.calculators.plain_names import plain_name
-from labeler.sentences.display import shortened
+from labeler.calculators.registry import Metric
+from labeler.sentences.display import in_percent, percent, shortened
 
 if TYPE_CHECKING:
     from labeler.calculators.metrics_row import MetricsRow
     from labeler.calculators.summary import SummaryRow
 
+PLAIN_NAMES = {
+    "adherence": "answers fully supported",
+    "adherence_fraction": "answer sentences supported",
+    "adherence_score": "chance of full support",
+    "faithfulness": "answer sentences supported",
+    "faithfulness:claims": "claims supported",
+    "hallucination_rate": "answer sentences unsupported",
+    "hallucination_rate:claims": "claims unsupported",
+    "relevance": "retrieved sentences relevant",
+    "context_relevancy": "retrieved sentences relevant",
+    "utilization": "retrieved sentences used",
+    "completeness": "relevant sentences used",
+    "document_relevance": "documents relevant",
+    "context_precision": "relevant documents ranked first",
+    "context_utilization_precision": "used documents ranked first",
+    "citation_coverage": "answer sentences backed by documents",
+    "supported_by_history": "answer sentences supported by earlier turns",
+    "citation_precision": "citations that hold",
+    "citation_recall": "supported sentences fully cited",
+    "citation_f1": "citations that hold and are complete",
+    "abstention_rate": "answers that decline",
+    "unneeded_abstention_rate": "answers that decline without need",
+    "hallucination_contexts": "documents contradicted",
+    "answer_relevancy": "claims that answer the question",
+    "context_recall": "reference claims retrieved",
+    "context_precision_claims": "documents with a reference claim",
+    "context_utilization_claims": "retrieved reference claims used",
+    "claim_precision": "claims correct",
+    "claim_recall": "reference claims in the answer",
+    "claim_f1": "claims correct and complete",
+    "noise_sensitivity_relevant": "wrong claims from relevant documents",
+    "noise_sensitivity_irrelevant": "wrong claims from irrelevant documents",
+    "hallucination_incorrect": "wrong claims from no document",
+    "self_knowledge": "correct claims from no document",
+}
+"""Words by metric id; each completes ``52 of 60 …`` or names a column of shares."""
+
+HEADLINES = {
+    "trace": (
+        "adherence",
+        "adherence_fraction",
+        "relevance",
+        "utilization",
+        "completeness",
+        "document_relevance",
+    ),
+    "claims": (
+        "adherence",
+        "adherence_fraction",
+        "answer_relevancy",
+        "relevance",
+        "utilization",
+        "completeness",
+    ),
+    "reference": (
+        "adherence",
+        "claim_precision",
+        "claim_recall",
+        "context_recall",
+        "relevance",
+        "completeness",
+    ),
+}
+"""By profile, the ids of the metrics to show first, in their order."""
+
+OF_WHOLE_ANSWERS = frozenset({"adherence", "abstention_rate", "unneeded_abstention_rate"})
+"""Metrics with the value 0 or 1, so that their sums count answers."""
+
+
+def plain_name(metric: Metric) -> str:
+    """Return words for a metric, or its id where there are none.
+
+    The name of another definition follows in parentheses.
+    """
+    if metric.id in PLAIN_NAMES:
+        return PLAIN_NAMES[metric.id]
+    if metric.name not in PLAIN_NAMES:
+        return metric.id
+    return f"{PLAIN_NAMES[metric.name]} ({metric.definition})"
+
+
+def name_with_id(metric: Metric) -> str:
+    """Return the plain words for a metric with its id in parentheses."""
+    words = PLAIN_NAMES.get(metric.id) or PLAIN_NAMES.get(metric.name)
+    return f"{words} ({metric.id})" if words else metric.id
+
+
+def headline_metrics(metrics: Iterable[Metric]) -> list[Metric]:
+    """Return the metrics to show first, at most six, in their order.
+
+    Args:
+        metrics: metrics with values. The richest profile that one of them needs decides.
+    """
+    given = {metric.id: metric for metric in metrics}
+    profiles = {metric.profile.name for metric in given.values()}
+    richest = next((name for name in reversed(HEADLINES) if name in profiles), "trace")
+    first = [given[name] for name in HEADLINES[richest] if name in given]
+    return first or list(given.values())[:6]
+
+
 SUPPORTED = "adherence"
 """The metric of the first line: 1 for an answer whose every sentence is supported."""
 _USUAL_LEVEL = 0.95
 _LONGEST_ID = 40
-_SMALLEST = 0.001
-"""Smallest share written as a number."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +178,7 @@ def headline(rows: Sequence[SummaryRow], worst: Sequence[str] = ()) -> Headline:
         return Headline(_mean_of_first(rows, labeled), failed=failed)
     supported = sum(round((row.mean or 0) * row.defined) for row in support)
     noun = "answer" if judged == 1 else "answers"
-    share = f"{percent(supported / judged)} %" if len(support) > 1 else _joined(support[0])
+    share = percent(supported / judged) if len(support) > 1 else _joined(support[0])
     finding = f"{supported:,} of {judged:,} {noun} fully supported ({share})"
     return Headline(
         f"{finding}{_lowest_group(support)}.",
@@ -127,21 +226,39 @@ def in_words(row: SummaryRow) -> tuple[str, str]:
     if row.mean is None:
         return "unknown", ""
     is_share = row.metric.range == (0, 1)
-    shown = percent if is_share else "{:.3g}".format
+    shown = in_percent if is_share else "{:.3g}".format
     mean = f"{shown(row.mean)}{' %' if is_share else ''}"
     if row.interval is None:
         return mean, ""
     return mean, f"{shown(row.interval.low)} to {shown(row.interval.high)}"
 
 
-def percent(share: float) -> str:
-    """Return a share in whole percent; neither 0 nor 100 for one that is not."""
-    whole = f"{100 * share:.0f}"
-    if whole not in {"0", "100"} or share in {0, 1}:
-        return whole
-    if _SMALLEST <= share <= 1 - _SMALLEST:
-        return f"{100 * share:.1f}"
-    return f"<{100 * _SMALLEST:g}" if share < _SMALLEST else f">{100 - 100 * _SMALLEST:g}"
+def conclusions(rows: Sequence[SummaryRow], worst: WorstIds | None = None) -> list[str]:
+    """Return the headline of each judge configuration, with its name if there are several."""
+    names = configuration_names(rows)
+    found: dict[str | None, Headline] = {
+        label: headline(
+            [row for row in rows if row.label == label], worst.of(label) if worst else ()
+        )
+        for label in names
+    }
+    if len(names) == 1:
+        return [str(one) for one in found.values()]
+    return [f"{names[label]}: {one}" for label, one in found.items()]
+
+
+def configuration_names(rows: Iterable[SummaryRow]) -> dict[str | None, str]:
+    """Return short names of judge configurations: the parts in which they differ."""
+    labels = list(dict.fromkeys(row.label for row in rows))
+    parts = {label: dict.fromkeys((label or "no judge").split("|")) for label in labels}
+    counts = Counter(part for own in parts.values() for part in own)
+    return {
+        label: ", ".join(
+            part.removeprefix("judge:").replace(":", " ", 1)
+            for part in [one for one in own if counts[one] < len(labels)] or [next(iter(own))]
+        )
+        for label, own in parts.items()
+    }
 
 
 class Rank(NamedTuple):

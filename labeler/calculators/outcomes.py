@@ -13,18 +13,16 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from pydantic import BaseModel
 
-from labeler.calculators.metrics_row import (
+from labeler.calculators.metrics_row import Measurer, MetricsRow, MetricsTable
+from labeler.calculators.registry import LABEL, Metric, select_metrics
+from labeler.calculators.row_facts import (
     QUESTION,
     DigestMap,
     DistinctRows,
-    Measurer,
-    MetricsRow,
-    MetricsTable,
+    RowFacts,
     row_digest,
     text_digest,
 )
-from labeler.calculators.registry import LABEL, Metric, select_metrics
-from labeler.calculators.row_facts import RowFacts
 from labeler.data.label_files import (
     holds_numbers,
     is_store,
@@ -96,9 +94,13 @@ class CheckedOutcomes(Iterator[AnyOutcome]):
 
     def _checked(self) -> Iterator[AnyOutcome]:
         known, foreign = DigestMap(), Counter[str]()
+        read = set[str | None]({None})
         for where, outcome in self._located:
-            if (kind := requested_kind(outcome)) not in RECORDS and kind is not None:
-                foreign[kind] += 1
+            if (kind := requested_kind(outcome)) not in read:
+                if kind in RECORDS:
+                    read.add(kind)
+                else:
+                    foreign[str(kind)] += 1
             if not isinstance(outcome, LabelFailure):
                 content = text_digest(outcome.content())
                 if known.add(row_digest(outcome.id, outcome.key), content) not in {0, content}:

@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, get_args
 
 from labeler.calculators import Intervals, Metric, MetricsRow, SummaryRow, summarize
-from labeler.calculators.metrics_row import DistinctRows
 from labeler.calculators.ratio import Ratio, counts_in_gates
+from labeler.calculators.row_facts import DistinctRows
 from labeler.calculators.summary import CountedRows
 from labeler.calculators.summary_table import not_finite_notes
-from labeler.comparing.gate_records import GateRecords
 from labeler.comparing.gates import (
     DEFAULT_ALLOWED,
     IN_BASE,
@@ -22,8 +21,8 @@ from labeler.comparing.gates import (
     listed,
     measure_gates,
 )
-from labeler.comparing.question_pairs import QuestionPairs, pair_by_question
-from labeler.comparing.verdicts import GateResults, Note, Verdict, judge
+from labeler.comparing.pairs import QuestionPairs, pair_by_question
+from labeler.comparing.verdicts import GateRecords, GateResults, Note, Verdict, judge
 from labeler.errors import UsageError
 from labeler.labels.answering import AnsweringModels, joined, mixture
 from labeler.labels.record import AnyOutcome
@@ -105,7 +104,7 @@ def check_gates(
     settings, models = settings or GateSettings(), AnsweringModels()
     drops = [one for one in demands if one.of_drop]
     if (base is None) is bool(drops):
-        raise UsageError("a base goes with a largest drop: name both or neither")
+        raise UsageError("against and max_drop need each other: give both or neither")
     column = (settings.intervals.group if settings.intervals else None) or ""
     if isinstance(outcomes, CountedRows):
         models = AnsweringModels(outcomes.models())
@@ -155,7 +154,7 @@ def check_rows(
         UsageError: there is no gate, or no row has the column.
     """
     if not gates:
-        raise UsageError("no gate is given: such as --min adherence=0.9, --max or --max-drop")
+        raise UsageError("no gate is given: name a metric and a number, such as adherence=0.9")
     return _check_rows(rows, gates, settings)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import string
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
-from labeler.calculators.plain_names import plain_name
+from labeler.calculators.headline import plain_name
 from labeler.calculators.summary_table import find_row
 from labeler.comparing.conclusion import (
     Circumstances,
@@ -19,11 +19,11 @@ from labeler.comparing.conclusion import (
     figures,
     in_headlines,
     in_order,
+    largest_change,
     row_name,
 )
 from labeler.comparing.gates import DEFAULT_ALLOWED
-from labeler.comparing.measured import Measured
-from labeler.comparing.metric_comparison import MetricComparison
+from labeler.comparing.metric_comparison import Measured, MetricComparison
 from labeler.comparing.pairs import PairCounts
 from labeler.comparing.sides import Side
 from labeler.labels.signature import selection_warnings
@@ -49,6 +49,7 @@ class Comparison(Displayed):
         tests: number of tests that p values are adjusted for.
         by: name of the metadata column that pairs are grouped by, or ``None``.
         level: of the intervals; 1 - level is the family-wise error rate of the tests.
+        whole: with groups, the comparison of all pairs together, a family of tests of its own.
 
     Example:
         >>> found = labeler.compare(labels, labels)
@@ -65,21 +66,26 @@ class Comparison(Displayed):
     tests: int
     by: str | None
     level: float
+    whole: Comparison | None = None
 
     def __getitem__(self, key: str | tuple[str, str]) -> MetricComparison:
-        """Return the row of a metric, or of a metric and group.
+        """Return the row of a metric over all pairs, or of a metric and group.
 
         Raises:
             UnknownName: there is no such metric or group; the message has near spellings.
-            UsageError: several groups have the metric.
         """
-        return find_row(self.rows, key)
+        return find_row(self.rows if isinstance(key, tuple) else self.by_group[None], key)
+
+    @cached_property
+    def every(self) -> list[MetricComparison]:
+        """The rows of all pairs together, then those of the groups."""
+        return [*(self.whole.rows if self.whole else ()), *self.rows]
 
     @cached_property
     def by_group(self) -> dict[str | None, list[MetricComparison]]:
-        """The rows of each group."""
-        found: dict[str | None, list[MetricComparison]] = {}
-        for row in self.rows:
+        """The rows of all pairs together (``None``), and of each group."""
+        found: dict[str | None, list[MetricComparison]] = {None: []}
+        for row in self.every:
             found.setdefault(row.group, []).append(row)
         return found
 
@@ -94,7 +100,7 @@ class Comparison(Displayed):
         return _judges(self.a) == _judges(self.b)
 
     def _display(self) -> Display:
-        rows = in_order([row for row in self.rows if row.pairs])
+        rows = in_order([row for row in self.every if row.pairs])
         notes = [
             self.counts.in_words(),
             *selection_warnings((*self.a.signatures, *self.b.signatures)),
@@ -109,11 +115,15 @@ class Comparison(Displayed):
         return self.concluded("B")
 
     def concluded(self, b: str) -> Conclusion:
-        """Return the conclusion.
+        """Return the conclusion: of all pairs, then the group that moved most.
 
         Args:
             b: name of the second side.
         """
+        if self.whole:
+            found = self.whole.concluded(b)
+            groups = largest_change(self.rows, found.row, f"by {self.by}")
+            return replace(found, sentence="; ".join(filter(None, (found.sentence, groups))))
         circumstances = Circumstances(
             same_judge=self.same_judge,
             same_sentences=self.same_sentences,
@@ -129,7 +139,7 @@ class Comparison(Displayed):
         A metric whose verdict is ``worse``; more than 5 % of A's labels without a label in B; a
         metric with a value in A only, for more than 5 % of the pairs.
         """
-        for row in self.rows:
+        for row in self.every:
             if row.verdict == "worse":
                 yield f"worse: {described(row)}"
         yield from self._losses("B")
@@ -141,7 +151,7 @@ class Comparison(Displayed):
         total = counts.pairs + lost
         if lost > total * DEFAULT_ALLOWED.failed:
             yield f"{lost} of {total} records with a label in A have none in {b}"
-        for row in self.rows:
+        for row in self.every:
             pairs = row.pairs + row.undefined_pairs
             if (count := row.definedness.only_a) > pairs * DEFAULT_ALLOWED.undefined:
                 where = f" in {row.group}" if row.group is not None else ""
@@ -171,6 +181,7 @@ class Comparison(Displayed):
             "tests": self.tests,
             "by": self.by,
             "level": self.level,
+            "whole": [row.as_json() for row in self.whole.rows] if self.whole else None,
             "comparisons": [row.as_json() for row in self.rows],
             "labeler": version,
         }

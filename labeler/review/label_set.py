@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from labeler.audit import examine
 from labeler.calculators import Metric, measure
-from labeler.calculators.metrics_row import DistinctRows, Identity, Measurer, MetricsRow
+from labeler.calculators.metrics_row import Measurer, MetricsRow
+from labeler.calculators.row_facts import DistinctRows, Identity
 from labeler.comparing.human_labels import OVERALL
 from labeler.data.corrections.applying import corrected_signature
 from labeler.data.corrections.correction import Queue
@@ -162,7 +163,7 @@ def queue_places(
         UsageError: the size is below 1 or above the number of labels.
     """
     if size is not None and not 1 <= size <= len(keys):
-        raise UsageError(f"--sample must be from 1 to the {len(keys)} labels there are, got {size}")
+        raise UsageError(f"sample must be from 1 to the {len(keys)} labels there are, got {size}")
     places = range(len(keys))
     if queue == "random":
         return tuple(sorted(places, key=lambda place: _random_rank(keys[place], seed))[:size])
