@@ -98,8 +98,8 @@ def server_of(options: ServerOptions, key: str | KeySource | None) -> Server:
 
     Args:
         options: of the server.
-        key: the API key or a function that returns it; by default that of the options' command,
-            else OpenAI's of the environment.
+        key: the API key or a function that returns it; by default from the options' command,
+            else from the environment, for OpenAI.
 
     Raises:
         UsageError: the address is not safe, the key is malformed, missing or given twice, an option
