@@ -16,7 +16,7 @@ from typing import Any
 from typing_extensions import Unpack
 
 from labeler.calculators import Metric, Ratio, Tally, select_metrics, tally
-from labeler.calculators.plain_names import headline_metrics, plain_name
+from labeler.calculators.headline import headline_metrics, plain_name
 from labeler.comparing.flips import (
     FLIP_WORDS,
     DecisionFlip,

@@ -7,13 +7,10 @@ from typing import Any
 
 import pytest
 
-from labeler.errors import UsageError
-from labeler.judges.embedded.judge import EmbeddedJudge
-from labeler.judges.judge import require_answers
 from labeler.judges.task import JudgeReply
 from labeler.labeling.tasks import MissingField
 from labeler.labels.contract import Violation
-from labeler.labels.record import outcome_adapter
+from labeler.labels.record import parse_outcome
 from labeler.labels.schemas import load_schema
 from labeler.labels.signature import label_key
 from labeler.plugins.scores.records import (
@@ -255,15 +252,6 @@ def test_an_answer_of_another_kind_is_the_judges_fault() -> None:
         request().violations(StepsAnswer(steps=("x",)))
 
 
-def test_who_only_labels_is_told_what_to_use() -> None:
-    """Before anything is sent."""
-    with pytest.raises(
-        UsageError, match=r"'embedded' can label but not score: criterion 'tone' .*op"
-    ):
-        require_answers(EmbeddedJudge(), request().kind)
-    require_answers(CountingJudge(), request().kind)
-
-
 # Records
 
 
@@ -289,7 +277,7 @@ def test_a_damaged_record_is_noticed(change: dict[str, Any], said: str) -> None:
 def test_a_record_reads_back_as_it_was() -> None:
     """With its distribution, whose names are numbers again."""
     stored = record(distribution={3: 0.25, 4: 0.7}, logprobs=True)
-    again = outcome_adapter().validate_json(stored.model_dump_json())
+    again = parse_outcome(stored.model_dump_json())
     assert again == stored
     assert isinstance(again, ScoreRecord)
     assert again.fault() is None

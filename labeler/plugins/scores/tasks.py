@@ -7,10 +7,10 @@ and stands in data blocks, fenced by a marker that no text can contain.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, cast
 
 from labeler.judges.judge import Judge
 from labeler.judges.prompting import (
@@ -18,13 +18,14 @@ from labeler.judges.prompting import (
     Prompt,
     chat,
     data_text,
+    fenced,
     fill,
     prompt_parts,
     sentence_lines,
 )
-from labeler.judges.task import AnswerT, CheckedAnswer, JudgeReply, Task, TaskKind
+from labeler.judges.task import JudgeReply, Task, TaskKind
 from labeler.labeling.tasks import MissingField
-from labeler.labels.contract import Violation
+from labeler.labels.contract import AnswerT, CheckedAnswer, Violation
 from labeler.labels.record import AnyRecord
 from labeler.labels.schemas import ResponseSchema, load_schema, read_resource
 from labeler.labels.signature import Signature, digest
@@ -39,7 +40,7 @@ from labeler.plugins.scores.records import (
     score_key,
     steps_key,
 )
-from labeler.sentences.example import Example, KeyedExample
+from labeler.sentences.example import Example, KeyedExample, Sentence
 from labeler.sentences.splitting import Splitter, key_example
 
 RUBRIC_PROMPT = "rubric/v1"
@@ -119,12 +120,12 @@ class ScoreKind(_CriterionKind[ScoreAnswer]):
         return {"logprobs": True, "top_logprobs": signature.sampling["logprobs"]}
 
     def check(self, answer: ScoreAnswer, example: KeyedExample) -> CheckedAnswer[ScoreAnswer]:
-        """CheckedAnswer that the score is on the scale."""
+        """Check that the score is on the scale."""
         del example
         if answer.score in self.criterion.scale:
             return CheckedAnswer(answer)
         outside = Violation(kind="score_outside_scale", field="score", keys=(str(answer.score),))
-        return CheckedAnswer(answer, (outside,))
+        return CheckedAnswer(answer, violations=(outside,))
 
     def record(
         self,
@@ -180,14 +181,13 @@ class StepsKind(_CriterionKind[StepsAnswer]):
         return chat(prompt.system, prompt.user)
 
     def check(self, answer: StepsAnswer, example: KeyedExample) -> CheckedAnswer[StepsAnswer]:
-        """CheckedAnswer that there are steps and none is empty."""
+        """Check that there are steps and none is empty."""
         del example
         steps = answer.steps
         if 0 < len(steps) <= _MOST_STEPS and all(step.strip() for step in steps):
             return CheckedAnswer(answer)
-        return CheckedAnswer(
-            answer, (Violation(kind="no_steps", field="steps", keys=(str(len(steps)),)),)
-        )
+        none = Violation(kind="no_steps", field="steps", keys=(str(len(steps)),))
+        return CheckedAnswer(answer, violations=(none,))
 
     def record(
         self,
@@ -342,19 +342,14 @@ def _data(example: KeyedExample, criterion: Criterion) -> dict[str, str]:
 
     The marker is a digest of exactly these parts, which cannot contain their own digest.
     """
-    lines = {
-        "question": lambda: data_text(example.question),
-        "documents": lambda: sentence_lines(example.document_sentences()),
-        "response": lambda: sentence_lines(example.response),
-        "reference": lambda: sentence_lines(example.reference or ()),
+    shown = {
+        part: data_text(example.question)
+        if part == "question"
+        else sentence_lines(cast("Sequence[Sentence]", texts))
+        for part, texts in criterion.texts(example).items()
     }
-    parts = criterion.parts(has_reference=bool(example.reference))
-    shown = {part: lines[part]() for part in parts}
     marker = digest({"fence": shown})[:16]
-    blocks = (
-        f"BEGIN {part.upper()} {marker}\n{text}\nEND {part.upper()} {marker}"
-        for part, text in shown.items()
-    )
+    blocks = (fenced(part, text, marker) for part, text in shown.items())
     return {"marker": marker, "data": "\n\n".join(blocks)}
 
 
@@ -369,14 +364,8 @@ def _schema(low: int, high: int) -> ResponseSchema:
 
 def _require_parts(example: KeyedExample, criterion: Criterion, signature: Signature) -> None:
     """Reject, before any spend, a row that lacks a shown part."""
-    there: dict[Part, bool] = {
-        "question": bool(example.question.strip()),
-        "documents": any(example.documents),
-        "response": bool(example.response),
-        "reference": bool(example.reference),
-    }
-    for part in criterion.parts(has_reference=there["reference"]):
-        if not there[part]:
+    for part, texts in criterion.texts(example).items():
+        if not texts:
             raise MissingField(
                 f"{example.id!r}: nothing in {part!r}, which criterion {criterion.name!r} shows; "
                 "the judge was not asked",
