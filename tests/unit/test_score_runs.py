@@ -169,7 +169,7 @@ def test_labels_and_scores_share_a_store(tmp_path: Path) -> None:
     imported = labeler.store.import_labels(
         api.stored_outcomes(tmp_path / "all.jsonl"), tmp_path / "other"
     )
-    assert imported == (7, 0, ())
+    assert (imported.new, imported.present, imported.differing) == (7, 0, [])
     assert list(api.stored_outcomes(tmp_path / "other")) == list(api.stored_outcomes(folder))
 
 

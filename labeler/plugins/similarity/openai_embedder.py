@@ -36,7 +36,7 @@ from labeler.judges.openai.sender import WIRE_ERRORS, failed_request
 from labeler.judges.openai.server import read_server, server_of
 from labeler.judges.pace import BudgetSpent, Pace, SentRequest, Stopped, current
 from labeler.judges.pricing import Price
-from labeler.judges.tokens import Approximation
+from labeler.judges.tokens import TokenCounter
 from labeler.labels.record import ReplyFacts, Usage
 from labeler.plugins.similarity.embedder import (
     Embedded,
@@ -95,7 +95,7 @@ class OpenAIEmbedder:
         self._timeout = timeout
         self._price = price or embedding_price(model, self._server.base_url)
         self._max_attempts, self._sleep = max_attempts, sleep
-        self._counter = Approximation()
+        self._counter = TokenCounter()
         self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
 
     @property
