@@ -45,9 +45,9 @@ from labeler.comparing.metric_comparison import (
     Moved,
     Verdict,
 )
-from labeler.comparing.options import SideKeywords, SideOptions
+from labeler.comparing.options import SideKeywords, SideOptions, side_options
 from labeler.comparing.pairs import Pair, Pairs, read_pairs
-from labeler.errors import UsageError
+from labeler.errors import UsageError, count_of
 from labeler.labels.record import AnyOutcome
 
 _LISTED = 5
@@ -103,7 +103,7 @@ def compare(
         ('adherence', 14)
     """
     options = _Options(level, top)
-    (found,) = _compare([a, b], metrics, names, options, SideOptions(**sides))
+    (found,) = _compare([a, b], metrics, names, options, side_options(sides))
     return found
 
 
@@ -147,7 +147,7 @@ def compare_runs(
     if len(names) != len(runs):
         raise UsageError(f"{len(names)} names for {len(runs)} sets of labels: give one for each")
     options = _Options(level, top)
-    return Comparisons(_compare(runs, metrics, names, options, SideOptions(**sides)))
+    return Comparisons(_compare(runs, metrics, names, options, side_options(sides)))
 
 
 def _compare(
@@ -159,8 +159,7 @@ def _compare(
 ) -> list[Comparison]:
     """Compare the first run with each other one, as one family of tests."""
     check_level(options.level)
-    if options.top < 0:
-        raise UsageError(f"top {options.top}: name 0 or more records for each metric")
+    count_of("top", options.top)
     chosen = select_metrics(metrics)
     runs = [run.chosen(metrics) if isinstance(run, CountedRows) else run for run in runs]
     for run in runs:

@@ -25,6 +25,7 @@ from labeler.sentences.display import (
     arrow,
     figure,
     number,
+    percent,
     reason_counts,
     shortened,
 )
@@ -245,7 +246,7 @@ def _inconsistencies(rows: Sequence[MetricComparison]) -> Iterator[str]:
             continue
         if found.flipped:
             lean = "" if found.lean is None else f", lean to sentences used {found.lean:+.3f}"
-            flips = f", {found.flipped:.1%} of {found.sentences} sentences flipped{lean}"
+            flips = f", {percent(found.flipped, 1)} of {found.sentences} sentences flipped{lean}"
         else:
             flips = ""
         yield (

@@ -15,7 +15,7 @@ from labeler.calculators.metrics_row import DistinctRows
 from labeler.calculators.outcomes import measure_outcomes
 from labeler.calculators.ratio import counts_in_gates
 from labeler.calculators.summary import CountedRows
-from labeler.errors import UnknownName, UsageError
+from labeler.errors import UnknownName, UsageError, number_in
 from labeler.labels.record import AnyOutcome
 
 On = Literal["point", "interval"]
@@ -43,8 +43,7 @@ class Allowed:
 
     def __post_init__(self) -> None:
         for name, share in (("failed", self.failed), ("undefined", self.undefined)):
-            if not 0 <= share <= 1:
-                raise UsageError(f"--max-{name} {share:g}: give a share of rows from 0 to 1")
+            number_in(f"max_{name}", share, 0, 1)
 
     def exceeded(
         self,

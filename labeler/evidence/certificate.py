@@ -14,7 +14,15 @@ from labeler.calculators.registry import METRICS
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError
 from labeler.evidence.goal import Goal
-from labeler.sentences.display import Column, Display, Displayed, Grid, number
+from labeler.sentences.display import (
+    Column,
+    Display,
+    Displayed,
+    Grid,
+    in_percent,
+    number,
+    percent,
+)
 from labeler.version import __version__
 
 VERSION = "certificate/v1"
@@ -82,9 +90,10 @@ class Certificate(Displayed):
         if goal.at_least is not None:
             verdict = "at least" if low >= goal.at_least else "too close to tell from"
             verdict = f"{'below' if high < goal.at_least else verdict} {goal.at_least:.6g}, "
+        between = f"{in_percent(low, 1)} to {percent(high, 1)}, level {goal.level:.6g}"
         return (
-            f"{plain_name(METRICS[goal.metric])}: {verdict}{self.value:.1%} ({low:.1%} to "
-            f"{high:.1%}, level {goal.level:.6g}) for {of}; {self.checked:,} sentences read."
+            f"{plain_name(METRICS[goal.metric])}: {verdict}{percent(self.value, 1)} ({between}) "
+            f"for {of}; {self.checked:,} sentences read."
         )
 
     def as_json(self) -> dict[str, Any]:

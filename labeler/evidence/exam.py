@@ -27,7 +27,7 @@ from labeler.labeling.options import TaskOptions
 from labeler.labels.answers import judged_sentences
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.labels.signature import digest
-from labeler.sentences.display import Column, Display, Displayed, Grid
+from labeler.sentences.display import Column, Display, Displayed, Grid, in_percent, percent
 from labeler.sentences.example import Example
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ class Exam(Displayed):
         none = "none found" if some else f"too few copies to tell, {_SLIGHT} of a kind are needed"
         spots = ", ".join(self.blind_spots) or none
         return (
-            f"{self.judge} caught {right} of {copies} planted errors ({right / copies:.0%}). "
+            f"{self.judge} caught {right} of {copies} planted errors ({percent(right / copies)}). "
             f"Blind spots: {spots}."
         )
 
@@ -187,7 +187,7 @@ class Exam(Displayed):
         if self.against:
             heads += [Column("other"), Column("difference"), Column("95 %", drop=1)]
             for row, other, change in zip(rows, self.against_rates, self.differences, strict=True):
-                row += [_cells(other)[0], *_cells(change, "+")]
+                row += [_cells(other)[0], *_cells(change, signed=True)]
         heads.append(Column("what was done", words=True, drop=3))
         rows = [[*row, one.says] for row, one in zip(rows, self.rates, strict=True)]
         notes = ["* blind spot", _LIMITS] if self.blind_spots else [_LIMITS]
@@ -203,13 +203,14 @@ _LIMITS = (
 )
 
 
-def _cells(found: Rate | Difference | None, sign: str = "") -> list[str]:
+def _cells(found: Rate | Difference | None, *, signed: bool = False) -> list[str]:
     """Return a share and its interval as cells."""
     value, ends = (None, None) if found is None else (found.value, found.interval)
-    return [
-        "-" if value is None else f"{value:{sign}.0%}",
-        f"{ends[0]:{sign}.0%} to {ends[1]:{sign}.0%}" if ends else "-",
-    ]
+    share = "-" if value is None else percent(value, signed=signed)
+    if ends is None:
+        return [share, "-"]
+    low, high = (in_percent(end, signed=signed) for end in ends)
+    return [share, f"{low} to {high} %"]
 
 
 def sample_rows(rows: Rows, n: int) -> list[Example]:

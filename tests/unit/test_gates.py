@@ -359,8 +359,14 @@ def test_the_command_gates_on_intervals(check: Check) -> None:
             (("--min", "adherence=1", *given), "they go with --on interval")
             for given in (("--group", "x"), ("--level", 0.9))
         ),
-        (("--min", "adherence=1", "--max-failed", 1.5), "--max-failed 1.5: give a share"),
-        (("--min", "adherence=1", "--max-undefined", "nan"), "--max-undefined nan: give a share"),
+        (
+            ("--min", "adherence=1", "--max-failed", 1.5),
+            "max_failed must be a number from 0 to 1, got 1.5",
+        ),
+        (
+            ("--min", "adherence=1", "--max-undefined", "nan"),
+            "max_undefined must be a number from 0 to 1",
+        ),
         (("--min", "adherence=1", "--junit", "no/such/file"), "cannot write no/such/file"),
     ],
 )
@@ -519,7 +525,7 @@ def test_an_assertion_takes_the_options_of_the_command(
         ({"at_least": float("nan")}, "nan is not a threshold"),
         ({}, "no gate is given"),
         ({"at_least": 0, "on": "mean"}, "on 'mean': hold 'point' or 'interval'"),
-        ({"at_least": 0, "max_failed": 5}, "max-failed 5: give a share of rows from 0 to 1"),
+        ({"at_least": 0, "max_failed": 5}, "max_failed must be a number from 0 to 1, got 5"),
     ],
 )
 def test_an_assertion_that_is_no_gate_is_a_mistake(gate: dict[str, Any], message: str) -> None:

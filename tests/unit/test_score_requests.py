@@ -7,9 +7,6 @@ from typing import Any
 
 import pytest
 
-from labeler.errors import UsageError
-from labeler.judges.embedded.judge import EmbeddedJudge
-from labeler.judges.judge import require_answers
 from labeler.judges.task import JudgeReply
 from labeler.labeling.tasks import MissingField
 from labeler.labels.contract import Violation
@@ -253,15 +250,6 @@ def test_an_answer_of_another_kind_is_the_judges_fault() -> None:
     """It ends as a failure of its row that says so."""
     with pytest.raises(TypeError, match="a ScoreAnswer was asked for, got a StepsAnswer"):
         request().violations(StepsAnswer(steps=("x",)))
-
-
-def test_who_only_labels_is_told_what_to_use() -> None:
-    """Before anything is sent."""
-    with pytest.raises(
-        UsageError, match=r"'embedded' can label but not score: criterion 'tone' .*op"
-    ):
-        require_answers(EmbeddedJudge(), request().kind)
-    require_answers(CountingJudge(), request().kind)
 
 
 # Records

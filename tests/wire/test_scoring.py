@@ -283,18 +283,6 @@ def test_a_used_up_budget_gives_exit_code_4(key: Command, tmp_path: Path, criter
     assert "budget" in err
 
 
-@pytest.mark.parametrize("judge", ["embedded", "replay"])
-def test_the_command_says_which_judges_score(key: Command, tmp_path: Path, judge: str) -> None:
-    """Before a row is read."""
-    given = row_file(tmp_path, rows(1))
-    code, _, err = key(
-        "score", given, "--criteria", "rubric_faithfulness", "--judge", judge, "-o", "s.jsonl"
-    )
-    assert code == 2
-    assert f"judge '{judge}' can label but not score" in err
-    assert "--judge PROVIDER:MODEL" in err
-
-
 def test_the_command_has_several_judges_score_and_says_how_far_they_agree(
     key: Command, tmp_path: Path
 ) -> None:
@@ -327,11 +315,12 @@ def test_repeats_are_compared_after_the_run(key: Command, tmp_path: Path) -> Non
     ("options", "message"),
     [
         (("--judges", "openai:a,embedded"), "judge 'embedded' can label but not score"),
+        (("--judge", "replay"), "use a language model: --judge PROVIDER:MODEL"),
         (("--judges", "openai:a,openai:a"), "twice"),
         (("--judges", "openai:a", "--judge", "openai"), "give one of the two"),
     ],
 )
-def test_judges_that_cannot_score_together_are_refused(
+def test_judges_that_cannot_score_are_refused(
     key: Command, tmp_path: Path, options: tuple[str, ...], message: str
 ) -> None:
     """Before a row is read."""

@@ -111,14 +111,8 @@ class OpenAIEmbedder:
         Raises:
             FatalJudgeError: no text can be embedded with this key, model and address.
             RunPaused: the server asks to wait longer than the run may.
-            UsageError: the run has a budget and the price is unknown.
         """
         job = _Job(current())
-        if job.traffic.budget.cap is not None and self._price is None:
-            raise UsageError(
-                f"a budget needs a price, and none is known for the embeddings of "
-                f"{self.spec.model!r} at {self._server.host}: give one"
-            )
         # An empty text is not sent: it spoils a whole request.
         fault = UnusableAnswer("an empty text has no vector", reason="empty_text", attempts=0)
         found: dict[str, Vector | JudgeError] = {"": fault}
