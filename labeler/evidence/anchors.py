@@ -17,8 +17,8 @@ from typing import Any, Literal, TypeAlias, cast
 
 from pydantic import BaseModel, PositiveInt, ValidationError
 
+from labeler.calculators.headline import plain_name
 from labeler.calculators.outcomes import metrics
-from labeler.calculators.plain_names import plain_name
 from labeler.calculators.rater_agreement import verdicts_of
 from labeler.calculators.registry import METRICS
 from labeler.calculators.statistics.intervals import Interval, Undefined
