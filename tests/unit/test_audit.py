@@ -35,11 +35,11 @@ from labeler.comparing.human_labels import read_human_labels
 from labeler.data.corrections.file import CorrectionsFile
 from labeler.data.label_files import to_line
 from labeler.errors import UnknownName, UsageError
-from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts
-from labeler.labels.signature import label_key
+from labeler.labels.record import LabelRecord, ReplyFacts
 from labeler.sentences.characters import escape_formula
 from support.audited import judged
 from support.judged import correction
+from support.labeled import failure, relabeled
 from support.records import sample_record
 from support.scored import record as score_record
 
@@ -51,13 +51,6 @@ def named(made: LabelRecord, name: str, **metadata: object) -> LabelRecord:
     """A record under another id."""
     example = made.example.model_copy(update={"id": name, "metadata": metadata})
     return made.model_copy(update={"example": example})
-
-
-def again(made: LabelRecord, trial: int = 1, model: str = "test-1") -> LabelRecord:
-    """The same verdicts of another judgement."""
-    signature = made.signature.model_copy(update={"trial": trial, "model": model})
-    key = label_key(made.example, signature)
-    return made.model_copy(update={"signature": signature, "key": key})
 
 
 @pytest.fixture
@@ -81,33 +74,28 @@ def test_a_rate_is_a_share_of_the_records_that_a_check_applies_to() -> None:
 
 def test_labels_made_in_different_ways_have_rates_of_their_own() -> None:
     """A careless judge does not spoil the rate of another."""
-    rows = audit_labels(
-        [SOUND, again(ODD, 0, "other")], checks=select_checks("overall_against_sentences")
-    )
-    counts = {row.label: (row.records, row.flagged) for row in rows.rows}
-    assert counts == {
+    other = relabeled(ODD, model="other")
+    rows = audit_labels([SOUND, other], checks=select_checks("overall_against_sentences")).rows
+    assert {row.label: (row.records, row.flagged) for row in rows} == {
         str(SOUND.signature): (1, 0),
-        str(again(ODD, 0, "other").signature): (1, 1),
+        str(other.signature): (1, 1),
     }
 
 
 def test_records_are_counted_by_a_column() -> None:
-    """Those without it form a group of their own."""
+    """Those without it form a group of their own; an unknown column names those that there are."""
     records = [named(SOUND, "1", part="x"), named(ODD, "2", part="y"), named(ODD, "3")]
     rows = audit_labels(records, checks=select_checks("overall_against_sentences"), by="part").rows
     assert [(row.group, row.flagged) for row in rows] == [("(none)", 1), ("x", 0), ("y", 1)]
-
-
-def test_an_unknown_column_is_wrong_use() -> None:
-    """The message names those that there are."""
     with pytest.raises(UsageError, match="columns: part"):
-        audit_labels([named(SOUND, "1", part="x")], by="subset")
+        audit_labels(records, by="subset")
 
 
-def test_failures_are_counted() -> None:
-    """A failure has no findings."""
-    found_in = audit_labels([LabelFailure(id="x", reason="refusal", message="No.")])
+def test_an_audit_of_no_labels_has_no_rows() -> None:
+    """A failure is counted, and has no findings."""
+    found_in = audit_labels([failure()])
     assert (found_in.records, found_in.failed) == ((), {"refusal": 1})
+    assert audit_labels([], by="part").as_json()["checks"] == []
 
 
 def test_of_equal_doubt_more_contradictions_come_first() -> None:
@@ -144,11 +132,6 @@ def test_records_rank_by_doubt_and_ties_keep_their_order() -> None:
     assert [each.id for each in found_in.ranked(1)] == ["w"]
     assert found_in.as_json(1)["doubtful"][0]["id"] == "w"
     assert found_in.flagged == 3
-
-
-def test_an_audit_of_nothing_has_no_rows() -> None:
-    """And its JSON says so."""
-    assert audit_labels([], by="part").as_json()["checks"] == []
 
 
 # -- doubt ----------------------------------------------------------------------------------------
@@ -194,20 +177,19 @@ def test_anybody_can_add_a_check(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (seen.check, seen.keys, suspicion_score([seen])) == ("shouting", ("a",), 1)
 
 
-def test_an_unknown_check_is_named_with_the_nearest() -> None:
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("support_not_utilised", r"support_not_utilized.*audit --list"),
+        ("no_such_module:check", r"PYTHONPATH=\. labeler"),
+        ("json:no_such_name", "after the decorated function"),
+    ],
+)
+def test_an_unknown_check_is_named_with_the_remedy(name: str, message: str) -> None:
     """Nothing is imported for a plain name, and the message does not list all."""
-    with pytest.raises(UnknownName, match=r"support_not_utilized.*audit --list") as told:
-        select_checks("support_not_utilised")
+    with pytest.raises(UnknownName, match=message) as told:
+        select_checks(name)
     assert "explanation_denies" not in str(told.value)
-
-
-def test_a_module_that_is_not_there_hints_at_where_python_looks() -> None:
-    """It is mostly a file in the folder that one stands in."""
-    with pytest.raises(UnknownName, match=r"PYTHONPATH=\. labeler") as told:
-        select_checks("no_such_module:check")
-    assert "explanation_denies" not in str(told.value)
-    with pytest.raises(UnknownName, match="after the decorated function"):
-        select_checks("json:no_such_name")
 
 
 def test_checks_are_named_by_ids_or_given_as_they_are() -> None:
@@ -248,37 +230,17 @@ def test_a_check_that_gives_something_else_is_told_what_to_give(given: Any, told
 # -- files ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "cell",
-    [
-        "=1+1",
-        "+1",
-        "-1",
-        "@SUM(A1)",
-        "\tx",
-        "\rx",
-        " =1",
-        "\n=1",
-        "\nx",
-        "\x00=1",
-        "\ufeff=1",
-        "\uff1d1",
-        "\uff0b1",
-        "\uff0d1",
-        "\uff201",
-        "\u00a0=1",
-        "\u3000\uff1d1",
-    ],
+FORMULAS = (
+    *("=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", " =1", "\n=1", "\nx", "\x00=1", "\ufeff=1"),
+    *("\uff1d1", "\uff0b1", "\uff0d1", "\uff201", "\u00a0=1", "\u3000\uff1d1"),
 )
-def test_a_cell_that_reads_as_a_formula_is_guarded(cell: str) -> None:
-    """By an apostrophe before it."""
-    assert escape_formula(cell) == f"'{cell}"
 
 
-@pytest.mark.parametrize("cell", ["", "r1", "0a 0b", "a=b", "1-2", "'quoted'", "0.5"])
-def test_other_cells_stay_as_they_are(cell: str) -> None:
-    """An identity for nearly everything."""
-    assert escape_formula(cell) == cell
+def test_a_cell_that_reads_as_a_formula_is_guarded() -> None:
+    """By an apostrophe before it; other cells stay as they are."""
+    assert [*map(escape_formula, FORMULAS)] == [f"'{cell}" for cell in FORMULAS]
+    for cell in ("", "r1", "0a 0b", "a=b", "1-2", "'quoted'", "0.5"):
+        assert escape_formula(cell) == cell
 
 
 def test_a_guarded_id_is_read_back(tmp_path: Path) -> None:
@@ -324,16 +286,8 @@ def test_rows_of_findings_are_lossless_in_json(tmp_path: Path) -> None:
 def test_cells_stand_in_the_order_of_the_rows_fields() -> None:
     """Lists are parted by spaces, and no group is an empty cell."""
     (row,) = finding_rows(audit_labels([ODD]))
-    assert cells(row)[2:] == [
-        "",
-        str(ODD.signature),
-        "0.5",
-        "1",
-        "overall_against_sentences",
-        "contradiction",
-        row["message"],
-        "b",
-    ]
+    found = ["overall_against_sentences", "contradiction", row["message"], "b"]
+    assert cells(row)[2:] == ["", str(ODD.signature), "0.5", "1", *found]
 
 
 # -- the command ----------------------------------------------------------------------------------
@@ -426,14 +380,18 @@ def test_the_command_lists_every_check(capsys: pytest.CaptureFixture[str]) -> No
     assert all(name in out for name in CHECKS)
 
 
-def test_wrong_use_is_told_before_anything_is_read() -> None:
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rows": True, "as_json": True}, "--rows cannot be combined with --json"),
+        ({"output": "found.txt"}, r"\.jsonl or \.csv"),
+        ({"labels": None}, "name a label file"),
+    ],
+)
+def test_wrong_use_is_told_before_anything_is_read(options: dict[str, Any], message: str) -> None:
     """Options that do not go together, files of another kind, no labels."""
-    with pytest.raises(UsageError, match="--rows cannot be combined with --json"):
-        auditing.audit("missing", rows=True, as_json=True)
-    with pytest.raises(UsageError, match=r"\.jsonl or \.csv"):
-        auditing.audit("missing", output="found.txt")
-    with pytest.raises(UsageError, match="name a label file"):
-        auditing.audit()
+    with pytest.raises(UsageError, match=message):
+        auditing.audit(**{"labels": "missing", **options})
 
 
 def test_what_the_audit_reads_is_never_overwritten(labels: str, tmp_path: Path) -> None:
@@ -493,7 +451,7 @@ def test_a_file_of_failures_alone_is_no_error(
 ) -> None:
     """They are counted."""
     file = tmp_path / "labels.jsonl"
-    file.write_text(LabelFailure(id="x", reason="refusal", message="No.").model_dump_json() + "\n")
+    file.write_text(failure().model_dump_json() + "\n")
     auditing.audit(str(file), by="part")
     out = capsys.readouterr().out
     assert out.startswith("No labels. 1 row failed.")

@@ -14,11 +14,11 @@ import pytest
 import labeler
 from labeler.calculators import METRICS, Metric, Ratio, measure, select_metrics, summarize, tally
 from labeler.errors import UnknownName, UsageError
-from labeler.labels.record import LabelFailure, LabelRecord, Outcome, SentenceScores
+from labeler.labels.record import LabelRecord, Outcome, SentenceScores
 from labeler.plugins.scores.metrics import score_metrics
 from labeler.sentences.keys import document_key
 from support.audited import judged
-from support.labeled import record, verbatim
+from support.labeled import failure, record, relabeled, verbatim
 
 
 def ratio(labeled: LabelRecord, metric: str) -> Ratio:
@@ -49,63 +49,36 @@ GUIDE_FULL = record(
 
 
 @pytest.mark.parametrize(
-    ("metric", "expected"),
+    ("labeled", "metric", "expected"),
     [
-        ("relevance:capstone", 3 / 20),
-        ("utilization:capstone", 1.0),
-        ("completeness:capstone", 2 / 3),
-        ("adherence:capstone", 0.0),
+        # R={0a,0b,1a}, U={0a,1a,1b}, one of two statements unsupported.
+        (GUIDE_SHORT, "relevance:capstone", 3 / 20),
+        (GUIDE_SHORT, "utilization:capstone", 1.0),
+        (GUIDE_SHORT, "completeness:capstone", 2 / 3),
+        (GUIDE_SHORT, "adherence:capstone", 0.0),
+        # 4 relevant and used of 7 sentences in 3 documents, 2 of 3 statements supported. The guide
+        # claims completeness ≤ utilization ≤ relevance; its own example says otherwise.
+        (GUIDE_FULL, "relevance:capstone", 0.20),
+        (GUIDE_FULL, "utilization:capstone", 1.0),
+        (GUIDE_FULL, "completeness:capstone", 1.0),
+        (GUIDE_FULL, "adherence:capstone", 0.0),
+        (GUIDE_FULL, "trace_mean:capstone", 0.55),
+        (GUIDE_FULL, "relevance", 4 / 7),
+        (GUIDE_FULL, "utilization", 4 / 7),
+        (GUIDE_FULL, "completeness", 1.0),
+        (GUIDE_FULL, "adherence", 0.0),
+        (GUIDE_FULL, "adherence_fraction", 2 / 3),
+        (GUIDE_FULL, "faithfulness", 2 / 3),
+        (GUIDE_FULL, "hallucination_rate", 1 / 3),
+        (GUIDE_FULL, "citation_coverage", 2 / 3),
+        (GUIDE_FULL, "document_relevance", 2 / 3),
+        (GUIDE_FULL, "context_relevancy", 4 / 7),
+        (GUIDE_FULL, "context_precision", 1.0),
     ],
 )
-def test_capstone_guide_short_example(metric: str, expected: float) -> None:
-    """R={0a,0b,1a}, U={0a,1a,1b}, one of two statements unsupported."""
-    assert value(GUIDE_SHORT, metric) == expected
-
-
-@pytest.mark.parametrize(
-    ("metric", "expected"),
-    [
-        ("relevance:capstone", 0.20),
-        ("utilization:capstone", 1.0),
-        ("completeness:capstone", 1.0),
-        ("adherence:capstone", 0.0),
-        ("trace_mean:capstone", 0.55),
-        ("relevance", 4 / 7),
-        ("utilization", 4 / 7),
-        ("completeness", 1.0),
-        ("adherence", 0.0),
-        ("adherence_fraction", 2 / 3),
-        ("faithfulness", 2 / 3),
-        ("hallucination_rate", 1 / 3),
-        ("citation_coverage", 2 / 3),
-        ("document_relevance", 2 / 3),
-        ("context_relevancy", 4 / 7),
-        ("context_precision", 1.0),
-    ],
-)
-def test_capstone_guide_complete_example(metric: str, expected: float) -> None:
-    """4 relevant and used of 7 sentences in 3 documents, 2 of 3 statements supported."""
-    assert value(GUIDE_FULL, metric) == expected
-
-
-def test_the_guides_chain_of_inequalities_is_false() -> None:
-    """The guide claims completeness ≤ utilization ≤ relevance; its own example says otherwise."""
-    assert value(GUIDE_FULL, "completeness:capstone") == 1.0
-    assert value(GUIDE_FULL, "relevance:capstone") == 0.20
-
-
-def test_capstone_completeness_of_seven_and_four() -> None:
-    """R of 7, U of 4, all of them relevant: 4/7."""
-    relevant = ["0a", "0b", "1a", "1c", "2a", "2b", "3a"]
-    labeled = record(documents=[2, 3, 2, 1], relevant=relevant, utilized=["0a", "0b", "1c", "2a"])
-    assert ratio(labeled, "completeness") == Ratio(4, 7)
-    assert value(labeled, "completeness:capstone") == 4 / 7
-
-
-def test_set_relevance_of_twelve_in_thirty() -> None:
-    """12 relevant of 30 sentences: 0.40."""
-    twelve = [document_key(d, s) for d in range(3) for s in range(4)]
-    assert ratio(record(documents=[10, 10, 10], relevant=twelve), "relevance") == Ratio(12, 30)
+def test_capstone_guide_examples(labeled: LabelRecord, metric: str, expected: float) -> None:
+    """The values that the labeling guide gives its outputs."""
+    assert value(labeled, metric) == expected
 
 
 def ranked(pattern: str) -> LabelRecord:
@@ -131,34 +104,6 @@ def test_context_precision(pattern: str, expected: float) -> None:
     assert value(ranked(pattern), "context_utilization_precision") == expected
 
 
-def test_context_relevancy_of_the_metric_guides() -> None:
-    """Nodes of 1, 1, 3, 3, 3 statements, the last three relevant: 9/11 = 0.8182."""
-    relevant = [document_key(d, s) for d in (2, 3, 4) for s in range(3)]
-    labeled = record(documents=[1, 1, 3, 3, 3], relevant=relevant)
-    assert ratio(labeled, "context_relevancy") == Ratio(9, 11)
-
-
-def test_length_dialect_weighs_characters() -> None:
-    """10 of 40 characters relevant, 30 of 40 used, 0 of 10 relevant ones used."""
-    labeled = record(
-        documents=[["a" * 10, "b" * 25], ["c" * 5]], relevant=["0a"], utilized=["0b", "1a"]
-    )
-    assert ratio(labeled, "relevance:length") == Ratio(10, 40)
-    assert ratio(labeled, "utilization:length") == Ratio(30, 40)
-    assert ratio(labeled, "completeness:length") == Ratio(0, 10)
-    assert value(labeled, "adherence:length") == 1.0
-
-
-def test_general_sentences_can_be_left_out() -> None:
-    """Two supported of three; without the greeting, one of two."""
-    labeled = record(support={"a": ["general"], "b": ["0a"], "c": []})
-    assert ratio(labeled, "faithfulness") == Ratio(2, 3)
-    assert ratio(labeled, "faithfulness:without_general") == Ratio(1, 2)
-    assert ratio(labeled, "citation_coverage") == Ratio(1, 3)
-    only = record(support={"a": ["general"]})
-    assert ratio(only, "faithfulness:without_general").undefined == "no_claiming_sentences"
-
-
 CITING = record(
     documents=[1, 1, 1],
     support={"a": ["0a"], "b": ["0a", "1a"], "c": ["2a"], "d": [], "e": ["general"]},
@@ -166,20 +111,6 @@ CITING = record(
 )
 """Sentence a cites its support; b half of it and another document; c nothing; d, unsupported, a
 document and a number without one; e is general."""
-
-
-def test_citations_by_hand() -> None:
-    """Of 5 citations, a's and b's of document 1 are right; of a to d, a alone cites all."""
-    assert ratio(CITING, "citation_precision") == Ratio(2, 5)
-    assert ratio(CITING, "citation_recall") == Ratio(1, 4)
-    assert ratio(CITING, "citation_f1") == Ratio(Fraction(2 * 2 * 1, 2 * 4 + 1 * 5), 1)
-
-
-def test_citations_count_from_0_where_0_is_cited() -> None:
-    """The same numbers then name other documents."""
-    labeled = record(documents=[1, 1], support={"a": ["0a"], "b": ["0a"]}, citing=[" [0]", " [1]"])
-    assert ratio(labeled, "citation_precision") == Ratio(1, 2)
-    assert ratio(labeled, "citation_recall") == Ratio(1, 2)
 
 
 @pytest.mark.parametrize("listed", [[], ["0a"], ["general"]])
@@ -200,27 +131,6 @@ def test_a_list_of_sources_counts_nowhere(listed: list[str]) -> None:
         assert ratio(full, metric) == ratio(bare, metric)
 
 
-@pytest.mark.parametrize(
-    ("labeled", "reason"),
-    [
-        (record(), "no_citations"),
-        (record(support={"a": ["general"]}, citing=[" [1]"]), "no_claiming_sentences"),
-        (record(support={"a": ["0a"]}, response=2, citing=[" [1]"]), "unjudged_response_sentence"),
-    ],
-)
-def test_undefined_citations(labeled: LabelRecord, reason: str) -> None:
-    """Recall and F1; precision needs no sentence in need of support."""
-    assert ratio(labeled, "citation_recall").undefined == reason
-    assert ratio(labeled, "citation_f1").undefined == reason
-
-
-def test_special_support_needs_a_citation_and_has_none() -> None:
-    """A well-known fact needs support; no document holds it, so it is never cited in full."""
-    labeled = record(support={"a": ["well_known_fact"], "b": ["0a"]}, citing=[" [1]", " [1]"])
-    assert ratio(labeled, "citation_precision") == Ratio(1, 2)
-    assert ratio(labeled, "citation_recall") == Ratio(1, 2)
-
-
 def probable(**scores: Any) -> LabelRecord:
     """A label of a judge that gives probabilities, and does not measure completeness."""
     given = SentenceScores(
@@ -234,12 +144,67 @@ def probable(**scores: Any) -> LabelRecord:
     return made.model_copy(update=changed)
 
 
-def test_probabilities_by_hand() -> None:
-    """Four decimal places of each probability, over the document sentences."""
-    assert ratio(probable(), "adherence_score") == Ratio(Fraction(5, 8), 1)
-    assert ratio(probable(adherence=1.0), "adherence_score") == Ratio(1, 1)
-    assert ratio(probable(), "relevance:expected") == Ratio(Fraction(11234, 10000), 3)
-    assert ratio(probable(), "utilization:expected") == Ratio(Fraction(1, 2), 3)
+SEVEN_AND_FOUR = record(
+    documents=[2, 3, 2, 1],
+    relevant=["0a", "0b", "1a", "1c", "2a", "2b", "3a"],
+    utilized=["0a", "0b", "1c", "2a"],
+)
+TWELVE = [document_key(d, s) for d in range(3) for s in range(4)]
+NINE = [document_key(d, s) for d in (2, 3, 4) for s in range(3)]
+BY_LENGTH = record(
+    documents=[["a" * 10, "b" * 25], ["c" * 5]], relevant=["0a"], utilized=["0b", "1a"]
+)
+GENERAL = record(support={"a": ["general"], "b": ["0a"], "c": []})
+DOUBTED = record(
+    stored=verbatim(support=[("a", ["general"], False), ("b", ["0a"], True)]), response=2
+)
+FROM_0 = record(documents=[1, 1], support={"a": ["0a"], "b": ["0a"]}, citing=[" [0]", " [1]"])
+KNOWN = record(support={"a": ["well_known_fact"], "b": ["0a"]}, citing=[" [1]", " [1]"])
+BLANK = record(documents=[0, 0, 1], relevant=["2a"], utilized=[])
+
+
+@pytest.mark.parametrize(
+    ("labeled", "metric", "expected"),
+    [
+        # The capstone guide: R of 7, U of 4, all of them relevant.
+        (SEVEN_AND_FOUR, "completeness", Ratio(4, 7)),
+        (record(documents=[10, 10, 10], relevant=TWELVE), "relevance", Ratio(12, 30)),
+        # The metric guides: nodes of 1, 1, 3, 3, 3 statements, the last three relevant.
+        (record(documents=[1, 1, 3, 3, 3], relevant=NINE), "context_relevancy", Ratio(9, 11)),
+        # 10 of 40 characters relevant, 30 of 40 used, 0 of 10 relevant ones used.
+        (BY_LENGTH, "relevance:length", Ratio(10, 40)),
+        (BY_LENGTH, "utilization:length", Ratio(30, 40)),
+        (BY_LENGTH, "completeness:length", Ratio(0, 10)),
+        (BY_LENGTH, "adherence:length", Ratio(1, 1)),
+        # Two supported of three; without the greeting, one of two.
+        (GENERAL, "faithfulness", Ratio(2, 3)),
+        (GENERAL, "faithfulness:without_general", Ratio(1, 2)),
+        (GENERAL, "citation_coverage", Ratio(1, 3)),
+        # Only a supported sentence is left out as general.
+        (DOUBTED, "faithfulness:without_general", Ratio(1, 2)),
+        # Of 5 citations, a's and b's of document 1 are right; of a to d, a alone cites all.
+        (CITING, "citation_precision", Ratio(2, 5)),
+        (CITING, "citation_recall", Ratio(1, 4)),
+        (CITING, "citation_f1", Ratio(Fraction(2 * 2 * 1, 2 * 4 + 1 * 5), 1)),
+        # Numbers name other documents where 0 is cited.
+        (FROM_0, "citation_precision", Ratio(1, 2)),
+        (FROM_0, "citation_recall", Ratio(1, 2)),
+        # A well-known fact needs support; no document holds it, so it is never cited in full.
+        (KNOWN, "citation_precision", Ratio(1, 2)),
+        (KNOWN, "citation_recall", Ratio(1, 2)),
+        # Four decimal places of each probability, over the document sentences.
+        (probable(), "adherence_score", Ratio(Fraction(5, 8), 1)),
+        (probable(adherence=1.0), "adherence_score", Ratio(1, 1)),
+        (probable(), "relevance:expected", Ratio(Fraction(11234, 10000), 3)),
+        (probable(), "utilization:expected", Ratio(Fraction(1, 2), 3)),
+        # The relevant document stands third although the first two hold no sentence.
+        (BLANK, "document_relevance", Ratio(1, 3)),
+        (BLANK, "context_precision", Ratio(Fraction(1, 3), 1)),
+    ],
+)
+def test_metrics_worked_by_hand(labeled: LabelRecord, metric: str, expected: Ratio) -> None:
+    """Numerator and denominator."""
+    assert ratio(labeled, metric) == expected
 
 
 @pytest.mark.parametrize(
@@ -264,17 +229,6 @@ def test_what_a_judge_does_not_measure_is_undefined() -> None:
     assert len(names) == 5  # four definitions, and the guide's mean of four metrics
     for name in names:
         assert ratio(probable(), name).undefined == "not_measured_by_judge"
-
-
-def test_a_general_sentence_that_is_unsupported_claims_something() -> None:
-    """Only a supported sentence is left out as general."""
-    made = record(support={"a": ["general"], "b": ["0a"]})
-    first, second = made.label.sentence_support_information
-    doubted = (first.model_copy(update={"fully_supported": False}), second)
-    label = made.label.model_copy(update={"sentence_support_information": doubted})
-    assert ratio(made.model_copy(update={"label": label}), "faithfulness:without_general") == Ratio(
-        1, 2
-    )
 
 
 STORED = record(
@@ -319,26 +273,45 @@ NOTHING_RELEVANT = record(relevant=[], utilized=["0a"])
 NOTHING_USED_EITHER = record(relevant=[], utilized=[])
 
 
+UNJUDGED = record(support={"a": ["0a"]}, response=2, citing=[" [1]"])
+GREETING = record(support={"a": ["general"]}, citing=[" [1]"])
+
+
 @pytest.mark.parametrize(
-    ("labeled", "metric", "reason"),
+    ("labeled", "metrics", "reason"),
     [
-        (NOTHING_RELEVANT, "completeness", "no_relevant_sentences"),
-        (NOTHING_RELEVANT, "completeness:length", "no_relevant_sentences"),
-        (NOTHING_RELEVANT, "context_precision", "no_relevant_sentences"),
+        (
+            NOTHING_RELEVANT,
+            "completeness completeness:length context_precision",
+            "no_relevant_sentences",
+        ),
         (NOTHING_USED_EITHER, "context_utilization_precision", "no_utilized_sentences"),
         (record(documents=[0], relevant=[], utilized=[]), "relevance", "no_document_sentences"),
         (record(documents=[], relevant=[], utilized=[]), "document_relevance", "no_documents"),
-        (record(support={}), "adherence", "empty_response"),
-        (record(support={}), "faithfulness", "empty_response"),
-        (record(support={}), "faithfulness:without_general", "empty_response"),
-        (record(support={"a": ["0a"]}, response=2), "adherence", "unjudged_response_sentence"),
-        (record(support={"a": ["0a"]}, response=2), "faithfulness", "unjudged_response_sentence"),
+        (
+            record(support={}),
+            "adherence faithfulness faithfulness:without_general",
+            "empty_response",
+        ),
+        (
+            UNJUDGED,
+            "adherence faithfulness citation_recall citation_f1",
+            "unjudged_response_sentence",
+        ),
+        # Precision needs no sentence in need of support.
+        (
+            GREETING,
+            "faithfulness:without_general citation_recall citation_f1",
+            "no_claiming_sentences",
+        ),
+        (record(), "citation_recall citation_f1", "no_citations"),
     ],
 )
-def test_undefined_says_why(labeled: LabelRecord, metric: str, reason: str) -> None:
+def test_undefined_says_why(labeled: LabelRecord, metrics: str, reason: str) -> None:
     """No value is better than a made-up one, and the reason stands beside it."""
-    assert ratio(labeled, metric) == Ratio.missing(reason)
-    assert value(labeled, metric) is None
+    for metric in metrics.split():
+        assert ratio(labeled, metric) == Ratio.missing(reason)
+        assert value(labeled, metric) is None
 
 
 @pytest.mark.parametrize(
@@ -366,13 +339,6 @@ def test_a_convention_shows_its_empty_fraction() -> None:
         "denominator": 0,
         "undefined": None,
     }
-
-
-def test_a_blank_document_keeps_its_rank() -> None:
-    """The relevant document stands third although the first two hold no sentence."""
-    labeled = record(documents=[0, 0, 1], relevant=["2a"], utilized=[])
-    assert ratio(labeled, "document_relevance") == Ratio(1, 3)
-    assert value(labeled, "context_precision") == 1 / 3
 
 
 @pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS.keys())
@@ -458,8 +424,7 @@ def test_a_third_party_metric_is_named_by_where_it_lives(
 
 def test_a_failed_row_has_every_metric_undefined() -> None:
     """The reason of the failure stands where the value would."""
-    failure = LabelFailure(id="x", reason="refusal", message="the model refused")
-    row = measure(failure, select_metrics(["relevance"]))
+    row = measure(failure(), select_metrics(["relevance"]))
     assert row.failed == "refusal"
     assert row.metrics == {"relevance": Ratio.missing("failed:refusal")}
 
@@ -471,18 +436,12 @@ def test_a_summary_counts_defined_undefined_and_failed() -> None:
         record(id="1", documents=[4], relevant=["0a"], utilized=["0a"]),
         record(id="2", documents=[4], relevant=["0a", "0b", "0c"], utilized=[]),
         record(id="3", relevant=[]),
-        LabelFailure(id="4", reason="refusal", message="no"),
+        failure("4"),
     ]
     (row,) = summarize((measure(o, metrics) for o in outcomes), metrics)
     assert (row.mean, row.pooled, row.defined) == (0.5, 1 / 4, 2)
     assert row.undefined == {"no_relevant_sentences": 1}
     assert row.failed == {"refusal": 1}
-
-
-def test_a_summary_of_nothing_is_undefined() -> None:
-    """No rows: no mean, and no invented 0."""
-    (row,) = summarize([], select_metrics(["relevance"]))
-    assert (row.mean, row.pooled, row.defined) == (None, None, 0)
 
 
 def test_a_summary_by_column() -> None:
@@ -509,15 +468,11 @@ def test_a_number_carries_its_signature() -> None:
 
 
 def test_labels_made_in_different_ways_are_never_averaged() -> None:
-    """Each way has a summary of its own; rows that nobody could ask about count in all."""
+    """Rows that nobody could ask about count in each way, once in two runs of one file."""
     metrics = select_metrics("adherence")
-    good, bad = record(id="1"), record(id="1", support={"a": []})
-    other = bad.signature.model_copy(update={"model": "test-2"})
-    outcomes: list[Outcome] = [
-        good,
-        bad.model_copy(update={"signature": other}),
-        LabelFailure(id="2", reason="not_utf8", message="no"),
-    ]
+    other = relabeled(record(id="1", support={"a": []}), model="test-2")
+    unread = failure("2", reason="not_utf8")
+    outcomes: list[Outcome] = [record(id="1"), unread, other, unread]
     rows = summarize((measure(o, metrics) for o in outcomes), metrics)
     assert [(row.mean, row.defined, row.failed) for row in rows] == [
         (1.0, 1, {"not_utf8": 1}),
@@ -532,22 +487,6 @@ def test_an_unknown_column_names_the_known() -> None:
     rows = [measure(record(metadata={"domain": "x"}), metrics)]
     with pytest.raises(UsageError, match=r"no row has a column 'doman'.*columns: domain"):
         summarize(rows, metrics, by="doman")
-
-
-def test_a_row_that_failed_in_two_runs_failed_once() -> None:
-    """Two runs over the same rows in one file: each way of labeling counts its own rows."""
-    metrics = select_metrics("adherence")
-    first = record(id="1")
-    other = first.signature.model_copy(update={"model": "test-2"})
-    broken = LabelFailure(id="2", reason="empty_response", message="no")
-    outcomes: list[Outcome] = [
-        first,
-        broken,
-        first.model_copy(update={"signature": other}),
-        broken,
-    ]
-    rows = summarize((measure(o, metrics) for o in outcomes), metrics)
-    assert [(row.defined, row.failed) for row in rows] == [(1, {"empty_response": 1})] * 2
 
 
 def test_reasons_come_in_the_order_of_the_rows() -> None:

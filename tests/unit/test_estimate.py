@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
+from labeler.api import open_rows
 from labeler.cli import run
 from labeler.data.parsing import to_example
-from labeler.data.rows import RowSequence
 from labeler.errors import StoreError, UsageError
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.judge import JudgeSpec
@@ -92,7 +92,7 @@ def reckon(
 ) -> Estimate:
     """An estimate with a counter that anyone can follow."""
     return estimate(
-        RowSequence(rows),
+        open_rows(rows),
         how,
         MemoryStore() if store is None else store,
         EstimateOptions(**{"concurrency": 4, **options}),

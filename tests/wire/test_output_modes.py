@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -150,37 +151,26 @@ def test_garbage_is_read_in_linear_time(piece: str) -> None:
     assert find_object(garbage) == (garbage, ())
 
 
-def in_parts() -> Behavior:
-    """An answer whose content is a list."""
-
-    def behave(value: dict[str, Any]) -> None:
-        message = value["choices"][0]["message"]
-        text = message["content"]
-        message["content"] = [{"type": "text", "text": one} for one in (text[:40], text[40:])]
-
-    return changes(behave)
+def whose_message(change: Callable[[dict[str, Any]], object]) -> Behavior:
+    """An answer with a changed message."""
+    return changes(lambda value: change(value["choices"][0]["message"]))
 
 
-def in_thoughts() -> Behavior:
-    """An answer whose content is a list that begins with a thought."""
-
-    def behave(value: dict[str, Any]) -> None:
-        message = value["choices"][0]["message"]
-        thought = {"type": "thinking", "thinking": [{"type": "text", "text": "{0a}?"}]}
-        message["content"] = [thought, {"type": "text", "text": message["content"]}]
-
-    return changes(behave)
+def in_parts(message: dict[str, Any]) -> None:
+    """Make the content a list."""
+    text = message["content"]
+    message["content"] = [{"type": "text", "text": one} for one in (text[:40], text[40:])]
 
 
-def as_text() -> Behavior:
-    """An answer in the text although a tool was to be called."""
+def in_thoughts(message: dict[str, Any]) -> None:
+    """Make the content a list that begins with a thought."""
+    thought = {"type": "thinking", "thinking": [{"type": "text", "text": "{0a}?"}]}
+    message["content"] = [thought, {"type": "text", "text": message["content"]}]
 
-    def behave(value: dict[str, Any]) -> None:
-        message = value["choices"][0]["message"]
-        called = message.pop("tool_calls")
-        message["content"] = called[0]["function"]["arguments"]
 
-    return changes(behave)
+def as_text(message: dict[str, Any]) -> None:
+    """Answer in the text although a tool was to be called."""
+    message["content"] = message.pop("tool_calls")[0]["function"]["arguments"]
 
 
 UNTIDY: dict[str, tuple[str, Behavior, dict[str, int]]] = {
@@ -188,9 +178,9 @@ UNTIDY: dict[str, tuple[str, Behavior, dict[str, int]]] = {
                {"fence": 1}),
     "thought": ("prompt", says_of(lambda call: f"<think>hm</think>{json.dumps(label_for(call))}"),
                 {"think": 1}),
-    "parts": ("schema", in_parts(), {"text_parts": 1}),
-    "thoughts": ("json", in_thoughts(), {"text_parts": 1, "think": 1}),
-    "no call": ("tools", as_text(), {"no_tool_call": 1}),
+    "parts": ("schema", whose_message(in_parts), {"text_parts": 1}),
+    "thoughts": ("json", whose_message(in_thoughts), {"text_parts": 1, "think": 1}),
+    "no call": ("tools", whose_message(as_text), {"no_tool_call": 1}),
     "spelled": ("strict", says_of(
         lambda call: "Sure: " + json.dumps(label_for(call)).replace('"0a"', '"[0A]"', 1)),
         {"preface": 1, "spelling": 1}),
@@ -284,34 +274,33 @@ def accepting(*modes: str) -> Provider:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_auto_finds_the_mode_that_the_server_accepts(mode: str) -> None:
-    """Few requests are refused, all rows are labeled in one mode, and each change is reported."""
-    watch, store = Watch(), MemoryStore()
+def test_auto_finds_the_mode_that_the_server_accepts(mode: str, tmp_path: Path) -> None:
+    """Few requests are refused, all rows have one mode, and each change is reported.
+
+    A rerun asks nothing, however the mode is found; the server is off by then.
+    """
+    watch, store = Watch(), tmp_path / "store"
     with accepting(mode) as provider:
-        outcomes = run(provider, rows(60), watch=watch, store=store)
+        outcomes = run(provider, rows(20), watch=watch, store=store)
     refused = [call.mode for call in provider.calls if call.mode != mode]
     before = MODES[: MODES.index(mode)]
-    assert reasons(outcomes) == ["label"] * 60
+    assert reasons(outcomes) == ["label"] * 20
     assert {r.signature.sampling.get("output_mode", "strict") for r in records(outcomes)} == {mode}
-    assert len(provider.calls) == 60 + len(refused)
+    assert len(provider.calls) == 20 + len(refused)
     assert (set(refused), len(refused) <= 8 + len(before)) == (set(before), True)
     assert [text.partition(":")[0] for text in watch.notices] == [
         f"the server does not accept output mode {one}" for one in before
     ]
-    assert len(store) == 60
+    for found in ("auto", mode):
+        assert run(provider, rows(20), store=store, judge={"output_mode": found}) == outcomes
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("first", ["named", "auto"])
-def test_a_rerun_asks_nothing(mode: str, first: str, tmp_path: Path) -> None:
-    """However the mode of the labels was found; the server is off by then."""
-    store = tmp_path / "store"
-    named = {"output_mode": mode if first == "named" else "auto"}
+@pytest.mark.parametrize("mode", OTHERS)
+def test_a_mode_that_was_named_is_found_again(mode: str, tmp_path: Path) -> None:
+    """By a run that names none."""
     with accepting(mode) as provider:
-        made = run(provider, rows(30), store=store, judge=named)
-    assert reasons(made) == ["label"] * 30
-    assert run(provider, rows(30), store=store) == made
-    assert run(provider, rows(30), store=store, judge={"output_mode": mode}) == made
+        made = run(provider, rows(2), store=tmp_path, judge={"output_mode": mode})
+    assert run(provider, rows(2), store=tmp_path) == made
 
 
 def test_other_rows_are_asked_in_the_mode_of_the_store(tmp_path: Path) -> None:
@@ -392,10 +381,10 @@ def test_a_refusal_that_quotes_the_row_changes_nothing() -> None:
 
 def test_rows_with_the_same_sentences_are_bought_once() -> None:
     """Also where the mode changes between them."""
-    same = [{**rows(1)[0], "id": f"r{n}"} for n in range(40)]
+    same = [{**rows(1)[0], "id": f"r{n}"} for n in range(12)]
     with accepting("json") as provider:
         outcomes = run(provider, same)
-    assert reasons(outcomes) == ["label"] * 40
+    assert reasons(outcomes) == ["label"] * 12
     assert [call.mode for call in provider.calls].count("json") == 1
 
 
@@ -451,10 +440,10 @@ def test_batches_and_estimates_take_the_mode_of_the_store(tmp_path: Path) -> Non
 def test_a_rerun_in_another_mode_copies_no_label(tmp_path: Path) -> None:
     """Not even of rows that were split after the server had refused the first mode."""
     given, target = tmp_path / "rows.jsonl", tmp_path / "labels.jsonl"
-    given.write_text("".join(json.dumps(row) + "\n" for row in rows(30)), encoding="utf-8")
+    given.write_text("".join(json.dumps(row) + "\n" for row in rows(9)), encoding="utf-8")
     for modes in (("json",), ("strict", "json")):
         with Provider(modes=modes) as provider:
             judge = judge_of(provider, output_mode="strict" if len(modes) > 1 else "auto")
             labeler.label(given, judge=judge, store=tmp_path, output=target, concurrency=1)
     assert {call.mode for call in provider.calls} == {"strict"}
-    assert len(provider.calls) == 30
+    assert len(provider.calls) == 9

@@ -19,7 +19,6 @@ from typing import Protocol
 from labeler.catalog import Catalog
 from labeler.data.options import given
 from labeler.errors import JudgeError, UsageError
-from labeler.judges.opening import api_key
 from labeler.judges.options import ServerOptions
 from labeler.judges.pricing import Price, Rates
 from labeler.labels.record import ReplyFacts
@@ -109,11 +108,7 @@ def open_embedder(
             "built in"
         )
     hosted: Embedder = EMBEDDERS[kind](
-        model,
-        api_key=api_key(server),
-        dimensions=dimensions,
-        price=price,
-        **given(server, ServerOptions),
+        model, dimensions=dimensions, price=price, **given(server, ServerOptions)
     )
     return hosted
 
