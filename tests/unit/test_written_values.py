@@ -195,7 +195,9 @@ def test_other_fields_are_read_from_texts_too() -> None:
     (read,) = open_rows([{**row, "documents": ["D."], "metadata": "a remark"}])
     assert isinstance(read.content, Example)
     assert read.content.metadata["metadata"] == "a remark"
-    (read,) = open_rows([{**row, "documents": ["D."], "metadata": "[1, 2]", "reference": [None]}])
+    blank = {**row, "documents": ["D."], "metadata": "[1, 2]", "reference": " "}
+    assert next(iter(open_rows([blank]))).content.reference is None
+    (read,) = open_rows([blank | {"reference": [None]}])
     assert isinstance(read.content, Example)
     assert (read.content.metadata["metadata"], read.content.reference) == ("[1, 2]", None)
 
