@@ -224,7 +224,7 @@ def _is_part(value: object) -> bool:
 
 
 def _reference(value: object) -> object:
-    """Return the reference, or ``None`` for a blank one; alternatives stand on lines of their own."""
+    """Return the reference, none for a blank text; alternatives stand on lines of their own."""
     if isinstance(value, str) and not value.strip():
         return None
     listed = written_or_same(value)
