@@ -102,13 +102,15 @@ def read_document(value: object, levels: int = _DEEPEST) -> Document | None:
         text = next((one for one in texts if isinstance(one, str)), None)
         return None if text is None else Document(text)
     names = sorted((rank, name) for name in value if (rank := _rank(name)) is not None)
+    blank: Document | None = None
     for rank, name in names:
         inner = value[name]
         is_text = isinstance(inner, str) and (rank <= len(_TEXTS) or rank == _LAST)
         found = Document(inner, (inner,)) if is_text else _inner(inner, levels)
-        if found is not None:
+        if found is not None and found.text.strip():
             return _titled(found, value)
-    return None
+        blank = blank or found
+    return _titled(blank, value) if blank else None
 
 
 def _rank(name: object) -> int | None:
@@ -145,7 +147,8 @@ def _texts(value: object) -> Iterator[str]:
 
 def _titled(found: Document, value: Mapping[str, Any]) -> Document:
     """Return a document below its title, unless its text begins with it."""
-    for title in (value[name] for name in value if _is_title(name)):
+    words = ((name, snake_case(str(name)).rpartition("_")[2]) for name in value)
+    for title in (value[name] for name, word in words if word in _TITLE_WORDS):
         if isinstance(title, Mapping):
             title = title.get("Text", title.get("text"))  # noqa: PLW2901 - as Kendra has it
         if isinstance(title, str) and title.strip():
@@ -153,10 +156,6 @@ def _titled(found: Document, value: Mapping[str, Any]) -> Document:
             text = found.text if begins else f"{title}\n\n{found.text}"
             return Document(text, (*found.used, title))
     return found
-
-
-def _is_title(name: object) -> bool:
-    return isinstance(name, str) and snake_case(name).rpartition("_")[2] in _TITLE_WORDS
 
 
 def _listed(value: Mapping[str, Any], *, named: bool = False) -> Sequence[Any] | None:

@@ -8,8 +8,9 @@ generator alone, so the same records give the same copies, with the same label k
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from random import Random
 
 from labeler.labels.answers import SPECIAL_SUPPORT, judged_sentences
@@ -96,7 +97,10 @@ Copy = Callable[[Target, Sequence[Target], Random], KeyedExample | None]
 
 
 def _replaced(
-    target: Target, pattern: re.Pattern[str], choose: Callable[[str], str | None], random: Random
+    target: Target,
+    pattern: re.Pattern[str],
+    choices: Callable[[str], Iterable[str]],
+    random: Random,
 ) -> KeyedExample | None:
     """Replace one match of a pattern that is neither a citation marker nor a list number."""
     text = target.text
@@ -108,8 +112,8 @@ def _replaced(
         if not any(start <= match.start() < end for start, end in apart)
     ]
     for match in random.sample(found, len(found)):
-        other = choose(match[0])
-        if other is not None and other != match[0]:
+        other = next((one for one in choices(match[0]) if one != match[0]), None)
+        if other is not None:
             return target.saying(f"{text[: match.start()]}{other}{text[match.end() :]}")
     return None
 
@@ -118,13 +122,13 @@ def number(target: Target, _: Sequence[Target], random: Random) -> KeyedExample 
     """Change a number to one that no document has."""
     evidence = target.evidence
 
-    def choose(spelled: str) -> str | None:
+    def choices(spelled: str) -> Iterator[str]:
         whole = re.match(r"\d+", spelled)
         assert whole is not None  # noqa: S101 - the pattern begins with digits
         tried = (f"{int(whole[0]) + by}{spelled[whole.end() :]}" for by in (3, 7, 11, 19, 40))
-        return next((one for one in tried if one not in evidence), None)
+        return (one for one in tried if one not in evidence)
 
-    return _replaced(target, _NUMBER, choose, random)
+    return _replaced(target, _NUMBER, choices, random)
 
 
 def name(target: Target, others: Sequence[Target], random: Random) -> KeyedExample | None:
@@ -136,21 +140,22 @@ def name(target: Target, others: Sequence[Target], random: Random) -> KeyedExamp
         for found in _NAME.finditer(other.text)
         if found[0] not in evidence
     ]
-    return _replaced(target, _NAME, lambda old: _other(old, known), random)
+    return _replaced(target, _NAME, partial(_alike, known), random)
 
 
-def _other(old: str, known: Sequence[str]) -> str | None:
-    """Return another name, if the old one is a name: it begins with a capital letter."""
-    return next(filter(old.__ne__, filter(_is_name, known)), None) if _is_name(old) else None
+def _alike(known: Sequence[str], old: str) -> Iterable[str]:
+    """Return numbers for a number, names for a name, and nothing for another word."""
+    if old[0].isdigit():
+        return (one for one in known if one[0].isdigit())
+    return filter(_is_name, known) if _is_name(old) else ()
 
 
 def _is_name(word: str) -> bool:
     return word[0].isupper() and word.lower() not in STOP_WORDS
 
 
-def negation(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | None:
+def negation(target: Target, *_: object) -> KeyedExample | None:
     """Say the contrary, in a language with a rule."""
-    del random
     text = target.text
     for pattern, by in _NEGATIONS:
         changed = re.sub(pattern, by, text, count=1)
@@ -168,17 +173,10 @@ def swap(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | 
         found = {one[0] for one in pattern.finditer(target.evidence)}
         known = sorted(one for one in found if one not in own and not one[0].islower())
         known = random.sample(known, len(known))
-        changed = _replaced(target, pattern, lambda old, known=known: _like(old, known), random)  # type: ignore[misc]
+        changed = _replaced(target, pattern, partial(_alike, known), random)
         if changed is not None:
             return changed
     return None
-
-
-def _like(old: str, known: Sequence[str]) -> str | None:
-    """Return another number for a number, another name for a name."""
-    if old[0].isdigit():
-        return next(iter(known), None)
-    return _other(old, known)
 
 
 def foreign(target: Target, others: Sequence[Target], random: Random) -> KeyedExample | None:
@@ -204,41 +202,36 @@ def invented(target: Target, _: Sequence[Target], random: Random) -> KeyedExampl
     return target.saying(f"{body}, {detail}{text[len(body) :] or '.'}")
 
 
-def unchanged(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | None:
+def unchanged(target: Target, *_: object) -> KeyedExample | None:
     """Ask the same again."""
-    del random
     return target.record.example
 
 
-def reordered(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | None:
+def reordered(target: Target, *_: object) -> KeyedExample | None:
     """Show the documents in the reverse order."""
-    del random
     example = target.record.example
     if len({tuple(one.text for one in each) for each in example.documents if each}) < 2:  # noqa: PLR2004 - one has no order
         return None
     return example.model_copy(update={"documents": example.documents[::-1]})
 
 
-def cited(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | None:
+def cited(target: Target, *_: object) -> KeyedExample | None:
     """Cite the documents that support the sentence."""
-    del random
     numbers = sorted({position(key).document + 1 for key in target.support if key[0].isdigit()})
     if not numbers or find_markers(target.text):
         return None
     return target.saying(f"{target.text} {''.join(f'[{one}]' for one in numbers)}")
 
 
-def padded(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | None:
+def padded(target: Target, *_: object) -> KeyedExample | None:
     """Add two sentences without content to the response."""
-    del random
     example = target.record.example
     added = tuple(Sentence("", text, 0, 0) for text in _PADDING)
     return example.model_copy(update={"response": (*example.response, *added)})
 
 
-def without_evidence(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | None:
+def without_evidence(target: Target, *_: object) -> KeyedExample | None:
     """Remove the sentences that support it, and those of the same text."""
-    del random
     example = target.record.example
     support = {one.text for one in example.evidence_sentences() if one.key in target.support}
 
