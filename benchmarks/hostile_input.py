@@ -27,8 +27,8 @@ from pyarrow import feather, parquet
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import labeler
+from labeler.api import open_rows
 from labeler.data.label_files import read_outcomes
-from labeler.data.rows import RowFile
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.store.memory import MemoryStore
 from wire.calls import Call
@@ -146,7 +146,7 @@ ANSWERS: dict[str, Callable[[], Behavior]] = {
 
 def read_file(path: str) -> str:
     """Read a file of rows or labels; return what became of it."""
-    reading = read_outcomes(path) if Path(path).name.startswith("labels") else RowFile(path)
+    reading = read_outcomes(path) if Path(path).name.startswith("labels") else open_rows(path)
     try:
         found = [getattr(one, "content", one) for one in islice(reading, _MOST_ROWS)]
     except UsageError:

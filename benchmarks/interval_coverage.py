@@ -62,7 +62,7 @@ from labeler.calculators.statistics.resampling import (
     score_coefficients,
     score_sums,
 )
-from labeler.plugins.scores.slope import Slope, fit_slope
+from labeler.plugins.scores.length import Slope, fit_slope
 
 DRAWS = 500
 """Data sets a line: coverage is exact to one percentage point (its standard error)."""

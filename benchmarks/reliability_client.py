@@ -23,7 +23,7 @@ from typing import Any
 import openai
 
 import labeler.__main__
-from labeler.judges.openai.request import request_body
+from labeler.judges.openai.request import Request, request_body
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
 from labeler.sentences.example import Example
@@ -57,7 +57,7 @@ def with_bare_client(url: str, rows: Path, concurrency: int, _: Path) -> Callabl
     judge = labeler.OpenAIJudge(MODEL, api_key="none", base_url=url)
     how = label_tasks(judge, LabelOptions())
     examples = [Example.model_validate_json(line) for line in rows.read_text().splitlines()]
-    bodies = [request_body(judge.spec, how.task(example)) for example in examples]
+    bodies = [request_body(Request(judge.spec, how.task(example))) for example in examples]
 
     async def ask_all() -> None:
         places = asyncio.Semaphore(concurrency)

@@ -26,9 +26,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from labeler.api import iter_labels, write_labels
+from labeler.api import iter_labels, open_rows, write_labels
 from labeler.data.corrections.correction import Judgement, judgement_of
-from labeler.data.rows import RowFile
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.labels.record import LabelRecord
 from labeler.plugins.ragbench.importing import read_ragbench
@@ -57,7 +56,7 @@ def main() -> None:
         folder = Path(scratch)
         truth = _published(files)
         judged = iter_labels(
-            RowFile(*files, id_from=_ID),
+            open_rows(files, id_from=",".join(_ID)),
             judge=EmbeddedJudge(),
             store=MemoryStore(),
         )

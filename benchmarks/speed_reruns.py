@@ -103,9 +103,9 @@ def copy(rows: str, labels: str, output: str) -> None:
 def read_rows(count: str) -> None:
     """Read made-up short rows, and print the bytes of memory that each one adds."""
     from labeler.data.row_stream import RowStream  # noqa: PLC0415 - as above
-    from labeler.data.rows import RowSequence  # noqa: PLC0415 - as above
+    from labeler.data.rows import Rows, python_source  # noqa: PLC0415 - as above
 
-    deque(RowStream(RowSequence(_Short(1000))), maxlen=0)
+    deque(RowStream(Rows([python_source(_Short(1000))])), maxlen=0)
     before, most, done = _memory(), [0], threading.Event()
 
     def watch() -> None:
@@ -114,7 +114,7 @@ def read_rows(count: str) -> None:
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    counted = sum(1 for _ in RowStream(RowSequence(_Short(int(count)))))
+    counted = sum(1 for _ in RowStream(Rows([python_source(_Short(int(count)))])))
     done.set()
     watcher.join()
     print((max(most[0], _memory()) - before) / counted)

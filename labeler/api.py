@@ -95,8 +95,7 @@ def iter_labels(data: RowSource, options: LabelOptions) -> Generator[Outcome, No
         >>> first
         'tide-gate-height'
     """
-    from labeler.labeling.starting import judges_of, label_rows
-    from labeler.labeling.steps import warn_of_loop
+    from labeler.labeling.starting import judges_of, label_rows, warn_of_loop
 
     warn_of_loop("iter_labels", "async for outcome in labeler.aiter_labels(…)")
     yield from label_rows(data, options, judges_of(options))
@@ -126,8 +125,7 @@ async def aiter_labels(data: RowSource, options: LabelOptions) -> AsyncGenerator
         >>> asyncio.run(ids())[0]
         'tide-gate-height'
     """
-    from labeler.labeling.starting import judges_of, label_rows
-    from labeler.labeling.steps import in_thread
+    from labeler.labeling.starting import in_thread, judges_of, label_rows
 
     async with aclosing(in_thread(label_rows(data, options, judges_of(options)))) as run:
         async for outcome in run:
@@ -156,7 +154,7 @@ def label(data: RowSource, options: LabelOptions) -> Labels:
         >>> labels.summary()["adherence"].defined
         14
     """
-    from labeler.labeling.steps import warn_of_loop
+    from labeler.labeling.starting import warn_of_loop
 
     warn_of_loop("label", "await labeler.alabel(…)")
     labels: Labels = deque(_labeled(data, options), maxlen=1).pop()
@@ -185,7 +183,7 @@ async def alabel(data: RowSource, options: LabelOptions) -> Labels:
         >>> len(asyncio.run(run))
         14
     """
-    from labeler.labeling.steps import in_thread
+    from labeler.labeling.starting import in_thread
 
     last: Any = None
     async with aclosing(in_thread(_labeled(data, options))) as run:

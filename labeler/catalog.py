@@ -155,6 +155,18 @@ def near(name: str, names: Iterable[str], cutoff: float = _CUTOFF) -> str:
     return f"; did you mean {' or '.join(map(repr, found))}?" if found else ""
 
 
+def check_options(given: Iterable[str], known: Iterable[str]) -> None:
+    """Raise for a keyword that a function does not have.
+
+    Raises:
+        UnknownName: the message has near spellings.
+    """
+    names = list(known)
+    for name in given:
+        if name not in names:
+            raise UnknownName(unknown("option", name, names))
+
+
 Positions = Mapping[str, int | list[int]]
 """The position of each id, or the positions of an id that several entries have."""
 

@@ -18,7 +18,9 @@ LabelerError
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from math import inf, nan
+from operator import index
+from typing import TYPE_CHECKING, SupportsFloat, SupportsIndex
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -142,6 +144,40 @@ def error_of(ending: str, message: str) -> LabelerError:
         message: its message.
     """
     return _ENDINGS.get(ending, LabelerError)(message)
+
+
+def number_in(name: str, value: object, low: float = -inf, high: float = inf) -> float:
+    """Return a number that a caller gave; a text or a boolean is not one.
+
+    Args:
+        name: its name, for the error.
+        value: the number.
+        low: the least value allowed.
+        high: the greatest one.
+
+    Raises:
+        UsageError: it is not a number, or not in the range.
+    """
+    is_number = isinstance(value, SupportsFloat) and not isinstance(value, bool)
+    number = float(value) if is_number else nan  # type: ignore[arg-type] # checked in the line above
+    if not low <= number <= high:
+        limits = (
+            f" from {low:g} to {high:g}" if high < inf else "" if low == -inf else f" ≥ {low:g}"
+        )
+        raise UsageError(f"{name} must be a number{limits}, got {value!r:.40}")
+    return number
+
+
+def count_of(name: str, value: object, least: int = 0) -> int:
+    """Return a whole number that a caller gave.
+
+    Raises:
+        UsageError: it is not a whole number, or smaller than ``least``.
+    """
+    is_whole = isinstance(value, SupportsIndex) and not isinstance(value, bool)
+    if not is_whole or index(value) < least:  # type: ignore[arg-type] # checked first
+        raise UsageError(f"{name} must be a whole number, {least} or more, got {value!r:.40}")
+    return index(value)  # type: ignore[arg-type] # as above
 
 
 _KINDS = {

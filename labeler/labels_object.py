@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import Unpack
+
 from labeler.calculators.outcomes import as_outcomes
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome
 from labeler.outcomes_object import Outcomes
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from labeler.evidence.anchors import Anchors
     from labeler.evidence.doubt import Doubt
     from labeler.evidence.plan import Plan
+    from labeler.labels.thresholds import Thresholds
     from labeler.report.notebook import Plot
 
 
@@ -40,13 +43,7 @@ class Labels(Outcomes[Outcome]):
         ('label', 'tide-gate-height', 3)
     """
 
-    def at(
-        self,
-        *,
-        support: float | None = None,
-        relevance: float | None = None,
-        utilization: float | None = None,
-    ) -> Labels:
+    def at(self, **thresholds: Unpack[Thresholds]) -> Labels:
         """Return the labels with the verdicts of other thresholds; no judge is asked.
 
         A probability at or above its threshold makes a positive verdict. Only verdicts whose
@@ -54,14 +51,14 @@ class Labels(Outcomes[Outcome]):
         becomes supported names ``supported_without_sentence``. Signatures name moved thresholds.
 
         Args:
-            support: least probability of a supported response sentence.
-            relevance: least probability of a relevant document sentence.
-            utilization: least probability of a utilized document sentence.
+            thresholds: ``support``, the least probability of a supported response sentence;
+                ``relevance`` and ``utilization``, those of a document sentence.
 
         Returns:
             New labels; failures stay.
 
         Raises:
+            UnknownName: a threshold is not one of these.
             UsageError: no threshold is given, one is outside 0 to 1, or a label has no
                 probabilities, such as those of a judge that writes text.
 
@@ -71,8 +68,7 @@ class Labels(Outcomes[Outcome]):
         """
         from labeler.labels.thresholds import outcomes_at, read_thresholds
 
-        given = {"support": support, "relevance": relevance, "utilization": utilization}
-        moved = read_thresholds(given)
+        moved = read_thresholds(thresholds)
         named = ", ".join(f"{name} {value:g}" for name, value in moved.items())
         return Labels(
             outcomes_at(self, moved),
@@ -90,6 +86,9 @@ class Labels(Outcomes[Outcome]):
         Returns:
             The records, the worst first; printed, each sentence with the nearest evidence and the
             judge's reason.
+
+        Raises:
+            UsageError: the number is below 1.
 
         Example:
             >>> labels.worst(1)[0].id

@@ -5,15 +5,16 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from inspect import signature
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeVar, overload
 
 from labeler.calculators.frame import UNKNOWN, Framed, Given
 from labeler.calculators.outcomes import as_outcomes, metrics, summary
-from labeler.catalog import Positions, check_position, position_of, positions_of
+from labeler.catalog import Positions, check_options, check_position, position_of, positions_of
 from labeler.data.label_files import write_outcomes
-from labeler.errors import UsageError
+from labeler.errors import UsageError, number_in
 from labeler.labels.metering import LabelFacts, RunCost
 from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.sentences.display import Display, Displayed
@@ -197,6 +198,10 @@ class Outcomes(Framed, Displayed, Sequence[T]):
         """
         from labeler.calculators import Intervals
 
+        if not isinstance(intervals, Intervals | bool | None):
+            raise UsageError(
+                f"intervals are Intervals(level=0.9), True or False, got {intervals!r:.40}"
+            )
         next(iter(self._outcomes), None)  # raises if the file has changed
         drawn = (Intervals() if intervals is True else intervals) or None
         return summary(self._path or self, ids, by=by, intervals=drawn)
@@ -253,13 +258,13 @@ class Outcomes(Framed, Displayed, Sequence[T]):
                 f"a threshold needs a metric, such as check(adherence=0.8), got {thresholds!r:.40}"
             )
         every = {**(thresholds or {}), **metrics}
-        demands = [Demand(name, float(value)) for name, value in every.items()]
+        demands = [Demand(name, number_in(name, value)) for name, value in every.items()]
         if max_drop is not None:
             drops = max_drop
             if not isinstance(drops, Mapping):
                 drops = dict.fromkeys(every or ["adherence"], drops)
             demands += [
-                Demand(name, float(value), at_least=False, of_drop=True)
+                Demand(name, number_in(f"max_drop of {name}", value), at_least=False, of_drop=True)
                 for name, value in drops.items()
             ]
         allowed = Allowed(max_failed, max_undefined)
@@ -286,6 +291,7 @@ class Outcomes(Framed, Displayed, Sequence[T]):
         """
         from labeler.report.writing import write_report
 
+        check_options(options, signature(write_report).parameters)
         return write_report(self, path, **({"name": self.name} | options))
 
     def save(self, path: str | Path) -> Path:

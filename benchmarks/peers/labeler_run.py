@@ -22,7 +22,7 @@ import openai
 import openai.resources.chat
 
 import labeler
-from labeler.judges.openai.request import request_body
+from labeler.judges.openai.request import Request, request_body
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
 from labeler.sentences.example import Example
@@ -90,7 +90,9 @@ def send_rows(rows: Lines, options: argparse.Namespace) -> Lines:
     """Send what labeler would send, and nothing else."""
     judge = labeler.OpenAIJudge(options.model, api_key="none", base_url=options.url)
     how = label_tasks(judge, LabelOptions(profile=PROFILE))
-    bodies = [request_body(judge.spec, how.task(Example.model_validate(row))) for row in rows]
+    bodies = [
+        request_body(Request(judge.spec, how.task(Example.model_validate(row)))) for row in rows
+    ]
 
     async def ask_all() -> None:
         places = asyncio.Semaphore(options.concurrency)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from labeler.calculators import METRICS, tally
-from labeler.judges.tokens import Approximation
+from labeler.judges.tokens import TokenCounter
 from peers import environments, undefined
 from peers.counting import RESPONSES, answers, as_chat, marks_of, spent, times_sent
 from peers.measuring import Bench, Turn
@@ -102,7 +102,7 @@ def test_the_times_that_the_context_is_sent_are_averages_over_records() -> None:
 
 def test_calls_tokens_and_embeddings_are_counted() -> None:
     """Of the prompt, the schema beside it is told apart; embeddings are no calls."""
-    rows, counter = with_references(made_up(1)), Approximation()
+    rows, counter = with_references(made_up(1)), TokenCounter()
     asked: dict[str, Any] = {"response_format": {"json_schema": {"schema": SCHEMA}}}
     plain = call("Is it so?")
     requests = [plain, call("Is it so?", **asked), call("Is it so?", EMBEDDINGS)]
@@ -115,7 +115,7 @@ def test_calls_tokens_and_embeddings_are_counted() -> None:
 
 def test_a_prefix_that_came_before_could_be_read_from_a_prompt_cache() -> None:
     """From 1,024 tokens on, and only with the same model."""
-    rows, counter = with_references(made_up(1)), Approximation()
+    rows, counter = with_references(made_up(1)), TokenCounter()
     long = "one two three four five six " * 400
     first, again = call(f"{long} a"), call(f"{long} b")
     cached = spent([first, again], rows, counter).cached

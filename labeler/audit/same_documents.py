@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 
 from labeler.labels.record import LabelRecord
 from labeler.labels.signature import digest, shown
-from labeler.sentences.display import Brief
+from labeler.sentences.display import Brief, percent
 
 
 class SameDocumentsJSON(TypedDict):
@@ -72,8 +72,8 @@ class SameDocuments(Brief):
         lean = "" if self.lean is None else f", lean to used sentences {self.lean:+.3f}"
         return (
             f"relevance over equal documents (judge inconsistency): {self.differing:,} of "
-            f"{self.retrievals:,} retrievals with several responses differ; {self.flipped:.1%} of "
-            f"{self.sentences:,} sentences flipped{lean}"
+            f"{self.retrievals:,} retrievals with several responses differ; "
+            f"{percent(self.flipped, 1)} of {self.sentences:,} sentences flipped{lean}"
         )
 
 

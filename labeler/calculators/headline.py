@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from bisect import insort
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from labeler.calculators.plain_names import plain_name
-from labeler.sentences.display import shortened
+from labeler.sentences.display import in_percent, percent, shortened
 
 if TYPE_CHECKING:
     from labeler.calculators.metrics_row import MetricsRow
@@ -18,8 +19,6 @@ SUPPORTED = "adherence"
 """The metric of the first line: 1 for an answer whose every sentence is supported."""
 _USUAL_LEVEL = 0.95
 _LONGEST_ID = 40
-_SMALLEST = 0.001
-"""Smallest share written as a number."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ def headline(rows: Sequence[SummaryRow], worst: Sequence[str] = ()) -> Headline:
         return Headline(_mean_of_first(rows, labeled), failed=failed)
     supported = sum(round((row.mean or 0) * row.defined) for row in support)
     noun = "answer" if judged == 1 else "answers"
-    share = f"{percent(supported / judged)} %" if len(support) > 1 else _joined(support[0])
+    share = percent(supported / judged) if len(support) > 1 else _joined(support[0])
     finding = f"{supported:,} of {judged:,} {noun} fully supported ({share})"
     return Headline(
         f"{finding}{_lowest_group(support)}.",
@@ -127,21 +126,39 @@ def in_words(row: SummaryRow) -> tuple[str, str]:
     if row.mean is None:
         return "unknown", ""
     is_share = row.metric.range == (0, 1)
-    shown = percent if is_share else "{:.3g}".format
+    shown = in_percent if is_share else "{:.3g}".format
     mean = f"{shown(row.mean)}{' %' if is_share else ''}"
     if row.interval is None:
         return mean, ""
     return mean, f"{shown(row.interval.low)} to {shown(row.interval.high)}"
 
 
-def percent(share: float) -> str:
-    """Return a share in whole percent; neither 0 nor 100 for one that is not."""
-    whole = f"{100 * share:.0f}"
-    if whole not in {"0", "100"} or share in {0, 1}:
-        return whole
-    if _SMALLEST <= share <= 1 - _SMALLEST:
-        return f"{100 * share:.1f}"
-    return f"<{100 * _SMALLEST:g}" if share < _SMALLEST else f">{100 - 100 * _SMALLEST:g}"
+def conclusions(rows: Sequence[SummaryRow], worst: WorstIds | None = None) -> list[str]:
+    """Return the headline of each judge configuration, with its name if there are several."""
+    names = configuration_names(rows)
+    found: dict[str | None, Headline] = {
+        label: headline(
+            [row for row in rows if row.label == label], worst.of(label) if worst else ()
+        )
+        for label in names
+    }
+    if len(names) == 1:
+        return [str(one) for one in found.values()]
+    return [f"{names[label]}: {one}" for label, one in found.items()]
+
+
+def configuration_names(rows: Iterable[SummaryRow]) -> dict[str | None, str]:
+    """Return short names of judge configurations: the parts in which they differ."""
+    labels = list(dict.fromkeys(row.label for row in rows))
+    parts = {label: dict.fromkeys((label or "no judge").split("|")) for label in labels}
+    counts = Counter(part for own in parts.values() for part in own)
+    return {
+        label: ", ".join(
+            part.removeprefix("judge:").replace(":", " ", 1)
+            for part in [one for one in own if counts[one] < len(labels)] or [next(iter(own))]
+        )
+        for label, own in parts.items()
+    }
 
 
 class Rank(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from labeler.calculators.headline import conclusions
 from labeler.calculators.summary_table import (
     SummaryTable,
     floor_note,
@@ -27,7 +28,7 @@ def labels_display(
     cost: str,
     what: str = "labels",
 ) -> Display:
-    """Return the display of labels: their number, each metric with its mean, and notes.
+    """Return the display of labels: the conclusion, each metric with its mean, and notes.
 
     Args:
         outcomes: labels and failures.
@@ -37,17 +38,17 @@ def labels_display(
         what: name of the records, in the plural.
     """
     by = next(iter(facts.judges)) if len(facts.judges) == 1 else f"{len(facts.judges)} judges"
-    title = f"{len(outcomes) - facts.failed.total():,} {what}"
-    title += f" by {by}" if facts.judges else ""
-    title += f", {facts.failed.total():,} failed"
+    counts = f"{len(outcomes) - facts.failed.total():,} {what}"
+    counts += f" by {by}" if facts.judges else ""
+    counts += f", {facts.failed.total():,} failed"
     if facts.failed.total() == len(outcomes):
-        return _failures(title, outcomes)
+        return _failures(counts, outcomes)
     several = len({row.label for row in table}) > 1
     every = summary_cells(table.intervals).items()
     cells = {column: cell for column, cell in every if column.head not in _LEFT_OUT}
     shown = measured_rows(table)
     grid = Grid(list(cells), [[cell(row) for cell in cells.values()] for row in shown])
-    notes = [f"failed: {reason_counts(facts.failed)}"] if facts.failed else []
+    notes = [counts, *([f"failed: {reason_counts(facts.failed)}"] if facts.failed else [])]
     notes.append(f"cost: {cost}")
     warnings = [*selection_warnings(row.label for row in table), *floor_note(facts.judges)]
     if several:
@@ -55,7 +56,7 @@ def labels_display(
     else:
         known = {*notes, *warnings}
         notes += [one for one in summary_notes(table, table.intervals) if one not in known]
-    return Display(title, grid, notes, "; ".join(warnings))
+    return Display(" ".join(conclusions(table)), grid, notes, "; ".join(warnings))
 
 
 def _failures(title: str, outcomes: Sequence[AnyOutcome]) -> Display:

@@ -96,9 +96,13 @@ class CheckedOutcomes(Iterator[AnyOutcome]):
 
     def _checked(self) -> Iterator[AnyOutcome]:
         known, foreign = DigestMap(), Counter[str]()
+        read = set[str | None]({None})
         for where, outcome in self._located:
-            if (kind := requested_kind(outcome)) not in RECORDS and kind is not None:
-                foreign[kind] += 1
+            if (kind := requested_kind(outcome)) not in read:
+                if kind in RECORDS:
+                    read.add(kind)
+                else:
+                    foreign[str(kind)] += 1
             if not isinstance(outcome, LabelFailure):
                 content = text_digest(outcome.content())
                 if known.add(row_digest(outcome.id, outcome.key), content) not in {0, content}:

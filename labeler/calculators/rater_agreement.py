@@ -9,7 +9,6 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from labeler.calculators.headline import percent
 from labeler.calculators.metrics_row import question_digest
 from labeler.calculators.plain_names import plain_name
 from labeler.calculators.registry import METRICS
@@ -28,7 +27,7 @@ from labeler.calculators.statistics.intervals import Interval
 from labeler.calculators.summary import count_clusters
 from labeler.labels.answers import judged_sentences
 from labeler.labels.record import LabelRecord
-from labeler.sentences.display import Brief, Column, Display, Grid, number
+from labeler.sentences.display import Brief, Column, Display, Grid, number, percent
 
 RECORD = "record"
 
@@ -203,9 +202,9 @@ def conclude_agreement(found: Iterable[FieldAgreement], sides: str) -> str:
     if first is None or first.raw is None:
         return f"{sides}: nothing to compare, no sentence or answer was judged on both sides"
     agreed = round(first.raw * first.units)
-    share = f"{agreed:,} of {first.units:,} {first.words} ({percent(first.raw)} %)"
+    share = f"{agreed:,} of {first.units:,} {first.words} ({percent(first.raw)})"
     chance = first.by_chance
-    by_chance = "" if chance is None else f"; chance alone would give {percent(chance)} %"
+    by_chance = "" if chance is None else f"; chance alone would give {percent(chance)}"
     return f"{sides} agree on {share}{by_chance}"
 
 

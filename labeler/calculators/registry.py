@@ -286,7 +286,12 @@ def select_metrics(
 
 def split_ids(ids: str | Iterable[str]) -> list[str]:
     """Return ids as a list; one string holds them separated by commas."""
-    return [name.strip() for name in (ids.split(",") if isinstance(ids, str) else ids)]
+    listed = ids.split(",") if isinstance(ids, str) else ids
+    names = list(listed) if isinstance(listed, Iterable) else [listed]
+    for name in names:
+        if not isinstance(name, str):
+            raise UsageError(f"a metric is named by its id, such as 'adherence', got {name!r:.40}")
+    return [name.strip() for name in names]
 
 
 def _find(name: str) -> Metric:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -95,7 +94,7 @@ def context_precision(tally: Tally) -> Ratio:
     """
     if not tally.relevant_documents:
         return Ratio.missing("no_relevant_sentences")
-    return _average_precision(_ranked(tally, tally.relevant_documents))
+    return _average_precision(tally.relevant_documents)
 
 
 @_of_peers(definition="ragas", source="RAGAS 0.4 context precision, without its 1e-10")
@@ -107,7 +106,7 @@ def context_precision_ragas(tally: Tally) -> Ratio:
     Counts: as ``context_precision``.
     Undefined when: never; 0 by convention if no document is relevant.
     """
-    precision = _average_precision(_ranked(tally, tally.relevant_documents))
+    precision = _average_precision(tally.relevant_documents)
     return replace(precision, convention=0.0)
 
 
@@ -140,7 +139,7 @@ def context_utilization_precision(tally: Tally) -> Ratio:
     """
     if not tally.utilized_documents:
         return Ratio.missing("no_utilized_sentences")
-    return _average_precision(_ranked(tally, tally.utilized_documents))
+    return _average_precision(tally.utilized_documents)
 
 
 @_default(
@@ -325,18 +324,12 @@ def _lacks_citations(tally: Tally) -> Ratio | None:
     return _UNJUDGED if tally.unjudged else None
 
 
-def _ranked(tally: Tally, documents: Collection[int]) -> tuple[bool, ...]:
-    """Return a flag for each document in retrieval order: True if it is in the set."""
-    return tuple(rank in documents for rank in range(len(tally.documents)))
-
-
 @lru_cache(maxsize=1 << 12)
-def _average_precision(hits: tuple[bool, ...]) -> Ratio:
-    """Return the average precision of a ranked list as an exact fraction."""
-    found = 0
-    total = Fraction()
-    for rank, hit in enumerate(hits, start=1):
-        if hit:
-            found += 1
-            total += Fraction(found, rank)
-    return Ratio(total, found)
+def _average_precision(documents: frozenset[int]) -> Ratio:
+    """Return the average precision of a ranking as an exact fraction.
+
+    Args:
+        documents: ranks of the documents that count, from 0.
+    """
+    precisions = (Fraction(n, rank + 1) for n, rank in enumerate(sorted(documents), start=1))
+    return Ratio(sum(precisions, Fraction()), len(documents))

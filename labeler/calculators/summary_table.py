@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, SupportsIndex, TypeVar, overload
 
+from labeler.calculators.headline import conclusions
 from labeler.calculators.ratio import counts_in_gates
 from labeler.calculators.registry import Metric
 from labeler.calculators.statistics.intervals import MARK_NOTE, Interval, Intervals
@@ -103,7 +104,7 @@ class SummaryTable(Displayed, list[SummaryRow]):
         first = [row for row in self if row.label == labels[0]]
         notes = [*made_by, *summary_notes(first, self.intervals if len(labels) == 1 else None)]
         notes += selection_warnings(labels[1:])
-        return Display(f"{len(self)} summaries", grid, notes)
+        return Display(" ".join(conclusions(self)) or "0 summaries", grid, notes)
 
 
 def measured_rows(rows: Iterable[SummaryRow]) -> list[SummaryRow]:

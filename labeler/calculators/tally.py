@@ -143,7 +143,9 @@ class Tally:
 
         Others may claim nothing, or apologize and name who may know, without a document.
         """
-        if not may_abstain("\n".join(self.texts.values())):
+        # A sentence with documents as support must abstain itself: most texts need no more.
+        drawn = next(map(self.texts.__getitem__, self.citing), None)
+        if not may_abstain("\n".join(self.texts.values()) if drawn is None else drawn):
             return False
         said = {key for key, text in self.texts.items() if abstains(text)}
         return bool(said) and all(
@@ -372,8 +374,11 @@ def _reference_claims(label: GPTLabelingOutput) -> tuple[ClaimTally, ...] | None
 
 def _documents(keys: Iterable[str]) -> frozenset[int]:
     """Return the documents that hold one of the sentences; other texts and strings name none."""
-    places = [position(key) for key in keys if key not in SPECIAL_SUPPORT]
-    return frozenset([place.document for place in places if place.part == DOCUMENT])
+    found = set()
+    for key in keys:
+        if key not in SPECIAL_SUPPORT and (place := position(key)).part == DOCUMENT:
+            found.add(place.document)
+    return frozenset(found)
 
 
 def unsupported_as_published(stored: GPTLabelingOutput | VerbatimLabel) -> list[str]:

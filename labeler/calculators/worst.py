@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from labeler.calculators.headline import Rank
 from labeler.calculators.tally import Tally, tally
+from labeler.errors import count_of
 from labeler.labels.answers import ClaimsLabelingOutput
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.sentences.display import Display, Displayed, shortened
@@ -129,6 +130,7 @@ def worst_records(outcomes: Iterable[AnyOutcome], most: int = MOST) -> WorstReco
         outcomes: of any kind; consumed once.
         most: number of records.
     """
+    count_of("the number of records", most, 1)
     seen: set[tuple[str, str]] = set()
     kept: list[tuple[Rank, LabelRecord]] = []
     lacking = 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from labeler.calculators.headline import percent
 from labeler.calculators.rater_agreement import FieldAgreement, conclude_agreement, in_order
 from labeler.calculators.statistics.bias_correction import Corrected
 from labeler.calculators.statistics.intervals import Interval
@@ -23,7 +22,7 @@ from labeler.comparing.calibration import Calibration
 from labeler.comparing.human_agreement import Estimates, PeopleAgreement
 from labeler.comparing.human_matching import Matched
 from labeler.comparing.pairs import PairCounts
-from labeler.sentences.display import NONE, Column, Grid, number
+from labeler.sentences.display import NONE, Column, Grid, number, percent
 
 _MORE = "Coefficients, ranges, settings and warnings: --details."
 ALL = "all"
@@ -144,7 +143,7 @@ def _print_plainly(out: LineWriter, fields: Sequence[FieldAgreement], a: str, b:
 
 
 def _percent(share: float | None) -> str:
-    return NONE if share is None else f"{percent(share)} %"
+    return NONE if share is None else percent(share)
 
 
 # The field implies the unit.

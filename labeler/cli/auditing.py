@@ -29,7 +29,7 @@ from labeler.cli.terminal import (
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 from labeler.sentences.characters import visible
-from labeler.sentences.display import NONE, Column, Grid, console, reason_counts, shortened
+from labeler.sentences.display import NONE, Column, Grid, console, percent, reason_counts, shortened
 from labeler.version import __version__
 
 if TYPE_CHECKING:
@@ -327,7 +327,7 @@ def _totals_grid(totals: Mapping[Check, CheckRow]) -> Grid:
     cells: list[list[str]] = []
     for check, total in totals.items():
         counts = (str(total.records), str(total.flagged))
-        rate = f"{100 * total.flagged / total.records:.2f} %"
+        rate = percent(total.flagged / total.records, 2)
         cells.append([check.id, check.severity, *counts, rate, str(total.findings)])
     return Grid(columns, cells)
 
@@ -336,7 +336,7 @@ def _flagged(counts: CheckRow) -> str:
     """Return the flagged records and their share, such as ``3 (1.5 %)``."""
     if not counts.records:
         return NONE
-    return f"{counts.flagged} ({100 * counts.flagged / counts.records:.1f} %)"
+    return f"{counts.flagged} ({percent(counts.flagged / counts.records, 1)})"
 
 
 def _print_suspicious(found: Audit, shown: Sequence[AuditedRecord]) -> None:

@@ -45,7 +45,7 @@ def certify(
     ] = None,
     answers: Annotated[
         str | None,
-        typer.Option(help="People's answers to the plan: CSV with id, sentence and answer."),
+        typer.Option(help="People's answers: CSV with id, sentence, answer; or corrections."),
     ] = None,
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Certificate to write, .json or .html.")
@@ -67,56 +67,89 @@ def certify(
     First plans the sentences to read. With --answers, writes the certificate, or adds sentences to
     the plan (exit 1).
     """
-    from labeler.evidence.plan import Goal, make_plan
-    from labeler.evidence.plan_files import read_answers, read_plan, write_plan
-
     if plan is None and labels == STDIO:
         raise UsageError("labels from standard input: name the plan (--plan PLAN.csv)")
     path = plan or f"{labels.rstrip('/')}{PLAN_SUFFIX}"
-    reject_overwrite([labels, *([answers] if answers else [])], path)
-    records = [*outcomes_at(labels)]
-    options: dict[str, Any] = {
-        "metric": metric,
-        "within": within,
-        "at_least": at_least,
-        "level": level,
-        "seed": seed,
-        "population": population or None,
-    }
+    options = {"metric": metric, "within": within, "at_least": at_least}
+    options |= {"level": level, "seed": seed, "population": population or None}
     wanted = {name: value for name, value in options.items() if value is not None}
-    if answers is None:
-        if Path(path).exists():
-            raise UsageError(
-                f"{path} is a plan already: answer it (--answers ANSWERS.csv), or delete it first"
-            )
-        made = make_plan(records, Goal(**{"metric": _METRIC} | wanted), _doubts(doubt, records))
-        write_plan(made, path)
-        print_lines([_first(made, labels, path)])
-        return 0
+    reject_overwrite([labels, *([answers] if answers else [])], path)
+    if answers is not None:
+        if output is not None:
+            reject_overwrite([labels, answers, path], output)
+        return _issue(_continued(labels, path, answers, wanted, doubt), path, output)
     if output is not None:
-        reject_overwrite([labels, answers, path], output)
+        raise UsageError(
+            f"-o {output} is for a certificate, which needs people's answers: add --answers "
+            "ANSWERS.csv, or leave out -o to plan what they read (--plan PLAN.csv names the plan)"
+        )
+    return _plan(labels, path, wanted, doubt)
+
+
+def _plan(labels: str, path: str, wanted: dict[str, Any], doubt: str | None) -> int:
+    """Write the first plan."""
+    from labeler.evidence.plan import Goal, make_plan
+    from labeler.evidence.plan_files import write_plan
+
+    if Path(path).exists():
+        raise UsageError(
+            f"{path} is a plan already: answer it (--answers ANSWERS.csv), or delete it first"
+        )
+    records = [*outcomes_at(labels)]
+    made = make_plan(records, Goal(**{"metric": _METRIC} | wanted), _doubts(doubt, records))
+    write_plan(made, path)
+    sentences = (
+        f"read {len(made.sentences)} of {made.units.sentences} sentences first, about "
+        f"{made.needed} in all, to certify {made.goal.metric} {made.goal}. They are in {path}. "
+        f"Next: labeler review {labels} --plan {path}; or fill in its column answer, and "
+        f"labeler certify {labels} --plan {path} --answers ANSWERS.csv"
+    )
+    print_lines([sentences])
+    return 0
+
+
+def _continued(
+    labels: str, path: str, answers: str, wanted: dict[str, Any], doubt: str | None
+) -> Certificate | Plan:
+    """Return what follows from the answers."""
+    from labeler.evidence.people import read_answers
+    from labeler.evidence.plan_files import read_plan
+
+    records = [*outcomes_at(labels)]
     made = read_plan(path, records, _doubts(doubt, records))
-    _check_wanted(made, wanted, path)
-    given = read_answers(answers, made.goal.metric)
-    found = made.certificate(given.answers, second=given.second, who=given.who)
-    from labeler.evidence.plan import Plan
-
-    if isinstance(found, Plan):
-        write_plan(found, path)
-        print_lines([_not_yet(found, path)])
-        return SOME_FAILED
-    return _issue(found, output)
-
-
-def _check_wanted(plan: Plan, wanted: dict[str, Any], path: str) -> None:
-    """Reject options that are not those of the plan."""
     for name, value in wanted.items():
-        planned = getattr(plan.goal, name)
+        planned = getattr(made.goal, name)
         if planned != value:
             raise UsageError(
                 f"{path} was planned with {name} {planned}, not {value}: leave "
                 f"--{name.replace('_', '-')} out with --answers, or begin a new plan"
             )
+    given = read_answers(answers, made.units, [one[:2] for one in made.sentences])
+    return made.certificate(given.answers, second=given.second, who=given.who)
+
+
+def _issue(found: Certificate | Plan, path: str, output: str | None) -> int:
+    """Print or write a certificate or the next plan; return 1 if the goal is not met."""
+    from labeler.evidence.plan import Plan
+    from labeler.evidence.plan_files import write_plan
+
+    if isinstance(found, Plan):
+        write_plan(found, path)
+        low, high = found.interval
+        sentences = (
+            f"not yet: about {found.needed} more. {found.goal.metric} is {found.value:.3f} "
+            f"({low:.3f} to {high:.3f}) after {len(found.answers)} sentences. Next: the "
+            f"{len(found.sentences)} sentences that were added to {path}"
+        )
+        print_lines([sentences])
+        return SOME_FAILED
+    if output is None:
+        print_lines(repr(found).split("\n"))
+    else:
+        found.save(output)
+        print_lines([found.conclusion])
+        notify(f"{output}: certificate of {found.checked} sentences")
+    return SOME_FAILED if found.failed_goal else 0
 
 
 def _doubts(model: str | None, records: list[AnyOutcome]) -> dict[Item, float] | None:
@@ -162,32 +195,3 @@ def doubt(
             print_lines([json.dumps(one._asdict(), ensure_ascii=True)])
     else:
         print_lines(repr(found).split("\n"))
-
-
-def _first(plan: Plan, labels: str, path: str) -> str:
-    return (
-        f"read {len(plan.sentences)} of {plan.units.sentences} sentences first, about "
-        f"{plan.needed} in all, to certify {plan.goal.metric} {plan.goal}. They are in {path}. "
-        f"Next: labeler review {labels} --plan {path}; or fill in its column answer, and "
-        f"labeler certify {labels} --plan {path} --answers ANSWERS.csv"
-    )
-
-
-def _not_yet(plan: Plan, path: str) -> str:
-    low, high = plan.interval
-    return (
-        f"not yet: about {plan.needed} more. {plan.goal.metric} is {plan.value:.3f} ({low:.3f} to "
-        f"{high:.3f}) after {len(plan.answers)} sentences. Next: the {len(plan.sentences)} "
-        f"sentences that were added to {path}"
-    )
-
-
-def _issue(found: Certificate, output: str | None) -> int:
-    """Print or write a certificate, and return 1 if its value is below the threshold."""
-    if output is None:
-        print_lines(repr(found).split("\n"))
-    else:
-        found.save(output)
-        print_lines([found.conclusion])
-        notify(f"{output}: certificate of {found.checked} sentences")
-    return SOME_FAILED if found.failed_goal else 0

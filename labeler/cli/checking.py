@@ -104,7 +104,7 @@ def check(
     from labeler.calculators import Intervals
     from labeler.cli import gate_reports
     from labeler.comparing.checking import GateSettings, check_gates
-    from labeler.comparing.gates import Allowed, Demand
+    from labeler.comparing.gates import Allowed, Demand, doubts
 
     demands = [
         *(Demand(*_parts("--min", text), at_least=True) for text in at_least or ()),
@@ -126,7 +126,7 @@ def check(
     base = None if against is None else outcomes_or_numbers(against, threshold)
     outcomes = outcomes_or_numbers(labels, threshold)
     verdicts, gates, repeated = check_gates(outcomes, [*demands, *drops], base, settings)
-    for doubt in dict.fromkeys(gate.doubt for gate in gates if gate.doubt):
+    for doubt in doubts(gates):
         notify(doubt)
     if settings.intervals and group is None:
         _notify_clusters(one.row.clusters for one in verdicts if one.row)

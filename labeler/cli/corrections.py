@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labeler.cli.running import (
-    check_label_target,
-)
+from labeler.calculators.headline import in_words
+from labeler.calculators.plain_names import headline_metrics, plain_name
+from labeler.cli.running import check_label_target
 from labeler.cli.terminal import notify, plural
 from labeler.errors import UsageError
 
@@ -70,6 +70,7 @@ def apply(
     _check_used(applied, labels, path)
     means = MeanChanges(api.read_labels(labels), applied)
     changes = means.of(write_outcomes(outcomes, output))
+    notify(_conclusion(applied, changes))
     for line in chain(_summary(applied), _mean_lines(changes), _selection_lines(applied)):
         notify(line)
     where = "standard output" if output == STDIO else output
@@ -103,13 +104,22 @@ def report_truncated(truncated: Iterable[str]) -> None:
         notify(f"{where}: cut off, as by a crash, and left out; correct its record again")
 
 
+def _conclusion(applied: Applied, changes: Sequence[MeanChange]) -> str:
+    """Return how many labels people changed, and what that did to the first metric."""
+    changed = f"{len(applied.changed)} of {plural(applied.records, 'label')} changed by people"
+    by_metric = {one.before.metric: one for one in reversed(changes)}
+    moved = [
+        f"{plain_name(metric)} {in_words(one.before)[0]} → {in_words(one.after)[0]}"
+        for metric in headline_metrics(by_metric)[:1]
+        for one in [by_metric[metric]]
+    ]
+    return f"{': '.join((changed, *moved))}."
+
+
 def _summary(applied: Applied) -> Iterator[str]:
     """Yield lines about the applied and ignored corrections."""
     fields = ", ".join(f"{name} {count}" for name, count in applied.by_field.items() if count)
-    yield (
-        f"{applied.records} labels: {len(applied.changed)} changed"
-        f"{f' ({fields})' if fields else ''}, {applied.confirmed} judged and left as they are"
-    )
+    yield f"verdicts changed: {fields or 'none'}; {applied.confirmed} labels judged and kept"
     for change in applied.changed[:SHOWN]:
         counts = change.differences.counts().items()
         fields = ", ".join(f"{name} {count}" for name, count in counts if count)

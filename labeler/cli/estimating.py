@@ -15,7 +15,7 @@ from labeler.judges.pricing import PRICE_FORM
 from labeler.judges.tokens import CAP_BASE, CAP_TIMES, CLAIMS_PER_SENTENCE
 from labeler.labeling.options import EstimateOptions
 from labeler.sentences.characters import visible
-from labeler.sentences.display import Column, Grid, console
+from labeler.sentences.display import Column, Grid, console, percent
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -157,7 +157,7 @@ def _token_lines(found: Estimate) -> Iterator[tuple[str, int, str]]:
     yield "response sentences", found.response_sentences, ""
     mean = round(prompt.total / asked)
     yield "prompt tokens", prompt.total, f"{mean:,} each, {prompt.largest:,} the largest"
-    share = f"{prompt.same_total / prompt.total:.0%}: the first {prompt.same:,} of each"
+    share = f"{percent(prompt.same_total / prompt.total)}: the first {prompt.same:,} of each"
     if len(found.profiles) > 1:
         share += " or more, by profile"
     yield "  of them the same", prompt.same_total, share

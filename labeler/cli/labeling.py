@@ -120,12 +120,13 @@ def _label_here(
         write_run(run, output or STDIO, progress, counts, consume=measured.consume)
     measured.print(str(given.store))
     progress.close(*counts())
-    if output is None:
-        notify(f"labels are stored in {given.store}; -o FILE writes them to a file")
     if given.are_voting:
         from labeler.cli.agreement_view import print_voters  # loads numpy
 
         print_voters(votes.agreement())
+    if output is None:
+        notify(f"labels are stored in {given.store}; -o FILE writes them to a file")
+    measured.print_next(str(given.store))
     return exit_code(progress)
 
 
@@ -157,13 +158,23 @@ class _Measured:
 
     def print(self, store: str) -> None:
         """Print the conclusion, and the headline metrics if labels were not written."""
-        from labeler.cli.summary_view import View, notify_conclusions, print_summary
+        from labeler.calculators.headline import conclusions
+        from labeler.cli.summary_view import View, print_summary
 
         if self._output is None:
-            print_summary(self._summary, View(self._intervals, worst=self._worst), store)
+            view = View(self._intervals, worst=self._worst, next_command=False)
+            print_summary(self._summary, view, store)
         else:
-            source = "" if self._output == STDIO else self._output
-            notify_conclusions(self._summary, self._worst, source)
+            for line in conclusions(self._summary, self._worst):
+                notify(line)
+
+    def print_next(self, store: str) -> None:
+        """Print the command to run next."""
+        from labeler.cli.summary_view import next_command
+
+        source = {None: store, STDIO: ""}.get(self._output, self._output)
+        for line in next_command(self._summary, str(source)):
+            notify(line)
 
 
 def _asked(given: LabelOptions, judges: list[Judge]) -> dict[str, Any]:

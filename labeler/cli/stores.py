@@ -34,9 +34,8 @@ def merge(
 
     merged = merge_stores(sources, into)
     notify(
-        f"{into}: {plural(merged.stores, 'store')} read, {merged.new} new, "
-        f"{merged.present} there already, "
-        f"{merged.failures} failures"
+        f"{plural(merged.new, 'record')} of {plural(merged.stores, 'store')} copied into {into}, "
+        f"{merged.present} there already, {plural(merged.failures, 'failure')}"
     )
     for error in merged.rescued:
         notify(f"  copied under its own key: {error}")
@@ -200,7 +199,10 @@ def import_(
     from labeler.store import maintenance
 
     imported = maintenance.import_labels(api.stored_outcomes(file), store)
-    notify(f"{store}: {imported.new} new, {imported.present} there already")
+    notify(
+        f"{plural(imported.new, 'record')} of {file} imported into {store}, "
+        f"{imported.present} there already"
+    )
     for id in imported.differing:  # noqa: A001 - the field's name
         notify(f"  {id!r} is there with another label, which was kept")
 

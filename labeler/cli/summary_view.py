@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from labeler.calculators.headline import Headline, headline, in_words
+from labeler.calculators.headline import conclusions, configuration_names, in_words
 from labeler.calculators.plain_names import PLAIN_NAMES, headline_metrics, plain_name
 from labeler.calculators.summary_table import (
     floor_note,
@@ -17,7 +17,7 @@ from labeler.calculators.summary_table import (
     summary_cells,
     summary_notes,
 )
-from labeler.cli.terminal import LineWriter, dropped_note, notify, print_groups
+from labeler.cli.terminal import LineWriter, dropped_note, print_groups
 from labeler.labels.signature import selection_warnings
 from labeler.sentences.display import NONE, Column, reason_counts
 from labeler.version import __version__
@@ -41,6 +41,7 @@ class View:
         details: True for counts, methods, configurations and reasons of missing values.
         worst: ids of the records with the least support.
         asked: all requested metrics; a note counts those that need richer labels.
+        next_command: True to print the command to run next below the conclusion.
     """
 
     intervals: Intervals | None = None
@@ -49,6 +50,7 @@ class View:
     details: bool = False
     worst: WorstIds | None = None
     asked: Sequence[Metric] = ()
+    next_command: bool = True
 
 
 def print_summary(rows: Sequence[SummaryRow], view: View, source: str = "") -> None:
@@ -64,8 +66,9 @@ def print_summary(rows: Sequence[SummaryRow], view: View, source: str = "") -> N
     out = LineWriter()
     lines = conclusions(rows, view.worst)
     out.write("\n".join(lines), bold=True)
-    if source and any(row.labeled for row in rows):
-        out.write(f"Next: {report_command(source)}")
+    if view.next_command:
+        for line in next_command(rows, source):
+            out.write(line)
     names = configuration_names(rows)
     for label, name in names.items():
         own = [row for row in rows if row.label == label]
@@ -84,45 +87,10 @@ def print_summary(rows: Sequence[SummaryRow], view: View, source: str = "") -> N
         out.write("\n".join(notes))
 
 
-def notify_conclusions(rows: Sequence[SummaryRow], worst: WorstIds, source: str = "") -> None:
-    """Print the conclusions and the next command on standard error."""
-    for line in conclusions(rows, worst):
-        notify(line)
+def next_command(rows: Iterable[SummaryRow], source: str) -> Iterator[str]:
+    """Yield a line with the command that makes a report, if there is a label and a source."""
     if source and any(row.labeled for row in rows):
-        notify(f"Next: {report_command(source)}")
-
-
-def report_command(source: str) -> str:
-    """Return the command that makes a report of labels."""
-    return f"labeler report {shlex.quote(source)}"
-
-
-def conclusions(rows: Sequence[SummaryRow], worst: WorstIds | None = None) -> list[str]:
-    """Return the headline of each judge configuration, with its name if there are several."""
-    names = configuration_names(rows)
-    found: dict[str | None, Headline] = {
-        label: headline(
-            [row for row in rows if row.label == label], worst.of(label) if worst else ()
-        )
-        for label in names
-    }
-    if len(names) == 1:
-        return [str(one) for one in found.values()]
-    return [f"{names[label]}: {one}" for label, one in found.items()]
-
-
-def configuration_names(rows: Iterable[SummaryRow]) -> dict[str | None, str]:
-    """Return short names of judge configurations: the parts in which they differ."""
-    labels = list(dict.fromkeys(row.label for row in rows))
-    parts = {label: dict.fromkeys((label or "no judge").split("|")) for label in labels}
-    counts = Counter(part for own in parts.values() for part in own)
-    return {
-        label: ", ".join(
-            part.removeprefix("judge:").replace(":", " ", 1)
-            for part in [one for one in own if counts[one] < len(labels)] or [next(iter(own))]
-        )
-        for label, own in parts.items()
-    }
+        yield f"Next: labeler report {shlex.quote(source)}"
 
 
 def _shown(rows: Sequence[SummaryRow], view: View) -> list[SummaryRow]:

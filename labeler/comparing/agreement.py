@@ -22,7 +22,7 @@ from labeler.calculators.rater_agreement import (
     verdicts_of,
 )
 from labeler.calculators.statistics.agreement import Pattern
-from labeler.comparing.options import SideKeywords, SideOptions
+from labeler.comparing.options import SideKeywords, side_options
 from labeler.comparing.pairs import PairCounts, Pairs, read_pairs
 from labeler.labels.record import AnyOutcome
 from labeler.sentences.display import Display, Displayed
@@ -97,7 +97,7 @@ def compare_labels(
         >>> labeler.comparing.compare_labels(labels, labels).fields[0].raw
         1.0
     """
-    (pairs,) = read_pairs([a, b], (verdicts_of, verdicts_of), SideOptions(**sides), names=names)
+    (pairs,) = read_pairs([a, b], (verdicts_of, verdicts_of), side_options(sides), names=names)
     return LabelAgreement(pairs.a.signatures, pairs.b.signatures, pairs.counts, _fields(pairs))
 
 

@@ -105,7 +105,7 @@ def check_gates(
     settings, models = settings or GateSettings(), AnsweringModels()
     drops = [one for one in demands if one.of_drop]
     if (base is None) is bool(drops):
-        raise UsageError("a base goes with a largest drop: name both or neither")
+        raise UsageError("against and max_drop need each other: give both or neither")
     column = (settings.intervals.group if settings.intervals else None) or ""
     if isinstance(outcomes, CountedRows):
         models = AnsweringModels(outcomes.models())
@@ -155,7 +155,7 @@ def check_rows(
         UsageError: there is no gate, or no row has the column.
     """
     if not gates:
-        raise UsageError("no gate is given: such as --min adherence=0.9, --max or --max-drop")
+        raise UsageError("no gate is given: name a metric and a number, such as adherence=0.9")
     return _check_rows(rows, gates, settings)
 
 

@@ -45,9 +45,9 @@ from labeler.comparing.metric_comparison import (
     Moved,
     Verdict,
 )
-from labeler.comparing.options import SideKeywords, SideOptions
+from labeler.comparing.options import SideKeywords, SideOptions, side_options
 from labeler.comparing.pairs import Pair, Pairs, read_pairs
-from labeler.errors import UsageError
+from labeler.errors import UsageError, count_of
 from labeler.labels.record import AnyOutcome
 
 _LISTED = 5
@@ -88,7 +88,8 @@ def compare(
             :class:`labeler.comparing.options.SideOptions`.
 
     Returns:
-        A row for each group and metric: means, difference, interval, p value and verdict.
+        A row for each group and metric: means, difference, interval, p value and verdict. With
+        groups ``whole`` has the rows of all pairs together.
 
     Raises:
         UsageError: the sides share no labeled record; one holds no label that fits the choice, or
@@ -102,7 +103,7 @@ def compare(
         ('adherence', 14)
     """
     options = _Options(level, top)
-    (found,) = _compare([a, b], metrics, names, options, SideOptions(**sides))
+    (found,) = _compare([a, b], metrics, names, options, side_options(sides))
     return found
 
 
@@ -146,7 +147,7 @@ def compare_runs(
     if len(names) != len(runs):
         raise UsageError(f"{len(names)} names for {len(runs)} sets of labels: give one for each")
     options = _Options(level, top)
-    return Comparisons(_compare(runs, metrics, names, options, SideOptions(**sides)))
+    return Comparisons(_compare(runs, metrics, names, options, side_options(sides)))
 
 
 def _compare(
@@ -158,8 +159,7 @@ def _compare(
 ) -> list[Comparison]:
     """Compare the first run with each other one, as one family of tests."""
     check_level(options.level)
-    if options.top < 0:
-        raise UsageError(f"top {options.top}: name 0 or more records for each metric")
+    count_of("top", options.top)
     chosen = select_metrics(metrics)
     runs = [run.chosen(metrics) if isinstance(run, CountedRows) else run for run in runs]
     for run in runs:
@@ -168,27 +168,46 @@ def _compare(
     keep = partial(Measured.of, metrics=chosen)
     # A verdict on a mean is of one judge configuration, unless a mixture is asked for.
     every = read_pairs(runs, (keep, keep), sides, names=names, same=("question",), mixed=False)
-    tested = [
+    asked = [
         [
-            _compared(group, one, part, options)
-            for group, part in _grouped(joined)
-            for one in [_Asked(m, n, _span(joined.pairs, n)) for n, m in enumerate(chosen)]
-            if metrics is not None or joined.have_fields_of(one.metric)
+            _Asked(metric, place, _span(joined.pairs, place))
+            for place, metric in enumerate(chosen)
+            if metrics is not None or joined.have_fields_of(metric)
         ]
         for joined in every
     ]
+    found = _family(every, asked, options, by=sides.by)
+    if sides.by is None:
+        return found
+    wholes = _family(every, asked, options, by=None)
+    return [replace(one, whole=whole) for one, whole in zip(found, wholes, strict=True)]
+
+
+def _family(
+    every: Sequence[Pairs[Measured]],
+    asked: Sequence[Sequence[_Asked]],
+    options: _Options,
+    *,
+    by: str | None,
+) -> list[Comparison]:
+    """Compare all pairs, or those of each group, and adjust the p values of all together."""
+    tested = [
+        [
+            _compared(group, one, part, options)
+            for group, part in (_grouped(joined) if by else [(None, joined.pairs)])
+            for one in own
+        ]
+        for joined, own in zip(every, asked, strict=True)
+    ]
     family = _adjusted(tested)
+    tests = sum(map(len, family))
     return [
-        _judged(
-            joined, rows, family[run], tests=sum(map(len, family)), by=sides.by, options=options
-        )
-        for run, (joined, rows) in enumerate(zip(every, tested, strict=True))
+        _judged(joined, rows, own, tests=tests, by=by, options=options)
+        for joined, rows, own in zip(every, tested, family, strict=True)
     ]
 
 
-def _grouped(
-    joined: Pairs[Measured],
-) -> list[tuple[str | None, list[Pair[Measured]]]]:
+def _grouped(joined: Pairs[Measured]) -> list[tuple[str | None, Sequence[Pair[Measured]]]]:
     groups: dict[str | None, list[Pair[Measured]]] = {}
     for pair in joined:
         groups.setdefault(pair.group, []).append(pair)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import string
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -19,6 +19,7 @@ from labeler.comparing.conclusion import (
     figures,
     in_headlines,
     in_order,
+    largest_change,
     row_name,
 )
 from labeler.comparing.gates import DEFAULT_ALLOWED
@@ -49,6 +50,7 @@ class Comparison(Displayed):
         tests: number of tests that p values are adjusted for.
         by: name of the metadata column that pairs are grouped by, or ``None``.
         level: of the intervals; 1 - level is the family-wise error rate of the tests.
+        whole: with groups, the comparison of all pairs together, a family of tests of its own.
 
     Example:
         >>> found = labeler.compare(labels, labels)
@@ -65,21 +67,26 @@ class Comparison(Displayed):
     tests: int
     by: str | None
     level: float
+    whole: Comparison | None = None
 
     def __getitem__(self, key: str | tuple[str, str]) -> MetricComparison:
-        """Return the row of a metric, or of a metric and group.
+        """Return the row of a metric over all pairs, or of a metric and group.
 
         Raises:
             UnknownName: there is no such metric or group; the message has near spellings.
-            UsageError: several groups have the metric.
         """
-        return find_row(self.rows, key)
+        return find_row(self.rows if isinstance(key, tuple) else self.by_group[None], key)
+
+    @cached_property
+    def every(self) -> list[MetricComparison]:
+        """The rows of all pairs together, then those of the groups."""
+        return [*(self.whole.rows if self.whole else ()), *self.rows]
 
     @cached_property
     def by_group(self) -> dict[str | None, list[MetricComparison]]:
-        """The rows of each group."""
-        found: dict[str | None, list[MetricComparison]] = {}
-        for row in self.rows:
+        """The rows of all pairs together (``None``), and of each group."""
+        found: dict[str | None, list[MetricComparison]] = {None: []}
+        for row in self.every:
             found.setdefault(row.group, []).append(row)
         return found
 
@@ -94,7 +101,7 @@ class Comparison(Displayed):
         return _judges(self.a) == _judges(self.b)
 
     def _display(self) -> Display:
-        rows = in_order([row for row in self.rows if row.pairs])
+        rows = in_order([row for row in self.every if row.pairs])
         notes = [
             self.counts.in_words(),
             *selection_warnings((*self.a.signatures, *self.b.signatures)),
@@ -109,11 +116,15 @@ class Comparison(Displayed):
         return self.concluded("B")
 
     def concluded(self, b: str) -> Conclusion:
-        """Return the conclusion.
+        """Return the conclusion: of all pairs, then the group that moved most.
 
         Args:
             b: name of the second side.
         """
+        if self.whole:
+            found = self.whole.concluded(b)
+            groups = largest_change(self.rows, found.row, f"by {self.by}")
+            return replace(found, sentence="; ".join(filter(None, (found.sentence, groups))))
         circumstances = Circumstances(
             same_judge=self.same_judge,
             same_sentences=self.same_sentences,
@@ -129,7 +140,7 @@ class Comparison(Displayed):
         A metric whose verdict is ``worse``; more than 5 % of A's labels without a label in B; a
         metric with a value in A only, for more than 5 % of the pairs.
         """
-        for row in self.rows:
+        for row in self.every:
             if row.verdict == "worse":
                 yield f"worse: {described(row)}"
         yield from self._losses("B")
@@ -141,7 +152,7 @@ class Comparison(Displayed):
         total = counts.pairs + lost
         if lost > total * DEFAULT_ALLOWED.failed:
             yield f"{lost} of {total} records with a label in A have none in {b}"
-        for row in self.rows:
+        for row in self.every:
             pairs = row.pairs + row.undefined_pairs
             if (count := row.definedness.only_a) > pairs * DEFAULT_ALLOWED.undefined:
                 where = f" in {row.group}" if row.group is not None else ""
@@ -171,6 +182,7 @@ class Comparison(Displayed):
             "tests": self.tests,
             "by": self.by,
             "level": self.level,
+            "whole": [row.as_json() for row in self.whole.rows] if self.whole else None,
             "comparisons": [row.as_json() for row in self.rows],
             "labeler": version,
         }

@@ -25,6 +25,7 @@ from labeler.sentences.display import (
     arrow,
     figure,
     number,
+    percent,
     reason_counts,
     shortened,
 )
@@ -85,9 +86,10 @@ def _tables(
 ) -> Iterator[tuple[str | None, list[MetricComparison], int]]:
     """Yield a heading, the rows below it, and the number of metrics that are left out.
 
-    Groups are the rows of one table of the first metric, unless all metrics are shown.
+    All records and the groups are the rows of one table of the first metric, unless all metrics are
+    shown.
     """
-    valued = in_order([row for row in comparison.rows if row.pairs])
+    valued = in_order([row for row in comparison.every if row.pairs])
     metrics = dict.fromkeys(row.metric for row in valued)
     if not valued:
         return
@@ -147,7 +149,8 @@ def sections(found: Comparisons, width: int | None = None) -> Iterator[Section]:
             yield Section(f"{letter} against A", (), [*_records(comparison, letter)])
         for group, part in comparison.by_group.items():
             heading = None if group is None else f"{comparison.by}: {group}"
-            grids = _divided(_figures(part, comparison, letter), width)
+            one = comparison.whole if group is None and comparison.whole else comparison
+            grids = _divided(_figures(part, one, letter), width)
             yield Section(
                 heading,
                 grids,
@@ -243,7 +246,7 @@ def _inconsistencies(rows: Sequence[MetricComparison]) -> Iterator[str]:
             continue
         if found.flipped:
             lean = "" if found.lean is None else f", lean to sentences used {found.lean:+.3f}"
-            flips = f", {found.flipped:.1%} of {found.sentences} sentences flipped{lean}"
+            flips = f", {percent(found.flipped, 1)} of {found.sentences} sentences flipped{lean}"
         else:
             flips = ""
         yield (

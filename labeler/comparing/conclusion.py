@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 from labeler.calculators.plain_names import OF_WHOLE_ANSWERS, headline_metrics, plain_name
@@ -36,10 +36,12 @@ class Conclusion:
         kind: ``better`` or ``worse`` by the first metric that certainly differs, ``higher`` or
             ``lower`` where different judges labeled both sides.
         sentence: the conclusion with its figures.
+        row: the metric that the sentence names first, if any.
     """
 
     kind: Kind
     sentence: str
+    row: MetricComparison | None = None
 
     def __str__(self) -> str:
         return self.sentence
@@ -80,7 +82,30 @@ def conclude(
     certain = [row for row in valued if row.verdict in _AGAINST]
     found = _certain(certain, valued, circumstances, b) if certain else _open(valued, circumstances)
     sentence = "; but ".join((found.sentence, *circumstances.losses[:1]))
-    return Conclusion(found.kind, "; ".join(filter(None, (circumstances.warning, sentence))))
+    return replace(found, sentence="; ".join(filter(None, (circumstances.warning, sentence))))
+
+
+def largest_change(
+    rows: Sequence[MetricComparison], whole: MetricComparison | None, of: str
+) -> str:
+    """Return the change of the group that moved most in words; empty if no group moved.
+
+    A certain change goes before one that chance may explain, and one of the metric that the
+    conclusion on all records names before others.
+
+    Args:
+        rows: one for each metric and group.
+        whole: the metric that the conclusion names.
+        of: the groups in words, such as ``by topic``.
+    """
+    moved = [row for row in in_order(rows) if row.pairs and row.difference]
+    same = [row for row in moved if whole and row.metric is whole.metric]
+    certain = [row for row in moved if row.verdict in _AGAINST]
+    own = [row for row in same if row in certain] or certain[:1] or same
+    if not own:
+        return ""
+    most = max(own, key=lambda row: abs(cast("float", row.difference)))
+    return f"largest change {of}: {described(most)}{'' if certain else ', not certain'}"
 
 
 def in_order(rows: Sequence[MetricComparison]) -> list[MetricComparison]:
@@ -112,7 +137,7 @@ def _certain(
         parts.append("other judges, prompts or thresholds gave these labels, so neither is better")
     elif circumstances.same_sentences:
         parts.append("the answers are the same, only their labels differ")
-    return Conclusion(kind, "; ".join(parts))
+    return Conclusion(kind, "; ".join(parts), certain[0])
 
 
 def _clauses(rows: Sequence[MetricComparison], kind: str) -> str:
@@ -134,10 +159,11 @@ def _open(rows: Sequence[MetricComparison], circumstances: Circumstances) -> Con
             "not certain",
             f"not certain: {described(uncertain[0])}; of {circumstances.tests} differences tested "
             "at once, one can be as large by chance",
+            uncertain[0],
         )
     if isinstance(first.interval, Undefined):
         return _without_interval(first)
-    return Conclusion("no difference seen", _no_difference(first, rows, circumstances))
+    return Conclusion("no difference seen", _no_difference(first, rows, circumstances), first)
 
 
 def _without_interval(row: MetricComparison) -> Conclusion:
@@ -147,12 +173,13 @@ def _without_interval(row: MetricComparison) -> Conclusion:
             "not compared",
             "nothing to compare: both sides retrieved the same documents, so a difference in "
             f"{plain_name(row.metric)} is the judge's",
+            row,
         )
     if row.pairs == 1:
         few = "1 record is too few to tell"
     else:
         few = f"too few to tell: all {row.pairs} records ask one question"
-    return Conclusion("not compared", f"{few}; {described(row)}")
+    return Conclusion("not compared", f"{few}; {described(row)}", row)
 
 
 def _no_difference(
@@ -184,8 +211,8 @@ def row_name(row: MetricComparison) -> str:
 
 
 def row_group(row: MetricComparison) -> str:
-    """Return the shortened group of a row."""
-    return shortened(row.group or "", _LONGEST_GROUP)
+    """Return the shortened group of a row; ``(all)`` for all records."""
+    return "(all)" if row.group is None else shortened(row.group, _LONGEST_GROUP)
 
 
 def figures(

@@ -26,10 +26,10 @@ from labeler.comparing.flips import (
     Totals,
     decision_flips,
 )
-from labeler.comparing.options import SideKeywords, SideOptions
+from labeler.comparing.options import SideKeywords, side_options
 from labeler.comparing.pairs import Pair, PairCounts, Pairs, read_pairs
 from labeler.comparing.sides import Side
-from labeler.errors import UsageError
+from labeler.errors import UsageError, count_of
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.labels.signature import digest
 from labeler.sentences.display import NONE, Brief, Column, Display, Displayed, Grid, number
@@ -395,7 +395,7 @@ def open_diff(
     See :func:`diff_labels` for the arguments and exceptions.
     """
     chosen = select_metrics(metrics)
-    options = SideOptions(**sides)
+    options = side_options(sides)
     packing = _Packing(chosen)
     keep = (packing.whole, packing.without_sentences)
     (pairs,) = read_pairs([a, b], keep, options, names=names)
@@ -444,6 +444,5 @@ def diff_labels(
         >>> row.change == row.mean_b - row.mean_a
         True
     """
-    if top < 0:
-        raise UsageError(f"top {top}: name 0 or more records")
+    count_of("top", top)
     return open_diff(a, b, metrics, names=names, **sides).summary(top)

@@ -15,7 +15,7 @@ from labeler.calculators.metrics_row import DistinctRows
 from labeler.calculators.outcomes import measure_outcomes
 from labeler.calculators.ratio import counts_in_gates
 from labeler.calculators.summary import CountedRows
-from labeler.errors import UnknownName, UsageError
+from labeler.errors import UnknownName, UsageError, number_in
 from labeler.labels.record import AnyOutcome
 
 On = Literal["point", "interval"]
@@ -43,8 +43,7 @@ class Allowed:
 
     def __post_init__(self) -> None:
         for name, share in (("failed", self.failed), ("undefined", self.undefined)):
-            if not 0 <= share <= 1:
-                raise UsageError(f"--max-{name} {share:g}: give a share of rows from 0 to 1")
+            number_in(f"max_{name}", share, 0, 1)
 
     def exceeded(
         self,
@@ -193,15 +192,6 @@ class Gate:
         bound = "least" if self.at_least else "most"
         return f"{self.metric.id}{change} at {bound} {self.threshold:.15g}"
 
-    @property
-    def doubt(self) -> str | None:
-        """A warning if the gate may be meant in the other direction, or ``None``."""
-        if self.of_drop or self.at_least == self.metric.higher_is_better:
-            return None
-        better = "higher" if self.metric.higher_is_better else "lower"
-        asked, other = ("least", "most") if self.at_least else ("most", "least")
-        return f"{self.demand}: {better} is better, so at {other} may be meant, not at {asked}"
-
 
 def _named(name: str, own: Sequence[Metric]) -> tuple[Metric, ...]:
     """Return the metrics of an id.
@@ -239,20 +229,9 @@ class Demand:
     of_drop: bool = False
 
     def gate(self, own: Sequence[Metric] = ()) -> Gate:
-        """Return the gate; see :meth:`Gate.of`.
-
-        Raises:
-            UsageError: it would pass bad values of a metric that is declared better when lower.
-        """
+        """Return the gate; see :meth:`Gate.of`."""
         found = Gate.of(self.metric, self.threshold, at_least=bool(self.at_least), own=own)
-        better = found.metric.higher_is_better
-        # Higher is the default, so only the other direction was chosen by the metric's author.
-        if self.at_least and not better:
-            raise UsageError(
-                f"gate on {self.metric!r}: lower is better, so a lowest mean passes bad labels; "
-                f"give the highest: --max {self.metric}={self.threshold:.15g}"
-            )
-        at_least = better if self.at_least is None else self.at_least
+        at_least = found.metric.higher_is_better if self.at_least is None else self.at_least
         return replace(found, at_least=at_least, of_drop=self.of_drop)
 
 
@@ -276,10 +255,11 @@ def measure_gates(
 
     Raises:
         UnknownName: a metric is none of these.
-        UsageError: an id names several metrics, or a threshold is not a finite number.
+        UsageError: an id names several metrics, a threshold is not a finite number, or bad values
+            would pass.
     """
     if isinstance(outcomes, CountedRows):
-        gates = [demand.gate() for demand in demands]
+        gates = _gates(demands, {})
         ids = dict.fromkeys(gate.metric.id for gate in gates)
         return GateRows(gates, DistinctRows(outcomes.chosen(ids, column)))
     found: dict[str, Collected] = {}
@@ -297,5 +277,42 @@ def measure_gates(
 
 
 def _gates(demands: Sequence[Demand], found: Mapping[str, Collected]) -> list[Gate]:
+    """Return the gates of demands.
+
+    Raises:
+        UsageError: bad values of a metric whose direction is known would pass: only a band may
+            have a gate in the other direction.
+    """
     own = [metric for collected in found.values() for metric in collected.metrics()]
-    return [demand.gate(own) for demand in demands]
+    gates = [demand.gate(own) for demand in demands]
+    for gate in filter(lambda gate: _has_known_direction(gate.metric), _lonely(gates)):
+        better, wrong, right = ("lower", "lowest", "highest: --max")
+        if gate.metric.higher_is_better:
+            better, wrong, right = ("higher", "highest", "lowest: --min")
+        raise UsageError(
+            f"gate on {gate.metric.id!r}: {better} is better, so a {wrong} mean passes bad "
+            f"labels; give the {right} {gate.metric.id}={gate.threshold:.15g}"
+        )
+    return gates
+
+
+def doubts(gates: Iterable[Gate]) -> list[str]:
+    """Return warnings about gates that may be meant in the other direction."""
+    demands = dict.fromkeys(gate.demand for gate in _lonely(gates))
+    return [f"{one}: higher is better, so at least may be meant, not at most" for one in demands]
+
+
+def _lonely(gates: Iterable[Gate]) -> list[Gate]:
+    """Return gates that worse values pass and better ones do not, unless they end a band."""
+    sided = [
+        (gate, gate.at_least is gate.metric.higher_is_better or gate.of_drop) for gate in gates
+    ]
+    guarded = {gate.metric for gate, is_guard in sided if is_guard and not gate.of_drop}
+    return [gate for gate, is_guard in sided if not is_guard and gate.metric not in guarded]
+
+
+def _has_known_direction(metric: Metric) -> bool:
+    """Return False where higher is better by a default that the author did not think of."""
+    return not metric.higher_is_better or (
+        METRICS.get(metric.id) is metric and metric.compute.__module__.startswith("labeler.")
+    )

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from typing_extensions import TypedDict
 
+from labeler.catalog import check_options
 from labeler.data.options import Option
 
 
@@ -47,6 +48,16 @@ class SideOptions(ChoiceOptions):
     def same_choice(self) -> bool:
         """True if both sides are chosen in the same way."""
         return self.a_signature == self.b_signature and self.b_trial in {None, self.trial}
+
+
+def side_options(given: SideKeywords) -> SideOptions:
+    """Return the options of both sides.
+
+    Raises:
+        UnknownName: a keyword is not one of them.
+    """
+    check_options(given, SideKeywords.__annotations__)
+    return SideOptions(**given)
 
 
 @dataclass(frozen=True, kw_only=True)

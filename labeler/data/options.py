@@ -9,7 +9,6 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass, fields
-from functools import partial
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from labeler.data.columns import Columns
     from labeler.data.formats import Raw
     from labeler.data.formats.objects import Table
-    from labeler.data.rows import Rows
+    from labeler.data.rows import Rows, Source
 
     RowSource: TypeAlias = object
     """Files, a data frame, examples, mappings, objects of other packages with the same fields, data
@@ -210,31 +209,33 @@ class RowsOptions:
             UsageError: the source is of no known kind, an option does not fit it, or a mapping is
                 malformed.
         """
-        from labeler.data.rows import RowFile, Rows, RowSequence  # noqa: PLC0415 - loads pydantic
+        from labeler.data.rows import Rows, file_sources, python_source  # noqa: PLC0415 - loads pydantic
 
         if isinstance(source, Rows):
             if changed := given(self, RowsOptions):
                 raise UsageError(f"rows are open already: pass {', '.join(changed)} to open_rows")
             return source
-        of_files = partial(RowFile, **self._of_files())
         if isinstance(source, str | Path):
-            return of_files(source)
+            source = [source]
         rows = list(source) if type(source) is list else _read(source)
         if isinstance(rows, list) and rows and all(isinstance(row, str | Path) for row in rows):
-            return of_files(*rows)
+            return self._rows(file_sources(rows), names=[str(path) for path in rows])
         if self.id_columns:
             raise UsageError("id_from is for files; rows from Python bring their id")
-        return RowSequence(rows, columns=self.chosen_columns(), keep_thinking=self.keep_thinking)
+        return self._rows([python_source(rows)])
 
     def open_part(self, raws: "Callable[[], Iterator[Raw]]") -> "Rows":
         """Open some rows of a file, which a function reads, with ids as in the whole file."""
-        from labeler.data.rows import RowPart  # noqa: PLC0415 - loads pydantic
+        from labeler.data.rows import Source  # noqa: PLC0415 - loads pydantic
 
-        return RowPart(raws, **self._of_files())
+        return self._rows([Source(raws)], is_part=True)
 
-    def _of_files(self) -> "dict[str, Any]":
-        columns, keep_thinking = self.chosen_columns(), self.keep_thinking
-        return {"id_from": self.id_columns, "columns": columns, "keep_thinking": keep_thinking}
+    def _rows(self, sources: "Iterable[Source]", **how: Any) -> "Rows":  # noqa: ANN401 - of Rows
+        from labeler.data.rows import Rows  # noqa: PLC0415 - loads pydantic
+
+        columns = self.chosen_columns()
+        how |= {"id_from": self.id_columns, "columns": columns, "keep_thinking": self.keep_thinking}
+        return Rows(sources, **how)
 
 
 def _read(source: "RowSource") -> "list[Any] | Table":

@@ -8,9 +8,9 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from itertools import chain
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from labeler.data.rows import FIRST_ROWS, Row, Rows
 from labeler.errors import BadRows, UsageError
@@ -88,10 +88,7 @@ class RowStream:
             yield first.pop()
 
     def _check(self, needed: Collection[str]) -> None:
-        lacking = _Lacking(frozenset(needed))
-        for row in self.first:
-            lacking.watch(row)
-        lacking.check()
+        _check_fields(self.first, needed)
         if not self.first and self._rows.names:
             raise UsageError(
                 f"{', '.join(self._rows.names) or 'the input'} has no rows, so nothing was sent; a "
@@ -106,49 +103,40 @@ class RowStream:
             )
 
 
-class _Lacking:
-    """The fields that rows lack, if every row lacks one; lines without columns are left out."""
+def _check_fields(rows: Sequence[Row], needed: Collection[str]) -> None:
+    """Raise an error if each row lacks a field; lines without columns are left out.
 
-    def __init__(self, needed: frozenset[str]) -> None:
-        self._needed = needed
-        self._rows = 0
-        self._fields: frozenset[str] | None = frozenset()
-        """Fields that a row lacks, ``None`` once a row lacks none."""
-        self._first = ""
-        """What the first row has."""
-        self._absent = True
-        """False if the first row has the field in a wrong form."""
-        self._columns: dict[str, Any] = {}
-        """Columns of the rows, each with a value."""
+    Raises:
+        BadRows: it names the fields, and how to read them from other columns.
+    """
+    read = [(row, _lacks(row, needed)) for row in rows]
+    read = [(row, lacks) for row, lacks in read if lacks or isinstance(row.content, Example)]
+    if not read or not all(lacks for _, lacks in read):
+        return
+    lacking = {name for _, lacks in read for name in lacks}
+    field, *others = (name for name in Example.model_fields if name in lacking)
+    columns: dict[str, Any] = {}
+    for row, _ in read:
+        own = row.content.metadata if isinstance(row.content, Example) else row.columns or {}
+        if len(columns) < _MOST_COLUMNS:
+            columns |= {n: v for n, v in own.items() if columns.get(n) is None}
+    first = read[0][0]
+    is_wrong = getattr(first.content, "reason", "") == "wrong_type"  # there in a wrong form
+    remedy = "" if is_wrong or field == "id" else _remedy([field, *others], columns)
+    more = f" (nor {', '.join(map(repr, others))})" if others else ""
+    several = "the first " * (len(read) == FIRST_ROWS)
+    count = f"none of {several}{len(read):,} rows has" if len(read) > 1 else "the row has no"
+    raise BadRows(
+        f"{count} {field!r}{more}, so nothing was asked: "
+        f"{_columns_found(first):.{_LONGEST_MESSAGE}}{remedy}"
+    )
 
-    def watch(self, row: Row) -> None:
-        example, lacks = row.content, row.lacks
-        if isinstance(example, Example):
-            lacks = frozenset(n for n in self._needed if not (getattr(example, n) or "").strip())
-        elif not lacks:
-            return
-        if not self._rows:
-            self._first = _columns_found(row)
-            self._absent = getattr(example, "reason", "") != "wrong_type"
-        self._rows += 1
-        self._fields = self._fields | lacks if lacks and self._fields is not None else None
-        if self._fields is not None and len(self._columns) < _MOST_COLUMNS:
-            columns = example.metadata if isinstance(example, Example) else row.columns or {}
-            self._columns |= {n: v for n, v in columns.items() if self._columns.get(n) is None}
 
-    def check(self) -> None:
-        if not self._fields:
-            return
-        lacking = sorted(self._fields, key=tuple(Example.model_fields).index)
-        field, *others = lacking
-        more = f" (nor {', '.join(map(repr, others))})" if others else ""
-        first = "the first " * (self._rows == FIRST_ROWS)
-        rows = f"none of {first}{self._rows:,} rows has" if self._rows > 1 else "the row has no"
-        remedy = _remedy(lacking, self._columns) if self._absent and field != "id" else ""
-        raise BadRows(
-            f"{rows} {field!r}{more}, so nothing was asked: "
-            f"{self._first:.{_LONGEST_MESSAGE}}{remedy}"
-        )
+def _lacks(row: Row, needed: Collection[str]) -> frozenset[str]:
+    example = row.content
+    if isinstance(example, Example):
+        return frozenset(name for name in needed if not (getattr(example, name) or "").strip())
+    return row.lacks
 
 
 def _remedy(lacking: Sequence[str], columns: Mapping[str, Any]) -> str:
@@ -176,14 +164,15 @@ def identified(rows: Iterable[Row]) -> Iterator[Row]:
     A row without an id of its own that repeats an earlier one is named by the same digest with its
     number, ``sha256-…-2``. A row whose given id names another content is a failure.
     """
-    with SeenRows() as seen:
+    with closing(SeenRows()) as seen:
         for row in rows:
             example = row.content
             if not isinstance(example, Example):
                 yield row
                 continue
-            first = seen.add(row.where, row_digests(example))
-            if first is None or (row.is_named and first.is_same):
+            digests = row_digests(example)
+            first = seen.add(row.where, digests)
+            if first is None or (row.is_named and first.content == digests.content):
                 yield row
             elif row.is_named:
                 yield Row(row.where, _conflict(row.where, example, first.where))
@@ -234,19 +223,14 @@ def row_digests(example: Example) -> RowDigests:
 
 
 class FirstRow(NamedTuple):
-    """The first row with an id.
-
-    Attributes:
-        where: its place.
-        is_same: True if its content equals the row at hand.
-    """
+    """The place of the first row with an id, and the digest of its content."""
 
     where: str
-    is_same: bool
+    content: bytes
 
 
 class SeenRows:
-    """The rows seen so far. Use as a context manager.
+    """The rows seen so far.
 
     SQLite keeps them: a database without a name is in memory up to its cache, beyond that in a file
     that no other program sees and that ends with the process.
@@ -254,6 +238,7 @@ class SeenRows:
 
     def __init__(self) -> None:
         self._table = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self.close = self._table.close
         self._files: dict[str, int] = {}
         for setting in (f"cache_size = -{_CACHE}", "journal_mode = OFF", "synchronous = OFF"):
             self._table.execute(f"PRAGMA {setting}")
@@ -262,17 +247,6 @@ class SeenRows:
             "copies INTEGER) WITHOUT ROWID"
         )
         self._table.execute("BEGIN")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._table.close()
 
     def add(self, where: str, digests: RowDigests) -> FirstRow | None:
         """Add a row; return the first row with its id, or ``None`` if this is it.
@@ -298,7 +272,7 @@ class SeenRows:
                 "a row, or name a folder with space in the environment: SQLITE_TMPDIR=FOLDER"
             ) from error
         content, first, line = found
-        return FirstRow(list(self._files)[first] + line, content == digests.content)
+        return FirstRow(list(self._files)[first] + line, content)
 
     def next_number(self, digests: RowDigests) -> int:
         """Return the number of the next row with the id of an earlier one, from 2."""

@@ -82,33 +82,33 @@ class Rows:
 
     Args:
         sources: where the rows stand, in order.
+        names: the files, as they were given.
+        is_part: True if other rows may have a column that these lack.
         id_from: columns that are joined by ``/`` to the row id; by default the column ``id``.
         columns: the column of each field; by default the field's own name, or as a preset says
             that is the only one to fit.
         keep_thinking: True to keep thoughts in responses.
 
     Attributes:
-        names: the files, as they were given.
         notices: messages for people about how rows were read, once they were.
 
     Raises:
         UsageError: both ``id_from`` and ``columns`` define the row id.
     """
 
-    is_part = False
-    """True if other rows may have a column that these lack."""
-    names: Sequence[str] = ()
-
     def __init__(
         self,
         sources: Iterable[Source],
         *,
+        names: Sequence[str] = (),
+        is_part: bool = False,
         id_from: Sequence[str] = (),
         columns: Columns | None = None,
         keep_thinking: bool = False,
     ) -> None:
         if id_from and columns and "id" in columns.named:
             raise UsageError("both --id and --map id=… name the rows: give one of the two")
+        self.names, self.is_part = names, is_part
         self.id_from, self.columns, self.keep_thinking = id_from, columns, keep_thinking
         self.notices: dict[str, str] = {}
         self._sources = list(sources)
@@ -135,60 +135,36 @@ class Rows:
         return None if None in counts else sum(filter(None, counts))
 
 
-class RowFile(Rows):
-    """The rows of files.
+def file_sources(paths: Iterable[str | Path]) -> Iterator[Source]:
+    """Yield the sources of files, in order.
 
     A source that can be read only once, such as standard input or a pipe, is JSON Lines and kept
     in memory. The format of other files follows from their names, see :mod:`labeler.data.formats`.
 
     Args:
-        paths: files, read in order; or folders that hold a saved data set, or names such as
+        paths: files; or folders that hold a saved data set, or names such as
             ``hf:owner/name:split`` and ``s3://bucket/rows.csv``.
-        how: keywords of :class:`Rows`.
+
+    Raises:
+        UsageError: a source that can be read only once holds no rows.
     """
-
-    def __init__(self, *paths: str | Path, **how: Any) -> None:  # noqa: ANN401 - as of Rows
-        names = [name for path in paths for name in row_files(str(path))]
-        super().__init__(map(_source, names), **how)
-        self.names = [str(path) for path in paths]
-
-
-def _source(name: str) -> Source:
-    if is_rereadable(name):
-        return Source(partial(read_file, name), partial(count_rows, name))
-    lines = list(read_lines(name))
-    check_file(name, lines[0].content if lines else b"")
-    return Source(partial(json_rows, lines), lambda: len(lines))
+    for name in (name for path in paths for name in row_files(str(path))):
+        if is_rereadable(name):
+            yield Source(partial(read_file, name), partial(count_rows, name))
+        else:
+            lines = list(read_lines(name))
+            check_file(name, lines[0].content if lines else b"")
+            yield Source(partial(json_rows, lines), lines.__len__)
 
 
-class RowPart(Rows):
-    """The rows of a part of a file, with ids as in the whole file.
+def python_source(rows: Sequence[Any] | Table) -> Source:
+    """Return the source of examples, mappings with the same fields, or objects with them."""
 
-    Args:
-        read: reads the rows.
-        how: keywords of :class:`Rows`.
-    """
+    def raws() -> Iterator[Raw]:
+        return (_raw(f"row {number}", row) for number, row in enumerate(rows, start=1))
 
-    is_part = True
-
-    def __init__(self, read: Callable[[], Iterable[Raw]], **how: Any) -> None:  # noqa: ANN401 - as of Rows
-        super().__init__([Source(read)], **how)
-
-
-class RowSequence(Rows):
-    """Rows from Python: examples, mappings with the same fields, or objects with them.
-
-    Args:
-        rows: the rows.
-        how: keywords of :class:`Rows`.
-    """
-
-    def __init__(self, rows: Sequence[Any] | Table, **how: Any) -> None:  # noqa: ANN401 - as of Rows
-        def raws() -> Iterator[Raw]:
-            return (_raw(f"row {number}", row) for number, row in enumerate(rows, start=1))
-
-        total = len(rows) if isinstance(rows, Sized) else rows.total
-        super().__init__([Source(raws, lambda: total)], **how)
+    total = len(rows) if isinstance(rows, Sized) else rows.total
+    return Source(raws, lambda: total)
 
 
 def _raw(where: str, row: object) -> Raw:

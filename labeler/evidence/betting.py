@@ -13,7 +13,6 @@ sampling without replacement, UAI 2023.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -29,21 +28,24 @@ _HALVINGS = 18
 _TINY = 1e-12
 
 
-class Stakes(NamedTuple):
-    """Stakes of one look, chosen before its units are read; each is divided by a draw's spread.
+class Design(NamedTuple):
+    """How the units of a look are drawn and bet on, chosen before any of them is read.
 
     Attributes:
-        above: stake of the bet that the ratio is above a value.
+        scales: scale of each unit of the population, above 0; its chance grows with it.
+        above: stake of the bet that the ratio is above a value; divided by a draw's spread.
         below: stake of the bet that it is below.
+        growth: expected growth of the logarithm of the wealth with a draw, above and below.
     """
 
+    scales: Floats
     above: float
     below: float
+    growth: tuple[float, float] = (0.0, 0.0)
 
 
-@dataclass(frozen=True)
-class Draws:
-    """What the intervals need of the draws of one look, or of several: one entry a draw.
+class Draws(NamedTuple):
+    """What the intervals need of the draws so far: one entry a draw.
 
     A draw says about a value *m*: ``top - m * bottom``, whose expectation is 0 where *m* is right.
 
@@ -65,11 +67,6 @@ class Draws:
     most: Floats
     spread: Floats
 
-    @classmethod
-    def joined(cls, looks: list[Draws]) -> Draws:
-        """Return the draws of several looks as one."""
-        return cls(*(np.concatenate(each) for each in zip(*map(_columns, looks), strict=True)))
-
     def log_wealth(self, value: float, *, above: bool) -> float:
         """Return the logarithm of what a bettor against a value has, who began with 1.
 
@@ -77,22 +74,15 @@ class Draws:
             value: the value of the ratio that is bet against.
             above: whether the bet is that the ratio is above the value, else that it is below.
         """
-        surplus = self.top - value * self.bottom
-        bound = (self.least if above else self.most) @ np.array([1.0, value])
-        if above:
-            stake = np.minimum(self.above, SAFE / np.maximum(-bound, _TINY))
-            return float(np.log1p(stake * surplus).sum())
-        stake = np.minimum(self.below, SAFE / np.maximum(bound, _TINY))
-        return float(np.log1p(-stake * surplus).sum())
+        sign, stakes, worst = (1, self.above, self.least) if above else (-1, self.below, self.most)
+        loss = -sign * (worst @ np.array([1.0, value]))
+        stakes = np.minimum(stakes, SAFE / np.maximum(loss, _TINY))
+        return float(np.log1p(sign * stakes * (self.top - value * self.bottom)).sum())
 
     def estimate(self) -> float:
         """Return the ratio's estimate: a draw weighs by its spread, which is known before it."""
         weights = np.maximum(self.spread, _TINY) ** -2.0
         return float((weights * self.top).sum() / max(float((weights * self.bottom).sum()), _TINY))
-
-
-def _columns(draws: Draws) -> tuple[Floats, ...]:
-    return tuple(vars(draws).values())
 
 
 class Population:
@@ -110,7 +100,7 @@ class Population:
         self.unread = np.ones(len(weights), dtype=bool)
         self.top = 0.0
         self.bottom = 0.0
-        self.looks: list[Draws] = []
+        self.draws: Draws | None = None
 
     @property
     def read(self) -> int:
@@ -141,42 +131,41 @@ class Population:
         units: Integers,
         answers: tuple[Floats, Floats],
         *,
-        scales: Floats,
+        design: Design,
         forecasts: tuple[Floats, Floats],
-        stakes: Stakes,
     ) -> None:
         """Take in the answers about the units of one look, in the order of their draws.
 
         Args:
             units: the units, as :meth:`draw` returned them.
             answers: numerator and denominator of each of these units.
-            scales: those of the draw.
+            design: the design of the look.
             forecasts: expected numerator and denominator of each unit of the population.
-            stakes: stakes of both bets.
         """
-        weights, unread = self.weights, self.unread
+        weights, unread, scales = self.weights, self.unread, design.scales
         mass = weights * scales
-        drawn = mass[units]
+        drawn, scale = mass[units], scales[units]
         spread = _remaining(float(mass[unread].sum()), drawn)
         expected, size = forecasts
         base_top = self._base(units, answers[0], expected, self.top)
         base_bottom = self._base(units, answers[1], size, self.bottom)
-        scale = scales[units]
-        falls = float((expected / scales)[unread].max())
-        shrinks = float(((1 - size) / scales)[unread].max())
-        rises = float(((1 - expected) / scales)[unread].max())
-        self.looks.append(
-            Draws(
-                top=base_top + spread * (answers[0] - expected[units]) / scale,
-                bottom=base_bottom + spread * (answers[1] - size[units]) / scale,
-                above=stakes.above / spread,
-                below=stakes.below / spread,
-                least=np.stack(
-                    [base_top - spread * falls, -base_bottom - spread * shrinks], axis=1
-                ),
-                most=np.stack([base_top + spread * rises, -base_bottom], axis=1),
-                spread=spread,
-            )
+        falls, rises, shrinks = (
+            float((share / scales)[unread].max()) for share in (expected, 1 - expected, 1 - size)
+        )
+        found = Draws(
+            top=base_top + spread * (answers[0] - expected[units]) / scale,
+            bottom=base_bottom + spread * (answers[1] - size[units]) / scale,
+            above=design.above / spread,
+            below=design.below / spread,
+            least=np.stack([base_top - spread * falls, -base_bottom - spread * shrinks], axis=1),
+            most=np.stack([base_top + spread * rises, -base_bottom], axis=1),
+            spread=spread,
+        )
+        earlier = self.draws
+        self.draws = (
+            found
+            if earlier is None
+            else Draws(*map(np.concatenate, zip(earlier, found, strict=True)))
         )
         unread[units] = False
         self.top += float((weights[units] * answers[0]).sum())
@@ -198,16 +187,16 @@ class Population:
         rest = float(self.weights[self.unread].sum()) if self.unread.any() else 0.0
         whole = max(self.bottom + rest, _TINY)
         low, high = self.top / whole, min((self.top + rest) / whole, 1.0)
-        if not self.looks or rest == 0.0:
+        if self.draws is None or rest == 0.0:
             return low, low, high
-        draws, needed = Draws.joined(self.looks), math.log(2 / error)
-        low = _end(draws, low, high, needed, above=True)
-        high = max(low, _end(draws, high, low, needed, above=False))
-        return min(max(draws.estimate(), low), high), low, high
+        needed = math.log(2 / error)
+        low = _end(self.draws, low, high, needed, above=True)
+        high = max(low, _end(self.draws, high, low, needed, above=False))
+        return min(max(self.draws.estimate(), low), high), low, high
 
     def log_wealth(self, value: float, *, above: bool) -> float:
-        """Return :meth:`Draws.log_wealth` over all looks; 0 before the first."""
-        return Draws.joined(self.looks).log_wealth(value, above=above) if self.looks else 0.0
+        """Return :meth:`Draws.log_wealth` of all draws; 0 before the first."""
+        return self.draws.log_wealth(value, above=above) if self.draws else 0.0
 
 
 def _remaining(whole: float, drawn: Floats) -> Floats:

@@ -14,7 +14,15 @@ from labeler.calculators.registry import METRICS
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError
 from labeler.evidence.units import digest_of
-from labeler.sentences.display import Column, Display, Displayed, Grid, number
+from labeler.sentences.display import (
+    Column,
+    Display,
+    Displayed,
+    Grid,
+    in_percent,
+    number,
+    percent,
+)
 from labeler.version import __version__
 
 if TYPE_CHECKING:
@@ -199,7 +207,8 @@ def _conclusion(plan: Plan, value: float, interval: tuple[float, float]) -> str:
         else f"these {len(units.readable):,} records"
     )
     name, level = plain_name(METRICS[goal.metric]), f"{goal.level:.6g}"
-    span = f"{value:.1%} ({low:.1%} to {high:.1%}, level {level}) for {of}"
+    between = f"{in_percent(low, 1)} to {percent(high, 1)}"
+    span = f"{percent(value, 1)} ({between}, level {level}) for {of}"
     read = f"{len(plan.answers):,} sentences read"
     if goal.at_least is None:
         return f"{name}: {span}; {read}."

@@ -1,13 +1,13 @@
-"""Sampling designs: forecasts of people's answers, chances of being drawn, stakes, and how many."""
+"""Looks at a population: forecast answers, choose chances and stakes, draw units, learn, again."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
-from labeler.evidence.betting import SAFE, Floats, Population, Stakes
+from labeler.evidence.betting import SAFE, Design, Floats, Integers, Population
+from labeler.evidence.logistic import fit_logistic, logit, sigmoid
 
 _FLOORS = np.array([0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.5])
 """Least scales to choose from: how often a verdict that seems sure is still read."""
@@ -24,28 +24,10 @@ _AHEAD = 0.65
 _BINS = 40
 """Forecasts that are taken together while a design is chosen."""
 _HALVINGS = 14
-_STEPS = 25
 _CLOSE = 1e-7
-"""Last step of a fit."""
-_EDGE = 1e-3
-"""Probabilities nearer to 0 or 1 count as this far."""
-
-
-@dataclass(frozen=True)
-class Design:
-    """How the next units are drawn and bet on.
-
-    Attributes:
-        floor: least scale.
-        scales: scale of each unit: forecast standard deviation, at least the floor.
-        stakes: stakes of both bets.
-        growth: expected growth of the logarithm of the wealth with a draw, for "above" and "below".
-    """
-
-    floor: float
-    scales: Floats
-    stakes: Stakes
-    growth: tuple[float, float]
+"""Least growth of the logarithm of a wealth that counts."""
+_SLOPES = np.array([0.0, 0.9]), np.array([1.0, 0.35])
+"""Prior means and deviations of intercept and slope of recalibrated log odds."""
 
 
 def choose_design(population: Population, forecasts: Floats, margin: float) -> Design:
@@ -80,10 +62,10 @@ def choose_design(population: Population, forecasts: Floats, margin: float) -> D
     grow_above = _growth(above[:, None], chance, f, rise + margin, fall + margin)
     grow_below = _growth(below[:, None], chance, 1 - f, margin - fall, margin - rise)
     return Design(
-        floor=float(floors[best]),
-        scales=np.maximum(np.sqrt(forecasts * (1 - forecasts)), floors[best]),
-        stakes=Stakes(float(above[best]) * spread, float(below[best]) * spread),
-        growth=(float(grow_above[best]), float(grow_below[best])),
+        np.maximum(np.sqrt(forecasts * (1 - forecasts)), floors[best]),
+        float(above[best]) * spread,
+        float(below[best]) * spread,
+        (float(grow_above[best]), float(grow_below[best])),
     )
 
 
@@ -108,82 +90,86 @@ def _growth(stake: Floats, chance: Floats, yes: Floats, win: Floats, lose: Float
     return np.asarray((chance * gained).sum(axis=1))
 
 
-def still_needed(
-    population: Population, design: Design, value: float, margin: float, error: float
-) -> int:
-    """Return about how many more units must be read until both ends are within the margin.
+class Looks:
+    """The looks at a population so far, and the design of the next one.
+
+    Nothing about a look follows from its own answers: forecasts, chances and stakes are those of
+    the looks before.
 
     Args:
-        population: the units and what was read of them.
-        design: how the next ones are drawn.
+        weights: weights of the units, which sum to 1.
+        probabilities: the judge's probability of the answer yes for each unit.
+        sizes: probability that a unit counts; 1 but for completeness.
+        error: chance that the interval ever misses.
+
+    Attributes:
+        forecasts: expected answer of each unit, recalibrated by the answers so far.
         value: the estimate.
-        margin: distance of both ends from it.
-        error: as for :meth:`Population.interval`.
+        low: lower end of the interval.
+        high: upper end.
+        expected: the estimate; before the first look by the judge alone.
     """
-    goal = math.log(2 / error)
-    lacking = [
-        (goal - population.log_wealth(value + sign * margin, above=sign < 0)) / max(growth, _CLOSE)
-        for sign, growth in zip((-1, 1), design.growth, strict=True)
-    ]
-    return min(max(1, math.ceil(max(lacking))), int(population.unread.sum()))
 
+    def __init__(
+        self, weights: Floats, probabilities: Floats, sizes: Floats, *, error: float
+    ) -> None:
+        self.population = Population(weights)
+        self.error = error
+        self._sizes = sizes
+        base = logit(probabilities)
+        self._features = np.stack([np.ones_like(base), base], axis=1)
+        self._counted, self._shares = self._features[:0], base[:0]
+        self._forecast()
+        self.expected = float((weights * self.forecasts).sum() / (weights * sizes).sum())
 
-def next_look(read: int, needed: int, each: float) -> int:
-    """Return how many units to read next: most of those needed, at most as many as were read.
+    def _forecast(self) -> None:
+        """Recalibrate the judge's probabilities by the answers so far."""
+        found = fit_logistic(self._counted, self._shares, *_SLOPES)
+        self.forecasts: Floats = sigmoid(self._features @ found) * self._sizes
+        self.value, self.low, self.high = self.population.interval(self.error)
+        self.expected = self.value
 
-    Args:
-        read: units read so far.
-        needed: units that seem needed.
-        each: sentences of a unit.
-    """
-    if not read:
-        return max(_FIRST_RECORDS, round(_FIRST / each))
-    return min(max(math.ceil(_FEWEST / each), math.ceil(_AHEAD * needed)), read)
+    def design(self, margin: float) -> Design:
+        """Return the design of the next look.
 
+        Args:
+            margin: distance of the values to be rejected.
+        """
+        return choose_design(self.population, self.forecasts, margin)
 
-def logit(probabilities: Floats) -> Floats:
-    """Return log odds; probabilities very near to 0 or 1 are moved inside."""
-    inside = np.clip(probabilities, _EDGE, 1 - _EDGE)
-    return np.log(inside / (1 - inside))
+    def size(self, design: Design, margin: float, each: float = 1.0) -> tuple[int, int]:
+        """Return how many units the next look should read, and about how many are needed.
 
+        A look reads most of the units needed, at most as many as were read before.
 
-def sigmoid(values: Floats) -> Floats:
-    """Return the probabilities of log odds."""
-    return 1 / (1 + np.exp(-values))
+        Args:
+            design: the design of the look.
+            margin: distance of both ends of the interval to reach.
+            each: sentences of a unit.
+        """
+        goal, read = math.log(2 / self.error), self.population.read
+        lacking = [
+            goal - self.population.log_wealth(self.expected + sign * margin, above=sign < 0)
+            for sign in (-1, 1)
+        ]
+        draws = max(np.divide(lacking, np.maximum(design.growth, _CLOSE)))
+        needed = min(max(1, math.ceil(draws)), int(self.population.unread.sum()))
+        if not read:
+            return max(_FIRST_RECORDS, round(_FIRST / each)), needed
+        return min(max(math.ceil(_FEWEST / each), math.ceil(_AHEAD * needed)), read), needed
 
+    def learn(self, units: Integers, design: Design, tops: Floats, bottoms: Floats) -> None:
+        """Take in the answers of a look.
 
-def fit_logistic(features: Floats, answers: Floats, means: Floats, deviations: Floats) -> Floats:
-    """Return the coefficients of a logistic regression with normal priors: their posterior mode.
-
-    Source: Newton's method for the penalized likelihood, as in T. Hastie, R. Tibshirani, J.
-    Friedman, The Elements of Statistical Learning, 2009, section 4.4.
-
-    Args:
-        features: one row an answer, one column a coefficient.
-        answers: 0 or 1, or a share.
-        means: prior mean of each coefficient.
-        deviations: prior standard deviation of each coefficient, above 0.
-    """
-    found, precision = means.astype(float), deviations**-2.0
-
-    def loss(values: Floats) -> float:
-        line = features @ values
-        return float(
-            (np.logaddexp(0.0, line) - answers * line).sum()
-            + (precision * (values - means) ** 2).sum() / 2
-        )
-
-    before = loss(found)
-    for _ in range(_STEPS):
-        expected = sigmoid(features @ found)
-        slope = features.T @ (answers - expected) - precision * (found - means)
-        curve = (features.T * (expected * (1 - expected))) @ features + np.diag(precision)
-        step = np.linalg.solve(curve, slope)
-        while (after := loss(found + step)) > before and np.abs(step).max() > _CLOSE:
-            step = step / 2
-        if after > before:
-            break
-        found, before = found + step, after
-        if np.abs(step).max() < _CLOSE:
-            break
-    return found
+        Args:
+            units: the units that were drawn with the design, in their order.
+            design: the design.
+            tops: numerator of each of these units by people's answers.
+            bottoms: their denominators.
+        """
+        forecasts = (self.forecasts, self._sizes)
+        self.population.learn(units, (tops, bottoms), design=design, forecasts=forecasts)
+        counts = bottoms > 0
+        self._counted = np.concatenate([self._counted, self._features[units][counts]])
+        self._shares = np.concatenate([self._shares, tops[counts]])
+        self._forecast()

@@ -17,13 +17,11 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from labeler.audit import Audit, SecondJudge, examine
-from labeler.comparing.corrected_labels import human_labels
-from labeler.comparing.human_labels import read_human_labels
-from labeler.data.corrections.file import is_corrections_file, read_corrections
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError
-from labeler.evidence.design import fit_logistic, sigmoid
-from labeler.evidence.units import Item, check_same_judge
+from labeler.evidence.logistic import fit_logistic, sigmoid
+from labeler.evidence.people import majorities, read_labels
+from labeler.evidence.units import Item, check_same_judge, stated_probabilities
 from labeler.labels.answers import SPECIAL_SUPPORT, SentenceSupport, judged_sentences
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.sentences.display import Column, Display, Displayed, Grid, number
@@ -116,8 +114,12 @@ class Doubt(Displayed):
         Args:
             outcomes: the labels.
             second_opinion: returns another judge's opinion of a label.
+
+        Raises:
+            UsageError: the labels are of several judge configurations.
         """
-        return _doubted(self.coefficients, self.corrections, [*facts_of(outcomes, second_opinion)])
+        found = [*facts_of(_of_one_judge(outcomes), second_opinion)]
+        return _doubted(self.coefficients, self.corrections, found)
 
     def save(self, path: str | Path) -> Path:
         """Write the model as JSON, without texts and doubts.
@@ -194,10 +196,10 @@ def fit_doubt(
         UsageError: the file cannot be read, or says nothing about a response sentence of these
             labels, or these are of several judge configurations.
     """
-    records = [one for one in outcomes if isinstance(one, LabelRecord)]
-    for one in records:
-        check_same_judge(records[0], one)
-    said = _said(corrections, records)
+    records = _of_one_judge(outcomes)
+    if isinstance(corrections, str | Path):
+        corrections = majorities(read_labels(corrections, records), "supported")
+    said = corrections or {}
     found = [*facts_of(records, second_opinion)]
     judged = [(one, said[one.item]) for one in found if one.item in said]
     if corrections is not None and not judged:
@@ -213,22 +215,12 @@ def fit_doubt(
     return _doubted(tuple(map(float, coefficients)), len(judged), found)
 
 
-def _said(
-    corrections: str | Path | Mapping[Item, bool] | None, records: list[LabelRecord]
-) -> Mapping[Item, bool]:
-    """Return people's verdicts on response sentences."""
-    if corrections is None or isinstance(corrections, Mapping):
-        return corrections or {}
-    if is_corrections_file(str(corrections)):
-        human = human_labels(read_corrections(str(corrections)).events, records).human
-    else:
-        human = read_human_labels(corrections)
-    votes: dict[Item, float] = {}
-    for one in human.labels:
-        if one.field == "supported" and one.sentence is not None:
-            item = (one.id, one.sentence)
-            votes[item] = votes.get(item, 0.0) + one.value - 0.5
-    return {item: vote > 0 for item, vote in votes.items() if vote}
+def _of_one_judge(outcomes: Iterable[AnyOutcome]) -> list[LabelRecord]:
+    """Return the labels, if one judge configuration made them: doubts are by id and sentence."""
+    records = [one for one in outcomes if isinstance(one, LabelRecord)]
+    for one in records:
+        check_same_judge(records[0], one)
+    return records
 
 
 def _doubted(coefficients: tuple[float, ...], corrections: int, found: list[Facts]) -> Doubt:
@@ -281,10 +273,11 @@ def _facts(record: LabelRecord, second_opinion: SecondJudge | None) -> Iterator[
         for one in record.example.evidence_sentences()
     }
     every = frozenset[str]().union(*sources.values())
+    probabilities = stated_probabilities(record, "support")
     for key, entry in judged_sentences(record.label).items():
         words = stems(surface_words(texts.get(key, "")))
         side = 1.0 if entry.fully_supported else -1.0
-        stated = _log_odds(record, key)
+        stated = _log_odds(probabilities.get(key))
         evidence = frozenset[str]().union(*_support(entry, sources))
         values = (
             1.0,
@@ -306,12 +299,11 @@ def _support(entry: SentenceSupport, sources: Mapping[str, frozenset[str]]) -> l
     return [sources[key] for key in entry.supporting_sentence_keys if key in sources]
 
 
-def _log_odds(record: LabelRecord, key: str) -> float | None:
-    """Return the log odds of the judge's probability of support; ``None`` if it gave none."""
-    scores = record.scores
-    if scores is None or scores.adherence is None or key not in scores.support:
+def _log_odds(likely: float | None) -> float | None:
+    """Return limited log odds of the stored probability of support; ``None`` without one."""
+    if likely is None:
         return None
-    likely = min(max(scores.support[key], 1e-9), 1 - 1e-9)
+    likely = min(max(likely, 1e-9), 1 - 1e-9)
     return min(max(math.log(likely / (1 - likely)), -_MOST_SURE), _MOST_SURE)
 
 

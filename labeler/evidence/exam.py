@@ -26,7 +26,7 @@ from labeler.labeling.options import TaskOptions
 from labeler.labels.answers import judged_sentences
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.labels.signature import digest
-from labeler.sentences.display import Column, Display, Displayed, Grid
+from labeler.sentences.display import Column, Display, Displayed, Grid, in_percent, percent
 from labeler.sentences.example import Example
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ class Exam(Displayed):
         none = "none found" if some else f"too few copies to tell, {_SLIGHT} of a kind are needed"
         spots = ", ".join(self.blind_spots) or none
         return (
-            f"{self.judge} caught {right} of {copies} planted errors ({right / copies:.0%}). "
+            f"{self.judge} caught {right} of {copies} planted errors ({percent(right / copies)}). "
             f"Blind spots: {spots}."
         )
 
@@ -213,14 +213,21 @@ _LIMITS = (
 
 def _share(rate: Rate) -> list[str]:
     ends = rate.interval
-    return ["-", "-"] if ends is None else [f"{rate.value:.0%}", f"{ends[0]:.0%} to {ends[1]:.0%}"]
+    if rate.value is None or ends is None:
+        return ["-", "-"]
+    return [percent(rate.value), _span(ends)]
 
 
 def _change(found: tuple[float, Interval | Undefined] | None) -> list[str]:
     if found is None:
         return ["-", "-"]
     ends = _ends(found[1])
-    return [f"{found[0]:+.0%}", f"{ends[0]:+.0%} to {ends[1]:+.0%}" if ends else "-"]
+    return [percent(found[0], signed=True), _span(ends, signed=True) if ends else "-"]
+
+
+def _span(ends: Sequence[float], *, signed: bool = False) -> str:
+    low, high = (in_percent(end, signed=signed) for end in ends)
+    return f"{low} to {high} %"
 
 
 def _ends(interval: Interval | Undefined) -> list[float] | None:

@@ -15,9 +15,9 @@ import numpy as np
 
 from labeler.calculators.statistics.intervals import LEVEL, check_level
 from labeler.errors import UsageError
+from labeler.evidence.betting import Design
 from labeler.evidence.certificate import Certificate
-from labeler.evidence.design import Design
-from labeler.evidence.looks import Looks
+from labeler.evidence.design import Looks
 from labeler.evidence.stream import stream_interval
 from labeler.evidence.units import COMPLETENESS, Answer, Answers, Item, Units, digest_of
 from labeler.labels.record import AnyOutcome, LabelRecord

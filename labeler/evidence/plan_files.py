@@ -1,4 +1,4 @@
-"""Plans and answers as CSV files, for spreadsheets, annotation tools and the review app.
+"""Plans as CSV files, for spreadsheets, annotation tools and the review app.
 
 A plan (``PLAN.csv``) has one row a sentence, in the order to read them:
 
@@ -18,9 +18,7 @@ column          content
 ``answer``      yes or no, for completeness also ``not relevant``; empty until it is read
 =============== ==================================================================================
 
-Answers (``ANSWERS.csv``) need the columns ``id``, ``sentence`` and ``answer``; ``annotator`` may
-name who answered, and other columns are ignored, so a filled-in plan is a file of answers too. A
-second row about a sentence is its second reading. Cells that a spreadsheet would take for formulas
+Cells that a spreadsheet would take for formulas
 begin with an apostrophe.
 """
 
@@ -31,13 +29,12 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
-from labeler.data.formats.csv_files import read_cells
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError
+from labeler.evidence.people import LONGEST, WORDS, cells, collected
 from labeler.evidence.plan import Goal, Plan, make_plan
-from labeler.evidence.units import COMPLETENESS, Answer, Item, Units
+from labeler.evidence.units import Item, Units
 from labeler.labels.answers import SPECIAL_SUPPORT, judged_sentences
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.sentences.characters import escape_formula, visible
@@ -47,30 +44,8 @@ COLUMNS = (
     *("plan", "look", "reading", "id", "sentence", "probability"),
     *("ask", "question", "text", "evidence", "answer"),
 )
-_WORDS = {True: "yes", False: "no", None: "not relevant"}
-_READ = {
-    **dict.fromkeys(("yes", "y", "true", "1", "1.0"), True),
-    **dict.fromkeys(("no", "n", "false", "0", "0.0"), False),
-    **dict.fromkeys(("not relevant", "irrelevant", "none"), None),
-}
-_LONGEST = 4000
-"""Characters of a text in a cell."""
 _NEAREST = 3
 """Document sentences that are shown where the judge named none."""
-
-
-class Given(NamedTuple):
-    """The contents of a file of answers.
-
-    Attributes:
-        answers: first readings.
-        second: second readings.
-        who: names of the people, in order of appearance.
-    """
-
-    answers: dict[Item, Answer]
-    second: dict[Item, Answer]
-    who: tuple[str, ...]
 
 
 def write_plan(plan: Plan, path: str | Path) -> None:
@@ -105,9 +80,9 @@ def _header(plan: Plan) -> str:
 
 def _rows(plan: Plan) -> Iterator[tuple[str, ...]]:
     for item, answer in plan.answers.items():
-        yield _row(plan, item, answer=_WORDS[answer])
+        yield _row(plan, item, answer=WORDS[answer])
     for item, answer in plan.second.items():
-        yield _row(plan, item, reading=2, answer=_WORDS[answer])
+        yield _row(plan, item, reading=2, answer=WORDS[answer])
     look = str(plan.look)
     for one in plan.sentences:
         yield _row(plan, (one.id, one.sentence), look=look, chance=one.probability)
@@ -129,7 +104,7 @@ def _row(
     text, evidence = shown(plan.units, record, key)
     probability = "" if chance is None else repr(chance)
     ask, question = plan.units.how.ask, record.example.question
-    cut = [visible(part)[:_LONGEST] for part in (question, text, evidence)]
+    cut = [visible(part)[:LONGEST] for part in (question, text, evidence)]
     return (look, str(reading), name, key, probability, ask, *cut, answer)
 
 
@@ -179,7 +154,7 @@ def read_plan(
         UsageError: the file is not a plan, was changed, or the labels changed since it was written.
     """
     header, rows = "", []
-    for where, row in _cells(path):
+    for where, row in cells(path):
         missing = next((name for name in ("plan", "id", "sentence") if name not in row), None)
         if missing:
             raise UsageError(f"{where}: no column {missing!r}; give the file that certify wrote")
@@ -212,7 +187,7 @@ def _replayed(
 ) -> Plan:
     """Return the plan after its earlier looks, drawn again and compared with the file."""
     old = [(where, row) for where, row in rows if not row.get("look")]
-    given = _given(old, plan.units.metric)
+    given = collected(old, plan.units.metric)
     for size in looks:
         items = plan.first(size)
         known = {item: given.answers[item] for item in items if item in given.answers}
@@ -227,46 +202,3 @@ def _replayed(
         if row.get("look") and item not in drawn:
             raise UsageError(f"{where}: {item!r:.120} was not drawn by this plan; it was added")
     return plan
-
-
-def read_answers(path: str | Path, metric: str) -> Given:
-    """Read people's answers.
-
-    Args:
-        path: a CSV file with the columns ``id``, ``sentence`` and ``answer``.
-        metric: the certified metric, which says whether ``not relevant`` is an answer.
-
-    Raises:
-        UsageError: the file cannot be read, or a row is wrong; the message names file and line.
-    """
-    return _given(_cells(path), metric)
-
-
-def _given(rows: Iterable[tuple[str, dict[str, str]]], metric: str) -> Given:
-    found = Given({}, {}, ())
-    who: dict[str, None] = {}
-    for where, row in rows:
-        missing = next((name for name in ("id", "sentence", "answer") if name not in row), None)
-        if missing:
-            raise UsageError(f"{where}: no column {missing!r}; have id, sentence and answer")
-        text = row["answer"].lower()
-        if not text:
-            continue
-        if text not in _READ or (_READ[text] is None and metric != COMPLETENESS):
-            more = " or 'not relevant'" if metric == COMPLETENESS else ""
-            raise UsageError(f"{where}: answer is {row['answer']!r:.40}; it is yes or no{more}")
-        item = (row["id"], row["sentence"])
-        second = row.get("reading") == "2" or item in found.answers
-        target = found.second if second else found.answers
-        if item in target:
-            raise UsageError(f"{where}: a third answer about {item!r:.120}; keep two at most")
-        target[item] = _READ[text]
-        if name := row.get("annotator"):
-            who[name[:_LONGEST]] = None
-    return found._replace(who=tuple(who))
-
-
-def _cells(path: str | Path) -> Iterator[tuple[str, dict[str, str]]]:
-    for where, cells in read_cells(str(path)):
-        # An id may begin or end with a blank; nothing else may.
-        yield where, {n: cell if n == "id" else cell.strip() for n, cell in cells.items()}

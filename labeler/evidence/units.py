@@ -32,6 +32,7 @@ from labeler.catalog import unknown
 from labeler.errors import UnknownName, UsageError
 from labeler.evidence.betting import Floats
 from labeler.labels.record import AnyOutcome, LabelRecord
+from labeler.labels.signature import MAJORITY
 
 Item: TypeAlias = tuple[str, str]
 """Record id and sentence key."""
@@ -42,6 +43,8 @@ FIELDS = {"support": "supported", "relevance": "relevant", "utilization": "utili
 """Fields of verdicts by kind of stored probability."""
 _SURE = 0.8
 """Probability that stands for a verdict without one, until people have answered."""
+_VOTED = 0.1
+"""Probability of yes if all votes are no: few votes say so much and no more."""
 _MANY_SURE, _SELDOM = 0.95, 0.3
 """Chances that a person finds a relevant sentence where the judge found some, or none."""
 
@@ -163,17 +166,18 @@ class Units:
     ) -> Iterable[Unit]:
         keys, records = tuple(self.keys(record)), len(self.readable)
         verdicts = verdicts_of(record)
-        stated = verdicts[FIELDS[self.how.kind]]
+        verdict = verdicts[FIELDS[self.how.kind]]
         if self.metric == COMPLETENESS:
             yield _completeness(place, keys, verdicts, 1 / records)
             return
+        stated = stated_probabilities(record, self.how.kind)
         found = [
-            _probability(record, self.how.kind, key, verdict, doubts)
-            for key, verdict in zip(keys, stated, strict=True)
+            _probability(stated.get(key), yes, doubts.get((record.id, key)))
+            for key, yes in zip(keys, verdict, strict=True)
         ]
         if self.how.whole:
-            sure = record.scores is not None or any((record.id, key) in doubts for key in keys)
-            product = math.prod(found) if sure else _coin(all(stated))
+            sure = stated or any((record.id, key) in doubts for key in keys)
+            product = math.prod(found) if sure else _coin(all(verdict))
             yield Unit(place, keys, 1 / records, product, 1.0)
             return
         weight = 1 / (records * len(keys))
@@ -243,6 +247,29 @@ def check_same_judge(first: LabelRecord, other: LabelRecord) -> None:
         )
 
 
+def stated_probabilities(record: LabelRecord, kind: str) -> dict[str, float]:
+    """Return the stored probabilities of the answer yes: the judge's, or shares of votes.
+
+    Args:
+        record: a label.
+        kind: support, relevance or utilization.
+
+    Returns:
+        One by sentence; empty for a label without, or with scores of another scale.
+    """
+    scores = record.scores
+    if scores is None:
+        return {}
+    voted = record.signature.judge == MAJORITY
+    if scores.adherence is None and not voted:
+        return {}
+    least = _VOTED if voted else 0.0
+    return {
+        key: least + (1 - 2 * least) * min(max(float(share), 0.0), 1.0)
+        for key, share in getattr(scores, kind).items()
+    }
+
+
 def digest_of(lines: Iterable[str]) -> str:
     """Return the SHA-256 digest of lines, with lone surrogates escaped."""
     found = hashlib.sha256()
@@ -262,22 +289,11 @@ def _coin(verdict: bool | None) -> float:
     return 0.5 if verdict is None else _SURE if verdict else 1 - _SURE
 
 
-def _probability(
-    record: LabelRecord,
-    kind: str,
-    key: str,
-    verdict: bool | None,
-    doubts: Mapping[Item, float],
-) -> float:
+def _probability(stated: float | None, verdict: bool | None, doubt: float | None) -> float:
     """Return the probability of the answer yes: by a doubt, the judge's own, or its verdict."""
-    doubt = doubts.get((record.id, key))
     if doubt is not None and verdict is not None:
         return 1 - doubt if verdict else doubt
-    scores = record.scores
-    stated = None
-    if scores is not None and scores.adherence is not None:
-        stated = getattr(scores, kind).get(key)
-    return _coin(verdict) if stated is None else min(max(float(stated), 0.0), 1.0)
+    return _coin(verdict) if stated is None else stated
 
 
 def _completeness(

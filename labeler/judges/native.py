@@ -1,6 +1,6 @@
 """Parts of judges behind APIs that differ from chat completions, such as Anthropic's.
 
-Each API is one :class:`~labeler.judges.openai.form.Form`. An answer becomes the chat completion
+Each API is one :class:`~labeler.judges.openai.request.Form`. An answer becomes the chat completion
 that says the same, so that one reader serves all of them. The providers' libraries and instructor's
 clients of them are not used: they make the schema from a class, where the published one is sent
 byte for byte, read bodies without a bound, and take addresses and headers from the environment.
@@ -12,9 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from labeler.judges.openai.completion import Completion, read_completion, text_of
-from labeler.judges.openai.form import Request
 from labeler.judges.openai.reading import verbatim
-from labeler.judges.openai.request import mode_of, request_parts
+from labeler.judges.openai.request import Request, mode_of, request_parts
 
 _NO_TEXT = "{}"
 """Stands for an empty answer in a re-ask, because the providers reject an empty text."""

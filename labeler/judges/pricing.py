@@ -6,8 +6,8 @@ during a run.
 
 from __future__ import annotations
 
-import json
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
@@ -172,9 +172,9 @@ def given_price(text: str) -> Price:
     """
     match [_dollars(part) for part in text.split(",")]:
         case [Decimal() as uncached, Decimal() as output, *others] if (
-            len(others) <= len(_OPTIONAL) and None not in others
+            len(others) <= 2 and None not in others  # noqa: PLR2004 - both rates of the cache
         ):
-            return Price((_rates(uncached, output, others),), f"--price {text.strip()}")
+            return Price((_rates(uncached, output, *others),), f"--price {text.strip()}")
         case _:
             raise UsageError(f"--price is {text!r:.60}; it must be {PRICE_FORM}")
 
@@ -182,94 +182,59 @@ def given_price(text: str) -> Price:
 def file_price(path: str | Path, model: str) -> Price:
     """Return a model's price from a price file.
 
-    The file is a JSON object, prices in US dollars per million tokens::
-
-        {"as_of": "2026-11-01", "models": {"NAME": {"input": "0.25", "output": "2",
-         "cached_input": "0.025", "cache_write": null}}}
-
+    The file is a JSON object, prices in US dollars per million tokens, such as
+    ``{"as_of": "2026-11-01", "models": {"NAME": {"input": "0.25", "output": "2"}}}``, with
+    ``cached_input`` and ``cache_write``.
     If one of the last two is ``null`` or missing, it equals the rate of uncached input.
 
     Raises:
         UsageError: the file cannot be read, is malformed, or lacks the model.
     """
-    prices = _read_json(path)
-    _only(prices, {"as_of", "models"}, f"{path}")
-    as_of, models = prices.get("as_of"), prices.get("models")
-    if not isinstance(as_of, str) or not _is_date(as_of):
-        raise UsageError(f"{path}: as_of must be a date such as 2026-11-01, got {as_of!r:.40}")
-    if not isinstance(models, dict):
-        raise UsageError(f"{path}: models must be an object of prices by model name")
-    if model not in models:
-        have = ", ".join(map(repr, sorted(models))) or "none"
-        raise UsageError(f"{path}: models has no {model!r}; it has {have:.400}")
-    where = f"{path}: models[{model!r}]"
-    return Price((_stated(models[model], where),), f"{path}, as of {as_of}")
+    import msgspec  # noqa: PLC0415 - only for such a file
+
+    amounts: list[Any] = [("input", Decimal), ("output", Decimal)]
+    amounts += [(name, Decimal | None, None) for name in ("cached_input", "cache_write")]
+    entry = msgspec.defstruct("Entry", amounts, forbid_unknown_fields=True)
+    whole = [("as_of", date), ("models", dict[str, msgspec.Raw])]
+    file: Any = msgspec.defstruct("File", whole, forbid_unknown_fields=True)
+    where = f"{path}"
+    try:
+        prices = msgspec.json.decode(Path(path).read_bytes().removeprefix(BOM_UTF8), type=file)
+        if model not in prices.models:
+            have = ", ".join(map(repr, sorted(prices.models))) or "none"
+            raise UsageError(f"{path}: models has no {model!r}; it has {have:.400}")
+        where += f": models[{model!r}]"
+        stated = msgspec.structs.asdict(msgspec.json.decode(prices.models[model], type=entry))
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}; check the path") from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{where}: {error}; such a file is {_FILE_FORM}") from error
+    for name, amount in stated.items():
+        if amount is not None and not (amount.is_finite() and 0 <= amount < MILLION):
+            raise UsageError(f"{where}.{name} must be US dollars per million, got {amount!s:.40}")
+    return Price((_rates(*stated.values()),), f"{path}, as of {prices.as_of}")
 
 
-_NEEDED = ("input", "output")
-_OPTIONAL = ("cached_input", "cache_write")
+_FILE_FORM = (
+    '{"as_of": "2026-11-01", "models": {"NAME": {"input": "0.25", "output": "2", '
+    '"cached_input": "0.025", "cache_write": null}}}'
+)
 _BATCH = {"processing": "batch"}
 
 
 def _rates(
-    uncached: Decimal, output: Decimal, others: Sequence[Decimal | None] = (), above: int = 0
+    uncached: Decimal,
+    output: Decimal,
+    cached: Decimal | None = None,
+    written: Decimal | None = None,
 ) -> Rates:
     """Return rates; missing rates of the cache equal the rate of uncached input."""
-    cached, written = (uncached if each is None else each for each in [*others, None, None][:2])
-    return Rates(uncached, output, cached, written, above)
-
-
-def _stated(entry: object, where: str) -> Rates:
-    """Return the rates of one entry of a price file."""
-    if not isinstance(entry, dict):
-        raise UsageError(f"{where} must be an object with {', '.join(_NEEDED + _OPTIONAL)}")
-    _only(entry, {*_NEEDED, *_OPTIONAL}, where)
-    uncached, output = (_amount(entry.get(name), f"{where}.{name}") for name in _NEEDED)
-    others = [
-        None if entry.get(name) is None else _amount(entry[name], f"{where}.{name}")
-        for name in _OPTIONAL
-    ]
-    return _rates(uncached, output, others)
-
-
-def _amount(value: object, where: str) -> Decimal:
-    dollars = _dollars(value) if isinstance(value, str) else None
-    if dollars is None:
-        raise UsageError(
-            f'{where} must be US dollars per million tokens such as "0.25", got {value!r:.40}'
-        )
-    return dollars
-
-
-def _only(fields: Mapping[str, object], allowed: set[str], where: str) -> None:
-    unknown = sorted(set(fields) - allowed)
-    if unknown:
-        raise UsageError(f"{where}: unknown {unknown[0]!r:.40}; have: {', '.join(sorted(allowed))}")
-
-
-def _read_json(path: str | Path) -> dict[str, Any]:
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-        # Numbers stay text, so a price is never rounded to a float.
-        value = json.loads(text, parse_float=str, parse_int=str, parse_constant=str)
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}; check the path") from error
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path} is not JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise UsageError(f"{path} must be a JSON object with as_of and models")
-    return value
+    read, write = (uncached if rate is None else rate for rate in (cached, written))
+    return Rates(uncached, output, read, write)
 
 
 def _dollars(text: str) -> Decimal | None:
     return Decimal(text.strip()) if _AMOUNT.fullmatch(text.strip()) else None
-
-
-def _is_date(text: str) -> bool:
-    try:
-        return date.fromisoformat(text).isoformat() == text
-    except ValueError:
-        return False
 
 
 def _look_up(
@@ -324,11 +289,9 @@ def _starts(price: ModelPrice) -> Iterator[int]:
 
 def _dearest(prices: Sequence[ModelPrice], above: int) -> Rates:
     every = [
-        _rates(uncached, output, others, above)
-        for price in prices
-        for uncached, output, *others in [[_at(vars(price).get(c), above) for c in _COLUMNS]]
+        _rates(*[_at(vars(price).get(column), above) for column in _COLUMNS]) for price in prices
     ]
-    return Rates(*map(max, zip(*every, strict=True)))
+    return Rates(*map(max, zip(*every, strict=True)))._replace(above=above)
 
 
 def _at(price: Any, above: int) -> Any:  # noqa: ANN401 - the columns are untyped

@@ -16,6 +16,7 @@ from labeler.errors import BadRow
 from labeler.judges.prompting import Message, Prompt
 from labeler.judges.task import CheckedAnswer, JudgeReply, SupportKind, Task, TaskKind
 from labeler.judges.tokens import RELEVANCE_TOKENS
+from labeler.labeling.cache import Settled
 from labeler.labeling.failures import repeated
 from labeler.labeling.run import Pending, Run
 from labeler.labeling.tasks import LabelTasks, RetrievalTasks, TaskFactory, resting
@@ -112,7 +113,7 @@ class BlindRelevance:
             f"{len(self._failed):,} failed"
         )
 
-    def rest(self, factory: TaskFactory, task: Task[Any]) -> Task[Any] | LabelFailure:
+    def rest(self, factory: TaskFactory, task: Task[Any]) -> Task[Any] | Settled:
         """Return a label's task with its retrieval label, or the row's failure without one.
 
         Raises:
@@ -124,7 +125,7 @@ class BlindRelevance:
         found = self.outcome(relevance, task)
         if isinstance(found, RetrievalRecord):
             return resting(task, found)
-        return _failure(task, found)
+        return Settled(_failure(task, found), "store")
 
     def outcome(self, relevance: RetrievalTasks, row: Task[Any]) -> AnyOutcome | None:
         """Return the retrieval label of a row's task, or its failure; ``None`` if unknown."""

@@ -6,7 +6,7 @@ A row that cannot be labeled becomes a failure in the same stream and never ends
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from labeler.data.row_stream import RowStream
@@ -17,9 +17,8 @@ from labeler.labeling.cache import Settled
 from labeler.labeling.failures import bad_row
 from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.run import Pending, Run
-from labeler.labeling.tasks import LabelTasks, MissingField, TaskFactory
+from labeler.labeling.tasks import LabelTasks, TaskFactory
 from labeler.labels.record import AnyOutcome, LabelFailure
-from labeler.sentences.example import Example
 
 if TYPE_CHECKING:
     from labeler.labeling.blind import BlindRelevance
@@ -80,74 +79,59 @@ def submit_rows(
         factories: build the tasks of each row.
         with_unreadable: whether to yield failures of rows that no judge can be asked about.
     """
-    rows, rest = judged_first(run, rows, factories)
-    submission = Submission(run, factories, rest, with_unreadable)
-    for found in run.in_order(rows, submission.submit, width=len(factories)):
+    relevance = blind_relevance(run, factories)
+    submit = partial(submit_row, run, factories, relevance)
+    judged = relevance.judged(rows) if relevance else rows
+    for found in run.in_order(judged, submit, width=len(factories)):
         for outcome, origin in found:
-            run.events.result(outcome, origin)
-            yield outcome
+            if with_unreadable or origin != "row" or outcome.signature:
+                run.events.result(outcome, origin)
+                yield outcome
 
 
-def judged_first(
-    run: Run, rows: Iterable[Row], factories: Sequence[TaskFactory]
-) -> tuple[Iterable[Row], BlindRelevance | None]:
-    """Have the retrievals of rows judged before the rows, where labels rest on them."""
+def blind_relevance(run: Run, factories: Sequence[TaskFactory]) -> BlindRelevance | None:
+    """Return the retrieval labels that labels rest on; ``None`` if they rest on none."""
     blind = [one for one in factories if isinstance(one, LabelTasks) and one.relevance]
     if not blind:
-        return rows, None
+        return None
     from labeler.labeling.blind import BlindRelevance  # noqa: PLC0415 - optional
 
-    relevance = BlindRelevance(run, blind)
-    return relevance.judged(rows), relevance
+    return BlindRelevance(run, blind)
 
 
-@dataclass(frozen=True)
-class Submission:
-    """Submits the tasks of rows.
+def submit_row(
+    run: Run,
+    factories: Sequence[TaskFactory],
+    relevance: BlindRelevance | None,
+    row: Row,
+    *,
+    together: bool = False,
+) -> list[Pending]:
+    """Submit the tasks of a row; none before all of them are prepared.
 
-    Attributes:
+    Args:
         run: the run.
-        factories: build the tasks of each row.
+        factories: build the tasks.
         relevance: the retrieval labels that labels rest on, judged before.
-        with_unreadable: whether rows that no judge can be asked about have an outcome.
-        together: whether a row has one outcome if one of its tasks cannot be asked.
+        row: the row.
+        together: whether the row has one outcome if one of its tasks cannot be asked.
     """
-
-    run: Run
-    factories: Sequence[TaskFactory]
-    relevance: BlindRelevance | None = None
-    with_unreadable: bool = True
-    together: bool = False
-
-    def submit(self, row: Row) -> list[Pending]:
-        """Submit the tasks of a row; none before all of them are prepared."""
-        example = row.content
-        if isinstance(example, LabelFailure):
-            return [Settled(example, "row")] if self.with_unreadable else []
-        prepared = [self._prepared(row, example, factory) for factory in self.factories]
-        bad = [one for one in prepared if isinstance(one, Settled) and one.origin == "row"]
-        if bad and self.together:
-            return [bad[0]]
-        pairs = zip(self.factories, prepared, strict=True)
-        return [
-            self.run.submit(factory.judge, one) if isinstance(one, Task) else one
-            for factory, one in pairs
-            if one is not None
-        ]
-
-    def _prepared(
-        self, row: Row, example: Example, factory: TaskFactory
-    ) -> Task[Any] | Settled | None:
-        """Return a task that can be submitted, or its failure; ``None`` for neither."""
+    example = row.content
+    if isinstance(example, LabelFailure):
+        return [Settled(example, "row")]
+    prepared: list[tuple[TaskFactory, Task[Any] | Settled]] = []
+    for factory in factories:
         try:
             task = factory.task(example)
-            rested = self.relevance.rest(factory, task) if self.relevance else task
-            if isinstance(rested, LabelFailure):
-                return Settled(rested, "store")
-            if isinstance(factory, LabelTasks):
-                factory.require_fit(rested, self.run.cache.is_known)
+            one = relevance.rest(factory, task) if relevance else task
+            if isinstance(factory, LabelTasks) and isinstance(one, Task):
+                factory.require_fit(one, run.cache.is_known)
         except BadRow as error:
-            if not (self.with_unreadable or isinstance(error, MissingField)):
-                return None
-            return Settled(bad_row(error, f"{row.where}: {error}", example), "row")
-        return rested
+            one = Settled(bad_row(error, f"{row.where}: {error}", example), "row")
+            if together:
+                return [one]
+        prepared.append((factory, one))
+    return [
+        run.submit(factory.judge, one) if isinstance(one, Task) else one
+        for factory, one in prepared
+    ]

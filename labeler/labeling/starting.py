@@ -1,14 +1,18 @@
-"""What a run is made of, from options: judges, store, events and tasks."""
+"""Start runs from options: their judges, store, events and tasks; in a thread for event loops."""
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
 import logging
 import sys
-from collections.abc import Generator, Iterator, Sequence
+import warnings
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from labeler.data.label_files import is_store, write_outcomes
 from labeler.errors import UsageError
@@ -35,6 +39,8 @@ if TYPE_CHECKING:
     from labeler.labeling.progress import OnEvent
     from labeler.store.memory import LabelStore
 
+T = TypeVar("T")
+_END = object()
 _LOG = logging.getLogger("labeler")
 
 
@@ -134,3 +140,39 @@ def stored_labels(options: StoreOptions) -> Iterator[LabelStore]:
         return
     with DiskStore(store, create=False) if is_store(Path(store)) else MemoryStore() as own:
         yield own
+
+
+async def in_thread(generator: Generator[T, None, None]) -> AsyncGenerator[T, None]:
+    """Yield the values of a generator that blocks.
+
+    A task that is cancelled closes the generator first: a run then starts no more requests, and
+    stores the answers of those in flight, because they are paid for.
+    """
+    loop, context = asyncio.get_running_loop(), contextvars.copy_context()
+    thread = ThreadPoolExecutor(1, "labeler-steps")
+
+    def call(function: Callable[..., object], *given: object) -> asyncio.Future[object]:
+        return loop.run_in_executor(thread, context.run, function, *given)
+
+    try:
+        while (value := await call(next, generator, _END)) is not _END:
+            yield value  # type: ignore[misc] # one of the generator's values
+    finally:
+        closing = call(generator.close)
+        thread.shutdown(wait=False)  # would block the loop if the task is cancelled once more
+        await asyncio.shield(closing)
+        thread.shutdown()
+
+
+def warn_of_loop(name: str, instead: str) -> None:
+    """Warn if the caller blocks an event loop; cells of notebooks wait for each other anyway."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    if not is_notebook():
+        warnings.warn(
+            f"labeler.{name} blocks the running event loop until it returns: use {instead}",
+            RuntimeWarning,
+            stacklevel=4,
+        )

@@ -15,7 +15,7 @@ from labeler.judges.pricing import Price, price_of
 from labeler.judges.prompting import DECISIONS, Prompt, is_retrieval_prompt, load_prompt
 from labeler.judges.providers import provider_of
 from labeler.judges.task import TASK_KINDS, Task, label_kind
-from labeler.judges.tokens import Approximation, request_tokens, request_tokens_at_most
+from labeler.judges.tokens import TokenCounter, request_tokens, request_tokens_at_most
 from labeler.labeling.options import BLIND, RELEVANCE, LabelOptions, RequestOptions
 from labeler.labeling.wording import prompt_file, read_instructions, read_prompt, require_reader
 from labeler.labels.answers import RetrievalLabel
@@ -35,7 +35,7 @@ from labeler.store.memory import LabelStore
 
 TOO_LONG = "context_length"
 """Reason of a failure; a server that reports the same gives it too."""
-_COUNTER = Approximation()
+_COUNTER = TokenCounter()
 
 
 class ContextLimit(NamedTuple):

@@ -16,11 +16,16 @@ from typing import TYPE_CHECKING, Protocol
 from labeler.data.rows import Row, Rows
 from labeler.errors import BadRow, UsageError
 from labeler.judges.task import Task
-from labeler.labeling.pipeline import Submission, judged_first, opened
+from labeler.labeling.pipeline import blind_relevance, opened, submit_row
 from labeler.labeling.run import Pending, Run
 from labeler.labeling.tasks import LabelTasks
-from labeler.labels.answers import GPTLabelingOutput, SentenceSupport, in_order
-from labeler.labels.majority import is_majority, majority_keys
+from labeler.labels.answers import (
+    GPTLabelingOutput,
+    SentenceSupport,
+    in_order,
+    is_majority,
+    majority_keys,
+)
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import (
     AnyOutcome,
@@ -33,7 +38,15 @@ from labeler.labels.record import (
 )
 from labeler.labels.retrieval_record import RetrievalRecord, basis_of, resting_on
 from labeler.labels.schemas import load_schema
-from labeler.labels.signature import Artifact, Signature, digest, label_key, retrieval_key, shown
+from labeler.labels.signature import (
+    MAJORITY,
+    Artifact,
+    Signature,
+    digest,
+    label_key,
+    retrieval_key,
+    shown,
+)
 from labeler.sentences.example import Example
 
 if TYPE_CHECKING:
@@ -73,15 +86,15 @@ def vote_rows(
     for number, voter in enumerate(voters, start=1):
         if len(voters) > 1:
             run.notice(f"vote {number} of {len(voters)}: {voter.judge.spec}")
-    judged, relevance = judged_first(run, stream, voters)
-    submission = Submission(run, voters, relevance, together=True)
+    relevance = blind_relevance(run, voters)
     retrievals = deque[RetrievalVotes | None]()
 
     def submit(row: Row) -> list[Pending]:
         retrievals.append(retrieval_votes(relevance, row, voters) if relevance else None)
-        return submission.submit(row)
+        return submit_row(run, voters, relevance, row, together=True)
 
     schema = load_schema(PROFILES["trace"].schema_of(voters[0].prompt.name)).artifact
+    judged = relevance.judged(stream) if relevance else stream
     for found in run.in_order(judged, submit, width=len(voters)):
         trials = [outcome for outcome, _ in found]
         outcome = vote(trials, len(voters), schema, retrievals.popleft(), votes)
@@ -179,8 +192,6 @@ def _first_tasks(rows: Sequence[Row], voters: Sequence[LabelTasks]) -> list[Task
     return []
 
 
-MAJORITY = "majority"
-"""Kind of judge in the signature of a majority label."""
 _BY_SENTENCES = "No vote on the whole response says so: it follows from the votes on its sentences."
 
 

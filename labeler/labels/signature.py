@@ -136,6 +136,8 @@ def escaped(text: str) -> str:
     return text.replace("|", "%7C").replace("\n", "%0A")
 
 
+MAJORITY = "majority"
+"""Kind of judge in the signature of a majority label, whose scores are shares of votes."""
 CORRECTIONS = "corrections"
 """The sampling fact that marks a corrected label in its signature."""
 JUDGED = "judged"

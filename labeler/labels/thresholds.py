@@ -10,8 +10,10 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
+from typing_extensions import TypedDict
+
 from labeler.catalog import unknown
-from labeler.errors import UnknownName, UsageError
+from labeler.errors import UnknownName, UsageError, number_in
 from labeler.labels.answers import ClaimsLabelingOutput, SentenceSupport
 from labeler.labels.non_answers import overrule
 from labeler.labels.record import AnyOutcome, LabelRecord
@@ -26,7 +28,15 @@ VERDICTS = (SUPPORT, *_KEYS)
 """Kinds of verdicts that have a threshold."""
 
 
-def read_thresholds(given: Mapping[str, float | None]) -> dict[str, float]:
+class Thresholds(TypedDict, total=False):
+    """Least probabilities of positive verdicts, as keywords."""
+
+    support: float | None
+    relevance: float | None
+    utilization: float | None
+
+
+def read_thresholds(given: Mapping[str, Any]) -> dict[str, float]:
     """Return the thresholds that are not ``None``, by kind of verdict.
 
     Raises:
@@ -36,12 +46,10 @@ def read_thresholds(given: Mapping[str, float | None]) -> dict[str, float]:
     found = {name: value for name, value in given.items() if value is not None}
     if not found:
         raise UsageError(f"give at least one threshold, of {', '.join(VERDICTS)}")
-    for name, value in found.items():
+    for name in found:
         if name not in VERDICTS:
             raise UnknownName(unknown("threshold", name, VERDICTS))
-        if not isinstance(value, int | float) or not 0 <= value <= 1:
-            raise UsageError(f"the threshold of {name} is a probability from 0 to 1, got {value!r}")
-    return {name: float(value) for name, value in found.items()}
+    return {name: number_in(f"threshold {name}", value, 0, 1) for name, value in found.items()}
 
 
 def parse_thresholds(texts: Iterable[str]) -> dict[str, float]:

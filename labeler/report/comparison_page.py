@@ -173,7 +173,8 @@ def _values(
 def _with_few_moved(found: Comparison) -> Comparison:
     """Return a comparison whose text lists a few records of each metric."""
     rows = (replace(row, moved=row.moved[:_LISTED]) for row in found.rows)
-    return replace(found, rows=tuple(rows))
+    whole = found.whole and _with_few_moved(found.whole)
+    return replace(found, rows=tuple(rows), whole=whole)
 
 
 def _sentence(text: str) -> str:

@@ -20,6 +20,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from labeler.sentences.characters import visible
+from labeler.sentences.display import percent
 
 ASSETS = Path(__file__).parent / "assets"
 
@@ -139,7 +140,7 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
         "thousands": "{:,}".format,
         "decimal": lambda value: NO_NUMBER if value is None else f"{value:.4f}",
         "span": lambda ends: NO_NUMBER if ends is None else f"{ends[0]:.3f} to {ends[1]:.3f}",
-        "percent": lambda n, total: f"{100 * n / total:.1f} %" if total else NO_NUMBER,
+        "percent": lambda n, total: percent(n / total, 1) if total else NO_NUMBER,
     }
     return environment
 

@@ -16,6 +16,7 @@ from labeler.labels.answers import (
     ResponseClaim,
     SentenceSupport,
     Verdict,
+    judged_sentences,
 )
 from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, LabelRecord
 from labeler.sentences.characters import visible
@@ -57,7 +58,9 @@ class _RecordView:
         self._text(failure.message)
 
     def record(self, record: LabelRecord) -> None:
-        self._heading(record.id)
+        judged = judged_sentences(record.label).values()
+        supported = sum(one.fully_supported for one in judged)
+        self._heading(f"{record.id}: {supported} of {len(judged)} sentences supported")
         self._text(f"{record.signature}")
         self._conversation(record)
         self._heading("question")

@@ -8,11 +8,12 @@ from contextlib import ExitStack
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, get_args
 
 from labeler.calculators import Intervals, select_metrics
+from labeler.catalog import unknown
 from labeler.data.label_files import replaced
-from labeler.errors import UsageError
+from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import AnyOutcome
 from labeler.report.folder import PAGE, is_folder, replacing_report, write_blocks
 from labeler.report.page import (
@@ -105,13 +106,15 @@ def write_report(
     Raises:
         UsageError: there is no label and no failure, there are too many for a page, no row has a
             column, a number is out of range, a file cannot be written, or a folder has other files.
-        UnknownName: there is no such metric.
+        UnknownName: there is no such metric or order.
 
     Example:
         >>> written = labeler.report.write_report(labels, folder / "r.html", name="mine")
         >>> [path.name for path in written]
         ['r.html']
     """
+    if order not in get_args(Order):
+        raise UnknownName(unknown("order", order, get_args(Order)))
     in_folder = is_folder(path)
     path = Path(path)
     chosen = None if metrics is None else select_metrics(metrics)
@@ -165,5 +168,5 @@ def _check_size(records: int, path: Path) -> None:
     if records > PAGE_RECORDS:
         raise UsageError(
             f"{path}: a page holds {PAGE_RECORDS:,} records at most: write a folder instead, such "
-            f"as -o {path.with_suffix('')}/"
+            f"as {path.with_suffix('')}/"
         )

@@ -162,7 +162,7 @@ def queue_places(
         UsageError: the size is below 1 or above the number of labels.
     """
     if size is not None and not 1 <= size <= len(keys):
-        raise UsageError(f"--sample must be from 1 to the {len(keys)} labels there are, got {size}")
+        raise UsageError(f"sample must be from 1 to the {len(keys)} labels there are, got {size}")
     places = range(len(keys))
     if queue == "random":
         return tuple(sorted(places, key=lambda place: _random_rank(keys[place], seed))[:size])

@@ -70,9 +70,9 @@ def plain_json(text: str) -> str:
     return _UNSAFE.sub(_escape, text)
 
 
-_FORMULA = re.compile(r"[\s\x00\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
+_FORMULA = re.compile(r"'*+(?:[\s\x00\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n])")
 """Start of a cell that a spreadsheet may read as a formula: some skip leading whitespace and treat
-full-width signs as plain ones."""
+full-width signs as plain ones. Own apostrophes count, so that an escaped cell can be read back."""
 
 
 def escape_formula(cell: str) -> str:

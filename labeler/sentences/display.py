@@ -37,6 +37,8 @@ _MIN_NAME_WIDTH = 8
 _NARROW = re.compile(f"[\x20-\x7e{_UP}{_DOWN}]*")
 """Text of characters that are one column wide, measured without loading rich."""
 _MOST_ROWS, _LONGEST_CELL, _LONGEST_LINE = 24, 60, 400
+_SMALLEST_SHARE = 0.001
+"""Smallest share written as a number."""
 _STYLE = (
     "<style>.labeler td,.labeler th{text-align:right!important;padding:2px 8px}"
     ".labeler .w{text-align:left!important}</style>"
@@ -238,6 +240,22 @@ def figure(value: object, digits: int = 2, *, signed: bool = False) -> str:
     digits = 0 if abs(value) == 1 else digits
     text = f"{float(value):{'+' if signed else ''}.{digits}f}"
     return text.replace("0.", ".", 1) if abs(float(text)) < 1 else text
+
+
+def percent(share: float, digits: int = 0, *, signed: bool = False) -> str:
+    """Return a share in percent: ``48 %``, or ``+48 %`` with its sign."""
+    return f"{in_percent(share, digits, signed=signed)} %"
+
+
+def in_percent(share: float, digits: int = 0, *, signed: bool = False) -> str:
+    """Return a share in percent without the sign; neither 0 nor 100 for one that is not."""
+    text = f"{100 * share:{'+' if signed else ''}.{digits}f}"
+    if text not in {"0", "100"} or share in {0, 1}:
+        return text
+    if _SMALLEST_SHARE <= share <= 1 - _SMALLEST_SHARE:
+        return f"{100 * share:.1f}"
+    least = 100 * _SMALLEST_SHARE
+    return f"<{least:g}" if share < _SMALLEST_SHARE else f">{100 - least:g}"
 
 
 def digits_for(*values: float) -> int:

@@ -15,7 +15,7 @@ import hashlib
 import re
 import zlib
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import from_json
@@ -32,35 +32,6 @@ _HEADER = len(MAGIC) + 32
 _KEY = re.compile("[0-9a-f]{64}")
 
 
-class Checked(Protocol):
-    """A value that can verify itself, such as a record."""
-
-    @property
-    def kind(self) -> str:
-        """The name of its kind."""
-        ...
-
-    @property
-    def key(self) -> str:
-        """The key that it is stored under."""
-        ...
-
-    @property
-    def id(self) -> str:
-        """A name for messages."""
-        ...
-
-    def fault(self) -> str | None:
-        """Return why the value cannot be valid, or ``None``."""
-        ...
-
-    def model_dump_json(self) -> str:
-        """Return its JSON."""
-        ...
-
-
-Storable = Checked | LabelFailure
-"""Values that a store keeps."""
 _Parsed = TypeVar("_Parsed")
 
 
@@ -68,7 +39,7 @@ class DamagedRecord(Exception):
     """The bytes are damaged or belong to another key; the message names the defect."""
 
 
-def encode(value: Storable) -> bytes:
+def encode(value: AnyOutcome) -> bytes:
     """Encode a valid value as checksummed bytes.
 
     Raises:
@@ -93,7 +64,7 @@ def encode(value: Storable) -> bytes:
     return MAGIC + hashlib.sha256(body).digest() + body
 
 
-def require_valid(value: Storable) -> None:
+def require_valid(value: AnyOutcome) -> None:
     """Reject a value whose key is not its own, or whose answer breaks the contract.
 
     Raises:
@@ -182,6 +153,6 @@ def _parse(parse: Callable[[bytes], _Parsed], data: bytes) -> _Parsed:
         raise DamagedRecord(f"it is not a record: {fault}") from error
 
 
-def _require_key(key: str, value: Storable) -> None:
+def _require_key(key: str, value: AnyOutcome) -> None:
     if value.key != key:
         raise DamagedRecord(f"it holds the {value.kind} of another key, {value.key!r:.80}")

@@ -23,10 +23,9 @@ from typing import TypeVar
 from labeler.data.label_files import is_store
 from labeler.data.lines import clear_leftovers, partial_suffix
 from labeler.errors import StoreError, UnstorableRecord, UsageError
-from labeler.labels.record import AnyRecord, LabelFailure
+from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure
 from labeler.store.checksums import (
     DamagedRecord,
-    Storable,
     decode_failure,
     decode_record,
     encode,
@@ -43,11 +42,11 @@ SHARDS = "shards"
 """Holds the stores of shards, inside the folder of a label store."""
 
 
-class DiskFile(Closing):
-    """A directory with one SQLite file, its writer and its lease files, for values of any kind.
+class DiskStore(Closing):
+    """Keeps labels, scores and failures in a directory with checksums; nothing ever expires.
 
-    Usable from several threads and several processes at once. Not usable across ``fork``: open it
-    in the child.
+    Usable from several threads and several processes at once: if several save the same key, the
+    first one wins. Not usable across ``fork``: open it in the child.
 
     Args:
         directory: taken literally; created with mode 700 if missing.
@@ -61,9 +60,13 @@ class DiskFile(Closing):
         UsageError: the directory has no store to read, or the path cannot be a store's.
         StoreError: the directory is not private to its owner, the file is not a label store of
             this format, was tampered with, or cannot be read or written.
-    """
 
-    _database_class = Database
+    Example:
+        >>> with labeler.DiskStore(folder / "store") as store:
+        ...     found = labeler.label("examples/rows.jsonl", judge="embedded", store=store)
+        ...     store.get(found["log-rotation"].key) == found["log-rotation"]
+        True
+    """
 
     def __init__(
         self,
@@ -81,7 +84,7 @@ class DiskFile(Closing):
                 f"there is no label store in {directory}; give the directory that labels were "
                 "saved to"
             )
-        self._database = self._database_class(self.directory, lock_timeout)
+        self._database = Database(self.directory, lock_timeout)
         self._writer: Writer | None = None
         if create:
             try:
@@ -157,7 +160,7 @@ class DiskFile(Closing):
         except DamagedRecord as error:
             raise self._database.damaged(name, str(error)) from error
 
-    def _put(self, name: str, value: Storable, *, replaces: bool = False) -> Future[bool]:
+    def _put(self, name: str, value: AnyOutcome, *, replaces: bool = False) -> Future[bool]:
         """Queue a value; one that cannot be stored fails alone."""
         writer = self._open_writer()
         try:
@@ -166,20 +169,6 @@ class DiskFile(Closing):
             failed = Future[bool]()
             failed.set_exception(error)
             return failed
-
-
-class DiskStore(DiskFile):
-    """Keeps labels, scores and failures in a directory with checksums; nothing ever expires.
-
-    If several processes save the same key, the first one wins. See :class:`DiskFile` for arguments
-    and errors.
-
-    Example:
-        >>> with labeler.DiskStore(folder / "store") as store:
-        ...     found = labeler.label("examples/rows.jsonl", judge="embedded", store=store)
-        ...     store.get(found["log-rotation"].key) == found["log-rotation"]
-        True
-    """
 
     def get(self, key: str) -> AnyRecord | None:
         """Return the record of a key, or ``None``.

@@ -21,6 +21,7 @@ from labeler.data.lines import replacing
 from labeler.data.options import DEFAULT_STORE
 from labeler.errors import StoreError, UsageError
 from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, LabelRecord
+from labeler.labels.retrieval_record import retrieval_of
 from labeler.store.checksums import DamagedRecord, decode_outcome
 from labeler.store.database import FAILURE, Database, is_locked
 from labeler.store.disk import DiskStore, flush_directory
@@ -44,9 +45,7 @@ class StoredRow(NamedTuple):
     fault: StoreError | None
 
 
-def inspect_rows(
-    database: Database, decode: Callable[[bytes], Any] = decode_outcome
-) -> Iterator[StoredRow]:
+def inspect_rows(database: Database) -> Iterator[StoredRow]:
     """Yield every row, sound or damaged: records by key, then failures.
 
     A record proves its own key, so a row whose key is damaged keeps its record.
@@ -55,7 +54,7 @@ def inspect_rows(
     for rowid in numbers:
         try:
             row = database.row(rowid)
-            outcome = decode(row.data(any_key=True))
+            outcome = decode_outcome(row.data(any_key=True))
         except DamagedRecord as error:
             yield StoredRow(rowid, None, database.damaged(row.name, str(error)))
         except StoreError as error:
@@ -75,24 +74,58 @@ def _own_name(outcome: AnyOutcome) -> str:
 
 
 @dataclass
-class MergeResult:
+class Imported:
+    """Counts of records that were put into a store.
+
+    Attributes:
+        new: records that were saved.
+        present: records that the store already had, or that came twice.
+        failures: failures that were saved.
+        differing: ids of those whose key has another answer in the store, which was kept.
+    """
+
+    new: int = 0
+    present: int = 0
+    failures: int = 0
+    differing: list[str] = field(default_factory=list)
+
+    def put(self, outcomes: Iterable[AnyOutcome], store: DiskStore) -> None:
+        """Put outcomes into a store, and count them; a key that it holds keeps its outcome."""
+        queued: deque[tuple[AnyOutcome, Future[bool]]] = deque()
+        for outcome in outcomes:
+            if not isinstance(outcome, LabelFailure):
+                queued.append((outcome, store.put(outcome)))
+            elif store.failure(str(outcome.key)) is None:
+                queued.append((outcome, store.put_failure(outcome)))
+            if len(queued) >= _QUEUED:
+                self._count(*queued.popleft(), store)
+        for one in queued:
+            self._count(*one, store)
+
+    def _count(self, outcome: AnyOutcome, saved: Future[bool], store: DiskStore) -> None:
+        is_new = saved.result()
+        if isinstance(outcome, LabelFailure):
+            self.failures += 1
+        elif is_new:
+            self.new += 1
+        else:
+            self.present += 1
+            kept = store.get(outcome.key)
+            if kept is not None and kept.answer != outcome.answer:
+                self.differing.append(outcome.id)
+
+
+@dataclass
+class MergeResult(Imported):
     """Counts of a merge.
 
     Attributes:
         stores: stores that were read.
-        new: records that were saved.
-        present: records that the target already had.
-        failures: failures that were saved.
-        differing: ids of records whose key has another answer in the target, which was kept.
         rescued: an error for each row whose key is damaged; its record was copied.
         damaged: an error for each record or failure that was not copied.
     """
 
     stores: int = 0
-    new: int = 0
-    present: int = 0
-    failures: int = 0
-    differing: list[str] = field(default_factory=list)
     rescued: list[StoreError] = field(default_factory=list)
     damaged: list[StoreError] = field(default_factory=list)
 
@@ -141,37 +174,17 @@ def merge_stores(sources: Sequence[str | Path], into: str | Path) -> MergeResult
         for source in dict.fromkeys(found):
             result.stores += 1
             with closing(Database(source.absolute(), _LOCK_TIMEOUT)) as opened:
-                _copy(inspect_rows(opened), store, result)
+                result.put(_readable(opened, result), store)
     return result
 
 
-def _copy(rows: Iterable[StoredRow], store: DiskStore, result: MergeResult) -> None:
-    queued: deque[tuple[AnyOutcome, Future[bool]]] = deque()
-    for _, outcome, fault in rows:
+def _readable(database: Database, result: MergeResult) -> Iterator[AnyOutcome]:
+    """Yield the readable outcomes of a store, and note what is damaged."""
+    for _, outcome, fault in inspect_rows(database):
         if fault is not None:
             (result.damaged if outcome is None else result.rescued).append(fault)
-        if isinstance(outcome, LabelFailure):
-            if store.failure(str(outcome.key)) is None:
-                queued.append((outcome, store.put_failure(outcome)))
-        elif outcome is not None:
-            queued.append((outcome, store.put(outcome)))
-        if len(queued) >= _QUEUED:
-            _count(*queued.popleft(), store, result)
-    while queued:
-        _count(*queued.popleft(), store, result)
-
-
-def _count(outcome: AnyOutcome, saved: Future[bool], store: DiskStore, result: MergeResult) -> None:
-    new = saved.result()
-    if isinstance(outcome, LabelFailure):
-        result.failures += 1
-    elif new:
-        result.new += 1
-    else:
-        result.present += 1
-        kept = store.get(outcome.key)
-        if kept is not None and kept.answer != outcome.answer:
-            result.differing.append(outcome.id)
+        if outcome is not None:
+            yield outcome
 
 
 @dataclass
@@ -219,16 +232,6 @@ def verify_store(store: str | Path) -> StoreCheck:
     return found
 
 
-class Imported(NamedTuple):
-    """Counts of records that were put into a store."""
-
-    new: int
-    present: int
-    """Judgments that the store already held, or that came twice, with the same label."""
-    differing: tuple[str, ...]
-    """Ids of records whose judgment the store holds with another label; it keeps its own."""
-
-
 def import_labels(outcomes: Iterable[AnyOutcome], store: str | Path = DEFAULT_STORE) -> Imported:
     """Put records of any kind into a store; a key that it holds already keeps its first record.
 
@@ -250,38 +253,20 @@ def import_labels(outcomes: Iterable[AnyOutcome], store: str | Path = DEFAULT_ST
         >>> labeler.store.import_labels(labels, folder / "store").new
         14
     """
-    new, present, differing = 0, 0, []
-    queued: dict[str, tuple[AnyRecord, Future[bool]]] = {}
-    rested: dict[str, AnyRecord] = {}
+    result, rested = Imported(), dict[str, AnyRecord]()
+
+    def records() -> Iterator[AnyRecord]:
+        for record in outcomes:
+            if isinstance(record, LabelRecord) and (found := retrieval_of(record)):
+                rested[found.key] = found  # would be bought again
+            if not isinstance(record, LabelFailure):
+                yield record
+
     with DiskStore(store) as labels:
-        for record in (o for o in outcomes if not isinstance(o, LabelFailure)):
-            kept = queued[record.key][0] if record.key in queued else labels.get(record.key)
-            if kept is None:
-                queued[record.key] = record, labels.put(record)
-                rested |= _retrieval(record)
-                new += 1
-            elif kept.answer == record.answer:
-                present += 1
-            else:
-                differing.append(record.id)
-            if len(queued) >= _QUEUED:
-                queued.pop(next(iter(queued)))[1].result()
-        for _, saved in queued.values():
-            saved.result()
+        result.put(records(), labels)
         # Last, because the outcomes may hold them with the facts of the judge's reply.
-        for saved in [labels.put(one) for key, one in rested.items() if labels.get(key) is None]:
-            saved.result()
-    return Imported(new, present, tuple(differing))
-
-
-def _retrieval(record: AnyRecord) -> dict[str, AnyRecord]:
-    """Return the retrieval label that a label rests on, by its key: else it is bought again."""
-    if not isinstance(record, LabelRecord) or record.retrieval is None:
-        return {}
-    from labeler.labels.retrieval_record import retrieval_of  # noqa: PLC0415 - for these labels
-
-    found = retrieval_of(record)
-    return {} if found is None else {found.key: found}
+        Imported().put(rested.values(), labels)
+    return result
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ import jsonschema
 import pytest
 
 import labeler
-from labeler.data.rows import RowSequence
+from labeler.api import open_rows
 from labeler.judges.openai.request import response_format
 from labeler.labeling import run as running
 from labeler.labeling.options import LabelOptions
@@ -117,7 +117,7 @@ def bounded_recipe(relay: Relay) -> LabelTasks:
 def labeled(how: LabelTasks, rows: Sequence[Mapping[str, Any]], folder: Path) -> list[Outcome]:
     """Label rows one after the other into a store of their own."""
     with DiskStore(folder) as store, running.Run(store, concurrency=1) as begun:
-        return list(records_of(run_tasks(begun, RowSequence(rows), [how]), "label"))
+        return list(records_of(run_tasks(begun, open_rows(rows), [how]), "label"))
 
 
 def keyed(row: Mapping[str, Any]) -> KeyedExample:

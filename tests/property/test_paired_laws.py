@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.statistics.paired import holm, paired_interval, paired_test
-from labeler.plugins.scores.slope import Slope, fit_slope
+from labeler.plugins.scores.length import Slope, fit_slope
 
 EIGHTHS = st.integers(-8, 8).map(lambda n: n / 8)
 """Differences of shares that floats hold exactly."""

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 import labeler
+from labeler.api import open_rows
 from labeler.data.formats import read_file
+from labeler.data.options import RowsOptions
 from labeler.data.row_stream import RowStream
-from labeler.data.rows import RowFile, RowPart
 from labeler.errors import BadRows, UsageError
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.plugins.scores import Criterion
@@ -164,10 +165,10 @@ def test_a_part_of_the_rows_may_lack_what_other_parts_have(tmp_path: Path) -> No
     """Only whole inputs are judged by their rows."""
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps({"id": "1"}) + "\n")
-    part = RowPart(lambda: read_file(str(path)))
+    part = RowsOptions().open_part(lambda: read_file(str(path)))
     assert len([*RowStream(part)]) == 1
     with pytest.raises(BadRows):
-        len([*RowStream(RowFile(path))])
+        len([*RowStream(open_rows(path))])
 
 
 def test_a_judge_reads_its_key_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,18 +12,21 @@ from typing import Any
 import numpy as np
 import pytest
 
+from labeler.data.corrections.file import CorrectionsFile
 from labeler.errors import UnknownName, UsageError
-from labeler.evidence.betting import Population, Stakes
+from labeler.evidence.betting import Design, Population
 from labeler.evidence.certificate import Certificate
 from labeler.evidence.certificate_page import certificate_page
-from labeler.evidence.design import fit_logistic, logit
+from labeler.evidence.logistic import fit_logistic, logit
+from labeler.evidence.people import read_answers
 from labeler.evidence.plan import Goal, Plan, make_plan
-from labeler.evidence.plan_files import read_answers, read_plan, write_plan
+from labeler.evidence.plan_files import read_plan, write_plan
 from labeler.evidence.stream import stream_interval
 from labeler.evidence.units import CERTIFIABLE, Answer, Item, Units
 from labeler.labels.record import LabelRecord
 from labeler.labels_object import Labels
 from support.command import Command
+from support.judged import correction, judgement
 from support.labeled import record, with_question
 
 WEIGHTS = np.array([0.1, 0.3, 0.2, 0.25, 0.15])
@@ -49,9 +52,8 @@ def test_no_bet_against_the_truth_gains_over_all_orders(bottoms: np.ndarray, abo
             population.learn(
                 units,
                 (TOPS[units], bottoms[units]),
-                scales=SCALES,
+                design=Design(SCALES, above=0.5, below=0.9),
                 forecasts=(FORECASTS, sizes),
-                stakes=Stakes(0.5, 0.9),
             )
         expected += chance * exp(population.log_wealth(truth, above=above))
     assert expected == pytest.approx(1.0)
@@ -64,9 +66,8 @@ def test_worked_bet_on_two_units() -> None:
     population.learn(
         np.array([0]),
         (np.array([1.0]), np.array([1.0])),
-        scales=half,
+        design=Design(half, above=0.25, below=0.25),
         forecasts=(half, ones),
-        stakes=Stakes(0.25, 0.25),
     )
     # Expected 1/2 before the draw; the answer is 1/2 above its forecast and counts twice by the
     # chance of 1/2, so the estimate is 1. The stake is 0.25 over the spread 0.5.
@@ -266,6 +267,48 @@ def test_a_goal_is_one_number(goal: dict[str, Any]) -> None:
         Goal("adherence", **goal)
 
 
+def test_ids_that_look_escaped_survive_the_plan_file(tmp_path: Path) -> None:
+    """An apostrophe of the id's own is not taken for one that the file added."""
+    ids, path = ["=1", "'=1", "''=1", "'-", " '@x", "'quoted'"], tmp_path / "p.csv"
+    own = [record(id=name) for name in ids]
+    plan = make_plan(own, Goal("adherence_fraction", within=0.1))
+    write_plan(plan, path)
+    assert read_plan(path, own).sentences == plan.sentences
+
+
+def test_corrections_answer_a_plan(tmp_path: Path, labeler_command: Command) -> None:
+    """Corrections, also those imported from another tool, answer drawn sentences up to a gap."""
+    own, plan, said = (tmp_path / name for name in ("l.jsonl", "p.csv", "c.jsonl"))
+    records = [with_question(one, f"{one.id}?") for one in labels(40)]
+    Labels(records).save(own)
+    asked = ("certify", own, "--plan", plan)
+    assert labeler_command(*asked, "--at-least", "0.4", "-o", tmp_path / "c.json")[0] == 2
+    assert not plan.exists()
+    assert labeler_command(*asked, "--at-least", "0.4")[0] == 0
+    drawn = [row["id"] for row in csv.DictReader(plan.read_text().splitlines())]
+    late = next(name for name in drawn if drawn.index(name) >= 30)
+    file = CorrectionsFile(said)
+    for one in records:
+        if one.id != late:
+            file.append(correction(one, judgement()))
+    code, out, err = labeler_command(*asked, "--answers", said)
+    assert (code, f"after {drawn.index(late)} sentences" in out) == (1, True), err
+    file.append(correction(records[int(late[1:])], judgement(), by="bo"))
+    code, _, err = labeler_command(*asked, "--answers", said, "-o", tmp_path / "c.json")
+    found = json.loads((tmp_path / "c.json").read_text())
+    assert (code, found["who"]) == (0, ["ann", "bo"]), err
+
+
+def test_corrections_of_completeness_have_three_answers(tmp_path: Path) -> None:
+    """A sentence that a person does not call relevant is not relevant, whether used or not."""
+    own = record()
+    said = judgement(relevant=["0a", "0b"], utilized=["0a", "1a"])
+    CorrectionsFile(tmp_path / "c.jsonl").append(correction(own, said))
+    plan = make_plan([own], Goal("completeness", within=0.1))
+    found = read_answers(tmp_path / "c.jsonl", plan.units, [one[:2] for one in plan.sentences])
+    assert found.answers == {("r1", "0a"): True, ("r1", "0b"): False, ("r1", "1a"): None}
+
+
 def test_plan_file_holds_all_there_is(tmp_path: Path) -> None:
     """A plan that is read again goes on as the one in memory, look after look."""
     own, path = labels(150), tmp_path / "plan.csv"
@@ -288,13 +331,14 @@ def test_answers_file_has_two_readings_and_people(tmp_path: Path) -> None:
     path.write_text(
         "id,sentence,answer,annotator,note\n'=1+1,a,Yes,ann,x\n'=1+1,a,no,bo,\nr,b,,ann,\n"
     )
-    found = read_answers(path, "adherence_fraction")
+    units = Units(labels(1), "adherence_fraction")
+    found = read_answers(path, units, ())
     assert found.answers == {("=1+1", "a"): True}
     assert found.second == {("=1+1", "a"): False}
     assert found.who == ("ann", "bo")
     path.write_text("id,sentence,answer\nr,a,maybe\n")
     with pytest.raises(UsageError, match=r"answers\.csv:2: answer is 'maybe'"):
-        read_answers(path, "adherence_fraction")
+        read_answers(path, units, ())
 
 
 def test_certificate_is_saved_as_json_and_as_an_inert_page(tmp_path: Path) -> None:

@@ -113,7 +113,10 @@ def test_the_second_run_asks_nobody(labeler_command: Command, labels: Path) -> N
     first = labels.read_bytes()
     code, _, err = labeler_command("label", EXAMPLES, "-o", labels, "--judge", "embedded")
     assert code == 0
-    assert err.endswith("\n0 labeled by embedded/lexical/1, 14 from the store, 0 failed\n")
+    assert err.splitlines()[1:] == [
+        "0 labeled by embedded/lexical/1, 14 from the store, 0 failed",
+        f"Next: labeler report {labels}",
+    ]
     assert labels.read_bytes() == first
 
 
@@ -316,7 +319,19 @@ def test_the_embedded_judge_is_named_where_nobody_chose_it(labeler_command: Comm
 def test_the_embedded_judge_is_not_explained_to_who_chose_it(labeler_command: Command) -> None:
     """By name."""
     code, _, err = labeler_command("label", EXAMPLES, "-o", "x.jsonl", "--judge", "embedded")
-    assert (code, err.splitlines()[1]) == (0, "Next: labeler report x.jsonl")
+    assert (code, BY_DEFAULT in err) == (0, False)
+
+
+def test_the_next_command_follows_the_failures(labeler_command: Command, tmp_path: Path) -> None:
+    """Nobody reads on after it."""
+    bad = {"id": "b", "question": "q", "documents": ["d"], "response": ""}
+    (tmp_path / "rows.jsonl").write_text(f"{EXAMPLES.read_text()}{json.dumps(bad)}\n")
+    _, _, err = labeler_command("label", "rows.jsonl", "-o", "x.jsonl", "--judge", "embedded")
+    first, counts, failure, following = err.splitlines()
+    assert first.startswith("9 of 14 answers fully supported")
+    assert "1 failed (empty_response 1)" in counts
+    assert failure.startswith("  ")
+    assert following == "Next: labeler report x.jsonl"
 
 
 @pytest.mark.parametrize(
@@ -460,8 +475,8 @@ def test_a_terminal_shows_a_summary(
     code, out, err = labeler_command("label", EXAMPLES, "--judge", "embedded")
     assert (code, "{" in out) == (0, False)
     assert "9 of 14 answers fully supported" in out.splitlines()[0]
-    assert "\nNext: labeler report .labeler\n" in out
     assert "stored in .labeler; -o FILE" in err
+    assert err.endswith("\nNext: labeler report .labeler\n")
     assert labeler_command("label", EXAMPLES, "--judge", "embedded", "-o", "-")[1].count("{")
 
 
@@ -535,6 +550,6 @@ def test_an_interrupted_run_goes_on_where_it_stopped(
     running.stdout.close()
     more = ("-o", os.devnull, "--store", tmp_path / "store")
     _, _, err = labeler_command("label", rows, "--judge", "embedded", *more)
-    judged, stored = (int(part.split()[0]) for part in err.splitlines()[2].split(", ")[:2])
+    judged, stored = (int(part.split()[0]) for part in err.splitlines()[1].split(", ")[:2])
     assert (judged, stored) == (200 - stored, stored)
     assert stored >= len(seen)

@@ -317,6 +317,25 @@ def test_pairs_are_compared_within_a_column() -> None:
         compare(a, b, by="kind")
 
 
+def test_the_whole_comes_before_the_group_that_moved_most() -> None:
+    """All pairs give what they give without groups; the largest change of a group follows."""
+    a = [row(n, domain="x" if n < 12 else "y") for n in range(24)]
+    b = [row(n, domain="x" if n < 12 else "y", support=BOTH if n > 13 else HALF) for n in range(24)]
+    found, plain = compare(a, b, "adherence", by="domain"), compare(a, b, "adherence")
+    assert found.whole is not None
+    assert found.whole.rows == plain.rows
+    assert found["adherence"] == plain["adherence"]
+    assert [*found.by_group] == [None, "x", "y"]
+    assert str(found.conclusion).startswith(f"{plain.conclusion}; largest change by domain: 12 few")
+    assert str(found.conclusion).endswith(" in x, -1 (-1 to -.47)")
+    assert next(found.regressions()) == next(plain.regressions())
+    published = found.as_json("0")
+    assert published["whole"] == plain.as_json("0")["comparisons"]
+    near = compare(a[12:], b[12:], "adherence", by="domain")
+    assert str(near.conclusion).endswith(", not certain")
+    assert "largest" not in str(compare(a, a, "adherence", by="domain").conclusion)
+
+
 def test_metrics_that_the_labels_have_no_fields_for_are_compared_on_request_only() -> None:
     """Labels without claims have no claim metrics; asked for all the same, they say why."""
     sides = [row(1), row(2)]

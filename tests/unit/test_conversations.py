@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import labeler
+from labeler.api import open_rows
 from labeler.calculators.metrics_row import measure
-from labeler.data.rows import RowFile
 from labeler.judges.judge import Judge
 from labeler.judges.openai.reask import complaint
 from labeler.judges.task import JudgeReply, Task
@@ -225,7 +225,7 @@ def test_cells_of_text_formats_hold_turns(form: Callable[[object], str], tmp_pat
     path = tmp_path / "rows.csv"
     quoted = ('"' + value.replace('"', '""') + '"' for value in row.values())
     path.write_text(f"{','.join(row)}\n{','.join(quoted)}\n")
-    [read] = [each.content for each in RowFile(path)]
+    [read] = [each.content for each in open_rows(path)]
     assert isinstance(read, Example)
     assert read.history == TURNS
 
@@ -341,7 +341,7 @@ def test_an_evaluation_file_has_a_row_for_each_answer(tmp_path: Path) -> None:
             }
         )
     )
-    read = [row.content for row in RowFile(path)]
+    read = [row.content for row in open_rows(path)]
     assert [one.id for one in read] == ["conversation<::>2/one", "conversation<::>2/two"]
     assert all(isinstance(one, Example) for one in read)
     assert {one.metadata["conversation_id"] for one in read} == {"conversation"}

@@ -61,7 +61,7 @@ def test_labels_go_to_a_tool_and_come_back_corrected(labeler: Command) -> None:
     assert "0 corrections added to labels.corrections.jsonl" in again
     code, out, err = labeler("corrections", "apply", "labels.jsonl", "-o", "corrected.jsonl")
     assert (code, out) == (0, "")
-    assert "4 labels: 2 changed (overall_supported 2), 0 judged and left as they are" in err
+    assert "verdicts changed: overall_supported 2; 0 labels judged and kept" in err
     made = list(read_records("corrected.jsonl"))
     assert [each.label.overall_supported for each in made].count(False) == 2
     assert list(read_records("labels.jsonl")) == RECORDS
@@ -96,7 +96,7 @@ def test_apply_tells_of_a_line_that_was_cut_off(labeler: Command) -> None:
     code, _, err = labeler("corrections", "apply", "labels.jsonl")
     assert (code, "4 rows written to standard output" in err) == (0, True)
     assert "labels.corrections.jsonl:2: cut off, as by a crash, and left out" in err
-    assert "1 changed (relevant 1)" in err
+    assert "1 of 4 labels changed by people" in err
 
 
 def test_apply_tells_what_does_not_count(labeler: Command) -> None:

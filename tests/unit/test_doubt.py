@@ -13,6 +13,7 @@ from labeler.evidence.doubt import FEATURES, Doubt, fit_doubt
 from labeler.evidence.plan import Goal, make_plan
 from labeler.evidence.plan_files import read_plan, write_plan
 from labeler.labels.record import LabelRecord, SentenceScores
+from labeler.labels.signature import MAJORITY
 from labeler.labels_object import Labels
 from support.command import Command
 from support.labeled import output, record
@@ -82,6 +83,31 @@ def test_certify_reads_what_is_doubted_first(tmp_path: Path) -> None:
     assert read_plan(tmp_path / "p.csv", labels, doubts).sentences == plan.sentences
     with pytest.raises(UsageError, match="model of doubt"):
         read_plan(tmp_path / "p.csv", labels)
+
+
+def test_votes_are_probabilities() -> None:
+    """A verdict of two votes among three is doubted more than one of all three."""
+    scores = SentenceScores(support={"a": 1.0, "b": 2 / 3})
+    voted = record(id="r1").model_copy(update={"scores": scores})
+    signature = voted.signature.model_copy(update={"judge": MAJORITY, "model": "3 votes"})
+    all_three, two = fit_doubt([voted.model_copy(update={"signature": signature})]).verdicts
+    assert two.doubt > all_three.doubt + 0.2
+    other_scale, same = fit_doubt([voted]).verdicts
+    assert other_scale.doubt == pytest.approx(same.doubt, rel=0.2)
+
+
+def test_doubts_are_of_one_judge(tmp_path: Path, labeler_command: Command) -> None:
+    """Doubts name records by id, so labels of two judges are refused, also by audit."""
+    own = record(id="r1")
+    signature = own.signature.model_copy(update={"model": "other"})
+    both = [own, own.model_copy(update={"signature": signature, "key": "f" * 64})]
+    model = fit_doubt([own])
+    with pytest.raises(UsageError, match="one configuration at a time"):
+        model.of(both)
+    model.save(tmp_path / "m.json")
+    Labels(both).save(tmp_path / "l.jsonl")
+    code, _, err = labeler_command("audit", tmp_path / "l.jsonl", "--doubt", tmp_path / "m.json")
+    assert (code, "one configuration at a time" in err) == (2, True)
 
 
 def test_command_prints_a_row_for_each_verdict(tmp_path: Path, labeler_command: Command) -> None:

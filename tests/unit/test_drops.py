@@ -250,5 +250,5 @@ def test_an_assertion_compares_with_a_base() -> None:
     with pytest.raises(AssertionError, match="5 of 50 rows failed"):
         assert_metric(base[:45], "adherence", against=base, max_drop=0)
     assert_metric(base[:45], "adherence", against=base, max_drop=0, max_failed=0.1)
-    with pytest.raises(UsageError, match="a base goes with a largest drop"):
+    with pytest.raises(UsageError, match="against and max_drop need each other"):
         assert_metric(new, "adherence", max_drop=0.02)

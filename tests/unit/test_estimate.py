@@ -16,8 +16,12 @@ from typing import Any
 
 import pytest
 
+<<<<<<< HEAD
+=======
+from labeler.api import open_rows
+from labeler.cli import run
+>>>>>>> main
 from labeler.data.parsing import to_example
-from labeler.data.rows import RowSequence
 from labeler.errors import StoreError, UsageError
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.judge import JudgeSpec
@@ -32,7 +36,7 @@ from labeler.judges.tokens import (
     COMPARISON,
     REFERENCE_CLAIM,
     RESPONSE_CLAIM,
-    Approximation,
+    TokenCounter,
     answer_tokens,
 )
 from labeler.labeling.estimate import ENOUGH_LABELS, Estimate, Unasked, cache_rules, estimate
@@ -54,10 +58,8 @@ Run = Callable[..., tuple[int, str, str]]
 HOW = label_tasks(Unasked(JudgeSpec(judge="fake", model="fake-1")), LabelOptions())
 
 
-class Flat:
+class Flat(TokenCounter):
     """Every text has 1,000 tokens: 2,007 are the same in each prompt, and 1,004 its own."""
-
-    name = "a thousand a text"
 
     def count(self, text: str) -> int:
         """Always the same."""
@@ -97,7 +99,7 @@ def reckon(
 ) -> Estimate:
     """An estimate with a counter that anyone can follow."""
     return estimate(
-        RowSequence(rows),
+        open_rows(rows),
         how,
         MemoryStore() if store is None else store,
         EstimateOptions(**{"concurrency": 4, **options}),
@@ -169,7 +171,7 @@ def test_tokens_and_sentences_are_of_what_would_be_asked() -> None:
     found = reckon([row(1), row(2, sentences=2), row(3, response="")])
     assert (found.document_sentences, found.response_sentences) == (2, 3)
     assert (found.prompt.total, found.prompt.largest) == (2 * PROMPT, PROMPT)
-    assert (found.prompt.same, found.prompt.counted_by) == (SAME, "a thousand a text")
+    assert (found.prompt.same, found.prompt.counted_by) == (SAME, "approximation")
     assert found.answers.expected == 2 * ANSWER_BASE + 3 * ANSWER_PER_SENTENCE
 
 
@@ -366,7 +368,7 @@ def test_the_length_of_a_claim_is_that_of_its_json() -> None:
         (RESPONSE_CLAIM, claim),
         (RESPONSE_CLAIM + COMPARISON, compared),
     ]:
-        tokens = Approximation().count_json(json.dumps(written))
+        tokens = TokenCounter().count_json(json.dumps(written))
         assert 0.9 * tokens < expected < 1.1 * tokens
 
 
@@ -415,7 +417,7 @@ def test_the_fitted_lengths_are_those_of_published_labels() -> None:
     file = next(file for file in ragbench_files() if "delucionqa" in file.name)
     labels = [o for o in read_ragbench(file) if isinstance(o, LabelRecord)]
     answers = [json.dumps(record.label.model_dump(), ensure_ascii=False) for record in labels]
-    written = sum(map(Approximation().count, answers))
+    written = sum(map(TokenCounter().count, answers))
     expected = sum(answer_tokens(len(record.example.response)) for record in labels)
     assert 0.85 * written < expected < written
 

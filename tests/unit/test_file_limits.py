@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import labeler
+from labeler.api import open_rows
 from labeler.data import lines, parsing
 from labeler.data.formats import csv_files, json_files
 from labeler.data.label_files import read_outcomes
-from labeler.data.rows import RowFile
 from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure
 from labeler.sentences.example import Example, Piece
@@ -83,7 +83,7 @@ def write(path: Path, text: str) -> Path:
 def test_a_row_over_the_limit_fails_alone(name: str, size: int, tmp_path: Path) -> None:
     """The message names its place; the rows around it are read."""
     path = write(tmp_path / name, FORMATS[name]([row(1), row(2, size), row(3)]))
-    first, second, third = RowFile(path)
+    first, second, third = open_rows(path)
     assert isinstance(second.content, LabelFailure)
     assert second.content.reason == "too_long"
     assert second.content.message.startswith(second.where)
@@ -95,7 +95,7 @@ def test_a_row_over_the_limit_fails_alone(name: str, size: int, tmp_path: Path) 
 def test_lines_around_the_limit_are_told_from_each_other(size: int, tmp_path: Path) -> None:
     """Whatever the length of a line, the next one begins where it begins."""
     path = write(tmp_path / "rows.jsonl", f"{'x' * size}\n{row(2)}\n")
-    assert [one.content.id for one in RowFile(path)][1] == "2"
+    assert [one.content.id for one in open_rows(path)][1] == "2"
 
 
 @pytest.mark.usefixtures("_small")
@@ -104,7 +104,7 @@ def test_wide_characters_count_for_four(tmp_path: Path) -> None:
     texts = [row(1, LIMIT // 2), row(2, LIMIT // 2) + " ", row(3, LIMIT // 2).replace("q?", "😀")]
     texts.append(row(4, LIMIT // 2).replace("q?", "\\ud83d\\ude00"))
     path = write(tmp_path / "rows.jsonl", "\n".join(texts))
-    found = [isinstance(one.content, LabelFailure) for one in RowFile(path)]
+    found = [isinstance(one.content, LabelFailure) for one in open_rows(path)]
     assert found == [False, False, True, True]
 
 
@@ -134,7 +134,7 @@ def test_a_document_over_the_limit_is_an_error_of_the_file(tmp_path: Path) -> No
     """An object with a list of rows is read as a whole."""
     path = write(tmp_path / "rows.json", json.dumps({"rows": [GOOD] * LIMIT}, indent=1))
     with pytest.raises(UsageError, match="too long"):
-        list(RowFile(path))
+        list(open_rows(path))
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -151,9 +151,9 @@ def test_a_line_without_end_takes_bounded_memory(
     try:
         if name == "rows.json":
             with pytest.raises(UsageError, match="ends before its array"):
-                list(RowFile(path))
+                list(open_rows(path))
         else:
-            assert [getattr(one.content, "reason", "") for one in RowFile(path)] == ["too_long"]
+            assert [getattr(one.content, "reason", "") for one in open_rows(path)] == ["too_long"]
         assert tracemalloc.get_traced_memory()[1] < 16 << 20
     finally:
         tracemalloc.stop()
@@ -172,7 +172,7 @@ def test_a_name_that_stands_twice_is_refused(tmp_path: Path) -> None:
     """A reader would silently pick one of the two; the message names file, line and name."""
     twice = '{"id": "2", "question": "a?", "question": "b?", "documents": ["d."], "response": "r."}'
     path = write(tmp_path / "rows.jsonl", f"{row(1)}\n{twice}\n")
-    _, failed = RowFile(path)
+    _, failed = open_rows(path)
     assert isinstance(failed.content, LabelFailure)
     assert failed.content.reason == "invalid_json"
     assert failed.content.message.startswith(
@@ -240,7 +240,7 @@ def test_a_row_of_very_many_parts_fails_by_name(
         path.write_text("\n".join(map(json.dumps, lines)))
     else:
         pq.write_table(pa.Table.from_pylist(lines), path)
-    bad, good = RowFile(path)
+    bad, good = open_rows(path)
     assert isinstance(bad.content, LabelFailure)
     assert (bad.content.reason, says in bad.content.message) == ("too_long", True)
     assert isinstance(good.content, Example)

@@ -31,7 +31,6 @@ from labeler.data.formats import arrow_files, json_files, plain, plain_row, read
 from labeler.data.formats.objects import table_of
 from labeler.data.lines import open_bytes
 from labeler.data.row_stream import RowStream, identified
-from labeler.data.rows import RowFile
 from labeler.data.written_values import is_missing
 from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure
@@ -235,7 +234,7 @@ def test_an_entry_of_an_array_fails_alone(
 ) -> None:
     """Those before and behind it are read."""
     path = write_text(tmp_path / "rows.json", f"[{json.dumps(GOOD)}, {text}, {json.dumps(OTHER)}]")
-    good, bad, other = RowFile(path)
+    good, bad, other = open_rows(path)
     assert isinstance(good.content, Example)
     assert isinstance(other.content, Example)
     assert isinstance(bad.content, LabelFailure)
@@ -257,7 +256,7 @@ def test_a_broken_array_is_refused_as_a_whole(text: str, says: str, tmp_path: Pa
     """A file that was cut off is not read as if it were all."""
     path = write_text(tmp_path / "rows.json", text)
     with pytest.raises(UsageError, match=f"rows.json.*{says}"):
-        list(RowFile(path))
+        list(open_rows(path))
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
@@ -268,7 +267,7 @@ def test_an_array_is_read_piece_by_piece(
     odd = GOOD | {"question": '\\"] ,[{\\\\"', "response": "é\\"}
     path = write_text(tmp_path / "rows.json", json.dumps([odd, OTHER, odd | {"id": "3"}]))
     monkeypatch.setattr(json_files, "_PIECE", size)
-    assert contents(RowFile(path)) == contents(open_rows([odd, OTHER, odd | {"id": "3"}]))
+    assert contents(open_rows(path)) == contents(open_rows([odd, OTHER, odd | {"id": "3"}]))
 
 
 def test_an_array_is_not_in_memory_as_a_whole(
@@ -293,7 +292,7 @@ def test_one_object_is_one_row(tmp_path: Path) -> None:
     """Where it has texts of its own, its lists are its own too."""
     row = GOOD | {"steps": [{"n": 1}]}
     path = write_text(tmp_path / "rows.json", json.dumps(row, indent=1))
-    assert contents(RowFile(path)) == contents(open_rows([row]))
+    assert contents(open_rows(path)) == contents(open_rows([row]))
 
 
 def test_numbered_columns_are_documents(tmp_path: Path) -> None:
@@ -303,7 +302,7 @@ def test_numbered_columns_are_documents(tmp_path: Path) -> None:
         "1,Q,third,second,first,R\n"
         "2,Q,,,,R\n"
     )
-    first, second = contents(RowFile(write_text(tmp_path / "rows.csv", text)))
+    first, second = contents(open_rows(write_text(tmp_path / "rows.csv", text)))
     assert isinstance(first, Example)
     assert isinstance(second, Example)
     assert (first.documents, second.documents) == (("first", "second", "third"), ())
@@ -312,7 +311,7 @@ def test_numbered_columns_are_documents(tmp_path: Path) -> None:
 def test_an_unnamed_column_and_blank_lines_are_left_out(tmp_path: Path) -> None:
     """As an index that was written along; blank lines within a cell stay."""
     text = '\n,question,documents,response\r\n0,"Q\n\n?",[],R\r\n\r\n1,Q,[],R\r\n'
-    rows = list(RowFile(write_text(tmp_path / "rows.csv", text)))
+    rows = list(open_rows(write_text(tmp_path / "rows.csv", text)))
     assert [row.where.rpartition(":")[2] for row in rows] == ["3", "7"]
     assert isinstance(rows[0].content, Example)
     assert (rows[0].content.question, rows[0].content.metadata) == ("Q\n\n?", {})
@@ -324,7 +323,7 @@ def test_lists_and_objects_stand_in_cells_as_json(tmp_path: Path) -> None:
     out = io.StringIO()
     names = "question documents response documents_sentences response_sentences metadata"
     csv.writer(out).writerows([names.split(), cells])
-    (row,) = contents(RowFile(write_text(tmp_path / "rows.csv", out.getvalue())))
+    (row,) = contents(open_rows(write_text(tmp_path / "rows.csv", out.getvalue())))
     assert isinstance(row, Example)
     assert (row.documents_sentences, row.response_sentences) == ((("D.",),), ("R.",))
     assert row.metadata == {"n": 3}
@@ -333,7 +332,9 @@ def test_lists_and_objects_stand_in_cells_as_json(tmp_path: Path) -> None:
 def test_cells_longer_than_usual_are_read(tmp_path: Path) -> None:
     """Documents are longer than what Python takes for a cell by default."""
     document = "word " * 100_000
-    (row,) = contents(RowFile(write_csv([GOOD | {"documents": [document]}], tmp_path / "rows.csv")))
+    (row,) = contents(
+        open_rows(write_csv([GOOD | {"documents": [document]}], tmp_path / "rows.csv"))
+    )
     assert isinstance(row, Example)
     assert row.documents == (document,)
 
@@ -361,7 +362,7 @@ def test_a_bad_line_of_csv_fails_alone(line: bytes, reason: str, says: str, tmp_
     """With its number; the next line is read."""
     path = tmp_path / "rows.csv"
     path.write_bytes(b"id,question,documents,response\n" + line + b"\n2,Q,[],R\n")
-    bad, good = RowFile(path)
+    bad, good = open_rows(path)
     assert isinstance(bad.content, LabelFailure)
     assert isinstance(good.content, Example)
     assert bad.content.reason == reason
@@ -372,7 +373,7 @@ def test_a_bad_line_of_csv_fails_alone(line: bytes, reason: str, says: str, tmp_
 def test_a_quote_that_is_never_closed_fails_one_row(tmp_path: Path) -> None:
     """It takes in what follows it, and says so."""
     text = 'question,documents,response\nQ,[],R\n"Q,[],R\nQ,[],R\n'
-    good, bad = RowFile(write_text(tmp_path / "rows.csv", text))
+    good, bad = open_rows(write_text(tmp_path / "rows.csv", text))
     assert isinstance(good.content, Example)
     assert isinstance(bad.content, LabelFailure)
     assert (bad.where.rpartition(":")[2], bad.content.reason) == ("3", "invalid_csv")
@@ -393,7 +394,7 @@ def test_a_line_of_names_that_names_nothing_is_refused(
 ) -> None:
     """Before any row is read."""
     with pytest.raises(UsageError, match=says):
-        list(RowFile(write_text(tmp_path / "rows.csv", text)))
+        list(open_rows(write_text(tmp_path / "rows.csv", text)))
 
 
 def test_parquet_is_read_row_group_by_row_group(
@@ -411,7 +412,7 @@ def test_parquet_is_read_row_group_by_row_group(
             return super().iter_batches(batch_size, row_groups, **options)
 
     monkeypatch.setattr(pq, "ParquetFile", Spy)
-    rows = iter(RowFile(path))
+    rows = iter(open_rows(path))
     seen = [(next(rows).where.rpartition(" ")[2], len(asked)) for _ in range(9)]
     assert seen == [(str(n + 1), n // 3 + 1) for n in range(9)]
     assert asked == [[0], [1], [2]]
@@ -428,7 +429,7 @@ def test_arrow_is_read_batch_by_batch(tmp_path: Path, monkeypatch: pytest.Monkey
         return values(batch)
 
     monkeypatch.setattr(arrow_files, "_values", spy)
-    rows = iter(RowFile(path))
+    rows = iter(open_rows(path))
     next(rows)
     assert turned == [2]
     assert len(list(rows)) == 5
@@ -450,7 +451,7 @@ def test_a_wrong_offset_in_an_arrow_file_is_refused(tmp_path: Path) -> None:
     assert found
     path.write_bytes(before + wrong + behind)
     with pytest.raises(UsageError, match=r"cannot read .*rows\.arrow"):
-        list(RowFile(path))
+        list(open_rows(path))
 
 
 @pytest.mark.parametrize(
@@ -472,7 +473,7 @@ def test_bytes_are_refused_wherever_they_stand(column: Any, tmp_path: Path) -> N
     """They are pickled objects as often as not; nothing of them is ever loaded."""
     path = write_file(pa.table({"question": ["Q"], "blob": column}), tmp_path / "rows.arrow")
     with pytest.raises(UsageError, match="column 'blob' holds bytes"):
-        list(RowFile(path))
+        list(open_rows(path))
 
 
 def test_extensions_and_notes_for_pandas_are_not_believed(tmp_path: Path) -> None:
@@ -489,7 +490,7 @@ def test_extensions_and_notes_for_pandas_are_not_believed(tmp_path: Path) -> Non
     )
     schema = storage.schema.set(5, odd).with_metadata(note)
     pq.write_table(storage.cast(schema), tmp_path / "rows.parquet")
-    assert contents(RowFile(tmp_path / "rows.parquet")) == contents(open_rows([GOOD]))
+    assert contents(open_rows(tmp_path / "rows.parquet")) == contents(open_rows([GOOD]))
 
 
 @pytest.mark.parametrize("name", ["rows.parquet", "rows.arrow", "rows.feather"])
@@ -497,7 +498,7 @@ def test_what_is_of_another_format_is_refused(name: str, tmp_path: Path) -> None
     """By its name, with what to check."""
     path = write_text(tmp_path / name, json.dumps(GOOD))
     with pytest.raises(UsageError, match=f"cannot read .*{name}.*of the format that its name says"):
-        list(RowFile(path))
+        list(open_rows(path))
 
 
 def test_a_text_in_parquet_that_is_no_utf8_fails_its_row_alone(tmp_path: Path) -> None:
@@ -506,7 +507,7 @@ def test_a_text_in_parquet_that_is_no_utf8_fails_its_row_alone(tmp_path: Path) -
     texts = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"Q\xff")])
     two = table([GOOD, OTHER]).set_column(1, "question", texts)
     pq.write_table(two, tmp_path / "rows.parquet")
-    good, bad = contents(RowFile(tmp_path / "rows.parquet"))
+    good, bad = contents(open_rows(tmp_path / "rows.parquet"))
     assert isinstance(good, Example)
     assert isinstance(bad, LabelFailure)
     assert (bad.reason, "byte 0xff, which is not UTF-8" in bad.message) == ("not_utf8", True)
@@ -517,7 +518,7 @@ def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
     held = pa.Table.from_arrays([pa.array(["Q"]), pa.array(["P"])], ["question", "question"])
     pq.write_table(held, tmp_path / "rows.parquet")
     with pytest.raises(UsageError, match="column 'question' stands twice"):
-        list(RowFile(tmp_path / "rows.parquet"))
+        list(open_rows(tmp_path / "rows.parquet"))
 
 
 def test_times_and_numbers_of_tables_become_json(tmp_path: Path) -> None:
@@ -526,7 +527,7 @@ def test_times_and_numbers_of_tables_become_json(tmp_path: Path) -> None:
     held = held.append_column("score", pa.array([float("nan")]))
     held = held.append_column("on", pa.array([date(2026, 1, 2)]))
     pq.write_table(held, tmp_path / "rows.parquet")
-    (row,) = contents(RowFile(tmp_path / "rows.parquet"))
+    (row,) = contents(open_rows(tmp_path / "rows.parquet"))
     assert isinstance(row, Example)
     assert row.metadata == {"domain": "x", "at": "1970-01-01T00:00:00+00:00", "on": "2026-01-02"}
 
@@ -572,7 +573,7 @@ def test_texts_of_missing_values_name_nothing(tmp_path: Path) -> None:
     path.write_text(
         "id,question,documents_0,documents_1,response,reference,hazard\nnan,Q?,D.,nan,R.,NaN,None\n"
     )
-    (row,) = contents(RowFile(path))
+    (row,) = contents(open_rows(path))
     assert isinstance(row, Example)
     assert row.id.startswith("sha256-")
     assert (row.documents, row.reference, row.metadata) == (("D.",), None, {"hazard": "None"})
@@ -582,7 +583,7 @@ def test_spaces_behind_the_separators_of_a_first_line_are_in_no_cell(tmp_path: P
     """Else the quotes behind them would be part of the texts."""
     path = tmp_path / "rows.csv"
     path.write_text('question, documents, response\n"Q?", "[""D, 1.""]", "R."\n')
-    (row,) = contents(RowFile(path))
+    (row,) = contents(open_rows(path))
     assert isinstance(row, Example)
     assert (row.question, row.documents, row.response) == ("Q?", ("D, 1.",), "R.")
 
@@ -662,7 +663,7 @@ def test_a_saved_data_set_names_no_file_elsewhere(name: object, tmp_path: Path) 
     """Its folder may be a stranger's."""
     (tmp_path / "state.json").write_text(json.dumps({"_data_files": [{"filename": name}]}))
     with pytest.raises(UsageError, match="which is not next to it"):
-        list(RowFile(tmp_path))
+        list(open_rows(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -682,7 +683,7 @@ def test_a_folder_that_is_no_data_set_says_what_is(
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     with pytest.raises(UsageError, match=says):
-        list(RowFile(tmp_path))
+        list(open_rows(tmp_path))
 
 
 def with_hub(monkeypatch: pytest.MonkeyPatch, load: Callable[..., object]) -> None:
@@ -712,7 +713,7 @@ def test_a_data_set_on_the_hub_is_asked_for_by_its_parts(
         return [GOOD, OTHER] if split else {"test": [GOOD, OTHER]}
 
     with_hub(monkeypatch, load)
-    rows = RowFile(name)
+    rows = open_rows(name)
     assert contents(rows) == contents(open_rows([GOOD, OTHER]))
     assert [row.where for row in rows] == [f"{name}:row 1", f"{name}:row 2"]
     assert set(calls) == {asked}
@@ -737,7 +738,7 @@ def test_what_the_hub_does_not_have_is_refused(
     """Whatever the library raised."""
     with_hub(monkeypatch, load)
     with pytest.raises(UsageError, match=says):
-        list(RowFile(name))
+        list(open_rows(name))
 
 
 @pytest.mark.parametrize(
@@ -749,16 +750,16 @@ def test_what_is_not_installed_is_named_with_the_remedy(
     """Nobody sees an ImportError."""
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(UsageError, match=r"not installed: pip .*\["):
-        list(RowFile(name))
+        list(open_rows(name))
 
 
 def test_rows_of_several_formats_are_one_set_of_rows(tmp_path: Path) -> None:
     """A row that differs from another file's row of its id is a failure that names both."""
     lines = FORMATS["rows.jsonl"]([GOOD, OTHER], tmp_path / "rows.jsonl")
     held = write_parquet([GOOD], tmp_path / "rows.parquet")
-    assert len([*RowStream(RowFile(str(lines), held))]) == 3
+    assert len([*RowStream(open_rows([str(lines), held]))]) == 3
     other = write_csv([GOOD | {"response": "Other."}], tmp_path / "rows.csv")
-    *_, last = (row.content for row in identified(RowFile(str(lines), other)))
+    *_, last = (row.content for row in identified(open_rows([str(lines), other])))
     assert isinstance(last, LabelFailure)
     assert re.search(r"rows\.csv:2: id '1' is already used at .*rows.jsonl:1", last.message)
 
@@ -775,7 +776,7 @@ def test_files_elsewhere_are_read_through_fsspec() -> None:
     pq.write_table(table([GOOD]), sink)
     files.pipe("/f/rows.parquet", sink.getvalue())
     for name in ("rows.jsonl", "rows.jsonl.gz", "rows.json", "rows.parquet"):
-        rows = RowFile(f"memory://f/{name}")
+        rows = open_rows(f"memory://f/{name}")
         assert contents(rows) == contents(rows) == contents(open_rows([GOOD])), name
 
 
@@ -783,4 +784,4 @@ def test_files_elsewhere_are_read_through_fsspec() -> None:
 def test_what_is_not_there_elsewhere_is_refused(name: str) -> None:
     """Whatever its library raised."""
     with pytest.raises(UsageError, match=f"cannot read {name}: "):
-        list(RowFile(name))
+        list(open_rows(name))

@@ -15,9 +15,8 @@ import pytest
 
 from labeler.api import open_rows
 from labeler.data.column_paths import ColumnPath
-from labeler.data.columns import candidates_of, columns_of
+from labeler.data.columns import candidates_of
 from labeler.data.presets import PRESETS, Preset
-from labeler.data.rows import RowFile
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import LabelFailure
 from labeler.sentences.example import Example
@@ -546,8 +545,8 @@ def test_options_that_contradict_are_refused(
 
 def test_a_row_of_a_preset_is_named_by_the_option_all_the_same(rows: Path) -> None:
     """``--id`` counts more than what a preset names rows by."""
-    columns = columns_of({"question": "query", "documents": "docs", "response": "said"})
-    (row,) = RowFile(rows, id_from=["n"], columns=columns)
+    columns = {"question": "query", "documents": "docs", "response": "said"}
+    (row,) = open_rows(rows, id_from="n", columns=columns)
     assert row.content.id == "1"
 
 
@@ -555,7 +554,7 @@ def test_rows_without_a_field_leave_no_garbage(tmp_path: Path) -> None:
     """A cycle of errors and frames would keep large rows in memory until the collector comes."""
     path = tmp_path / "rows.jsonl"
     path.write_text('{"id": "1"}\n' * 50)
-    list(RowFile(path))
+    list(open_rows(path))
     gc.collect()
-    list(RowFile(path))
+    list(open_rows(path))
     assert gc.collect() < 50

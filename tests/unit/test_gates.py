@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -19,7 +20,7 @@ from labeler.calculators import Intervals, MetricsRow, measure, select_metrics
 from labeler.calculators.ratio import UNDEFINED_REASONS, Ratio
 from labeler.cli.gate_reports import junit, markdown
 from labeler.comparing.checking import GateSettings, check_rows
-from labeler.comparing.gates import DEFAULT_ALLOWED, Allowed, Gate, On
+from labeler.comparing.gates import DEFAULT_ALLOWED, Allowed, Gate, On, doubts
 from labeler.comparing.verdicts import Verdict
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome, ReplyFacts
@@ -297,14 +298,13 @@ def test_what_misses_by_little_is_shown_with_more_digits() -> None:
     assert verdict.demand == "adherence at most 0.33333333"
 
 
-def test_a_gate_in_the_wrong_direction_is_doubted(check: Check) -> None:
-    """On standard error; it is carried out all the same."""
-    code, out, err = check(outcomes(1, 0), "--max", "adherence=1")
-    assert (code, out[:6], "at least may be meant" in err) == (0, "passed", True)
-    assert Gate.of("adherence", 0.9, at_least=True).doubt is None
-    assert Gate.of("hallucination_rate", 0.1, at_least=True).doubt == (
-        "hallucination_rate at least 0.1: lower is better, so at most may be meant, not at least"
-    )
+def test_a_gate_in_the_wrong_direction_is_doubted() -> None:
+    """Unless it ends a band; of metrics whose direction is known it is an error."""
+    adherence = Gate.of("adherence", 0.9, at_least=False)
+    assert doubts([adherence, replace(adherence, at_least=True)]) == []
+    assert doubts([adherence]) == [
+        "adherence at most 0.9: higher is better, so at least may be meant, not at most"
+    ]
 
 
 def test_the_command_says_what_it_found_and_exits_by_it(check: Check) -> None:
@@ -347,6 +347,7 @@ def test_the_command_gates_on_intervals(check: Check) -> None:
     ("options", "message"),
     [
         (("--min", "hallucination_rate=0.1"), "--max hallucination_rate=0.1"),
+        (("--max", "adherence=1"), "higher is better, so a highest mean passes bad labels"),
         ((), "no gate is given"),
         (("--min", "adherence"), "write METRIC=NUMBER"),
         (("--min", "adherence=much"), "write METRIC=NUMBER"),
@@ -358,8 +359,14 @@ def test_the_command_gates_on_intervals(check: Check) -> None:
             (("--min", "adherence=1", *given), "they go with --on interval")
             for given in (("--group", "x"), ("--level", 0.9))
         ),
-        (("--min", "adherence=1", "--max-failed", 1.5), "--max-failed 1.5: give a share"),
-        (("--min", "adherence=1", "--max-undefined", "nan"), "--max-undefined nan: give a share"),
+        (
+            ("--min", "adherence=1", "--max-failed", 1.5),
+            "max_failed must be a number from 0 to 1, got 1.5",
+        ),
+        (
+            ("--min", "adherence=1", "--max-undefined", "nan"),
+            "max_undefined must be a number from 0 to 1",
+        ),
         (("--min", "adherence=1", "--junit", "no/such/file"), "cannot write no/such/file"),
     ],
 )
@@ -495,7 +502,7 @@ BY_QUESTION = Intervals(group="question")
         ([], {"at_least": 0.5}, r"adherence at least 0\.5"),
         (
             GROUPS,
-            {"at_least": None, "at_most": 0.1, "by": "topic"},
+            {"at_least": 0, "at_most": 0.1, "by": "topic"},
             r"(?s)^(?!.*'x).*at most 0\.1 in y.*'y0' 1.0000, 'y1'",
         ),
     ],
@@ -518,7 +525,7 @@ def test_an_assertion_takes_the_options_of_the_command(
         ({"at_least": float("nan")}, "nan is not a threshold"),
         ({}, "no gate is given"),
         ({"at_least": 0, "on": "mean"}, "on 'mean': hold 'point' or 'interval'"),
-        ({"at_least": 0, "max_failed": 5}, "max-failed 5: give a share of rows from 0 to 1"),
+        ({"at_least": 0, "max_failed": 5}, "max_failed must be a number from 0 to 1, got 5"),
     ],
 )
 def test_an_assertion_that_is_no_gate_is_a_mistake(gate: dict[str, Any], message: str) -> None:

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import pytest
 
 from labeler.calculators import Intervals, measure, select_metrics, summarize
-from labeler.calculators.headline import WorstIds, headline, percent
+from labeler.calculators.headline import WorstIds, headline
 from labeler.calculators.worst import worst_records
 from labeler.labels.record import LabelFailure, LabelRecord
+from labeler.sentences.display import in_percent, percent
 from support.labeled import claims_output, output, record, says
 
 Support = dict[str, list[str]]
@@ -101,7 +102,7 @@ def test_the_headline_of_other_metrics_is_the_first_of_them() -> None:
 )
 def test_a_share_near_an_end_is_never_rounded_to_it(share: float, shown: str) -> None:
     """One unsupported answer among 300 is not 100 %."""
-    assert percent(share) == shown
+    assert (in_percent(share), percent(share)) == (shown, f"{shown} %")
 
 
 def test_the_worst_records_come_first() -> None:

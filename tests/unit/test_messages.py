@@ -67,6 +67,48 @@ PYTHON: dict[str, tuple[Callable[[labeler.Labels], object], str]] = {
     ),
     "a gate without a metric": (lambda labels: labels.check(), "no gate is given"),
     "a threshold in percent": (lambda labels: labels.check(adherence=80), "from 0 to 1"),
+    "a threshold as a text": (
+        lambda labels: labels.check(adherence="80%"),  # type: ignore[arg-type]
+        "adherence must be a number, got '80%'",
+    ),
+    "a drop as a text": (
+        lambda labels: labels.check(against=labels, max_drop={"adherence": "2 %"}),  # type: ignore[dict-item]
+        "max_drop of adherence must be a number",
+    ),
+    "a share of rows as a text": (
+        lambda labels: labels.check(adherence=0.8, max_failed="none"),  # type: ignore[arg-type]
+        "max_failed must be a number from 0 to 1, got 'none'",
+    ),
+    "a misspelled threshold": (
+        lambda labels: labels.at(suport=0.5),  # type: ignore[call-arg]
+        "did you mean 'support'",
+    ),
+    "a threshold that is no probability": (
+        lambda labels: labels.at(support="high"),  # type: ignore[arg-type]
+        "support must be a number from 0 to 1, got 'high'",
+    ),
+    "a number of records as a text": (
+        lambda labels: labels.worst("a"),  # type: ignore[arg-type]
+        "must be a whole number, 1 or more, got 'a'",
+    ),
+    "a number of records below 1": (lambda labels: labels.worst(-1), "1 or more, got -1"),
+    "a level as intervals": (
+        lambda labels: labels.summary(intervals=0.9),  # type: ignore[arg-type]
+        r"Intervals\(level=0.9\)",
+    ),
+    "a number as a metric": (
+        lambda labels: labels.metrics(["adherence", 3]),  # type: ignore[list-item]
+        "named by its id.*got 3",
+    ),
+    "a misspelled option of a comparison": (
+        lambda labels: labels.compare(labels, trail=1),
+        "unknown option 'trail'; did you mean 'trial'",
+    ),
+    "a misspelled option of a report": (
+        lambda labels: labels.report("x.html", sort="worst"),
+        "unknown option 'sort'.*order",
+    ),
+    "a misspelled order": (lambda labels: labels.report("x.html", order="wurst"), "mean 'worst'"),
     "a file name for rows": (lambda _: labeler.label("nothing.jsonl", judge="embedded"), "nothing"),
     "a comparison with rows": (
         lambda labels: labels.compare([{"question": "q"}]),  # type: ignore[list-item]

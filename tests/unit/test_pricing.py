@@ -299,28 +299,37 @@ GOOD = {"input": "1", "output": "2"}
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("{", "is not JSON"),
-        ("[" * 100_000, "is not JSON"),
-        ("[]", "must be a JSON object"),
-        ({"models": {"m": GOOD}}, "as_of must be a date"),
-        ({"as_of": "1 Nov 2026", "models": {"m": GOOD}}, "as_of must be a date"),
-        ({"as_of": 20261101.5, "models": {"m": GOOD}}, "as_of must be a date"),
-        ({"as_of": "2026-11-01", "models": ["m"]}, "models must be an object"),
+        ("{", "was truncated"),
+        ("[" * 100_000, "Expected `object`"),
+        ("[]", "Expected `object`, got `array`; such a file is"),
+        ({"models": {"m": GOOD}}, "missing required field `as_of`"),
+        ({"as_of": "1 Nov 2026", "models": {"m": GOOD}}, r"date - at `\$.as_of`"),
+        ({"as_of": 20261101.5, "models": {"m": GOOD}}, "Expected `date`, got `float`"),
+        (
+            {"as_of": "2026-11-01", "models": ["m"]},
+            r"Expected `object`, got `array` - at `\$.models`",
+        ),
         (
             {"as_of": "2026-11-01", "models": {"m": GOOD}, "x": 1},
-            "unknown 'x'; have: as_of, models",
+            "unknown field `x`",
         ),
         ({"as_of": "2026-11-01", "models": {"n": GOOD}}, "models has no 'm'; it has 'n'"),
-        ({"as_of": "2026-11-01", "models": {"m": 1}}, r"models\['m'\] must be an object"),
-        ({"as_of": "2026-11-01", "models": {"m": {"input": 1}}}, r"models\['m'\].output must be"),
+        ({"as_of": "2026-11-01", "models": {"m": 1}}, r"models\['m'\]: Expected `object`"),
+        ({"as_of": "2026-11-01", "models": {"m": {"input": 1}}}, "missing required field `output`"),
         (
             {"as_of": "2026-11-01", "models": {"m": {**GOOD, "cached_input": -1}}},
-            r"models\['m'\].cached_input must be .* got '-1'",
+            r"models\['m'\].cached_input must be .* got -1",
         ),
-        ({"as_of": "2026-11-01", "models": {"m": {**GOOD, "inptu": 1}}}, "unknown 'inptu'"),
-        ('{"as_of": "2026-11-01", "models": {"m": {"input": NaN, "output": 1}}}', "got 'NaN'"),
-        ('{"as_of": "2026-11-01", "models": {"m": {"input": true, "output": 1}}}', "got True"),
-        ('{"as_of": "2026-11-01", "models": {"m": {"input": 1e999, "output": 1}}}', "'1e999'"),
+        ({"as_of": "2026-11-01", "models": {"m": {**GOOD, "inptu": 1}}}, "unknown field `inptu`"),
+        (
+            '{"as_of": "2026-11-01", "models": {"m": {"input": NaN, "output": 1}}}',
+            "JSON is malformed",
+        ),
+        (
+            '{"as_of": "2026-11-01", "models": {"m": {"input": true, "output": 1}}}',
+            r"got `bool` - at `\$.input`",
+        ),
+        ('{"as_of": "2026-11-01", "models": {"m": {"input": 1e999, "output": 1}}}', r"got 1E\+999"),
     ],
 )
 def test_a_faulty_file_of_prices_is_refused_by_field(

@@ -136,7 +136,7 @@ def test_a_page_of_too_many_records_is_refused(path: Path, monkeypatch: pytest.M
         yield from _some(3)
         pytest.fail("the rest was read")
 
-    with pytest.raises(UsageError, match=r"2 records at most: write a folder .* -o \S+/report/"):
+    with pytest.raises(UsageError, match=r"2 records at most: write a folder .* as \S+/report/"):
         write_report(outcomes(), path, name="l")
     assert list(path.parent.iterdir()) == []
 

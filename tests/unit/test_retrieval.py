@@ -23,6 +23,7 @@ from labeler.labels.retrieval_record import RetrievalRecord
 from labeler.report.views import record_view
 from labeler.sentences.example import Frozen
 from labeler.store.disk import DiskStore
+from labeler.store.maintenance import Imported
 from labeler.store.memory import LabelStore, MemoryStore
 from support.command import Command
 from support.fakes import CountingJudge, peeking
@@ -161,7 +162,7 @@ def test_imported_labels_bring_their_retrieval_labels(tmp_path: Path) -> None:
     first = list(label(given, judge))
     labeler.api.write_labels(first, file)
     judge.tasks.clear()
-    assert labeler.store.import_labels(read_labels(file), tmp_path / "store") == (3, 0, ())
+    assert labeler.store.import_labels(read_labels(file), tmp_path / "store") == Imported(3)
     with DiskStore(tmp_path / "store") as store:
         [kept] = [record for record in store if isinstance(record, RetrievalRecord)]
         assert kept.fault() is None

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 import labeler
+from labeler.api import open_rows
 from labeler.data.row_stream import RowStream
-from labeler.data.rows import FIRST_ROWS, Row, RowFile, RowSequence
+from labeler.data.rows import FIRST_ROWS, Row, Rows
 from labeler.errors import BadRows, UsageError
 from labeler.labels.record import LabelFailure
 from labeler.store.memory import MemoryStore
@@ -39,13 +40,13 @@ def rows_file(path: Path, rows: list[dict[str, Any]]) -> Path:
 def test_files_are_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever a run does with them: labels, votes, blind relevance, and a run again."""
     path, reads = rows_file(tmp_path / "rows.jsonl", [row(n) for n in range(LATE)]), []
-    whole = RowFile.__iter__
+    whole = Rows.__iter__
 
-    def counted(self: RowFile) -> Iterator[Row]:
+    def counted(self: Rows) -> Iterator[Row]:
         reads.append(self)
         return whole(self)
 
-    monkeypatch.setattr(RowFile, "__iter__", counted)
+    monkeypatch.setattr(Rows, "__iter__", counted)
     given: list[dict[str, Any]] = [{}, {}, {"repeat": 3}, {"relevance": "blind"}]
     for number, options in enumerate(given, start=1):
         found = labeler.label(path, judge="embedded", store=tmp_path / "s", **options)
@@ -146,24 +147,24 @@ def test_the_total_is_known_where_it_is_exact(
 
 def test_rows_of_python_are_counted() -> None:
     """By their length."""
-    assert RowStream(RowSequence([row(1), row(2)])).total() == 2
+    assert RowStream(open_rows([row(1), row(2)])).total() == 2
 
 
 def test_what_is_reported_of_rows_is_right_at_the_end() -> None:
     """A notice that counts rows comes again if more rows have it."""
     told: list[str] = []
     thinking = [row(n, response=f"<think>Hm.</think>It is {n}.") for n in range(LATE)]
-    assert len([*RowStream(RowSequence(thinking), notice=told.append)]) == LATE
+    assert len([*RowStream(open_rows(thinking), notice=told.append)]) == LATE
     assert [text.partition(" rows")[0] for text in told] == [str(FIRST_ROWS), str(LATE)]
     told.clear()
-    assert len([*RowStream(RowSequence(thinking[:3]), notice=told.append)]) == 3
+    assert len([*RowStream(open_rows(thinking[:3]), notice=told.append)]) == 3
     assert len(told) == 1
 
 
 def test_first_rows_are_held_no_longer_than_they_are_read() -> None:
     """And no more of them than fit."""
     large = [row(n, documents=["x" * (2 << 20)]) for n in range(50)]
-    stream = RowStream(RowSequence(large))
+    stream = RowStream(open_rows(large))
     assert 0 < len(stream.first) < 40
     assert sum(1 for _ in stream) == 50
     assert stream.first == []
@@ -172,4 +173,4 @@ def test_first_rows_are_held_no_longer_than_they_are_read() -> None:
 def test_all_rows_lack_a_field_that_the_prompt_shows() -> None:
     """It is named with its remedy."""
     with pytest.raises(BadRows, match="--map reference=COLUMN"):
-        RowStream(RowSequence([row(1), row(2)]), {"reference"})
+        RowStream(open_rows([row(1), row(2)]), {"reference"})

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
+from labeler.api import open_rows
 from labeler.data.label_files import read_outcomes, to_line, write_outcomes
 from labeler.data.parsing import to_example
 from labeler.data.row_stream import RowStream, identified
-from labeler.data.rows import RowFile, RowSequence
+from labeler.data.rows import Rows
 from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure, Outcome
 from labeler.sentences.example import Example
@@ -24,11 +25,11 @@ from support.labeled import claims_output, output, record, says
 GOOD: dict[str, Any] = {"id": "1", "question": "Q?", "documents": ["D."], "response": "R."}
 
 
-def row_file(tmp_path: Path, *lines: bytes) -> RowFile:
+def row_file(tmp_path: Path, *lines: bytes) -> Rows:
     """A file of the given lines."""
     path = tmp_path / "rows.jsonl"
     path.write_bytes(b"\n".join(lines))
-    return RowFile(path)
+    return open_rows(path)
 
 
 def line(**changes: Any) -> bytes:
@@ -36,7 +37,7 @@ def line(**changes: Any) -> bytes:
     return json.dumps({**GOOD, **changes}).encode()
 
 
-def only(rows: RowFile) -> Example | LabelFailure:
+def only(rows: Rows) -> Example | LabelFailure:
     """What the file's one row became."""
     (row,) = rows
     return row.content
@@ -125,16 +126,16 @@ def test_compressed_rows_are_read(tmp_path: Path) -> None:
     """A file that ends in .gz is unpacked on the way; a broken one says so."""
     path = tmp_path / "rows.jsonl.gz"
     path.write_bytes(gzip.compress(line()))
-    assert len([*RowStream(RowFile(path))]) == 1
+    assert len([*RowStream(open_rows(path))]) == 1
     path.write_bytes(gzip.compress(line())[:-9])
     with pytest.raises(UsageError, match="cannot read"):
-        len([*RowStream(RowFile(path))])
+        len([*RowStream(open_rows(path))])
 
 
 def test_standard_input_is_read_once_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """It can be surveyed before any spend all the same."""
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(line() + b"\n" + line(id="2"))))
-    rows = RowFile("-")
+    rows = open_rows("-")
     assert len([*RowStream(rows)]) == len([*RowStream(rows)]) == 2
 
 
@@ -144,7 +145,7 @@ def test_a_pipe_is_read_once_and_kept(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_bytes, args=[line() + b"\n" + line(id="2")])
     writer.start()
-    rows = RowFile(pipe)
+    rows = open_rows(pipe)
     writer.join()
     assert len([*RowStream(rows)]) == len([*RowStream(rows)]) == 2
 
@@ -152,14 +153,14 @@ def test_a_pipe_is_read_once_and_kept(tmp_path: Path) -> None:
 def test_a_missing_file_is_a_clear_error(tmp_path: Path) -> None:
     """It names the file."""
     with pytest.raises(UsageError, match=r"cannot read .*nowhere\.jsonl"):
-        len([*RowStream(RowFile(tmp_path / "nowhere.jsonl"))])
+        len([*RowStream(open_rows(tmp_path / "nowhere.jsonl"))])
 
 
 def test_a_repeated_row_keeps_its_place_and_its_id(tmp_path: Path) -> None:
     """Columns have no order; a file named twice repeats every row."""
     one, two = {"team": "a", "run": 1}, {"run": 1, "team": "a"}
     rows = row_file(tmp_path, line(metadata=one), line(id="2"), line(metadata=two))
-    twice = RowFile(tmp_path / "rows.jsonl", tmp_path / "rows.jsonl")
+    twice = open_rows([tmp_path / "rows.jsonl"] * 2)
     assert [row.content.id for row in identified(rows)] == ["1", "2", "1"]
     assert [row.content.id for row in identified(twice)] == ["1", "2", "1"] * 2
     assert len([*RowStream(twice)]) == 6
@@ -177,9 +178,9 @@ def test_rows_without_ids_get_ids_of_their_own(tmp_path: Path) -> None:
     assert first.startswith("sha256-")
     again = [{**one, "latency": 7, "cost": 1} for one in rows]
     for source in (rows, again):
-        assert [row.content.id for row in identified(RowSequence(source))] == ids
+        assert [row.content.id for row in identified(open_rows(source))] == ids
     taken = [{**GOOD, "id": f"{first}-2"}, *rows]
-    assert len({row.content.id for row in identified(RowSequence(taken))}) == 5
+    assert len({row.content.id for row in identified(open_rows(taken))}) == 5
 
 
 def test_one_id_for_two_contents_is_the_failure_of_the_second(tmp_path: Path) -> None:
@@ -205,7 +206,7 @@ def test_a_row_without_an_id_is_named_by_its_content() -> None:
 
 def test_rows_from_python() -> None:
     """Mappings and examples alike; a bad one fails alone."""
-    rows = RowSequence([GOOD, to_example({**GOOD, "id": 2}, "x"), {"question": "Q?"}])
+    rows = open_rows([GOOD, to_example({**GOOD, "id": 2}, "x"), {"question": "Q?"}])
     contents = [row.content for row in rows]
     assert [content.id for content in contents] == ["1", "2", "row 3"]
     for odd in (float("nan"), object()):

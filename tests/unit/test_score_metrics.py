@@ -13,15 +13,13 @@ import pytest
 
 from labeler.calculators import Intervals, Ratio
 from labeler.calculators.collected import Collected, split_collected
+from labeler.calculators.metrics_row import MetricsRow
 from labeler.calculators.statistics.resampling import score_coefficients, score_sums
+from labeler.calculators.summary import SummaryRow
 from labeler.data.label_files import write_outcomes
 from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.plugins.scores.agreement import compare_raters
-from labeler.plugins.scores.metrics import (
-    length_effects,
-    measure_scores,
-    summarize_scores,
-)
+from labeler.plugins.scores.collected import Scores
 from labeler.plugins.scores.records import ScoreOutcome, ScoreRecord
 from support.command import Command
 from support.fakes import CountingJudge, scoring
@@ -46,14 +44,38 @@ def failed(id: str, *, trial: int = 0, read: bool = True) -> LabelFailure:  # no
     return LabelFailure(id=id, reason=reason, message="no", signature=signature)
 
 
+def summary(outcomes: Sequence[ScoreOutcome], **options: Any) -> list[SummaryRow]:
+    """The summaries of all metrics."""
+    scores = Scores(outcomes)
+    return scores.summaries(scores.metrics(), **options)
+
+
+def rows_of(outcomes: Sequence[ScoreOutcome]) -> list[MetricsRow]:
+    """The rows of all metrics."""
+    scores = Scores(outcomes)
+    return list(scores.rows(scores.metrics()))
+
+
 def means(outcomes: Sequence[ScoreOutcome], **options: Any) -> dict[str, float | None]:
     """Mean by metric; one way of scoring is expected."""
-    return {row.metric.id: row.mean for row in summarize_scores(outcomes, **options)}
+    return {row.metric.id: row.mean for row in summary(outcomes, **options)}
 
 
 def test_a_score_and_a_pass_for_each_criterion() -> None:
+<<<<<<< HEAD
     """The mean of the scores, exact, and the share that reaches the threshold."""
     (row,) = measure_scores(given(4))["tone"]
+=======
+    """The mean of the scores, and the share that reaches the threshold."""
+    assert means([*given(5, 3, 2)]) == {"tone": 10 / 3, "tone:pass": 2 / 3}
+    strict = [*given(5, 3, 2, asked=criterion(threshold=4))]
+    assert means(strict) == {"tone": 10 / 3, "tone:pass": 1 / 3}
+
+
+def test_a_score_is_a_ratio_over_one() -> None:
+    """Exact, as every number here."""
+    (row,) = rows_of(given(4))
+>>>>>>> main
     assert row.metrics == {"tone": Ratio(4, 1), "tone:pass": Ratio(1, 1)}
     assert means([*given(5, 3, 2)]) == {"tone": 10 / 3, "tone:pass": 2 / 3}
     strict = criterion(threshold=4)
@@ -67,19 +89,39 @@ def test_a_score_and_a_pass_for_each_criterion() -> None:
 def test_samples_make_one_score_together() -> None:
     """Their mean; one row, not three. A mean of fewer would be another number."""
     trials = [given(score, trial=n, samples=3)[0] for n, score in enumerate((5, 4, 4))]
+<<<<<<< HEAD
     (row,) = measure_scores(trials)["tone"]
     assert row.metrics == {"tone": Ratio(13, 3), "tone:pass": Ratio(1, 1)}
     assert "score:mean of 3 answer" in str(row.label)
     (row,) = measure_scores(trials[:2])["tone"]
     assert {ratio.undefined for ratio in row.metrics.values()} == {"missing_samples"}
     score, passed = summarize_scores([*given(5, samples=2), failed("r0", trial=1)])
+=======
+    (row,) = rows_of(trials)
+    assert row.metrics["tone"] == Ratio(13, 3)
+    assert row.metrics["tone:pass"] == Ratio(1, 1)
+    assert "score:mean of 3 answer" in str(row.label)
+
+
+def test_a_score_without_all_its_samples_is_undefined() -> None:
+    """A mean of fewer would be another number."""
+    trials = [given(score, trial=n, samples=3)[0] for n, score in enumerate((5, 4))]
+    (row,) = rows_of(trials)
+    assert row.metrics["tone"].undefined == row.metrics["tone:pass"].undefined == "missing_samples"
+
+
+def test_a_failed_sample_fails_the_row() -> None:
+    """With its reason, once."""
+    trials: list[ScoreOutcome] = [*given(5, samples=2), failed("r0", trial=1)]
+    score, passed = summary(trials)
+>>>>>>> main
     assert (score.failed, score.defined, passed.failed) == ({"refusal": 1}, 0, {"refusal": 1})
 
 
 def test_ways_of_scoring_are_never_averaged() -> None:
     """Probabilities apart from answers, repeats apart from each other."""
     outcomes = [*given(5), *given(3, trial=1), record(4, distribution=WORKED, logprobs=True)]
-    labels = [row.label for row in summarize_scores(outcomes) if row.metric.id == "tone"]
+    labels = [row.label for row in summary(outcomes) if row.metric.id == "tone"]
     assert len(labels) == 3
     said = " ".join(map(str, labels))
     assert all(part in said for part in ("score:answer", "|repeat:1", "score:logprobs"))
@@ -91,7 +133,7 @@ def test_what_the_server_left_out_is_said() -> None:
         record(4, distribution=WORKED, logprobs=True),
         record(5, row={"id": "r2"}, logprobs=True),
     ]
-    assert {row.label and row.label.rpartition("|")[2] for row in summarize_scores(mixed)} == {
+    assert {row.label and row.label.rpartition("|")[2] for row in summary(mixed)} == {
         "score:answer+logprobs"
     }
 
@@ -99,7 +141,7 @@ def test_what_the_server_left_out_is_said() -> None:
 def test_a_row_that_could_not_be_read_fails_by_every_criterion() -> None:
     """As a row without a label does."""
     other = record(asked=criterion(name="other"))
-    rows = summarize_scores([*given(4), other, failed("bad", read=False)])
+    rows = summary([*given(4), other, failed("bad", read=False)])
     assert [(row.metric.id, row.failed) for row in rows] == [
         (name, {"missing_field": 1}) for name in ("tone", "tone:pass", "other", "other:pass")
     ]
@@ -111,7 +153,7 @@ def test_scores_are_summarized_by_a_column_and_with_intervals() -> None:
         record(score, row={"id": f"r{n}", "metadata": {"set": "ab"[n % 2]}})
         for n, score in enumerate((5, 1, 4, 2))
     ]
-    rows = summarize_scores(outcomes, "set", intervals=Intervals())
+    rows = summary(outcomes, by="set", intervals=Intervals())
     by = {(row.group, row.metric.id): row.mean for row in rows}
     assert by["a", "tone"] == 4.5
     assert by["b", "tone:pass"] == 0.0
@@ -120,9 +162,7 @@ def test_scores_are_summarized_by_a_column_and_with_intervals() -> None:
 
 def test_records_of_one_question_may_be_drawn_together() -> None:
     """The question is a column of every score."""
-    score, _ = summarize_scores(
-        [*given(5, 3, 2, 4)], "question", intervals=Intervals(group="question")
-    )
+    score, _ = summary([*given(5, 3, 2, 4)], by="question", intervals=Intervals(group="question"))
     assert (score.group, score.mean) == ("What is the capital of France?", 3.5)
 
 
@@ -287,7 +327,7 @@ def test_weighted_scores_of_many_records_have_an_alpha() -> None:
 def test_scores_that_are_all_1_are_no_share() -> None:
     """Interval and bounds are on the scale from 1 to 5; those of the passes from 0 to 1."""
     outcomes: list[ScoreOutcome] = [*given(1, 1, 1), failed("bad")]
-    score, passed = summarize_scores(outcomes, intervals=Intervals())
+    score, passed = summary(outcomes, intervals=Intervals())
     assert (score.mean, score.bounds) == (1.0, (1.0, 2.0))
     assert score.interval is not None
     assert score.interval.low == 1 < score.interval.high < 5
@@ -305,7 +345,7 @@ def of_length(*points: tuple[int, int]) -> list[ScoreOutcome]:
 
 def test_a_judge_that_rewards_length_is_seen() -> None:
     """One point more for each hundred characters is a slope of 10 per 1,000."""
-    (found,) = length_effects(of_length((100, 1), (200, 2), (300, 3), (400, 5), (500, 5)))
+    (found,) = Scores(of_length((100, 1), (200, 2), (300, 3), (400, 5), (500, 5))).length_effects()
     assert found.slope == pytest.approx(11.0)
     assert found.low is not None
     assert found.low > 0
@@ -316,19 +356,28 @@ def test_a_judge_that_rewards_length_is_seen() -> None:
 def test_records_of_one_question_are_one_observation_of_length() -> None:
     """Four copies of each record say no more than one: about the same interval."""
     points = ((100, 1), (250, 2), (300, 3), (420, 5), (500, 4), (610, 5))
-    (once,) = length_effects(of_length(*points))
+    (once,) = Scores(of_length(*points)).length_effects()
     often = [
         record(score, row={"id": f"r{n}-{copy}", "question": f"Q{n}?", "response": "x" * length})
         for n, (length, score) in enumerate(points)
         for copy in range(4)
     ]
-    (found,) = length_effects(often)
+    (found,) = Scores(often).length_effects()
     assert (once.clusters, found.clusters) == (None, 6)
     assert found.slope == pytest.approx(once.slope)
     assert (found.low, found.high) == pytest.approx((once.low, once.high))
     assert found.as_json("0")["clusters"] == 6
 
 
+<<<<<<< HEAD
+=======
+def test_equal_lengths_have_no_slope() -> None:
+    """And say why."""
+    (found,) = Scores(of_length((100, 1), (100, 2), (100, 3))).length_effects()
+    assert (found.slope, found.undefined) == (None, "constant_x")
+
+
+>>>>>>> main
 def test_scores_are_told_from_the_rest() -> None:
     """What could not be read goes with whatever came first."""
     unread = failed("bad", read=False)

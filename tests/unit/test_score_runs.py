@@ -52,14 +52,6 @@ def test_each_row_has_each_criterion_in_turn() -> None:
     assert judge.closed == 1
 
 
-def test_what_is_stored_is_not_asked_again(tmp_path: Path) -> None:
-    """In the same folder, by another run; the file says the same."""
-    first, second = CountingJudge(scoring()), CountingJudge(scoring(1))
-    before = scored(first, store=tmp_path / "s")
-    assert scored(second, store=tmp_path / "s") == before
-    assert (len(first.asked), second.asked) == (3, [])
-
-
 def test_more_trials_ask_for_the_missing_ones_alone() -> None:
     """Samples and repeats are trials, stored apart."""
     judge, store = CountingJudge(scoring()), MemoryStore()
@@ -169,7 +161,7 @@ def test_labels_and_scores_share_a_store(tmp_path: Path) -> None:
     imported = labeler.store.import_labels(
         api.stored_outcomes(tmp_path / "all.jsonl"), tmp_path / "other"
     )
-    assert imported == (7, 0, ())
+    assert (imported.new, imported.present, imported.differing) == (7, 0, [])
     assert list(api.stored_outcomes(tmp_path / "other")) == list(api.stored_outcomes(folder))
 
 

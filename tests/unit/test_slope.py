@@ -9,7 +9,7 @@ import pytest
 
 from labeler.calculators.statistics.intervals import Interval, Undefined, student_quantile
 from labeler.errors import UsageError
-from labeler.plugins.scores.slope import Slope, fit_slope
+from labeler.plugins.scores.length import Slope, fit_slope
 
 
 def fitted(x: list[float], y: list[float], level: float = 0.95) -> Slope:

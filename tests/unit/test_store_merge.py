@@ -133,7 +133,7 @@ def test_the_command_says_what_it_did(tmp_path: Path, labeler_command: Command) 
     made(tmp_path / "a", [sample_record(1)])
     code, _, err = labeler_command("store", "merge", tmp_path / "a", "--into", tmp_path / "all")
     assert code == 0
-    assert "1 store read, 1 new, 0 there already, 0 failures" in err
+    assert "1 record of 1 store copied into" in err
 
 
 def test_the_command_fails_where_something_was_damaged(

@@ -15,8 +15,7 @@ from labeler.judges import tokens
 from labeler.judges.tokens import (
     MESSAGE_FRAME,
     REPLY_FRAME,
-    Approximation,
-    Tokenizer,
+    TokenCounter,
     counter_for,
     request_tokens,
     request_tokens_at_least,
@@ -24,7 +23,7 @@ from labeler.judges.tokens import (
 )
 from labeler.labels.schemas import load_schema
 
-GUESS = Approximation()
+GUESS = TokenCounter()
 
 
 @pytest.mark.parametrize(
@@ -218,7 +217,7 @@ def test_the_older_name_of_the_cache_counts_too(
     """As in tiktoken: after the newer one."""
     monkeypatch.delenv("TIKTOKEN_CACHE_DIR")
     monkeypatch.setenv("DATA_GYM_CACHE_DIR", str(cache))
-    assert isinstance(counter_for("known"), Tokenizer)
+    assert counter_for("known").name == "tiktoken cl100k_base"
 
 
 def test_without_tiktoken_the_guess_counts(monkeypatch: pytest.MonkeyPatch) -> None:

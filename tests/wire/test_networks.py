@@ -17,7 +17,7 @@ from labeler.cli import run as run_command
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.openai import access
 from labeler.judges.openai.judge import OpenAIJudge
-from labeler.judges.openai.request import MODES, request_body
+from labeler.judges.openai.request import MODES, Request, request_body
 from labeler.labels.record import LabelFailure
 from support import samples
 from support.command import Command
@@ -418,7 +418,7 @@ def test_the_shared_part_is_marked_where_the_model_needs_it(
     """At OpenAI's own address, from gpt-5.6 on; the text stays as it is."""
     task = samples.request()
     judge = OpenAIJudge(model, api_key=KEY, base_url=f"https://{host}/v1")
-    body = request_body(judge.spec, task)
+    body = request_body(Request(judge.spec, task))
     first = body["messages"][0]["content"]
     assert ("prompt_cache_options" in body) == explicit
     text = first[0]["text"] if explicit else first

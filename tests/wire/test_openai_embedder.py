@@ -367,14 +367,6 @@ def test_a_budget_is_never_overspent(texts_per_request: Callable[[int], None]) -
     assert traffic.budget.spent == Decimal("0.001")
 
 
-def test_a_budget_needs_a_price() -> None:
-    """Nothing is sent where nobody knows what it may cost."""
-    with Provider() as provider:
-        with pytest.raises(UsageError, match="a budget needs a price"):
-            embed(embedder_of(provider), "one", traffic=Pace(limits=Limits(budget=Decimal(1))))
-        assert provider.requests == []
-
-
 def test_a_stopped_run_sends_nothing() -> None:
     """The texts say so, and would be asked about again."""
     traffic = Pace()

@@ -18,7 +18,7 @@ from aiohttp import ClientSession
 from labeler.errors import FatalJudgeError, JudgeError, RunPaused, UsageError
 from labeler.judges.judge import JUDGES, Judge, UnusableAnswer
 from labeler.judges.limits import Limits, Quota, RateLimits
-from labeler.judges.openai import form
+from labeler.judges.openai import request as requests
 from labeler.judges.openai.headers import quota_of
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.openai.reask import REASK_VERSION
@@ -606,7 +606,7 @@ def test_a_bug_is_not_dressed_up_as_a_failure(monkeypatch: pytest.MonkeyPatch) -
 
     with Provider() as provider:
         judge = judge_of(provider)
-        monkeypatch.setattr(form, "request_body", body)
+        monkeypatch.setattr(requests, "request_body", body)
         with pytest.raises(KeyError, match="bug"):
             asyncio.run(ask(judge, samples.request()))
     assert provider.calls == []

@@ -15,7 +15,7 @@ from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.pricing import given_price
 from labeler.labels.record import LabelFailure
 from labeler.plugins.scores.api import iter_scores
-from labeler.plugins.scores.metrics import summarize_scores
+from labeler.plugins.scores.collected import Scores
 from labeler.plugins.scores.records import Criterion, ScoreOutcome, ScoreRecord
 from support.command import Command
 from support.scored import criterion
@@ -73,7 +73,8 @@ def test_probabilities_are_asked_for_and_weighed() -> None:
     assert found.method == "logprobs"
     assert found.distribution == pytest.approx({1: 0.02, 2: 0.05, 3: 0.2, 4: 0.6, 5: 0.1})
     assert float(found.value) == pytest.approx(3.7319588, abs=5e-8)
-    assert "|logprobs:20|" in str(summarize_scores([found])[0].label)
+    scores = Scores([found])
+    assert "|logprobs:20|" in str(next(scores.rows(scores.metrics())).label)
 
 
 def test_a_score_of_two_digits_may_be_two_tokens() -> None:
@@ -282,18 +283,6 @@ def test_a_used_up_budget_gives_exit_code_4(key: Command, tmp_path: Path, criter
     assert "budget" in err
 
 
-@pytest.mark.parametrize("judge", ["embedded", "replay"])
-def test_the_command_says_which_judges_score(key: Command, tmp_path: Path, judge: str) -> None:
-    """Before a row is read."""
-    given = row_file(tmp_path, rows(1))
-    code, _, err = key(
-        "score", given, "--criteria", "rubric_faithfulness", "--judge", judge, "-o", "s.jsonl"
-    )
-    assert code == 2
-    assert f"judge '{judge}' can label but not score" in err
-    assert "--judge PROVIDER:MODEL" in err
-
-
 def test_the_command_has_several_judges_score_and_says_how_far_they_agree(
     key: Command, tmp_path: Path
 ) -> None:
@@ -326,11 +315,12 @@ def test_repeats_are_compared_after_the_run(key: Command, tmp_path: Path) -> Non
     ("options", "message"),
     [
         (("--judges", "openai:a,embedded"), "judge 'embedded' can label but not score"),
+        (("--judge", "replay"), "use a language model: --judge PROVIDER:MODEL"),
         (("--judges", "openai:a,openai:a"), "twice"),
         (("--judges", "openai:a", "--judge", "openai"), "give one of the two"),
     ],
 )
-def test_judges_that_cannot_score_together_are_refused(
+def test_judges_that_cannot_score_are_refused(
     key: Command, tmp_path: Path, options: tuple[str, ...], message: str
 ) -> None:
     """Before a row is read."""

@@ -16,6 +16,7 @@ from fractions import Fraction
 from typing import Any, Literal, Self
 
 from labeler.errors import UsageError
+from labeler.sentences.display import percent
 
 Rating = bool | int | float
 """A rater's verdict on a unit; ``None`` marks a gap."""
@@ -71,8 +72,9 @@ class Agreement:
             return None
         shown = str(most).lower() if isinstance(most, bool) else str(most)
         return (
-            f"{1 - share:.1%} of the ratings of {self.units} units are not {shown!r}: kappa "
-            "and alpha can be near 0 or 1 by chance; read the share of agreement and AC1"
+            f"{percent(1 - share, 1)} of the ratings of {self.units} units are not "
+            f"{shown!r}: kappa and alpha can be near 0 or 1 by chance; read the share of "
+            "agreement and AC1"
         )
 
 

@@ -15,7 +15,7 @@ from statistics import NormalDist
 from typing_extensions import TypedDict
 
 from labeler.calculators.statistics.bounded_mean import BoundedMean
-from labeler.errors import UsageError
+from labeler.errors import UsageError, number_in
 
 LEVEL = 0.95
 
@@ -147,7 +147,7 @@ def check_level(level: float) -> None:
     Raises:
         UsageError: it is not above 0 and at most 0.9999.
     """
-    if not 0 < level <= _HIGHEST:
+    if not 0 < number_in("level", level) <= _HIGHEST:
         raise UsageError(f"level {level} must be above 0 and at most {_HIGHEST}, such as 0.95")
 
 

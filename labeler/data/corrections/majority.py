@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from labeler.data.corrections.correction import Correction, Judgement, decided
-from labeler.labels.answers import GPTLabelingOutput, SentenceSupport, judged_sentences
-from labeler.labels.majority import is_majority, majority_keys
+from labeler.labels.answers import (
+    GPTLabelingOutput,
+    SentenceSupport,
+    is_majority,
+    judged_sentences,
+    majority_keys,
+)
 from labeler.labels.record import LabelRecord
 
 UNNAMED_SUPPORT = "supported_without_sentence"

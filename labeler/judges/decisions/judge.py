@@ -16,8 +16,8 @@ from labeler.judges.limits import Size
 from labeler.judges.openai.attempts import AttemptLog
 from labeler.judges.openai.completion import Completion
 from labeler.judges.openai.error_rules import AttemptFailed, ObservedError, find_rule
-from labeler.judges.openai.form import Form, Messages, Request
 from labeler.judges.openai.judge import HostedJudge
+from labeler.judges.openai.request import Form, Messages, Request
 from labeler.judges.task import JudgeReply, Task
 from labeler.judges.tokens import request_tokens, request_tokens_at_most
 from labeler.sentences.example import Frozen

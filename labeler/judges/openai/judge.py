@@ -27,9 +27,15 @@ from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog
 from labeler.judges.openai.client import look_up
 from labeler.judges.openai.completion import Completion
 from labeler.judges.openai.error_rules import AttemptFailed, ObservedError
-from labeler.judges.openai.form import CHAT, Form, Messages, Request
 from labeler.judges.openai.modes import ModeChoice
-from labeler.judges.openai.request import rejects_caching, request_parts
+from labeler.judges.openai.request import (
+    CHAT,
+    Form,
+    Messages,
+    Request,
+    rejects_caching,
+    request_parts,
+)
 from labeler.judges.openai.retries import (
     concluded,
     final_error,
@@ -45,7 +51,7 @@ from labeler.judges.openai.spec import spec_of
 from labeler.judges.pace import BudgetSpent, SentRequest, Stopped, current
 from labeler.judges.pricing import PRICE_FORM, Price, price_of
 from labeler.judges.task import JudgeReply, Task
-from labeler.judges.tokens import Approximation, answer_cap, request_tokens, request_tokens_at_most
+from labeler.judges.tokens import TokenCounter, answer_cap, request_tokens, request_tokens_at_most
 from labeler.sentences.example import Frozen
 
 
@@ -91,7 +97,7 @@ class HostedJudge(ModeChoice):
         self._server = server_of(self.spec, api_key)
         self._sleep = sleep
         self.price = price or price_of(model, self.spec.base_url)
-        self._counter = Approximation()
+        self._counter = TokenCounter()
         self._clients: dict[asyncio.AbstractEventLoop, _OpenClient] = {}
         # JSON_SCHEMA mode reads answers as needed. No mode of instructor requests a strict schema,
         # so :meth:`complete` ignores its request and writes its own.

@@ -1,4 +1,4 @@
-"""The body of a chat completions request, the same online and in a batch.
+"""Requests to a provider's API; their bodies are the same online and in a batch.
 
 A task keeps the output mode of its signature: a judge may have changed its own since.
 """
@@ -6,11 +6,14 @@ A task keeps the output mode of its signature: a judge may have changed its own 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from urllib.parse import quote
 
 from labeler.judges.openai.address import OFFICIAL_URL, host_of
+from labeler.judges.openai.completion import Completion, parse_completion
 from labeler.judges.providers import PROVIDERS
 from labeler.judges.task import Task
 from labeler.labels.schemas import ResponseSchema
@@ -45,33 +48,68 @@ def mode_facts(mode: str) -> dict[str, str]:
     return {} if mode == "strict" else {"output_mode": mode, **frame}
 
 
-def request_body(
-    spec: OpenAISpec,
-    task: Task,
-    messages: Sequence[Mapping[str, Any]] | None = None,
-    cap: int | None = None,
-    *,
-    cached: bool = True,
-) -> dict[str, Any]:
-    """Return the JSON body of a request.
+Messages = Sequence[Mapping[str, Any]]
 
-    Args:
-        spec: model and parameters.
-        task: the task, which has the output mode.
-        messages: messages other than the task's own, such as those of a re-ask.
-        cap: most tokens of the answer, including reasoning; omitted if ``None``.
-        cached: false to send no fields for prompt caching.
-    """
-    asked, _ = request_parts(task, messages)
+
+class Request(NamedTuple):
+    """The content of one request."""
+
+    spec: OpenAISpec
+    """Model and parameters."""
+    task: Task[Any]
+    """The task, which has the output mode."""
+    messages: Messages | None = None
+    """Messages other than the task's own, such as those of a re-ask."""
+    cap: int | None = None
+    """Most tokens of the answer, including reasoning; ``None`` without a cap."""
+    cached: bool = True
+    """False to send no fields for prompt caching."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """One API. Paths are those behind the address, in which ``{model}`` stands for the model."""
+
+    path: str
+    body: Callable[[Request], dict[str, Any]]
+    """Returns the JSON body of a request."""
+    read: Callable[[bytes, Request], Completion | None]
+    """Reads the body of an answer; ``None`` if it is not a completion."""
+    model_path: str = ""
+    """Path of the look-up of a model; empty where models are not listed at this address."""
+    version: str = ""
+    """Begin of all paths, which an address may end with."""
+    key: tuple[str, str] = ("authorization", "Bearer ")
+    """Header that holds the key, and the words before it."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Further headers of each request."""
+    quotas: Callable[[Mapping[str, str]], Mapping[str, str]] = dict
+    """Returns the rate limits of a response under the names that OpenAI gives them."""
+    name: Callable[[str], str] = str
+    """Returns a model's name as it stands in a path."""
+    safe: str = ""
+    """Characters of it that stay as they are."""
+
+    def url(self, address: str, path: str, model: str) -> str:
+        """Return the address of a request."""
+        base = address.rstrip("/").removesuffix(self.version)
+        named = quote(self.name(model), safe=self.safe)
+        return f"{base}{self.version}{path.format(model=named)}"
+
+
+def request_body(request: Request) -> dict[str, Any]:
+    """Return the JSON body of a chat completions request."""
+    spec, task = request.spec, request.task
+    asked, _ = request_parts(task, request.messages)
     body: dict[str, Any] = {
         **spec.parameters(),
         **task.parameters,
         "messages": asked,
         **_output_format(mode_of(task.signature), task.schema),
     }
-    if cap is not None:
-        body[spec.cap_field] = cap
-    if cached and spec.prompt_cache != "off":
+    if request.cap is not None:
+        body[spec.cap_field] = request.cap
+    if request.cached and spec.prompt_cache != "off":
         body["prompt_cache_key"] = _cache_key(task)
         if marks_prefix(spec):
             body["messages"] = [_cacheable(asked[0]), *asked[1:]]
@@ -79,8 +117,19 @@ def request_body(
     return body
 
 
+CHAT = Form(
+    "/chat/completions",
+    # Some servers send an event stream unless they are asked for none.
+    lambda request: {**request_body(request), "stream": False},
+    lambda body, _: parse_completion(body),
+    model_path="/models/{model}",
+    safe=":",
+)
+"""OpenAI's chat completions."""
+
+
 def request_parts(
-    task: Task, messages: Sequence[Mapping[str, Any]] | None = None
+    task: Task, messages: Messages | None = None
 ) -> tuple[list[Mapping[str, Any]], str]:
     """Return the messages that are sent, and the schema's JSON if it is sent apart from them."""
     asked = list(task.messages if messages is None else messages)

@@ -25,7 +25,6 @@ from labeler.judges.pricing import Price, find_price
 from labeler.plugins.batch.client import OpenAIBatches
 from labeler.plugins.batch.collect import Collection, collect_batches
 from labeler.plugins.batch.folder import (
-    FileLimits,
     Results,
     batches,
     batches_at,
@@ -47,10 +46,6 @@ def submit(
     rows: options.Rows,
     *,
     given: BatchOptions,
-    max_lines: Annotated[int, typer.Option(min=1, help="Maximum requests per file.")] = 50_000,
-    max_megabytes: Annotated[
-        int, typer.Option(min=1, help="Maximum size of a file in megabytes.")
-    ] = 190,
     as_json: options.Json = False,
 ) -> int:
     """Submit rows without a label; run it again to go on."""
@@ -66,8 +61,7 @@ def submit(
         )
     service = _service(given)
     announce("stopping: progress is saved; run the same command to continue")
-    limits = FileLimits(max_lines, max_megabytes * _MEGABYTE)
-    also = {"batches": service, "limits": limits, "notice": notify}
+    also = {"batches": service, "notice": notify}
     done = submit_batch(rows, **vars(given) | also)
     if as_json:
         bad = [failure.model_dump(mode="json") for failure in done.bad]

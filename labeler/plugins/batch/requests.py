@@ -18,7 +18,7 @@ from pydantic import Field, ValidationError
 from labeler.data.lines import BOM
 from labeler.errors import LabelerError, StoreError, describe_faults
 from labeler.judges.openai.attempts import AttemptLog
-from labeler.judges.openai.request import request_body
+from labeler.judges.openai.request import Request, request_body
 from labeler.judges.openai.spec import spec_of
 from labeler.judges.options import CapField
 from labeler.judges.prompting import OWN, Prompt, load_prompt
@@ -132,7 +132,7 @@ class BatchRequest(Frozen):
             messages.append({"role": "user", "content": history.complaint})
         spec = spec_of(task.signature.model, {**task.signature.sampling, "cap_field": cap_field})
         # A server that refuses the fields for caching would refuse every line of a file.
-        body = request_body(spec, task, messages, history.cap, cached=False)
+        body = request_body(Request(spec, task, messages, history.cap, cached=False))
         line = {"custom_id": task.key, "method": "POST", "url": ENDPOINT, "body": body}
         text = json.dumps(line, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         # Some servers would take a line separator inside a text for the end of the line.

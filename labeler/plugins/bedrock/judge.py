@@ -6,10 +6,9 @@ from typing import Any
 
 from labeler.judges.native import completion_of, set_only, texts_of, usage_of, value_at
 from labeler.judges.openai.completion import Completion
-from labeler.judges.openai.form import Form, Request
 from labeler.judges.openai.judge import HostedJudge
 from labeler.judges.openai.reading import json_of
-from labeler.judges.openai.request import schema_name
+from labeler.judges.openai.request import Form, Request, schema_name
 
 _CONVERSE_ENDS = {
     **dict.fromkeys(("max_tokens", "model_context_window_exceeded"), "length"),

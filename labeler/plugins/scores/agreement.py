@@ -10,6 +10,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import chain
 from typing import Literal, NamedTuple
 
 from labeler.calculators.metrics_row import question_digest
@@ -28,6 +29,7 @@ from labeler.labels.record import LabelFailure
 from labeler.labels.signature import canonical_json
 from labeler.plugins.scores.metrics import ScoreConfiguration
 from labeler.plugins.scores.records import Criterion, ScoreOutcome, ScoreRecord
+from labeler.sentences.example import Sentence
 
 Among = Literal["repeats", "judges"]
 
@@ -213,15 +215,13 @@ class _ConfigurationScores(ScoreConfiguration):
 
 
 def _unit(record: ScoreRecord) -> _Unit:
-    example = record.example
-    blocks = {
-        "question": lambda: [example.question],
-        "documents": lambda: [s.text for document in example.documents for s in document],
-        "response": lambda: [s.text for s in example.response],
-        "reference": lambda: [s.text for s in example.reference or ()],
-    }
-    parts = record.criterion.parts(has_reference=bool(example.reference))
-    return (record.id, *(text for part in parts for text in (part, *blocks[part]())))
+    parts = record.criterion.texts(record.example)
+    texts = ((part, *map(_text, below)) for part, below in parts.items())
+    return (record.id, *chain.from_iterable(texts))
+
+
+def _text(shown: str | Sentence) -> str:
+    return shown if isinstance(shown, str) else shown.text
 
 
 def _common(raters: Sequence[Mapping[_Unit, Fraction]]) -> list[_Unit]:

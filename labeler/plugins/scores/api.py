@@ -96,10 +96,7 @@ class ScoreRun(Outcomes[ScoreOutcome]):
 
     @cached_property
     def _collected(self) -> Scores:
-        found = Scores()
-        for outcome in self:
-            found.add(outcome)
-        return found
+        return Scores(self)
 
     def _to_frame(self, library: str, ids: str | Iterable[str] | None, *, documents: bool) -> Any:  # noqa: ANN401 - either library's
         if documents:

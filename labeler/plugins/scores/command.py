@@ -88,10 +88,10 @@ def length(
 ) -> None:
     """Show whether longer responses get higher scores."""
     from labeler.plugins.scores.api import read_scores
-    from labeler.plugins.scores.metrics import length_effects
+    from labeler.plugins.scores.collected import Scores
     from labeler.plugins.scores.tables import print_length
 
-    found = length_effects(read_scores(scores))
+    found = Scores(read_scores(scores)).length_effects()
     if not found:
         raise UsageError(f"{scores} holds no scores: 'labeler score' makes some")
     if as_json:

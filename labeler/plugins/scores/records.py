@@ -120,6 +120,16 @@ class Criterion(Frozen):
             shown.add("reference" if has_reference else "documents")
         return tuple(part for part in PARTS if part in shown)
 
+    def texts(self, example: KeyedExample) -> dict[Part, Sequence[str | Sentence]]:
+        """Return the texts of the shown parts of a row, in the order of the prompt."""
+        every: dict[Part, Sequence[str | Sentence]] = {
+            "question": [example.question] if example.question.strip() else [],
+            "documents": tuple(example.document_sentences()),
+            "response": example.response,
+            "reference": example.reference or (),
+        }
+        return {part: every[part] for part in self.parts(has_reference=bool(example.reference))}
+
     def facts(self) -> dict[str, Any]:
         """Return all that can change an answer, as a JSON value."""
         # Defaults are left out, so that a field added later does not change existing keys.
@@ -158,18 +168,11 @@ class ScoreRecord(Record[ScoreAnswer]):
 
     def shown(self) -> Iterator[tuple[str, Sequence[str | Sentence]]]:
         """Yield the criterion, the texts that the judge saw, the score and the reasoning."""
-        criterion, example = self.criterion, self.example
+        criterion = self.criterion
         steps = (f"{number}. {step}" for number, step in enumerate(criterion.steps or (), start=1))
         above = (str(self.signature), criterion.criteria, *steps)
         yield f"{self.id}: {criterion.name}", [text for text in above if text]
-        sentences: dict[str, Sequence[str | Sentence]] = {
-            "question": [example.question],
-            "documents": tuple(example.document_sentences()),
-            "response": example.response,
-            "reference": example.reference or (),
-        }
-        for part in criterion.parts(has_reference=bool(example.reference)):
-            yield part, sentences[part]
+        yield from criterion.texts(self.example).items()
         score = self.value
         passed = "passes" if criterion.passes(score) else "does not pass"
         value = f"{self.answer.score} of {criterion.low} to {criterion.high}"

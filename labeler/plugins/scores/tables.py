@@ -8,7 +8,7 @@ from labeler.calculators.statistics.intervals import MARK_NOTE
 from labeler.calculators.summary_table import interval_line, small_sample_note
 from labeler.cli.terminal import LineWriter, print_grids
 from labeler.plugins.scores.agreement import Panel
-from labeler.plugins.scores.metrics import LengthEffect
+from labeler.plugins.scores.length import LengthEffect
 from labeler.sentences.display import NONE, Column, Grid, number
 
 

@@ -7,10 +7,10 @@ and stands in data blocks, fenced by a marker that no text can contain.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, cast
 
 from labeler.judges.judge import Judge
 from labeler.judges.prompting import (
@@ -18,6 +18,7 @@ from labeler.judges.prompting import (
     Prompt,
     chat,
     data_text,
+    fenced,
     fill,
     prompt_parts,
     sentence_lines,
@@ -39,7 +40,7 @@ from labeler.plugins.scores.records import (
     score_key,
     steps_key,
 )
-from labeler.sentences.example import Example, KeyedExample
+from labeler.sentences.example import Example, KeyedExample, Sentence
 from labeler.sentences.splitting import Splitter, key_example
 
 RUBRIC_PROMPT = "rubric/v1"
@@ -342,19 +343,14 @@ def _data(example: KeyedExample, criterion: Criterion) -> dict[str, str]:
 
     The marker is a digest of exactly these parts, which cannot contain their own digest.
     """
-    lines = {
-        "question": lambda: data_text(example.question),
-        "documents": lambda: sentence_lines(example.document_sentences()),
-        "response": lambda: sentence_lines(example.response),
-        "reference": lambda: sentence_lines(example.reference or ()),
+    shown = {
+        part: data_text(example.question)
+        if part == "question"
+        else sentence_lines(cast("Sequence[Sentence]", texts))
+        for part, texts in criterion.texts(example).items()
     }
-    parts = criterion.parts(has_reference=bool(example.reference))
-    shown = {part: lines[part]() for part in parts}
     marker = digest({"fence": shown})[:16]
-    blocks = (
-        f"BEGIN {part.upper()} {marker}\n{text}\nEND {part.upper()} {marker}"
-        for part, text in shown.items()
-    )
+    blocks = (fenced(part, text, marker) for part, text in shown.items())
     return {"marker": marker, "data": "\n\n".join(blocks)}
 
 
@@ -369,14 +365,8 @@ def _schema(low: int, high: int) -> ResponseSchema:
 
 def _require_parts(example: KeyedExample, criterion: Criterion, signature: Signature) -> None:
     """Reject, before any spend, a row that lacks a shown part."""
-    there: dict[Part, bool] = {
-        "question": bool(example.question.strip()),
-        "documents": any(example.documents),
-        "response": bool(example.response),
-        "reference": bool(example.reference),
-    }
-    for part in criterion.parts(has_reference=there["reference"]):
-        if not there[part]:
+    for part, texts in criterion.texts(example).items():
+        if not texts:
             raise MissingField(
                 f"{example.id!r}: nothing in {part!r}, which criterion {criterion.name!r} shows; "
                 "the judge was not asked",

@@ -36,7 +36,7 @@ from labeler.judges.openai.sender import WIRE_ERRORS, failed_request
 from labeler.judges.openai.server import read_server, server_of
 from labeler.judges.pace import BudgetSpent, Pace, SentRequest, Stopped, current
 from labeler.judges.pricing import Price
-from labeler.judges.tokens import Approximation
+from labeler.judges.tokens import TokenCounter
 from labeler.labels.record import ReplyFacts, Usage
 from labeler.plugins.similarity.embedder import (
     Embedded,
@@ -95,7 +95,7 @@ class OpenAIEmbedder:
         self._timeout = timeout
         self._price = price or embedding_price(model, self._server.base_url)
         self._max_attempts, self._sleep = max_attempts, sleep
-        self._counter = Approximation()
+        self._counter = TokenCounter()
         self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
 
     @property
@@ -111,14 +111,8 @@ class OpenAIEmbedder:
         Raises:
             FatalJudgeError: no text can be embedded with this key, model and address.
             RunPaused: the server asks to wait longer than the run may.
-            UsageError: the run has a budget and the price is unknown.
         """
         job = _Job(current())
-        if job.traffic.budget.cap is not None and self._price is None:
-            raise UsageError(
-                f"a budget needs a price, and none is known for the embeddings of "
-                f"{self.spec.model!r} at {self._server.host}: give one"
-            )
         # An empty text is not sent: it spoils a whole request.
         fault = UnusableAnswer("an empty text has no vector", reason="empty_text", attempts=0)
         found: dict[str, Vector | JudgeError] = {"": fault}

@@ -1,6 +1,6 @@
-"""Least-squares slopes with robust confidence intervals.
+"""The dependence of scores on the length of responses: slopes with robust confidence intervals.
 
-They show whether scores depend on the length of the response. The spread of scores varies with
+The spread of scores varies with
 length, and records of one question are alike, so the usual interval would be wrong. This one leaves
 out a record, or all records of a question, at a time; for single records that is the estimate HC3
 (MacKinnon and White 1985), for groups CV3 (MacKinnon, Nielsen and Webb 2023). Student's degrees of
@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
+from labeler.calculators.metrics_row import question_digest
 from labeler.calculators.statistics.intervals import (
     GROUPED,
     LEVEL,
@@ -26,8 +27,12 @@ from labeler.calculators.statistics.intervals import (
     student_quantile,
 )
 from labeler.calculators.statistics.resampling import Floats, Groups, group_sums
+from labeler.calculators.summary import count_clusters
 from labeler.errors import UsageError
+from labeler.sentences.example import KeyedExample
 
+CHARACTERS = 1000
+"""Characters of a response per unit of a slope."""
 METHOD = "leave_one_out"
 _LEAST = 3
 """Minimum number of points, or groups of them, with a residual."""
@@ -142,3 +147,55 @@ def _checked(values: Sequence[float], name: str) -> Floats:
     if len(wrong):
         raise UsageError(f"{name} {wrong[0]} is {checked[wrong[0]]}; leave out what has no value")
     return checked
+
+
+@dataclass(frozen=True)
+class LengthEffect:
+    """The slope of scores over the length of responses.
+
+    Attributes:
+        criterion: its name.
+        label: printed signature of the scores.
+        records: records with a score.
+        slope: change of the score per 1,000 characters of response.
+        low: lower end of the slope's interval; ``None`` if it has none.
+        high: upper end.
+        small_sample: True if the interval is one of a small sample.
+        clusters: groups of records with equal questions, each one observation; ``None`` if all
+            differ or are one.
+        undefined: reason of a missing slope or interval; else ``None``.
+    """
+
+    criterion: str
+    label: str
+    records: int
+    slope: float | None
+    low: float | None = None
+    high: float | None = None
+    small_sample: bool = False
+    clusters: int | None = None
+    undefined: str | None = None
+
+    def as_json(self, version: str) -> dict[str, str | float | None]:
+        """Return the published form."""
+        values = asdict(self)
+        label = values.pop("label")
+        return {**values, "signature": f"{label}|labeler:{version}"}
+
+
+def length_effect(
+    criterion: str, label: str, scored: Sequence[tuple[KeyedExample, float]]
+) -> LengthEffect:
+    """Fit scores to the length of the responses of their rows."""
+    lengths = [sum(len(one.text) for one in row.response) / CHARACTERS for row, _ in scored]
+    questions = [question_digest(row.question) or None for row, _ in scored]
+    clusters = count_clusters(questions)
+    groups = None if clusters is None else questions
+    line = fit_slope(lengths, [score for _, score in scored], groups=groups)
+    if isinstance(line, Undefined):
+        return LengthEffect(criterion, label, len(scored), None, undefined=line.reason)
+    effect = LengthEffect(criterion, label, len(scored), line.slope, clusters=clusters)
+    if isinstance(line.interval, Undefined):
+        return replace(effect, undefined=line.interval.reason)
+    found = line.interval
+    return replace(effect, low=found.low, high=found.high, small_sample=found.small_sample)
