@@ -64,9 +64,9 @@ def decode_msgspec(path: str) -> int:
 def decode_models(path: str) -> int:
     """Decode every line by pydantic into a label, and check types and checksum."""
     from labeler.data.lines import without_checksum  # noqa: PLC0415 - as above
-    from labeler.labels.record import outcome_adapter  # noqa: PLC0415 - as above
+    from labeler.labels.record import LabelRecord  # noqa: PLC0415 - as above
 
-    validate = outcome_adapter("label").validate_json
+    validate = LabelRecord.model_validate_json
     return _decoded(path, lambda line: validate(without_checksum(line)[0]))
 
 

@@ -94,10 +94,6 @@ class Catalog(Mapping[str, T], Generic[T]):
         found: T = load(self.group, name)
         return cast("T", self._entries.setdefault(name, found))
 
-    def loaded(self) -> tuple[str, ...]:
-        """Return the names whose entries need no import any more."""
-        return tuple(name for name, entry in self._entries.items() if not isinstance(entry, str))
-
     def unknown(self, name: str, more: Iterable[str] = ()) -> str:
         """Return the message about an unknown name.
 

@@ -323,6 +323,6 @@ class Outcomes(Framed, Displayed, Sequence[T]):
         return self.summary()
 
     def _display(self) -> Display:
-        from labeler.calculators.labels_table import labels_display
+        from labeler.calculators.summary_table import labels_display
 
         return labels_display(self, self._facts, self._table, str(self.cost), self.records_name)

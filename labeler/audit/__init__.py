@@ -23,10 +23,10 @@ from labeler.audit.registry import (
     Finding,
     Found,
     Severity,
+    Subject,
     check,
     select_checks,
 )
-from labeler.audit.subject import Subject
 
 __all__ = [
     "CHECKS",

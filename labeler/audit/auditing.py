@@ -16,12 +16,12 @@ from labeler.audit.registry import (
     Check,
     Finding,
     Severity,
+    Subject,
     select_checks,
 )
 from labeler.audit.same_documents import RetrievalComparison, SameDocuments, SameDocumentsJSON
-from labeler.audit.subject import Subject
-from labeler.calculators.metrics_row import DistinctRows, Identity, group_key, group_names
 from labeler.calculators.outcomes import checked
+from labeler.calculators.row_facts import DistinctRows, Identity, group_key, group_names
 from labeler.errors import UsageError
 from labeler.labels.answering import configuration
 from labeler.labels.opinion import SecondOpinion

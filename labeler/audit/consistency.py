@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from labeler.audit.registry import Found, check
-from labeler.audit.subject import Subject
+from labeler.audit.registry import Found, Subject, check
 
 FEWEST_JUDGED = 3
 """Response sentences from which a single unsupported one is noted."""

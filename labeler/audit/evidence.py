@@ -11,8 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise
 
-from labeler.audit.registry import Found, check, name_some
-from labeler.audit.subject import Subject
+from labeler.audit.registry import Found, Subject, check, name_some
 from labeler.labels.answers import (
     SPECIAL_SUPPORT,
     ClaimsLabelingOutput,

@@ -12,8 +12,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from typing import Literal
 
-from labeler.audit.registry import Found, check, name_some
-from labeler.audit.subject import Subject
+from labeler.audit.registry import Found, Subject, check, name_some
 from labeler.labels.answers import SentenceSupport
 from labeler.sentences.keys import index_of, letters
 from labeler.sentences.statements import negations

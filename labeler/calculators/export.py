@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from labeler.calculators import MetricsRow, SummaryRow
-from labeler.calculators.metrics_row import Identity, row_digest
 from labeler.calculators.ratio import CONVENTION, Ratio
-from labeler.calculators.row_facts import COUNTED, PARTS, RowFacts
+from labeler.calculators.row_facts import COUNTED, PARTS, Identity, RowFacts, row_digest
 from labeler.data.formats import require_pyarrow
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError

@@ -1,32 +1,36 @@
-"""Metrics of one record."""
+"""Metrics of one record, and of records that are measured together."""
 
 from __future__ import annotations
 
-import json
 import operator
-from array import array
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from hashlib import blake2b
-from typing import Any, Generic, NamedTuple, Protocol, SupportsIndex, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, SupportsIndex, overload
 
 from typing_extensions import TypedDict
 
 from labeler.calculators.ratio import Ratio, RatioJSON
 from labeler.calculators.registry import LABEL, METRICS, Metric
-from labeler.calculators.row_facts import RowFacts, outcome_profile
+from labeler.calculators.row_facts import (
+    Identity,
+    RowFacts,
+    group_key,
+    outcome_profile,
+    question_digest,
+    text_digest,
+)
 from labeler.calculators.tally import tally
-from labeler.catalog import check_position, position_of, positions_of, unknown
+from labeler.catalog import Catalog, check_position, position_of, positions_of, unknown
 from labeler.errors import UnknownName
 from labeler.labels.answering import AnsweringModel, answered_by
 from labeler.labels.profiles import Profile
 from labeler.labels.record import AnyOutcome, LabelFailure, requested_kind
 from labeler.sentences.display import NONE, Column, Display, Displayed, Grid, number
 
-QUESTION = "question"
-"""The column that every record has, by which records of one question are one observation."""
+if TYPE_CHECKING:
+    from labeler.calculators.statistics.intervals import Intervals
+    from labeler.calculators.summary import SummaryRow
 
 
 class MetricsRowJSON(TypedDict):
@@ -39,39 +43,6 @@ class MetricsRowJSON(TypedDict):
     """Reason code of a row without a label."""
     signature: str
     """Metrics with their versions, label signature, the model that answered, program version."""
-
-
-class Identity(NamedTuple):
-    """Digests of 64 bits of what makes two records the same.
-
-    Attributes:
-        row: of the row's id and the printed signature; never 0.
-        key: of the label key; 0 for a failure.
-    """
-
-    row: int
-    key: int
-
-    @classmethod
-    def of(cls, id_: str, label: str | None, key: str | None) -> Identity:
-        """Return the identity of a record, or of a failure, which has no key."""
-        return cls(row_digest(id_, label), 0 if key is None else text_digest(key))
-
-
-def row_digest(id_: str, label: str | None) -> int:
-    """Return the digest of a row's id and the printed signature of its label."""
-    return text_digest(f"{len(id_)}:{id_}{label or ''}")
-
-
-def question_digest(question: str | None) -> int:
-    """Return the digest of a question; 0 for none and for a blank one."""
-    return text_digest(question) if question and not question.isspace() else 0
-
-
-def text_digest(text: str) -> int:
-    """Return 64 bits that stand for a text; never 0."""
-    found = blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(found, "little") or 1
 
 
 @dataclass(frozen=True, repr=False)
@@ -329,129 +300,6 @@ def printed_versions(metrics: Sequence[Metric]) -> str:
     return "metrics:" + ",".join(f"{metric.id}.v{metric.version}" for metric in metrics)
 
 
-REPEATED = "repeated records (same id and label key), each counted once: {}"
-"""The notice of repeated records."""
-
-
-class DigestMap:
-    """A map from digests of 64 bits to others, in 24 to 48 bytes each, by open addressing.
-
-    No value is 0.
-    """
-
-    def __init__(self) -> None:
-        self._slots = array("Q", bytes(16 * 64))
-        self._size = 0
-
-    def add(self, digest: int, value: int) -> int:
-        """Map a digest to a value unless it is mapped; return the value before, 0 for none."""
-        if 3 * self._size >= len(self._slots):
-            self._grow()
-        place = self._place(digest)
-        before = self._slots[place + 1]
-        if not before:
-            self._slots[place], self._slots[place + 1] = digest, value
-            self._size += 1
-        return before
-
-    def present(self, values: Collection[int]) -> set[int]:
-        """Return those of some values that a digest is mapped to."""
-        return set(values).intersection(self._slots[1::2]) if values else set()
-
-    def _place(self, digest: int) -> int:
-        """Return the place of a digest, or the empty one where it belongs."""
-        slots = self._slots
-        mask = len(slots) - 2
-        place = digest << 1 & mask
-        while slots[place + 1] and slots[place] != digest:
-            place = (place + 2) & mask
-        return place
-
-    def _grow(self) -> None:
-        old, self._slots = self._slots, array("Q", bytes(16 * len(self._slots)))
-        for digest, value in zip(old[::2], old[1::2], strict=True):
-            if value:
-                place = self._place(digest)
-                self._slots[place], self._slots[place + 1] = digest, value
-
-
-class Identities:
-    """A set of identities of labels."""
-
-    def __init__(self) -> None:
-        self._rows = DigestMap()
-
-    def add(self, identity: Identity) -> bool:
-        """Add an identity; return False if it is there already."""
-        return not self._rows.add(identity.row ^ identity.key, identity.row)
-
-    def labeled(self, rows: Collection[int]) -> set[int]:
-        """Return those of some digests of rows that have a label."""
-        return self._rows.present(rows)
-
-
-class Countable(Protocol):
-    """A label or a failure that enters numbers; see :class:`MetricsRow`."""
-
-    @property
-    def id(self) -> str: ...  # noqa: D102 - as in MetricsRow
-
-    @property
-    def label(self) -> str | None: ...  # noqa: D102 - as above
-
-    @property
-    def failed(self) -> str | None: ...  # noqa: D102 - as above
-
-    @property
-    def identity(self) -> Identity | None: ...  # noqa: D102 - as above
-
-
-R = TypeVar("R", bound=Countable)
-
-
-class DistinctRows(Generic[R]):
-    """Rows without repetitions: each label once, each failure once and without a label.
-
-    A failure without a signature is left out if every judge configuration has its row. Labels keep
-    their order; failures come after them, because a row may be labeled later.
-
-    Args:
-        rows: the rows; consumed once.
-    """
-
-    def __init__(self, rows: Iterable[R]) -> None:
-        self._rows = rows
-        self.copies = Counter[Identity]()
-        """Labels that were left out so far."""
-
-    @property
-    def repeated(self) -> int:
-        """Number of labels that were left out so far."""
-        return self.copies.total()
-
-    def __iter__(self) -> Iterator[R]:
-        """Yield the rows."""
-        known, failures = Identities(), dict[int, R]()
-        labels = set[str | None]()
-        for row in self._rows:
-            labels.add(row.label)
-            if row.failed and row.identity:
-                failures.setdefault(row.identity.row, row)
-            elif row.identity is None or known.add(row.identity):
-                if row.identity and (facts := getattr(row, "facts", None)) and facts.copies:
-                    self.copies[row.identity] += facts.copies
-                yield row
-            else:
-                self.copies[row.identity] += 1
-        labels.discard(None)
-        labeled = known.labeled(failures.keys())
-        for digest, row in failures.items():
-            signed = {row_digest(row.id, label) for label in labels if row.label is None}
-            elsewhere = known.labeled(signed) | (signed & failures.keys())
-            if digest not in labeled and (not signed or elsewhere < signed):
-                yield row
-
-
 def resampling_unit(row: MetricsRow, column: str | None) -> int | None:
     """Return the digest of the observation of a row; ``None`` for one of its own.
 
@@ -465,36 +313,70 @@ def resampling_unit(row: MetricsRow, column: str | None) -> int | None:
     return text_digest(key) if key else None
 
 
-NO_GROUP = "(none)"
-"""Group of the records without a value in the grouping column."""
+# Records that are measured together, because several of them make one number.
 
 
-def group_key(metadata: Mapping[str, Any], by: str) -> str:
-    """Return the value of the grouping column as a text; empty without a value.
+class Collected(Protocol):
+    """Outcomes of one kind, collected to be measured together."""
 
-    It is JSON, so that the number 1 and the text "1" are two groups.
+    def add(self, outcome: AnyOutcome) -> None:
+        """Add a record of the kind, a failure of one, or a row that could not be read."""
+
+    def metrics(self, ids: Collection[str] | None = None) -> list[Metric]:
+        """Return the metrics that the outcomes added so far have, or those of them with ids."""
+
+    def rows(self, metrics: Sequence[Metric]) -> Iterator[MetricsRow]:
+        """Yield the rows of the outcomes, with these metrics only."""
+
+    def summaries(
+        self, metrics: Sequence[Metric], by: str | None, intervals: Intervals | None
+    ) -> list[SummaryRow]:
+        """Summarize these metrics, as :func:`labeler.calculators.summarize` does."""
+
+    def show(self, metrics: Sequence[Metric], *, intervals: bool) -> None:
+        """Print what else the outcomes say below their summaries, such as agreement."""
+
+
+COLLECTED: Catalog[Callable[[], Collected]] = Catalog("kind of records", group="collected")
+"""What makes the collection of each kind of records that are measured together, such as scores; an
+installed package adds to it by an entry point of ``labeler.collected``."""
+
+
+def split_collected(
+    outcomes: Iterable[AnyOutcome], found: dict[str, Collected]
+) -> Iterator[AnyOutcome]:
+    """Yield outcomes that are measured one by one, and collect the others.
+
+    An unreadable row counts as the same kind as the first readable one.
+
+    Args:
+        outcomes: of any kind.
+        found: collections by kind, filled here; complete once the iterator is exhausted.
     """
-    value = metadata.get(by)
-    if value is None:
-        return ""
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+    unread: list[AnyOutcome] = []
+    first, known = "", dict[str, Collected | None]({LABEL: None})
+    for outcome in outcomes:
+        kind = requested_kind(outcome)
+        if kind is None:
+            unread.append(outcome)
+            continue
+        first = first or kind
+        if kind not in known:
+            known[kind] = COLLECTED[kind]() if kind in COLLECTED else None
+        if collected := known[kind]:
+            found[kind] = collected
+            collected.add(outcome)
+        else:
+            yield outcome
+    if first in found:
+        for outcome in unread:
+            found[first].add(outcome)
+    else:
+        yield from unread
 
 
-def group_names(keys: Iterable[str]) -> dict[str, str]:
-    """Return the name of each group, by the text of :func:`group_key`.
-
-    A text is its own name, unless another group has that name: then it stands in quotes.
-    """
-    plain = {key: _plain_name(key) for key in keys}
-    counts = Counter(plain.values())
-    return {
-        key: key if counts[name] > 1 and key.startswith('"') else name
-        for key, name in plain.items()
-    }
-
-
-def _plain_name(key: str) -> str:
-    if not key:
-        return NO_GROUP
-    text = str(json.loads(key)) if key.startswith('"') else key
-    return key if text in {"", NO_GROUP} else text
+def collected_rows(found: dict[str, Collected], metrics: Sequence[Metric]) -> Iterator[MetricsRow]:
+    """Yield the rows of all collections, with those of some metrics that are of their kinds."""
+    for kind, collected in found.items():
+        if own := [metric for metric in metrics if metric.kind == kind]:
+            yield from collected.rows(own)

@@ -17,7 +17,6 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from labeler.calculators.collected import COLLECTED
 from labeler.calculators.encoded import (
     Columns,
     Encoded,
@@ -28,18 +27,20 @@ from labeler.calculators.encoded import (
     numbered,
     split,
 )
-from labeler.calculators.metrics_row import (
+from labeler.calculators.metrics_row import COLLECTED, MetricsRow, printed_versions
+from labeler.calculators.ratio import CONVENTION, NOT_FINITE, Ratio
+from labeler.calculators.registry import ALL, LABEL, METRICS, Metric, select_metrics, split_ids
+from labeler.calculators.row_facts import (
+    COUNTED,
+    PARTS,
     QUESTION,
     Identities,
     Identity,
-    MetricsRow,
+    Retrieved,
+    RowFacts,
     group_key,
-    printed_versions,
     row_digest,
 )
-from labeler.calculators.ratio import CONVENTION, NOT_FINITE, Ratio
-from labeler.calculators.registry import ALL, LABEL, METRICS, Metric, select_metrics, split_ids
-from labeler.calculators.row_facts import COUNTED, PARTS, Retrieved, RowFacts
 from labeler.calculators.summary import GroupedSums, GroupKey, GroupSums
 from labeler.calculators.tally import Tally
 from labeler.errors import UsageError

@@ -13,18 +13,16 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from pydantic import BaseModel
 
-from labeler.calculators.metrics_row import (
+from labeler.calculators.metrics_row import Measurer, MetricsRow, MetricsTable
+from labeler.calculators.registry import LABEL, Metric, select_metrics
+from labeler.calculators.row_facts import (
     QUESTION,
     DigestMap,
     DistinctRows,
-    Measurer,
-    MetricsRow,
-    MetricsTable,
+    RowFacts,
     row_digest,
     text_digest,
 )
-from labeler.calculators.registry import LABEL, Metric, select_metrics
-from labeler.calculators.row_facts import RowFacts
 from labeler.data.label_files import (
     holds_numbers,
     is_store,

@@ -9,9 +9,9 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from labeler.calculators.metrics_row import question_digest
-from labeler.calculators.plain_names import plain_name
+from labeler.calculators.headline import plain_name
 from labeler.calculators.registry import METRICS
+from labeler.calculators.row_facts import question_digest
 from labeler.calculators.statistics.agreement import (
     PAIR,
     Agreement,

@@ -1,9 +1,14 @@
-"""Facts of a row, besides its metrics, by which rows are found, chosen and compared."""
+"""Facts of a row, besides its metrics: by them rows are distinguished, grouped and compared."""
 
 from __future__ import annotations
 
+import json
+from array import array
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Self
+from hashlib import blake2b
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from labeler.calculators.tally import Tally
 from labeler.labels.profiles import (
@@ -17,6 +22,43 @@ from labeler.labels.profiles import (
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
 from labeler.labels.signature import CORRECTIONS, digest, shown
 from labeler.sentences.example import KeyedExample
+
+QUESTION = "question"
+"""The column that every record has, by which records of one question are one observation."""
+
+
+class Identity(NamedTuple):
+    """Digests of 64 bits of what makes two records the same.
+
+    Attributes:
+        row: of the row's id and the printed signature; never 0.
+        key: of the label key; 0 for a failure.
+    """
+
+    row: int
+    key: int
+
+    @classmethod
+    def of(cls, id_: str, label: str | None, key: str | None) -> Identity:
+        """Return the identity of a record, or of a failure, which has no key."""
+        return cls(row_digest(id_, label), 0 if key is None else text_digest(key))
+
+
+def row_digest(id_: str, label: str | None) -> int:
+    """Return the digest of a row's id and the printed signature of its label."""
+    return text_digest(f"{len(id_)}:{id_}{label or ''}")
+
+
+def question_digest(question: str | None) -> int:
+    """Return the digest of a question; 0 for none and for a blank one."""
+    return text_digest(question) if question and not question.isspace() else 0
+
+
+def text_digest(text: str) -> int:
+    """Return 64 bits that stand for a text; never 0."""
+    found = blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(found, "little") or 1
+
 
 PARTS = ("question", "documents", "response", "history", "tool_outputs")
 """Parts of a record that two labels of it can share."""
@@ -124,3 +166,163 @@ class RowFacts:
             Retrieved.of(example),
             counted_sets(tally) if tally else (),
         )
+
+
+# Rows without repetitions.
+
+REPEATED = "repeated records (same id and label key), each counted once: {}"
+"""The notice of repeated records."""
+
+
+class DigestMap:
+    """A map from digests of 64 bits to others, in 24 to 48 bytes each, by open addressing.
+
+    No value is 0.
+    """
+
+    def __init__(self) -> None:
+        self._slots = array("Q", bytes(16 * 64))
+        self._size = 0
+
+    def add(self, digest: int, value: int) -> int:
+        """Map a digest to a value unless it is mapped; return the value before, 0 for none."""
+        if 3 * self._size >= len(self._slots):
+            self._grow()
+        place = self._place(digest)
+        before = self._slots[place + 1]
+        if not before:
+            self._slots[place], self._slots[place + 1] = digest, value
+            self._size += 1
+        return before
+
+    def present(self, values: Collection[int]) -> set[int]:
+        """Return those of some values that a digest is mapped to."""
+        return set(values).intersection(self._slots[1::2]) if values else set()
+
+    def _place(self, digest: int) -> int:
+        """Return the place of a digest, or the empty one where it belongs."""
+        slots = self._slots
+        mask = len(slots) - 2
+        place = digest << 1 & mask
+        while slots[place + 1] and slots[place] != digest:
+            place = (place + 2) & mask
+        return place
+
+    def _grow(self) -> None:
+        old, self._slots = self._slots, array("Q", bytes(16 * len(self._slots)))
+        for key, value in zip(old[::2], old[1::2], strict=True):
+            if value:
+                place = self._place(key)
+                self._slots[place], self._slots[place + 1] = key, value
+
+
+class Identities:
+    """A set of identities of labels."""
+
+    def __init__(self) -> None:
+        self._rows = DigestMap()
+
+    def add(self, identity: Identity) -> bool:
+        """Add an identity; return False if it is there already."""
+        return not self._rows.add(identity.row ^ identity.key, identity.row)
+
+    def labeled(self, rows: Collection[int]) -> set[int]:
+        """Return those of some digests of rows that have a label."""
+        return self._rows.present(rows)
+
+
+class Countable(Protocol):
+    """A label or a failure that enters numbers; see :class:`MetricsRow`."""
+
+    @property
+    def id(self) -> str: ...  # noqa: D102 - as in MetricsRow
+
+    @property
+    def label(self) -> str | None: ...  # noqa: D102 - as above
+
+    @property
+    def failed(self) -> str | None: ...  # noqa: D102 - as above
+
+    @property
+    def identity(self) -> Identity | None: ...  # noqa: D102 - as above
+
+
+R = TypeVar("R", bound=Countable)
+
+
+class DistinctRows(Generic[R]):
+    """Rows without repetitions: each label once, each failure once and without a label.
+
+    A failure without a signature is left out if every judge configuration has its row. Labels keep
+    their order; failures come after them, because a row may be labeled later.
+
+    Args:
+        rows: the rows; consumed once.
+    """
+
+    def __init__(self, rows: Iterable[R]) -> None:
+        self._rows = rows
+        self.copies = Counter[Identity]()
+        """Labels that were left out so far."""
+
+    @property
+    def repeated(self) -> int:
+        """Number of labels that were left out so far."""
+        return self.copies.total()
+
+    def __iter__(self) -> Iterator[R]:
+        """Yield the rows."""
+        known, failures = Identities(), dict[int, R]()
+        labels = set[str | None]()
+        for row in self._rows:
+            labels.add(row.label)
+            if row.failed and row.identity:
+                failures.setdefault(row.identity.row, row)
+            elif row.identity is None or known.add(row.identity):
+                if row.identity and (facts := getattr(row, "facts", None)) and facts.copies:
+                    self.copies[row.identity] += facts.copies
+                yield row
+            else:
+                self.copies[row.identity] += 1
+        labels.discard(None)
+        labeled = known.labeled(failures.keys())
+        for own, row in failures.items():
+            signed = {row_digest(row.id, label) for label in labels if row.label is None}
+            elsewhere = known.labeled(signed) | (signed & failures.keys())
+            if own not in labeled and (not signed or elsewhere < signed):
+                yield row
+
+
+NO_GROUP = "(none)"
+"""Group of the records without a value in the grouping column."""
+
+
+def group_key(metadata: Mapping[str, Any], by: str) -> str:
+    """Return the value of the grouping column as a text; empty without a value.
+
+    It is JSON, so that the number 1 and the text "1" are two groups.
+    """
+    value = metadata.get(by)
+    if value is None:
+        return ""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+
+
+def group_names(keys: Iterable[str]) -> dict[str, str]:
+    """Return the name of each group, by the text of :func:`group_key`.
+
+    A text is its own name, unless another group has that name: then it stands in quotes.
+    """
+    plain = {key: _plain_name(key) for key in keys}
+    counts = Counter(plain.values())
+    return {
+        key: key if counts[name] > 1 and key.startswith('"') else name
+        for key, name in plain.items()
+    }
+
+
+def _plain_name(key: str) -> str:
+    if not key:
+        return NO_GROUP
+    text = str(json.loads(key)) if key.startswith('"') else key
+    return key if text in {"", NO_GROUP} else text

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labeler.calculators.headline import in_words
-from labeler.calculators.plain_names import headline_metrics, plain_name
+from labeler.calculators.headline import headline_metrics, in_words, plain_name
 from labeler.cli.running import check_label_target
 from labeler.cli.terminal import notify, plural
 from labeler.errors import UsageError

@@ -102,7 +102,7 @@ def _print_diff(found: LabelDiff, *, details: bool) -> None:
 
 def _plainly_changed(found: LabelDiff) -> Iterator[str]:
     """Yield the records that changed most, with the first metric that did."""
-    from labeler.calculators.plain_names import headline_metrics, plain_name
+    from labeler.calculators.headline import headline_metrics, plain_name
 
     metrics = dict.fromkeys(row.metric for row in found.metrics)
     ordered = dict.fromkeys([*headline_metrics(metrics), *metrics])

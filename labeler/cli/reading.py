@@ -34,7 +34,7 @@ from labeler.version import __version__
 
 if TYPE_CHECKING:
     from labeler.calculators import Intervals, Metric, MetricsRow, SummaryRow
-    from labeler.calculators.collected import Collected
+    from labeler.calculators.metrics_row import Collected
     from labeler.labels.answering import AnsweringModel
 
 Labels = Annotated[str, typer.Argument(help="Label file, store folder, or - for standard input.")]
@@ -95,7 +95,7 @@ def metrics(
 ) -> None:
     """Compute metrics from stored labels."""
     from labeler.calculators import Intervals
-    from labeler.calculators.metrics_row import DistinctRows
+    from labeler.calculators.row_facts import DistinctRows
 
     if otel_events and (rows or listing or as_json or by or output):
         raise UsageError("--otel-events cannot be combined with other outputs")
@@ -186,8 +186,8 @@ class _Request:
         threshold: Sequence[str] | None = None,
     ) -> None:
         from labeler.calculators import select_metrics
-        from labeler.calculators.collected import split_collected
         from labeler.calculators.headline import WorstIds
+        from labeler.calculators.metrics_row import split_collected
         from labeler.calculators.outcomes import checked_outcomes, numbers_of
 
         self.sources, self.ids, self.by, self.worst = sources, ids, by, WorstIds()

@@ -8,8 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from labeler.calculators.headline import conclusions, configuration_names, in_words
-from labeler.calculators.plain_names import PLAIN_NAMES, headline_metrics, plain_name
+from labeler.calculators.headline import (
+    PLAIN_NAMES,
+    conclusions,
+    configuration_names,
+    headline_metrics,
+    in_words,
+    plain_name,
+)
 from labeler.calculators.summary_table import (
     floor_note,
     measured_rows,

@@ -141,7 +141,7 @@ def notify_read(rows: Rows) -> None:
 def notify_repeated(records: int) -> None:
     """Report the number of records that were left out because they repeat, if there are any."""
     if records:
-        from labeler.calculators.metrics_row import REPEATED
+        from labeler.calculators.row_facts import REPEATED
 
         notify(REPEATED.format(records))
 

@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, get_args
 
 from labeler.calculators import Intervals, Metric, MetricsRow, SummaryRow, summarize
-from labeler.calculators.metrics_row import DistinctRows
 from labeler.calculators.ratio import Ratio, counts_in_gates
+from labeler.calculators.row_facts import DistinctRows
 from labeler.calculators.summary import CountedRows
 from labeler.calculators.summary_table import not_finite_notes
-from labeler.comparing.gate_records import GateRecords
 from labeler.comparing.gates import (
     DEFAULT_ALLOWED,
     IN_BASE,
@@ -22,8 +21,8 @@ from labeler.comparing.gates import (
     listed,
     measure_gates,
 )
-from labeler.comparing.question_pairs import QuestionPairs, pair_by_question
-from labeler.comparing.verdicts import GateResults, Note, Verdict, judge
+from labeler.comparing.pairs import QuestionPairs, pair_by_question
+from labeler.comparing.verdicts import GateRecords, GateResults, Note, Verdict, judge
 from labeler.errors import UsageError
 from labeler.labels.answering import AnsweringModels, joined, mixture
 from labeler.labels.record import AnyOutcome

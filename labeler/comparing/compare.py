@@ -32,18 +32,16 @@ from labeler.calculators.statistics.paired import (
 )
 from labeler.calculators.summary import CountedRows, count_clusters
 from labeler.comparing.comparison import LETTERS, Comparison, Comparisons
-from labeler.comparing.measured import (
-    Flip,
-    Measured,
-    judge_inconsistency,
-    sees_equal_retrieval,
-)
 from labeler.comparing.metric_comparison import (
     UNTESTED,
     Definedness,
+    Flip,
+    Measured,
     MetricComparison,
     Moved,
     Verdict,
+    judge_inconsistency,
+    sees_equal_retrieval,
 )
 from labeler.comparing.options import SideKeywords, SideOptions, side_options
 from labeler.comparing.pairs import Pair, Pairs, read_pairs

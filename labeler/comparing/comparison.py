@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
-from labeler.calculators.plain_names import plain_name
+from labeler.calculators.headline import plain_name
 from labeler.calculators.summary_table import find_row
 from labeler.comparing.conclusion import (
     Circumstances,
@@ -23,8 +23,7 @@ from labeler.comparing.conclusion import (
     row_name,
 )
 from labeler.comparing.gates import DEFAULT_ALLOWED
-from labeler.comparing.measured import Measured
-from labeler.comparing.metric_comparison import MetricComparison
+from labeler.comparing.metric_comparison import Measured, MetricComparison
 from labeler.comparing.pairs import PairCounts
 from labeler.comparing.sides import Side
 from labeler.labels.signature import selection_warnings

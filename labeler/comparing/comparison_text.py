@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from labeler.calculators.plain_names import plain_name
+from labeler.calculators.headline import plain_name
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.summary_table import alias_note, not_finite_notes, small_sample_note
 from labeler.comparing.comparison import Comparison, Comparisons

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, cast
 
-from labeler.calculators.plain_names import OF_WHOLE_ANSWERS, headline_metrics, plain_name
+from labeler.calculators.headline import OF_WHOLE_ANSWERS, headline_metrics, plain_name
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.comparing.metric_comparison import UNTESTED, MetricComparison
 from labeler.sentences.display import Column, Grid, digits_for, figure, shortened

@@ -10,10 +10,10 @@ from itertools import chain, islice
 from typing import Literal, NamedTuple
 
 from labeler.calculators import METRICS, Metric, MetricsRow, select_metrics
-from labeler.calculators.collected import Collected, collected_rows, split_collected
-from labeler.calculators.metrics_row import DistinctRows
+from labeler.calculators.metrics_row import Collected, collected_rows, split_collected
 from labeler.calculators.outcomes import measure_outcomes
 from labeler.calculators.ratio import counts_in_gates
+from labeler.calculators.row_facts import DistinctRows
 from labeler.calculators.summary import CountedRows
 from labeler.errors import UnknownName, UsageError, number_in
 from labeler.labels.record import AnyOutcome

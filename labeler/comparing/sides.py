@@ -14,9 +14,9 @@ from itertools import islice
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 from labeler.calculators import Metric
-from labeler.calculators.metrics_row import MetricsRow, group_key, group_names
+from labeler.calculators.metrics_row import MetricsRow
 from labeler.calculators.outcomes import checked
-from labeler.calculators.row_facts import RowFacts, part_digests
+from labeler.calculators.row_facts import RowFacts, group_key, group_names, part_digests
 from labeler.calculators.summary import CountedRows
 from labeler.errors import UsageError
 from labeler.labels.answering import ANSWERED, AnsweringModel, answered_by, configuration

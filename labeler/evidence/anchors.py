@@ -16,8 +16,8 @@ from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
+from labeler.calculators.headline import plain_name
 from labeler.calculators.outcomes import metrics
-from labeler.calculators.plain_names import plain_name
 from labeler.calculators.registry import METRICS
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.statistics.paired import mean_difference, paired_interval

@@ -18,7 +18,7 @@ from labeler.catalog import Catalog
 from labeler.judges.prompting import Message, Prompt
 from labeler.judges.tokens import RELEVANCE_TOKENS, answer_tokens
 from labeler.labels.answers import GPTLabelingOutput, as_given, without_relevance
-from labeler.labels.contract import Violation, check_label
+from labeler.labels.contract import AnswerT, CheckedAnswer, Violation, check_label
 from labeler.labels.non_answers import overrule
 from labeler.labels.profiles import (
     PROFILES,
@@ -35,22 +35,7 @@ from labeler.sentences.example import Frozen, KeyedExample
 MODE_FACTS = frozenset({"output_mode", "schema_frame"})
 """Sampling parameters that say how the schema is sent."""
 
-AnswerT = TypeVar("AnswerT", bound=Frozen, default=GPTLabelingOutput)
 Answer_co = TypeVar("Answer_co", bound=Frozen, default=GPTLabelingOutput, covariant=True)
-
-
-class CheckedAnswer(NamedTuple, Generic[AnswerT]):
-    """A checked answer.
-
-    Attributes:
-        answer: the answer with normalized keys.
-        violations: rules that the answer breaks; empty if it may be stored.
-        repairs: trivial repairs by kind.
-    """
-
-    answer: AnswerT
-    violations: tuple[Violation, ...] = ()
-    repairs: Mapping[str, int] = {}
 
 
 class Token(NamedTuple):
@@ -265,8 +250,7 @@ class LabelKind(TaskKind[GPTLabelingOutput]):
 
     def check(self, answer: GPTLabelingOutput, example: KeyedExample) -> CheckedAnswer:
         """Check a label against the contract."""
-        checked = check_label(self.completed(answer, example), example)
-        return CheckedAnswer(checked.label, checked.violations, checked.normalised)
+        return check_label(self.completed(answer, example), example)
 
     def completed(self, answer: GPTLabelingOutput, example: KeyedExample) -> GPTLabelingOutput:
         """Return an answer with all fields of the profile's labels."""

@@ -14,14 +14,14 @@ from typing import Any
 from labeler.data.rows import Row
 from labeler.errors import BadRow
 from labeler.judges.prompting import Message, Prompt
-from labeler.judges.task import CheckedAnswer, JudgeReply, SupportKind, Task, TaskKind
+from labeler.judges.task import JudgeReply, SupportKind, Task, TaskKind
 from labeler.judges.tokens import RELEVANCE_TOKENS
 from labeler.labeling.cache import Settled
 from labeler.labeling.failures import repeated
 from labeler.labeling.run import Pending, Run
 from labeler.labeling.tasks import LabelTasks, RetrievalTasks, TaskFactory, resting
 from labeler.labels.answers import RetrievalLabel
-from labeler.labels.contract import check_retrieval
+from labeler.labels.contract import CheckedAnswer, check_retrieval
 from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.labels.retrieval_record import RetrievalRecord
 from labeler.labels.signature import Signature, retrieval_key
@@ -52,8 +52,7 @@ class RetrievalKind(TaskKind[RetrievalLabel]):
 
     def check(self, answer: RetrievalLabel, example: KeyedExample) -> CheckedAnswer[RetrievalLabel]:
         """Check the relevant sentences against those that were shown."""
-        checked = check_retrieval(answer, example)
-        return CheckedAnswer(checked.label, checked.violations, checked.normalised)
+        return check_retrieval(answer, example)
 
     def record(
         self,

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Literal, NamedTuple, TypeVar
+from typing import Generic, Literal, NamedTuple
+
+from typing_extensions import TypeVar
 
 from labeler.labels.answers import (
     SPECIAL_SUPPORT,
@@ -24,6 +26,8 @@ from labeler.labels.answers import (
     VerbatimSupport,
 )
 from labeler.sentences.example import Frozen, KeyedExample
+
+AnswerT = TypeVar("AnswerT", bound=Frozen, default=GPTLabelingOutput)
 
 ViolationKind = Literal[
     "unknown_key",
@@ -60,21 +64,21 @@ class Violation(Frozen):
         return f"{self.kind} in {self.field}: {', '.join(map(repr, self.keys))}"
 
 
-class CheckedLabel(NamedTuple):
-    """The result of a check.
+class CheckedAnswer(NamedTuple, Generic[AnswerT]):
+    """A checked answer.
 
     Attributes:
-        label: the answer with canonical keys, without duplicates and unknown keys, in its profile.
-        normalised: number of trivial repairs by kind.
-        violations: breaches of the contract; empty for an answer that a judge may return.
+        answer: the answer with canonical keys, without duplicates and unknown keys, in its profile.
+        repairs: number of trivial repairs by kind.
+        violations: rules that the answer breaks; empty for one that a judge may return.
     """
 
-    label: GPTLabelingOutput
-    normalised: dict[str, int]
-    violations: tuple[Violation, ...]
+    answer: AnswerT
+    repairs: Mapping[str, int] = {}
+    violations: tuple[Violation, ...] = ()
 
 
-def check_label(answer: GPTLabelingOutput | VerbatimLabel, example: KeyedExample) -> CheckedLabel:
+def check_label(answer: GPTLabelingOutput | VerbatimLabel, example: KeyedExample) -> CheckedAnswer:
     """Check an answer against the sentences that were shown.
 
     Trivial spelling (``0A``, ``[0a]``, ``0a.``, two keys in one text, a repeated key) is repaired
@@ -85,24 +89,16 @@ def check_label(answer: GPTLabelingOutput | VerbatimLabel, example: KeyedExample
     """
     check = _Check(example)
     label = check.label(answer)
-    return CheckedLabel(label, dict(check.repairs), tuple(check.violations))
+    return CheckedAnswer(label, dict(check.repairs), tuple(check.violations))
 
 
-class CheckedRetrieval(NamedTuple):
-    """The result of a check of a retrieval label; see :class:`CheckedLabel`."""
-
-    label: RetrievalLabel
-    normalised: dict[str, int]
-    violations: tuple[Violation, ...]
-
-
-def check_retrieval(answer: RetrievalLabel, example: KeyedExample) -> CheckedRetrieval:
+def check_retrieval(answer: RetrievalLabel, example: KeyedExample) -> CheckedAnswer[RetrievalLabel]:
     """Check the relevant sentences of an answer, as :func:`check_label` does."""
     check = _Check(example)
     name = "all_relevant_sentence_keys"
     keys = check.keys(answer.all_relevant_sentence_keys, name, check.documents)
     label = answer.model_copy(update={name: keys})
-    return CheckedRetrieval(label, dict(check.repairs), tuple(check.violations))
+    return CheckedAnswer(label, dict(check.repairs), tuple(check.violations))
 
 
 def has_long_text(answer: Frozen) -> bool:
@@ -119,6 +115,11 @@ def has_long_text(answer: Frozen) -> bool:
     )
 
 
+_Part = Literal["response", "reference"]
+_UNKNOWN: dict[_Part, ViolationKind] = {
+    "response": "unknown_response_sentence",
+    "reference": "unknown_reference_sentence",
+}
 _Claim = TypeVar("_Claim", bound=ResponseClaim)
 _PartT = TypeVar("_PartT", bound=Frozen)
 
@@ -134,7 +135,10 @@ class _Check:
         self.evidence = frozenset(map(_KEY, example.evidence_sentences()))
         """Sentences that may support or contradict; the rest is about documents alone."""
         self.response = example.response_keys()
-        self.reference = [*map(_KEY, example.reference or ())]
+        self._shown: dict[_Part, list[str]] = {
+            "response": self.response,
+            "reference": [*map(_KEY, example.reference or ())],
+        }
         self.repairs: Counter[str] = Counter()
         self.violations: list[Violation] = []
 
@@ -143,9 +147,11 @@ class _Check:
         shared = self._shared(answer)
         if not isinstance(answer, ClaimsLabelingOutput):
             return shared
+        response_claims = tuple(self._response_claims(answer.response_claims))
+        self._claims_agree(response_claims, shared.sentence_support_information)
         fields = {
             **vars(shared),
-            "response_claims": self._response_claims(answer.response_claims, shared),
+            "response_claims": response_claims,
             "response_sentences_without_claims": self._without_claims(
                 "response",
                 answer.response_sentences_without_claims,
@@ -237,19 +243,11 @@ class _Check:
         )
         self._violate("duplicate_response_sentence", field, [k for k in counts if counts[k] > 1])
 
-    def _response_claims(
-        self, claims: Iterable[_Claim], label: GPTLabelingOutput
-    ) -> tuple[_Claim, ...]:
-        checked = tuple(self._checked_claims(claims))
-        self._claims_agree(checked, label.sentence_support_information)
-        return checked
-
-    def _checked_claims(self, claims: Iterable[_Claim]) -> Iterable[_Claim]:
+    def _response_claims(self, claims: Iterable[_Claim]) -> Iterable[_Claim]:
         for number, claim in enumerate(claims):
-            key = self._sentence_key(claim.response_sentence_key, self.response)
             field = f"response_claims[{number}]"
+            key = self._claiming("response", field, claim.response_sentence_key, claim.claim)
             if key is None:
-                self._violate("unknown_response_sentence", field, [claim.response_sentence_key])
                 continue
             supporting = self.keys(
                 claim.supporting_sentence_keys,
@@ -262,8 +260,6 @@ class _Check:
                 f"{field}.contradicting_sentence_keys",
                 self.evidence,
             )
-            if not claim.claim.strip():
-                self._violate("blank_claim", field, [key])
             needed = {"entailment": supporting, "contradiction": contradicting}
             if not needed.get(claim.verdict, "none"):
                 self._violate("verdict_without_keys", field, [claim.verdict])
@@ -273,6 +269,15 @@ class _Check:
                 supporting_sentence_keys=supporting,
                 contradicting_sentence_keys=contradicting,
             )
+
+    def _claiming(self, part: _Part, field: str, given: str, claim: str) -> str | None:
+        """Return the key of a claim's sentence, if it was shown."""
+        key = self._sentence_key(given, self._shown[part])
+        if key is None:
+            self._violate(_UNKNOWN[part], field, [given])
+        elif not claim.strip():
+            self._violate("blank_claim", field, [key])
+        return key
 
     def _claims_agree(
         self, claims: Sequence[ResponseClaim], support: Iterable[SentenceSupport]
@@ -286,19 +291,16 @@ class _Check:
                 self._violate("verdict_against_support", f"response_claims of {key}", [key])
 
     def _without_claims(
-        self, part: Literal["response", "reference"], given: Iterable[str], claiming: Iterable[str]
+        self, part: _Part, given: Iterable[str], claiming: Iterable[str]
     ) -> tuple[str, ...]:
         """Check the sentences without claims: each sentence has claims or is one of these."""
         field = f"{part}_sentences_without_claims"
-        shown = self.response if part == "response" else self.reference
-        unknown: ViolationKind = (
-            "unknown_response_sentence" if part == "response" else "unknown_reference_sentence"
-        )
+        shown = self._shown[part]
         named: dict[str, None] = {}
         for text in given:
             key = self._sentence_key(text, shown)
             if key is None:
-                self._violate(unknown, field, [text])
+                self._violate(_UNKNOWN[part], field, [text])
             elif key in named:
                 self.repairs["duplicate_key"] += 1
             else:
@@ -311,13 +313,10 @@ class _Check:
 
     def _reference_claims(self, claims: Iterable[ReferenceClaim]) -> Iterable[ReferenceClaim]:
         for number, claim in enumerate(claims):
-            key = self._sentence_key(claim.reference_sentence_key, self.reference)
             field = f"reference_claims[{number}]"
+            key = self._claiming("reference", field, claim.reference_sentence_key, claim.claim)
             if key is None:
-                self._violate("unknown_reference_sentence", field, [claim.reference_sentence_key])
                 continue
-            if not claim.claim.strip():
-                self._violate("blank_claim", field, [key])
             keys = self.keys(
                 claim.supporting_sentence_keys, f"{field}.supporting_sentence_keys", self.documents
             )

@@ -5,24 +5,21 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import lru_cache
 from itertools import chain, filterfalse
 from typing import (
     TYPE_CHECKING,
-    Annotated,
     Any,
     ClassVar,
     Generic,
     Literal,
     TypeAlias,
     TypeVar,
-    Union,
-    cast,
     overload,
 )
 
 import msgspec
-from pydantic import ConfigDict, Field, FiniteFloat, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, FiniteFloat, ValidationError
+from pydantic_core import from_json
 
 from labeler.catalog import Catalog
 from labeler.errors import UnknownName, UsageError
@@ -265,7 +262,7 @@ class LabelRecord(Displayed, Record[Label]):
         odd = next(filterfalse(is_key, map(operator.attrgetter("key"), shown)), None)
         if odd is not None:
             return f"its sentences have other keys than can be, such as {odd!r:.80}"
-        if check_label(self.label, self.example).label != self.label:
+        if check_label(self.label, self.example).answer != self.label:
             return "its label names keys that its sentences do not have, or a key twice"
         return retrieval_fault(
             self.retrieval, self.signature, self.example, self.label.all_relevant_sentence_keys
@@ -338,14 +335,6 @@ class ForeignRecord(Record[Any]):
         return self.key
 
 
-@lru_cache
-def outcome_adapter(*kinds: str) -> TypeAdapter[AnyOutcome]:
-    """Return the adapter that reads a failure or a record of these kinds, by default of any."""
-    union: Any = Union[(*(RECORDS[kind] for kind in kinds or RECORDS.names()), LabelFailure)]
-    adapter: Any = TypeAdapter(Annotated[union, Field(discriminator="kind")])
-    return cast("TypeAdapter[AnyOutcome]", adapter)
-
-
 def parse_outcome(content: str | bytes) -> AnyOutcome:
     """Parse an outcome of any kind; other modules' kinds are imported when one occurs.
 
@@ -353,14 +342,11 @@ def parse_outcome(content: str | bytes) -> AnyOutcome:
         UnknownName: it names no kind of outcome, and is not a record of an unknown kind.
         ValidationError: the content is not an outcome.
     """
-    if len(content) > _LARGE:
-        _kind_of(content)
-    with suppress(ValidationError):
-        return outcome_adapter(*RECORDS.loaded()).validate_json(content)
     kind = _kind_of(content)
-    if kind in {"", "failure"} or kind in RECORDS:
-        known = [kind] if kind in RECORDS else RECORDS.loaded()
-        return outcome_adapter(*known).validate_json(content)
+    if kind == "failure":
+        return LabelFailure.model_validate_json(content)
+    if kind in RECORDS:
+        return RECORDS[kind].model_validate_json(content)
     try:
         return ForeignRecord.model_validate_json(content)
     except ValidationError as error:
@@ -372,23 +358,26 @@ class _Kind(msgspec.Struct):
 
 
 _KIND = msgspec.json.Decoder(_Kind)
-_LARGE = 1 << 20
-"""Bytes of a line whose kind is checked first: errors of pydantic hold an unknown kind."""
 _NO_KIND = "it has no 'kind' of label, score or failure"
 _LONGEST_KIND = 64
 
 
 def _kind_of(content: str | bytes) -> str:
-    """Return the kind of an outcome; "" if pydantic is left to describe what is wrong.
+    """Return the kind of an outcome; "label" if pydantic is left to describe what is wrong.
 
     Raises:
         UnknownName: it has none, or one that is too long to be one.
     """
-    with suppress(msgspec.MsgspecError, UnicodeError):
-        if 0 < len(kind := _KIND.decode(content).kind) <= _LONGEST_KIND:
-            return kind
-        raise UnknownName(_NO_KIND)
-    return ""
+    try:
+        kind = _KIND.decode(content).kind
+    except (msgspec.MsgspecError, UnicodeError):
+        fields: Any = None
+        with suppress(ValueError, RecursionError):
+            fields = from_json(content)  # accepts NaN
+        kind = fields.get("kind", "") if isinstance(fields, dict) else "label"
+    if isinstance(kind, str) and 0 < len(kind) <= _LONGEST_KIND:
+        return kind
+    raise UnknownName(_NO_KIND)
 
 
 @overload

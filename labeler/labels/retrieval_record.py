@@ -53,7 +53,7 @@ class RetrievalRecord(Record[RetrievalLabel]):
     def _content_fault(self) -> str | None:
         if retrieval_example(self.example) != self.example:
             return "it holds more than a question, distinct documents in their order and turns"
-        if check_retrieval(self.label, self.example).label != self.label:
+        if check_retrieval(self.label, self.example).answer != self.label:
             return "its label names keys that its sentences do not have, or a key twice"
         return None
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from labeler.calculators.plain_names import plain_name
+from labeler.calculators.headline import plain_name
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.comparing.comparison import Comparison, Comparisons
 from labeler.comparing.comparison_text import plain_sides, sections

@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from labeler.calculators.plain_names import headline_metrics, plain_name
+from labeler.calculators.headline import headline_metrics, plain_name
 from labeler.comparing.diff import Differences, LabelDiff, RecordDiff
 from labeler.comparing.flips import DIRECTIONS, FIELDS, MetricDiff
 from labeler.data.label_files import replaced

@@ -8,10 +8,10 @@ from itertools import islice
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-from labeler.calculators.plain_names import OF_WHOLE_ANSWERS, plain_name
+from labeler.calculators.headline import OF_WHOLE_ANSWERS, plain_name
 from labeler.comparing.comparison import Comparison
 from labeler.comparing.conclusion import in_order
-from labeler.comparing.measured import Measured
+from labeler.comparing.metric_comparison import Measured
 from labeler.comparing.pairs import Pair
 from labeler.comparing.sides import Side
 from labeler.labels.answering import configuration

@@ -9,8 +9,7 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 
 from labeler.calculators import SummaryRow
-from labeler.calculators.headline import in_words
-from labeler.calculators.plain_names import headline_metrics, plain_name
+from labeler.calculators.headline import headline_metrics, in_words, plain_name
 from labeler.calculators.worst import Unsupported, WorstRecord
 from labeler.report import charts
 from labeler.report.charts import Filter

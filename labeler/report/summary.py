@@ -13,8 +13,7 @@ from markupsafe import Markup
 
 from labeler.audit import Check
 from labeler.calculators import Intervals, Metric, SummaryRow
-from labeler.calculators.headline import Headline, headline, in_words
-from labeler.calculators.plain_names import plain_name
+from labeler.calculators.headline import Headline, headline, in_words, plain_name
 from labeler.calculators.statistics.intervals import MARK_NOTE
 from labeler.calculators.summary_table import floor_note, measured_rows
 from labeler.labels.signature import selection_warnings

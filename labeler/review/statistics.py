@@ -15,7 +15,7 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from labeler.calculators.plain_names import plain_name
+from labeler.calculators.headline import plain_name
 from labeler.calculators.rater_agreement import UNITS, is_yes_or_no
 from labeler.calculators.statistics.bias_correction import Corrected
 from labeler.comparing.corrected_labels import human_labels

@@ -328,7 +328,7 @@ def test_labels_are_what_the_model_wrote(bounded: Run) -> None:
     assert bounded.records
     for record in bounded.records:
         answer = written(bounded.calls[record.id][-1].content)
-        assert record.label == check_label(answer, record.example).label
+        assert record.label == check_label(answer, record.example).answer
         assert record.reply.served_model == SERVED
         assert record.signature.model == REQUESTED
 

@@ -265,9 +265,9 @@ def record(
     return LabelRecord(
         key=asked.key,
         example=example,
-        label=checked.label,
+        label=checked.answer,
         verbatim=stored,
-        normalised=checked.normalised,
+        normalised=dict(checked.repairs),
         violations=checked.violations,
         signature=asked.signature,
     )

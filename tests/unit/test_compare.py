@@ -17,8 +17,7 @@ from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.cli import comparing
 from labeler.comparing.compare import compare, compare_runs
 from labeler.comparing.comparison import Comparison
-from labeler.comparing.measured import Flip
-from labeler.comparing.metric_comparison import MetricComparison
+from labeler.comparing.metric_comparison import Flip, MetricComparison
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome
 from labeler.sentences.display import WIDTH

@@ -30,23 +30,23 @@ def test_a_good_answer_passes_unchanged() -> None:
 def test_trivial_spelling_is_repaired_and_counted(spelling: str) -> None:
     """A key that is meant plainly becomes the key."""
     checked = check_label(output(relevant=[spelling]), EXAMPLE)
-    assert checked.label.all_relevant_sentence_keys == ("0a",)
-    assert checked.normalised == {"spelling": 1}
+    assert checked.answer.all_relevant_sentence_keys == ("0a",)
+    assert checked.repairs == {"spelling": 1}
     assert checked.violations == ()
 
 
 def test_two_keys_in_one_text_are_parted() -> None:
     """RAGBench has such entries: '0a, 0b'."""
     checked = check_label(output(utilized=["0a, 1a."]), EXAMPLE)
-    assert checked.label.all_utilized_sentence_keys == ("0a", "1a")
-    assert checked.normalised == {"joined_keys": 1}
+    assert checked.answer.all_utilized_sentence_keys == ("0a", "1a")
+    assert checked.repairs == {"joined_keys": 1}
 
 
 def test_a_repeated_key_counts_once() -> None:
     """Order is kept, repetition is not."""
     checked = check_label(output(relevant=["1a", "0a", "1a", "0A"]), EXAMPLE)
-    assert checked.label.all_relevant_sentence_keys == ("1a", "0a")
-    assert checked.normalised == {"duplicate_key": 2, "spelling": 1}
+    assert checked.answer.all_relevant_sentence_keys == ("1a", "0a")
+    assert checked.repairs == {"duplicate_key": 2, "spelling": 1}
 
 
 @pytest.mark.parametrize("key", ["0c", "2a", "a", "", "0", "document 0", "0a 0z"])
@@ -54,7 +54,7 @@ def test_a_key_that_was_not_shown_is_a_violation(key: str) -> None:
     """It is named as given, and left out of the label."""
     answer = output(relevant=["0b", key])
     assert kinds(answer) == [("unknown_key", (key,))]
-    assert check_label(answer, EXAMPLE).label.all_relevant_sentence_keys == ("0b",)
+    assert check_label(answer, EXAMPLE).answer.all_relevant_sentence_keys == ("0b",)
 
 
 @pytest.mark.parametrize("special", SPECIAL_SUPPORT)
@@ -86,8 +86,8 @@ def test_full_support_needs_support() -> None:
 def test_an_open_verdict_is_settled_by_its_keys() -> None:
     """Published rows with a null verdict count as supported where they name support."""
     checked = check_label(verbatim(support=[("a", ["0a"], None), ("b", [], None)]), EXAMPLE)
-    assert [s.fully_supported for s in checked.label.sentence_support_information] == [True, False]
-    assert checked.normalised == {"fully_supported_null": 2}
+    assert [s.fully_supported for s in checked.answer.sentence_support_information] == [True, False]
+    assert checked.repairs == {"fully_supported_null": 2}
 
 
 def test_a_violation_reads_as_a_sentence() -> None:
@@ -102,7 +102,7 @@ def test_a_violation_reads_as_a_sentence() -> None:
 )
 def test_a_checked_label_is_always_computable(relevant: list[str], utilized: list[str]) -> None:
     """Whatever was given, the label holds shown keys once each, and passes the check itself."""
-    label = check_label(output(relevant=relevant, utilized=utilized), EXAMPLE).label
+    label = check_label(output(relevant=relevant, utilized=utilized), EXAMPLE).answer
     for keys in (label.all_relevant_sentence_keys, label.all_utilized_sentence_keys):
         assert set(keys) <= set(EXAMPLE.document_keys())
         assert len(set(keys)) == len(keys)

@@ -66,8 +66,8 @@ def test_a_good_answer_passes_unchanged() -> None:
 
 def test_an_answer_keeps_its_profile() -> None:
     """The richer class comes out as it went in."""
-    assert type(check_label(claims_output(BOTH), EXAMPLE).label) is ClaimsLabelingOutput
-    label = check_label(reference_output(RIGHT, TOLD), EXAMPLE).label
+    assert type(check_label(claims_output(BOTH), EXAMPLE).answer) is ClaimsLabelingOutput
+    label = check_label(reference_output(RIGHT, TOLD), EXAMPLE).answer
     assert type(label) is ReferenceLabelingOutput
     assert {type(claim) for claim in label.response_claims} == {ComparedClaim}
 
@@ -103,7 +103,7 @@ def test_spelling_is_repaired_in_every_list_of_keys() -> None:
         }
     )
     checked = check_label(answer, EXAMPLE)
-    label = checked.label
+    label = checked.answer
     assert isinstance(label, ReferenceLabelingOutput)
     (claim,), (told,) = label.response_claims, label.reference_claims
     assert claim.response_sentence_key == "a"
@@ -112,7 +112,7 @@ def test_spelling_is_repaired_in_every_list_of_keys() -> None:
     assert label.response_sentences_without_claims == ("b",)
     assert (told.reference_sentence_key, told.supporting_sentence_keys) == ("ref.a", ("0a",))
     assert label.reference_sentences_without_claims == ("ref.b",)
-    assert checked.normalised == {"spelling": 6, "duplicate_key": 2, "joined_keys": 1}
+    assert checked.repairs == {"spelling": 6, "duplicate_key": 2, "joined_keys": 1}
     assert checked.violations == ()
 
 
@@ -125,7 +125,7 @@ def test_a_claim_belongs_to_a_sentence_of_the_response() -> None:
         stray = changed(BOTH[0], response_sentence_key=key)
         answer = claims_output(BOTH).model_copy(update={"response_claims": (*BOTH, stray)})
         assert broken(answer) == [("unknown_response_sentence", "response_claims[2]", (key,))]
-        label = check_label(answer, EXAMPLE).label
+        label = check_label(answer, EXAMPLE).answer
         assert isinstance(label, ClaimsLabelingOutput)
         assert label.response_claims == BOTH
 
@@ -289,9 +289,9 @@ _ANSWER = st.builds(
 def test_checking_twice_is_checking_once(answer: ReferenceLabelingOutput) -> None:
     """The label that comes out needs no repair, and breaks nothing that it did not break before."""
     first = check_label(answer, EXAMPLE)
-    again = check_label(first.label, EXAMPLE)
-    assert again.label == first.label
-    assert again.normalised == {}
+    again = check_label(first.answer, EXAMPLE)
+    assert again.answer == first.answer
+    assert again.repairs == {}
     assert {v.kind for v in again.violations} <= {v.kind for v in first.violations}
 
 
@@ -299,7 +299,7 @@ def test_checking_twice_is_checking_once(answer: ReferenceLabelingOutput) -> Non
 @given(_ANSWER)
 def test_a_checked_label_names_only_what_was_shown(answer: ReferenceLabelingOutput) -> None:
     """Whatever was given."""
-    label = check_label(answer, EXAMPLE).label
+    label = check_label(answer, EXAMPLE).answer
     assert isinstance(label, ReferenceLabelingOutput)
     documents, special = set(EXAMPLE.document_keys()), set(SPECIAL_SUPPORT)
     for claim in label.response_claims:

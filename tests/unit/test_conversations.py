@@ -171,7 +171,7 @@ def test_only_support_may_name_the_conversation() -> None:
     checked = check_label(wrong, made.example)
     named = {(one.kind, one.keys) for one in checked.violations}
     assert named == {("unknown_key", (key,)) for key in ("h0a", "t0a", "h9a")}
-    assert checked.label.sentence_support_information[0].supporting_sentence_keys == ("h1b",)
+    assert checked.answer.sentence_support_information[0].supporting_sentence_keys == ("h1b",)
     assert "as support only are t0a, t1a, h0a, h1a-h1b." in complaint(
         checked.violations, made.example
     )

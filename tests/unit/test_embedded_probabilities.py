@@ -177,7 +177,7 @@ def test_any_text_keeps_the_contract(
     reply = judged(example)
     checked = check_label(reply.answer, example)
     assert not checked.violations
-    assert checked.label == reply.answer
+    assert checked.answer == reply.answer
     scores = reply.scores
     assert scores is not None
     values = [scores.support, scores.relevance, scores.utilization]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from labeler.calculators import METRICS, select_metrics
-from labeler.calculators.plain_names import HEADLINES, headline_metrics, plain_name
+from labeler.calculators.headline import HEADLINES, headline_metrics, plain_name
 
 
 def test_every_default_metric_has_plain_words() -> None:

@@ -26,7 +26,7 @@ def shown(
     asked = request(example, prompt=f"{profile}/v1", schema=chosen.schema)
     checked = check_label(label, example)
     made = LabelRecord(
-        key=asked.key, example=example, label=checked.label, signature=asked.signature
+        key=asked.key, example=example, label=checked.answer, signature=asked.signature
     )
     print_outcome(made)
     out = capsys.readouterr().out

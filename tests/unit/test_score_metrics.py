@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from labeler.calculators import Intervals, Ratio
-from labeler.calculators.collected import Collected, split_collected
-from labeler.calculators.metrics_row import MetricsRow
+from labeler.calculators.metrics_row import Collected, MetricsRow, split_collected
 from labeler.calculators.statistics.resampling import score_coefficients, score_sums
 from labeler.calculators.summary import SummaryRow
 from labeler.data.label_files import write_outcomes

@@ -10,7 +10,7 @@ import pytest
 from labeler.judges.task import JudgeReply
 from labeler.labeling.tasks import MissingField
 from labeler.labels.contract import Violation
-from labeler.labels.record import outcome_adapter
+from labeler.labels.record import parse_outcome
 from labeler.labels.schemas import load_schema
 from labeler.labels.signature import label_key
 from labeler.plugins.scores.records import (
@@ -256,7 +256,7 @@ def test_a_damaged_record_is_noticed(change: dict[str, Any], said: str) -> None:
 def test_a_record_reads_back_as_it_was() -> None:
     """With its distribution, whose names are numbers again."""
     stored = record(distribution={3: 0.25, 4: 0.7}, logprobs=True)
-    again = outcome_adapter().validate_json(stored.model_dump_json())
+    again = parse_outcome(stored.model_dump_json())
     assert again == stored
     assert isinstance(again, ScoreRecord)
     assert again.fault() is None

@@ -286,7 +286,7 @@ def _corrected(
     return LabelRecord(
         key=key,
         example=record.example,
-        label=checked.label,
+        label=checked.answer,
         violations=checked.violations,
         signature=signature,
         # The answering model is in it: without, corrected labels would be summarized apart.

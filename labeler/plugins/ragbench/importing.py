@@ -104,13 +104,13 @@ def to_record(row: Mapping[str, Any], where: str = "row") -> LabelRecord:
         source=name,
     )
     checked = check_label(verbatim, example)
-    changed = checked.label.model_dump() != verbatim.model_dump()
+    changed = checked.answer.model_dump() != verbatim.model_dump()
     return LabelRecord(
         key=label_key(example, signature),
         example=example,
-        label=checked.label,
+        label=checked.answer,
         verbatim=verbatim if changed else None,
-        normalised=checked.normalised,
+        normalised=dict(checked.repairs),
         violations=checked.violations,
         signature=signature,
         reply=ReplyFacts(served_model=row["annotating_model_name"], attempts=0),

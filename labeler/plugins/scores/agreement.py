@@ -13,8 +13,8 @@ from fractions import Fraction
 from itertools import chain
 from typing import Literal, NamedTuple
 
-from labeler.calculators.metrics_row import question_digest
 from labeler.calculators.rater_agreement import MOST_RECORDS
+from labeler.calculators.row_facts import question_digest
 from labeler.calculators.statistics.agreement import (
     PAIR,
     Agreement,

@@ -7,16 +7,10 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
-from labeler.calculators.metrics_row import (
-    QUESTION,
-    Identity,
-    MetricsRow,
-    failed_row,
-    printed_versions,
-    question_digest,
-)
+from labeler.calculators.metrics_row import MetricsRow, failed_row, printed_versions
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.registry import ALL, Metric
+from labeler.calculators.row_facts import QUESTION, Identity, question_digest
 from labeler.calculators.summary import SummaryRow, summarize
 from labeler.labels.answering import AnsweringModel
 from labeler.labels.record import AnyOutcome, LabelFailure
@@ -29,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Scores:
-    """Scores and failures to score; see :class:`labeler.calculators.collected.Collected`.
+    """Scores and failures to score; see :class:`labeler.calculators.metrics_row.Collected`.
 
     A score of several trials is their mean, undefined (``missing_samples``) if one is missing. An
     unreadable row fails by every criterion. A record that repeats has another row of the same

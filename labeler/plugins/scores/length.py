@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
-from labeler.calculators.metrics_row import question_digest
+from labeler.calculators.row_facts import question_digest
 from labeler.calculators.statistics.intervals import (
     GROUPED,
     LEVEL,

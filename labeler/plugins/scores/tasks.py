@@ -23,9 +23,9 @@ from labeler.judges.prompting import (
     prompt_parts,
     sentence_lines,
 )
-from labeler.judges.task import AnswerT, CheckedAnswer, JudgeReply, Task, TaskKind
+from labeler.judges.task import JudgeReply, Task, TaskKind
 from labeler.labeling.tasks import MissingField
-from labeler.labels.contract import Violation
+from labeler.labels.contract import AnswerT, CheckedAnswer, Violation
 from labeler.labels.record import AnyRecord
 from labeler.labels.schemas import ResponseSchema, load_schema, read_resource
 from labeler.labels.signature import Signature, digest
@@ -120,12 +120,12 @@ class ScoreKind(_CriterionKind[ScoreAnswer]):
         return {"logprobs": True, "top_logprobs": signature.sampling["logprobs"]}
 
     def check(self, answer: ScoreAnswer, example: KeyedExample) -> CheckedAnswer[ScoreAnswer]:
-        """CheckedAnswer that the score is on the scale."""
+        """Check that the score is on the scale."""
         del example
         if answer.score in self.criterion.scale:
             return CheckedAnswer(answer)
         outside = Violation(kind="score_outside_scale", field="score", keys=(str(answer.score),))
-        return CheckedAnswer(answer, (outside,))
+        return CheckedAnswer(answer, violations=(outside,))
 
     def record(
         self,
@@ -181,14 +181,13 @@ class StepsKind(_CriterionKind[StepsAnswer]):
         return chat(prompt.system, prompt.user)
 
     def check(self, answer: StepsAnswer, example: KeyedExample) -> CheckedAnswer[StepsAnswer]:
-        """CheckedAnswer that there are steps and none is empty."""
+        """Check that there are steps and none is empty."""
         del example
         steps = answer.steps
         if 0 < len(steps) <= _MOST_STEPS and all(step.strip() for step in steps):
             return CheckedAnswer(answer)
-        return CheckedAnswer(
-            answer, (Violation(kind="no_steps", field="steps", keys=(str(len(steps)),)),)
-        )
+        none = Violation(kind="no_steps", field="steps", keys=(str(len(steps)),))
+        return CheckedAnswer(answer, violations=(none,))
 
     def record(
         self,

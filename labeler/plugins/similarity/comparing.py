@@ -25,7 +25,7 @@ from labeler.judges.limits import Budget
 from labeler.judges.pace import Stopped, current
 from labeler.labeling.pipeline import run_tasks
 from labeler.labeling.run import Run
-from labeler.labels.record import LabelFailure, ReplyFacts, outcome_adapter
+from labeler.labels.record import LabelFailure, ReplyFacts, parse_outcome
 from labeler.plugins.similarity.embedder import Embedded, Embedder, Vector, as_vector, cosine
 from labeler.plugins.similarity.questioning import QuestionsTasks
 from labeler.plugins.similarity.records import (
@@ -101,8 +101,7 @@ def compare_rows(
         written.seek(0)
         work.spent = run.budget.remaining()
         traffic = run.traffic_for(embedder, _REQUESTS, work.spent)
-        read = outcome_adapter("questions").validate_json
-        questions = cast("Iterator[QuestionsOutcome]", map(read, written))
+        questions = cast("Iterator[QuestionsOutcome]", map(parse_outcome, written))
         comparison = _Comparison(embedder, run.cache.store, work)
         waiting: deque[tuple[list[QuestionsOutcome], Future[Found]]] = deque()
         while batch := list(islice(questions, _ROWS_PER_BATCH)):

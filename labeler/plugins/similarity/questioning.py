@@ -18,7 +18,8 @@ from labeler.judges.prompting import (
     prompt_parts,
     sentence_lines,
 )
-from labeler.judges.task import CheckedAnswer, JudgeReply, Task, TaskKind
+from labeler.judges.task import JudgeReply, Task, TaskKind
+from labeler.labels.contract import CheckedAnswer
 from labeler.labels.schemas import load_schema, read_resource
 from labeler.labels.signature import Signature, digest
 from labeler.plugins.similarity.records import QuestionsAnswer, QuestionsRecord, questions_key
