@@ -16,11 +16,7 @@ from typing import Any
 
 import pytest
 
-<<<<<<< HEAD
-=======
 from labeler.api import open_rows
-from labeler.cli import run
->>>>>>> main
 from labeler.data.parsing import to_example
 from labeler.errors import StoreError, UsageError
 from labeler.judges.embedded.judge import EmbeddedJudge

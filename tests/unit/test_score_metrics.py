@@ -61,20 +61,8 @@ def means(outcomes: Sequence[ScoreOutcome], **options: Any) -> dict[str, float |
 
 
 def test_a_score_and_a_pass_for_each_criterion() -> None:
-<<<<<<< HEAD
     """The mean of the scores, exact, and the share that reaches the threshold."""
-    (row,) = measure_scores(given(4))["tone"]
-=======
-    """The mean of the scores, and the share that reaches the threshold."""
-    assert means([*given(5, 3, 2)]) == {"tone": 10 / 3, "tone:pass": 2 / 3}
-    strict = [*given(5, 3, 2, asked=criterion(threshold=4))]
-    assert means(strict) == {"tone": 10 / 3, "tone:pass": 1 / 3}
-
-
-def test_a_score_is_a_ratio_over_one() -> None:
-    """Exact, as every number here."""
     (row,) = rows_of(given(4))
->>>>>>> main
     assert row.metrics == {"tone": Ratio(4, 1), "tone:pass": Ratio(1, 1)}
     assert means([*given(5, 3, 2)]) == {"tone": 10 / 3, "tone:pass": 2 / 3}
     strict = criterion(threshold=4)
@@ -88,32 +76,12 @@ def test_a_score_is_a_ratio_over_one() -> None:
 def test_samples_make_one_score_together() -> None:
     """Their mean; one row, not three. A mean of fewer would be another number."""
     trials = [given(score, trial=n, samples=3)[0] for n, score in enumerate((5, 4, 4))]
-<<<<<<< HEAD
-    (row,) = measure_scores(trials)["tone"]
+    (row,) = rows_of(trials)
     assert row.metrics == {"tone": Ratio(13, 3), "tone:pass": Ratio(1, 1)}
     assert "score:mean of 3 answer" in str(row.label)
-    (row,) = measure_scores(trials[:2])["tone"]
+    (row,) = rows_of(trials[:2])
     assert {ratio.undefined for ratio in row.metrics.values()} == {"missing_samples"}
-    score, passed = summarize_scores([*given(5, samples=2), failed("r0", trial=1)])
-=======
-    (row,) = rows_of(trials)
-    assert row.metrics["tone"] == Ratio(13, 3)
-    assert row.metrics["tone:pass"] == Ratio(1, 1)
-    assert "score:mean of 3 answer" in str(row.label)
-
-
-def test_a_score_without_all_its_samples_is_undefined() -> None:
-    """A mean of fewer would be another number."""
-    trials = [given(score, trial=n, samples=3)[0] for n, score in enumerate((5, 4))]
-    (row,) = rows_of(trials)
-    assert row.metrics["tone"].undefined == row.metrics["tone:pass"].undefined == "missing_samples"
-
-
-def test_a_failed_sample_fails_the_row() -> None:
-    """With its reason, once."""
-    trials: list[ScoreOutcome] = [*given(5, samples=2), failed("r0", trial=1)]
-    score, passed = summary(trials)
->>>>>>> main
+    score, passed = summary([*given(5, samples=2), failed("r0", trial=1)])
     assert (score.failed, score.defined, passed.failed) == ({"refusal": 1}, 0, {"refusal": 1})
 
 
@@ -348,7 +316,7 @@ def test_a_judge_that_rewards_length_is_seen() -> None:
     assert found.slope == pytest.approx(11.0)
     assert found.low is not None
     assert found.low > 0
-    (found,) = length_effects(of_length((100, 1), (100, 2), (100, 3)))
+    (found,) = Scores(of_length((100, 1), (100, 2), (100, 3))).length_effects()
     assert (found.slope, found.undefined) == (None, "constant_x")
 
 
@@ -368,15 +336,6 @@ def test_records_of_one_question_are_one_observation_of_length() -> None:
     assert found.as_json("0")["clusters"] == 6
 
 
-<<<<<<< HEAD
-=======
-def test_equal_lengths_have_no_slope() -> None:
-    """And say why."""
-    (found,) = Scores(of_length((100, 1), (100, 2), (100, 3))).length_effects()
-    assert (found.slope, found.undefined) == (None, "constant_x")
-
-
->>>>>>> main
 def test_scores_are_told_from_the_rest() -> None:
     """What could not be read goes with whatever came first."""
     unread = failed("bad", read=False)
