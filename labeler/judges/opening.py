@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from labeler.judges.options import JudgeLike
     from labeler.judges.pricing import Price
 
-_OWNERS = {"recorded": "replay"}
-"""Judges that heed an option; every other option is for hosted models."""
+_RECORDED = "recorded"
+"""The option of the replay judge; every other one is for hosted models."""
 _OF_ONE = {one.name for one in fields(ServerOptions)} - {"allow_http", "ca_file", "proxy"}
 """Options of a server that hold for one provider only; the others carry no secret."""
 
@@ -59,11 +59,11 @@ def open_judge(
                 "with @labeler.judge(NAME, version=VERSION)"
             )
         return named
-    hosted = {name for name in applied if name not in _OWNERS} | set(also)
+    hosted = (applied.keys() - {_RECORDED}) | set(also)
     chosen = named or ("openai" if hosted or os.environ.get("OPENAI_API_KEY") else "embedded")
     if options.model == os.environ.get("LABELER_MODEL"):
         hosted.discard("model")
-    _require_applicable(chosen, {*hosted, *(applied.keys() & _OWNERS)})
+    _require_applicable(chosen, hosted | (applied.keys() & {_RECORDED}))
     if chosen in PROVIDERS:
         return _hosted_judge(chosen, options, instead)
     if chosen == "replay":
@@ -116,31 +116,28 @@ def open_judges(
             f"{_listed(of_one)} would send the key of one provider to another, and --judges names "
             f"{' and '.join(sorted(set(hosted)))}: make these judges in Python, each with its own"
         )
-    owners = [_owner(kind) for kind in kinds]
-    return [_one_of(owners, one, options, also) if isinstance(one, str) else one for one in wanted]
+    return [_one_of(kinds, one, options, also) if isinstance(one, str) else one for one in wanted]
 
 
-def _one_of(owners: Sequence[str], name: str, options: JudgeOptions, also: Iterable[str]) -> Judge:
+def _one_of(kinds: Sequence[str], name: str, options: JudgeOptions, also: Iterable[str]) -> Judge:
     """Make one of several judges, of the options that apply to it."""
-    # Options that no judge takes go to the first judge, which rejects them.
-    own = {_owner(split_name(name)[0]), *({"replay", "openai"} - set(owners))}
-    applied = {
-        option: value
-        for option, value in given(options, JudgeOptions).items()
-        if _OWNERS.get(option, "openai") in own
-    }
-    if split_name(name)[1]:
+    kind, model = split_name(name)
+
+    def applies(option: str) -> bool:
+        # An option that no judge takes goes to the first judge, which rejects it.
+        return _takes(kind, option) or not any(_takes(other, option) for other in kinds)
+
+    applied = {o: value for o, value in given(options, JudgeOptions).items() if applies(o)}
+    if model:
         applied.pop("model", None)
-    return open_judge(
-        JudgeOptions(**(applied | {"judge": name})), also=also if "openai" in own else ()
-    )
+    return open_judge(JudgeOptions(**(applied | {"judge": name})), also=filter(applies, also))
 
 
 def unheeded(judge: str) -> frozenset[str]:
     """Return the names of options that a judge does not take; a model, if it names its own."""
     kind, model = split_name(judge)
     names = {one.name for one in fields(JudgeOptions)} - {"judge"} | PACE
-    others = frozenset(one for one in names if _OWNERS.get(one, "openai") != _owner(kind))
+    others = frozenset(name for name in names if not _takes(kind, name))
     if kind in PROVIDERS:
         others |= PROVIDERS[kind].lacks
     return others | {"model"} if model else others
@@ -165,9 +162,9 @@ def reject_foreign_server(judge: str, of_file: str | None, names: Iterable[str])
         )
 
 
-def _owner(kind: str) -> str:
-    """Return the name under which :data:`_OWNERS` has the options of a kind of judge."""
-    return "openai" if kind in PROVIDERS else kind.partition(":")[0]
+def _takes(kind: str, option: str) -> bool:
+    """Return True if a kind of judge takes an option."""
+    return kind == "replay" if option == _RECORDED else kind in PROVIDERS
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -182,11 +179,11 @@ def price_of_run(judges: Sequence[Judge]) -> Price | None:
 
 def _require_applicable(chosen: str, names: Iterable[str]) -> None:
     """Reject options that the judge would ignore: their user expects an effect."""
-    for owner in ("openai", "replay"):
-        ignored = sorted(name for name in names if _OWNERS.get(name, "openai") == owner)
-        if owner != _owner(chosen) and ignored:
-            only = "only a hosted model does" if owner == "openai" else f"only {owner} does"
-            raise UsageError(f"judge {chosen} takes no {_listed(ignored)}; {only}")
+    ignored = {name for name in names if not _takes(chosen, name)}
+    if hosted := sorted(ignored - {_RECORDED}):
+        raise UsageError(f"judge {chosen} takes no {_listed(hosted)}; only a hosted model does")
+    if ignored:
+        raise UsageError(f"judge {chosen} takes no --recorded; only replay does")
 
 
 def _named_judge(name: str) -> Judge:
@@ -241,22 +238,8 @@ def _hosted_judge(provider: str, options: JudgeOptions, instead: str) -> Judge:
         )
     from labeler.judges.judge import JUDGES  # noqa: PLC0415 - loads pydantic
 
-    key = api_key(options, provider, instead=instead)
+    key = None
+    if options.api_key_command is None:
+        key = environment_key(options.base_url, provider, instead)
     kind: Callable[..., Judge] = JUDGES[provider]
     return kind(options.model, **options.settings, api_key=key, price=options.find_price())
-
-
-def api_key(options: ServerOptions, provider: str = "openai", *, instead: str = "") -> str | None:
-    """Return the API key, from the environment only; ``none`` for a named server without a key.
-
-    Args:
-        options: of the server; with ``api_key_command`` the result is ``None``.
-        provider: name of the provider, which has its own variables.
-        instead: the alternative to name where there is no key.
-
-    Raises:
-        UsageError: there is no key, or the environment names another server.
-    """
-    if options.api_key_command is not None:
-        return None
-    return environment_key(options.base_url, provider, instead)

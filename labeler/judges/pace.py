@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from operator import attrgetter
-from typing import Literal, Self, TypeVar
+from typing import Literal, TypeVar
 
 from labeler.errors import RunPaused, UsageError
 from labeler.judges.concurrency import Health, Level, Outage
@@ -49,29 +49,25 @@ class BudgetSpent(Exception):
     """The budget does not cover the worst case of a request; the message names the amounts."""
 
 
+@dataclass(eq=False)
 class SentRequest:
-    """A request that may be sent once its context is entered; the sender reports how it ended."""
+    """A request that may be sent; the sender reports how it ended."""
 
-    def __init__(self, pace: Pace, record: Hashable, size: Size) -> None:
-        self._pace, self.record, self.size = pace, record, size
-        self.number = 0
-        """One more than that of the request before, to the same server."""
-        self.probe = False
-        """True if it probes a server after an outage; a failure is then no fault of its record."""
-        self.began = 0.0
-        self.end: Literal["answered", "limited", "failed"] | None = None
-        self.tokens: int | None = None
-        self.cost: Decimal | None = None
-        self.refill = 0.0
-        """Seconds, up to a minute, until a limit that the server reports as used up is whole again.
-        Serves as the wait after a rate limit error that names no time."""
-
-    async def __aenter__(self) -> Self:
-        await self._pace.start(self)
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._pace.settle(self)
+    rates: RateLimits
+    """Those that the server reports."""
+    record: Hashable
+    size: Size
+    number: int
+    """One more than that of the request before, to the same server."""
+    probe: bool
+    """True if it probes a server after an outage; a failure is then no fault of its record."""
+    began: float
+    end: Literal["answered", "limited", "failed"] | None = None
+    tokens: int | None = None
+    cost: Decimal | None = None
+    refill: float = 0.0
+    """Seconds, up to a minute, until a limit that the server reports as used up is whole again.
+    Serves as the wait after a rate limit error that names no time."""
 
     def answered(self, *, tokens: int | None = None, cost: Decimal | None = None) -> None:
         """Report that the server handled the request, possibly with a refusal.
@@ -99,7 +95,7 @@ class SentRequest:
         for quota in (requests, tokens):
             if quota is not None and quota.remaining < 1:
                 self.refill = min(MINUTE, max(self.refill, quota.reset))
-        self._pace.server_rates.follow(requests, tokens)
+        self.rates.follow(requests, tokens)
 
 
 @dataclass
@@ -212,16 +208,27 @@ class Pace:
             await self._take_slot(first=True)
             slot.held = slot.clean = True
 
-    def request(self, record: Hashable, size: Size) -> SentRequest:
-        """Return a request; it is sent and its end is reported within its context.
-
-        Entering it waits until it may be sent.
+    @asynccontextmanager
+    async def request(self, record: Hashable, size: Size) -> AsyncIterator[SentRequest]:
+        """Wait in order until a request may be sent; its end is reported within the context.
 
         Raises:
             Stopped: the run is stopping.
             BudgetSpent: the budget does not cover the request.
+            RunPaused: the server asks to wait longer than the run may.
         """
-        return SentRequest(self, record, size)
+        async with self._gate:
+            while (wait := self._wait(size)) > _NEGLIGIBLE or not self._reserve(size):
+                await self._wait_for_change(wait if wait > _NEGLIGIBLE else math.inf)
+            for rates in (self._user_rates, self.server_rates):
+                rates.take(1, size.tokens)
+            self._in_flight += 1
+            number, probe = self.level.sent(), self.outage.send()
+        sent = SentRequest(self.server_rates, record, size, number, probe, self.clock())
+        try:
+            yield sent
+        finally:
+            self._settle(sent)
 
     def labeled(self) -> None:
         """Report a usable answer: the first one opens all slots."""
@@ -288,18 +295,7 @@ class Pace:
         for wait in self._waits:
             _wake(wait)
 
-    async def start(self, sent: SentRequest) -> None:
-        """Wait in order, and take what a request needs."""
-        async with self._gate:
-            while (wait := self._wait(sent.size)) > _NEGLIGIBLE or not self._reserve(sent.size):
-                await self._wait_for_change(wait if wait > _NEGLIGIBLE else math.inf)
-            for rates in (self._user_rates, self.server_rates):
-                rates.take(1, sent.size.tokens)
-            self._in_flight += 1
-            sent.number, sent.probe = self.level.sent(), self.outage.send()
-            sent.began = self.clock()
-
-    def settle(self, sent: SentRequest) -> None:
+    def _settle(self, sent: SentRequest) -> None:
         """Act on a request's end, and correct its reservations."""
         self._in_flight -= 1
         slot = _SLOT.get() or _HeldSlot()

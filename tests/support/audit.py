@@ -55,7 +55,7 @@ which openai names in a header."""
 OF_TEMPLATES = frozenset({("jinja2.environment", "_compile"), ("jinja2.environment", "from_code")})
 """Module and function of what compiles and runs templates: right for the files of our pages, which
 are source too, and wrong for any other text, such as a message that a library takes for one."""
-OF_USERS = frozenset({("labeler.judges.openai.access", "__call__")})
+OF_USERS = frozenset({("labeler.judges.openai.server", "__call__")})
 """Module and function of what starts a program that the user named, to print an API key."""
 UNPICKLERS = frozenset({("test_store_tamper", "test_nothing_of_a_tampered_store_is_executed")})
 """Module and function of tests that unpickle to show that their pickles are real."""

@@ -15,7 +15,7 @@ import pytest
 import labeler
 from labeler.cli import run as run_command
 from labeler.errors import FatalJudgeError, UsageError
-from labeler.judges.openai import access
+from labeler.judges.openai import server
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.openai.request import MODES, Request, request_body
 from labeler.labels.record import LabelFailure
@@ -329,7 +329,7 @@ def test_a_command_without_a_key_ends_the_run(
     command: str, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its failure is shown, and nothing is sent, even if the program or its output never ends."""
-    monkeypatch.setattr(access, "_SECONDS", 1.0)
+    monkeypatch.setattr(server, "_SECONDS", 1.0)
     with (
         Provider() as provider,
         pytest.raises(FatalJudgeError, match="after 0 requests: there is no API key") as caught,

@@ -98,7 +98,7 @@ COMPRESSED = {
 @pytest.mark.parametrize("encoding", COMPRESSED)
 def test_a_large_request_arrives_whole_and_a_compressed_answer_is_read(encoding: str) -> None:
     """Its length is known beforehand, and the text of the answer is that of a plain one."""
-    body = request_of(user="x" * 2 * sender._PIECE)
+    body = request_of(user="x" * 2 * sender._LARGE)
 
     async def ask(provider: Provider) -> bytes:
         carrier = sender_of(provider)

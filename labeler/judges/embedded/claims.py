@@ -265,9 +265,6 @@ class _ClaimLabeler:
     def _relevant(self) -> frozenset[str]:
         return frozenset(self.label.all_relevant_sentence_keys)
 
-    def _in_evidence(self, claim: Claim) -> _ClaimVerdict:
-        return _judge(claim, self._evidence)
-
     def _response_verdicts(self) -> Iterator[tuple[Clause, _ClaimVerdict]]:
         """Yield every claim of the response with the verdict of the documents."""
         for entry in self.label.sentence_support_information:
@@ -280,7 +277,7 @@ class _ClaimLabeler:
         if evidence.kind == "meta" and parts:
             verdicts = [_meta_verdict(evidence, entry)]
         else:
-            verdicts = [self._in_evidence(part.claim) for part in parts]
+            verdicts = [_judge(part.claim, self._evidence) for part in parts]
         if entry.fully_supported:
             keys = entry.supporting_sentence_keys
             return [

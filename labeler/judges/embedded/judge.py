@@ -14,7 +14,6 @@ weights and do not suit every data set: ``Labels.at`` moves them afterwards.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
 
 from labeler.judges.embedded.claims import with_claims, with_conversation
 from labeler.judges.embedded.explain import explain_overall, explain_relevance, explain_support
@@ -22,7 +21,6 @@ from labeler.judges.embedded.index import limited
 from labeler.judges.embedded.support import Evidence
 from labeler.judges.embedded.weights import Scores, load_weights, probabilities
 from labeler.judges.judge import JudgeSpec
-from labeler.judges.options import InKey
 from labeler.judges.task import LABEL_KINDS, JudgeReply, LabelKind, Task
 from labeler.labels.answers import GPTLabelingOutput, SentenceSupport, lowered
 from labeler.labels.record import ReplyFacts, SentenceScores
@@ -32,13 +30,6 @@ MODEL = "lexical/1"
 """Version of the judge: another one may label otherwise."""
 NOT_MEASURED = ("completeness",)
 """Metrics that its labels say nothing about."""
-
-
-class EmbeddedSpec(JudgeSpec):
-    """Identity of the embedded judge."""
-
-    judge: Annotated[str, InKey] = "embedded"
-    model: Annotated[str, InKey] = MODEL
 
 
 class EmbeddedJudge:
@@ -57,7 +48,7 @@ class EmbeddedJudge:
     reads_prompts = False
 
     def __init__(self) -> None:
-        self.spec = EmbeddedSpec()
+        self.spec = JudgeSpec(judge="embedded", model=MODEL)
 
     async def label(self, task: Task) -> JudgeReply:
         """Judge one record, without errors or waits."""

@@ -21,7 +21,6 @@ from pydantic import ValidationError
 
 from labeler.errors import UsageError
 from labeler.judges.limits import Size
-from labeler.judges.openai.access import Access, KeySource
 from labeler.judges.openai.address import environment_key
 from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog
 from labeler.judges.openai.client import look_up
@@ -46,7 +45,7 @@ from labeler.judges.openai.retries import (
     retrying,
 )
 from labeler.judges.openai.sender import Answer, RequestFailed, Sender
-from labeler.judges.openai.server import server_of
+from labeler.judges.openai.server import KeySource, server_of
 from labeler.judges.openai.spec import spec_of
 from labeler.judges.pace import BudgetSpent, SentRequest, Stopped, current
 from labeler.judges.pricing import PRICE_FORM, Price, price_of
@@ -336,10 +335,8 @@ class HostedJudge(ModeChoice):
         loop = asyncio.get_running_loop()
         if loop not in self._clients:
             server, form = self._server, self.form
-            name, scheme = form.key
-            access = Access(server.key, server.headers, name=name, scheme=scheme)
             self._clients[loop] = _OpenClient(
-                Sender(server, self.spec.timeout, access, form.headers),
+                Sender(server, self.spec.timeout, form.key, form.headers),
                 form.url(server.base_url, form.path, self.spec.model),
             )
         return self._clients[loop]

@@ -82,20 +82,15 @@ class MaskedBytes:
         return self._kept
 
 
-class _WithoutBodies(logging.Filter):
-    """Keeps documents out of the logs: at DEBUG the library logs request bodies."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        return not (isinstance(record.args, Mapping) and _BODIES & record.args.keys())
-
-
 _BODIES = {"content", "json_data"}
 
 
-class _WithoutKeys(logging.Filter):
-    """Keeps keys out of the logs: the libraries log headers and errors from the server."""
+class _Clean(logging.Filter):
+    """Keeps documents and keys out of the logs: libraries log bodies, headers and errors."""
 
     def filter(self, record: logging.LogRecord) -> bool:
+        if isinstance(record.args, Mapping) and _BODIES & record.args.keys():
+            return False
         message = record.getMessage()
         if (text := masked(message)) != message:
             record.msg, record.args = text, None
@@ -105,10 +100,8 @@ class _WithoutKeys(logging.Filter):
         return True
 
 
-_FILTERS = _WithoutBodies(), _WithoutKeys()
 for _name in (
     *("openai._base_client", "openai._response", "openai._legacy_response"),
     *("httpx2", "aiohttp.client", "aiohttp.internal"),
 ):
-    for _filter in _FILTERS:
-        logging.getLogger(_name).addFilter(_filter)
+    logging.getLogger(_name).addFilter(_Clean())

@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
+from io import BytesIO
 from ssl import SSLCertVerificationError
 from typing import Any, NamedTuple, cast
 
@@ -30,13 +30,12 @@ from aiohttp import (
 from openai import APIConnectionError, APIError, APIStatusError
 from pydantic import SecretStr
 
-from labeler.judges.openai.access import Access, NoKey
 from labeler.judges.openai.completion import response_error
 from labeler.judges.openai.connections import CleanConnector, LentResponse
 from labeler.judges.openai.error_rules import ErrorKind, ObservedError
 from labeler.judges.openai.headers import retry_after
 from labeler.judges.openai.reading import json_of
-from labeler.judges.openai.server import Server
+from labeler.judges.openai.server import Access, NoKey, Server
 from labeler.version import __version__
 
 
@@ -134,8 +133,8 @@ MOST_CONTAINERS = 200_000
 more, so that a body of 16 MB could become a gigabyte."""
 _LONGEST_HEADER, _MOST_HEADERS = 8190, 128
 """Bytes of a header, and headers of a response, at most."""
-_PIECE, _CHUNK = 1 << 18, 1 << 14
-"""Bytes of a request that are sent at once, and of a response that are read at once."""
+_LARGE, _CHUNK = 1 << 18, 1 << 14
+"""Bytes of a request that is not sent at once, and of a response that are read at once."""
 _CONNECT_SECONDS = 10.0
 _COMPRESSED = frozenset({"gzip", "deflate"})
 _ENCODINGS = _COMPRESSED | {"", "identity"}
@@ -166,7 +165,7 @@ class Sender:
     Args:
         server: address, credentials and the network before it.
         timeout: seconds for one request, from connecting to the last byte.
-        access: credentials; by default those of ``server``, as a bearer token.
+        key: header that holds the key, in lower case, and what stands before the key.
         headers: further headers of each request.
     """
 
@@ -174,11 +173,11 @@ class Sender:
         self,
         server: Server,
         timeout: float,
-        access: Access | None = None,
+        key: tuple[str, str] = ("authorization", "Bearer "),
         headers: Mapping[str, str] | None = None,
     ) -> None:
         self._server, self._timeout = server, timeout
-        self._access = access or Access(server.key, server.headers)
+        self._access = Access(server.key, server.headers, *key)
         self._headers = {
             "accept": "application/json",
             "accept-encoding": "gzip, deflate",
@@ -222,10 +221,8 @@ class Sender:
         Raises:
             Exception: one of :data:`WIRE_ERRORS`.
         """
-        data: Any = content
-        if isinstance(content, bytes) and len(content) >= _PIECE:
-            # aiohttp warns of a large body in one piece: others would wait for it.
-            data, headers = _Pieces(content), {**headers, "content-length": str(len(content))}
+        # aiohttp sends a file piece by piece, and so lets others send meanwhile.
+        is_large = isinstance(content, bytes) and len(content) >= _LARGE
         session, proxy, access = self._session(), self._server.proxy, self._access
         key: SecretStr | None = await access.first_key()
         while True:
@@ -233,7 +230,7 @@ class Sender:
                 method,
                 url,
                 headers={**self._headers, **headers, **access.headers(key)},
-                data=data,
+                data=BytesIO(cast("bytes", content)) if is_large else content,
                 params=self._server.query or None,
                 allow_redirects=False,
                 proxy=proxy.url if proxy else None,
@@ -336,14 +333,3 @@ async def _decoded(pieces: AsyncIterable[bytes], encoding: str) -> AsyncIterator
                 rest = member.unused_data
     if member is not None and not member.eof:
         raise DamagedBody("the body ends before its encoding does")
-
-
-@dataclass(frozen=True)
-class _Pieces:
-    """A body in memory, sent in pieces."""
-
-    content: bytes
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for start in range(0, len(self.content), _PIECE):
-            yield self.content[start : start + _PIECE]

@@ -16,7 +16,6 @@ from openai.resources.batches import AsyncBatchesWithRawResponse
 from pydantic import BaseModel, Field, ValidationError
 
 from labeler.errors import FatalJudgeError, JudgeError, StoreError
-from labeler.judges.openai.access import KeySource
 from labeler.judges.openai.client import open_client
 from labeler.judges.openai.completion import object_of, text_of
 from labeler.judges.openai.error_rules import (
@@ -30,7 +29,7 @@ from labeler.judges.openai.error_rules import (
 from labeler.judges.openai.masking import MaskedBytes
 from labeler.judges.openai.retries import retrying
 from labeler.judges.openai.sender import WIRE_ERRORS, failed_request
-from labeler.judges.openai.server import read_server, server_of
+from labeler.judges.openai.server import KeySource, read_server, server_of
 from labeler.judges.pace import Pace
 from labeler.labeling.engine import Engine
 from labeler.plugins.batch.folder import RemoteBatch

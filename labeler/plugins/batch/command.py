@@ -19,7 +19,6 @@ from labeler.cli.running import SOME_FAILED
 from labeler.cli.terminal import counted, notify, plural, print_json
 from labeler.data.options import given as given_fields
 from labeler.errors import UsageError
-from labeler.judges.opening import api_key
 from labeler.judges.options import ServerOptions
 from labeler.judges.pricing import Price, find_price
 from labeler.plugins.batch.client import OpenAIBatches
@@ -162,7 +161,7 @@ status.pipe_closed = ""  # type: ignore[attr-defined]  # it only shows
 
 
 def _service(server: ServerOptions) -> OpenAIBatches:
-    return OpenAIBatches(api_key=api_key(server), **given_fields(server, ServerOptions))
+    return OpenAIBatches(**given_fields(server, ServerOptions))
 
 
 def _print_submission(done: Submission, store: str, server: ServerOptions) -> None:

@@ -106,7 +106,6 @@ def _embedder(
     Raises:
         UsageError: an option is missing, or given to another embedder.
     """
-    from labeler.judges.opening import api_key
     from labeler.labeling.options import dollars
     from labeler.plugins.similarity.embedder import open_embedder
 
@@ -130,7 +129,6 @@ def _embedder(
         raise UsageError(f"--embedding-price must be 0 or more, got {stated}")
     return OpenAIEmbedder(
         model,
-        api_key=api_key(server),
         dimensions=dimensions,
         price=None if stated is None else flat_price(stated, f"--embedding-price {stated}"),
         **given_fields(server, ServerOptions),

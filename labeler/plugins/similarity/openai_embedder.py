@@ -20,7 +20,6 @@ from pydantic import ValidationError
 from labeler.errors import FatalJudgeError, JudgeError, UsageError, describe_faults
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.limits import Size
-from labeler.judges.openai.access import KeySource
 from labeler.judges.openai.client import open_client
 from labeler.judges.openai.completion import fact_of
 from labeler.judges.openai.error_rules import AttemptFailed, ObservedError
@@ -33,7 +32,7 @@ from labeler.judges.openai.retries import (
     retrying,
 )
 from labeler.judges.openai.sender import WIRE_ERRORS, failed_request
-from labeler.judges.openai.server import read_server, server_of
+from labeler.judges.openai.server import KeySource, read_server, server_of
 from labeler.judges.pace import BudgetSpent, Pace, SentRequest, Stopped, current
 from labeler.judges.pricing import Price
 from labeler.judges.tokens import TokenCounter
