@@ -177,7 +177,7 @@ def test_records_that_changed_most_come_first() -> None:
     for top, names in ((10, ["r1", "r0"]), (1, ["r1"]), (0, [])):
         found = diff_labels(*two_sides(), metrics="relevance,adherence", top=top)
         assert [changed.id for changed in found.records] == names
-    with pytest.raises(UsageError, match="top must be .* got -1"):
+    with pytest.raises(UsageError, match=r"top must be .* got -1"):
         diff_labels(*two_sides(), top=-1)
 
 
