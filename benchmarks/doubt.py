@@ -56,7 +56,8 @@ def ragbench() -> Iterator[str]:
     for file in ragbench_files():
         truth = {one.id: one for one in true_labels([file], "all") if isinstance(one, LabelRecord)}
         labels = judged_labels(None, truth.values()).outcomes
-        bare = [one.model_copy(update={"scores": None}) for one in labels]
+        records = (one for one in labels if isinstance(one, LabelRecord))
+        bare = [one.model_copy(update={"scores": None}) for one in records]
         said = {
             (one.id, key): yes
             for one in truth.values()
@@ -64,7 +65,7 @@ def ragbench() -> Iterator[str]:
                 one.example.response_keys(), verdicts_of(one)["supported"], strict=True
             )
         }
-        facts = [one for one in facts_of(bare) if said[one.item] is not None]
+        facts = [one for label in bare for one in facts_of(label) if said[one.item] is not None]
         rows = np.array([one.values for one in facts])
         wrong = np.array([float(one.supported != said[one.item]) for one in facts])
         figures = [ranked(rows[:, SUSPICION], wrong), ranked(rows @ MEANS, wrong)]

@@ -274,7 +274,8 @@ class Labels(Outcomes[Outcome]):
             >>> certificate.value
             1.0
         """
-        from labeler.evidence.plan import Goal, make_plan
+        from labeler.evidence.goal import Goal
+        from labeler.evidence.plan import make_plan
 
         goal = Goal(metric, within, at_least, level, seed, population)
         return make_plan(self, goal, doubt.by_sentence() if doubt else None)

@@ -25,18 +25,22 @@ from labeler.calculators.row_facts import DistinctRows, Identity, group_key, gro
 from labeler.errors import UsageError
 from labeler.labels.answering import configuration
 from labeler.labels.opinion import SecondOpinion
-from labeler.labels.record import (
-    AnyOutcome,
-    LabelRecord,
-    Outcome,
-    records_of,
+from labeler.labels.record import AnyOutcome, LabelRecord, Outcome, records_of
+from labeler.sentences.display import (
+    Brief,
+    Column,
+    Display,
+    Displayed,
+    Grid,
+    number,
+    reason_counts,
+    shortened,
 )
-from labeler.sentences.display import Brief, Column, Display, Displayed, Grid, number, reason_counts
 
 SecondJudge = Callable[[LabelRecord], SecondOpinion | None]
 """Returns what a second judge says about a record's sentences; ``None`` for nothing."""
-_SHOWN = 3
-"""Records that a display names."""
+_LONGEST_ID, _SHOWN = 40, 3
+"""Characters of an id, and records that a display names."""
 
 
 class CheckRowJSON(TypedDict):
@@ -230,11 +234,8 @@ class Audit(Displayed):
         """Number of records by the severity of their worst finding."""
         counts: dict[Severity, int] = dict.fromkeys(WEIGHTS, 0)
         for record in self.records:
-            severities = {finding.severity for finding in record.findings}
-            for severity in counts:
-                if severity in severities:
-                    counts[severity] += 1
-                    break
+            if severities := {finding.severity for finding in record.findings}:
+                counts[next(one for one in counts if one in severities)] += 1
         return counts
 
     def ranked(self, top: int | None = None) -> list[AuditedRecord]:
@@ -247,6 +248,20 @@ class Audit(Displayed):
         """
         found = [record for record in self.records if record.findings]
         return sorted(found, key=lambda record: (-record.suspicion, -record.contradictions))[:top]
+
+    @property
+    def conclusion(self) -> str:
+        """The number of labels with a contradiction or suspicion, and what to read first."""
+        total, failed = len(self.records), sum(self.failed.values())
+        missing = f" {failed:,} {'row' if failed == 1 else 'rows'} failed." if failed else ""
+        if not total:
+            return f"No labels.{missing}"
+        odd, doubtful = (self.worst[kind] for kind in ("contradiction", "suspicion"))
+        verb = "contradict themselves" if odd > 1 else "contradicts itself"
+        counted = f"{f'{odd:,}' if odd else 'None'} of {total:,} labels {verb}"
+        looks = f"{doubtful or 'none'} {'look' if doubtful > 1 else 'looks'} suspicious."
+        names = ", ".join(shortened(record.id, _LONGEST_ID) for record in self.ranked(2))
+        return f"{counted}; {looks}{f' Look first at: {names}.' if names else ''}{missing}"
 
     def _display(self) -> Display:
         flagged = [row for row in self.rows if row.flagged]
@@ -270,9 +285,7 @@ class Audit(Displayed):
             f"suspicion {one.suspicion:.2f}: {one.id!r}, findings: {len(one.findings)}"
             for one in self.ranked(_SHOWN)
         ]
-        worst = reason_counts({name: count for name, count in self.worst.items() if count})
-        title = f"audit of {len(self.records):,} records: {worst or 'no finding'}"
-        return Display(title, Grid(columns, cells), notes)
+        return Display(self.conclusion, Grid(columns, cells), notes)
 
     def as_json(self, top: int | None = None) -> AuditJSON:
         """Return the published form.

@@ -27,7 +27,7 @@ from labeler.calculators.statistics.intervals import Interval
 from labeler.calculators.summary import count_clusters
 from labeler.labels.answers import judged_sentences
 from labeler.labels.record import LabelRecord
-from labeler.sentences.display import Brief, Column, Display, Grid, number, percent
+from labeler.sentences.display import NONE, Brief, Column, Display, Grid, percent
 
 RECORD = "record"
 
@@ -209,23 +209,33 @@ def conclude_agreement(found: Iterable[FieldAgreement], sides: str) -> str:
 
 
 def show_agreement(
-    title: str, found: Sequence[FieldAgreement], notes: Sequence[str] = ()
+    title: str,
+    found: Sequence[FieldAgreement],
+    notes: Sequence[str] = (),
+    *,
+    sides: tuple[str, str] = ("A", "B"),
 ) -> Display:
-    """Return the display of agreement, one row per field and group."""
-    heads = ("units", "raw", "kappa", "AC1", "alpha")
-    groups = any(one.group is not None for one in found)
-    columns = [Column("field", words=True), *([Column("group", words=True)] * groups)]
-    columns += map(Column, heads)
-    cells = [
-        [
-            one.field,
-            *([one.group or ""] * groups),
-            f"{one.units:,}",
-            *map(number, (one.raw, one.kappa.value, one.ac1.value, one.alpha.value)),
-        ]
-        for one in found
-    ]
-    return Display(title, Grid(columns, cells), notes)
+    """Return the display of agreement: shares in percent, one row per group and field.
+
+    Args:
+        title: the conclusion.
+        found: the agreement by field and group.
+        notes: lines below the table.
+        sides: names of both sides.
+    """
+    columns = [Column("verdicts on", words=True), Column("group", words=True)]
+    columns += [Column("number", drop=2), Column("agree"), Column("by chance", drop=3)]
+    columns += [Column(f"{side}: yes", drop=1) for side in sides]
+    cells = []
+    for one in sorted(in_order(found), key=lambda one: (one.group is not None, one.group)):
+        chance = None if one.raw is None else one.by_chance
+        yes = (None, None) if chance is None else (one.mean_a, one.mean_b)
+        shares = (NONE if share is None else percent(share) for share in (one.raw, chance, *yes))
+        cells.append([one.words, one.group or "all", f"{one.units:,}", *shares])
+    grid = Grid(columns, cells)
+    if all(one.group is None for one in found):
+        grid = grid.without("group")
+    return Display(title, grid, notes)
 
 
 @dataclass

@@ -208,8 +208,8 @@ _add_group(
     "anchors",
     "Evidence",
     {
-        "make": _Command(None, "anchoring", "make"),
-        "check": _Command(None, "anchoring", "check"),
+        "make": _Command(None, "exams", "make_anchors"),
+        "check": _Command(None, "exams", "check_anchors"),
     },
     "See whether the judge has changed: ask it about the same records again.",
 )

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from labeler.calculators.rater_agreement import FieldAgreement, conclude_agreement, in_order
+from labeler.calculators.rater_agreement import FieldAgreement
 from labeler.calculators.statistics.bias_correction import Corrected
 from labeler.calculators.statistics.intervals import Interval
 from labeler.calculators.summary_table import interval_line, small_sample_note
 from labeler.cli.terminal import (
     LineWriter,
     dropped_note,
-    notify,
+    print_display,
     print_grids,
     print_groups,
     print_lines,
@@ -20,9 +20,7 @@ from labeler.cli.terminal import (
 from labeler.comparing.agreement import LabelAgreement
 from labeler.comparing.calibration import Calibration
 from labeler.comparing.human_agreement import Estimates, PeopleAgreement
-from labeler.comparing.human_matching import Matched
-from labeler.comparing.pairs import PairCounts
-from labeler.sentences.display import NONE, Column, Grid, number, percent
+from labeler.sentences.display import NONE, Column, number
 
 _MORE = "Coefficients, ranges, settings and warnings: --details."
 ALL = "all"
@@ -31,19 +29,17 @@ ALL = "all"
 
 def print_labels(found: LabelAgreement, *, details: bool) -> None:
     """Print the agreement of two label files and the numbers of their records."""
-    out = LineWriter()
-    out.write(found.conclusion, bold=True)
     if not details:
-        _print_plainly(out, found.fields, "A", "B")
-        print_lines([*_record_counts(found.counts), _MORE])
+        print_display(found, _MORE)
         return
+    LineWriter().write(found.conclusion, bold=True)
     dropped = _print_fields(found.fields)
     print_lines(
         [
             *dropped_note(dropped),
             *_field_notes(found.fields),
             *_small_samples(found.fields),
-            *_record_counts(found.counts),
+            *found.records,
             *(f"A: {signature}" for signature in found.signatures_a),
             *(f"B: {signature}" for signature in found.signatures_b),
         ]
@@ -52,12 +48,10 @@ def print_labels(found: LabelAgreement, *, details: bool) -> None:
 
 def print_people(found: PeopleAgreement, *, details: bool) -> None:
     """Print the agreement of a judge with people, and its means corrected by them."""
-    out = LineWriter()
-    out.write("\n".join(found.conclusions), bold=True)
     if not details:
-        _print_plainly(out, found.fields, "judge", "people")
-        print_lines([*_matched(found.matched), _MORE])
+        print_display(found, _MORE)
         return
+    LineWriter().write("\n".join(found.conclusions), bold=True)
     dropped = _print_fields(found.fields) if found.fields else []
     dropped += _print_estimates(found.estimates) if found.estimates else []
     print_lines(
@@ -67,7 +61,7 @@ def print_people(found: PeopleAgreement, *, details: bool) -> None:
             *_estimate_notes(found.estimates),
             *_small_samples(found.fields, found.among, found.estimates),
             *_among(found),
-            *_matched(found.matched),
+            *found.matched.lines(),
             *(f"note: {warning}" for warning in found.warnings),
             *(f"A: {signature}" for signature in found.signatures),
             "B: people",
@@ -81,7 +75,7 @@ def print_calibration(found: Calibration, *, details: bool) -> None:
     out.write("\n".join(found.conclusions), bold=True)
     if not details:
         notes = (f"note: {warning}" for warning in found.warnings)
-        print_lines([*_undefined_thresholds(found), *_matched(found.matched), *notes, _MORE])
+        print_lines([*_undefined_thresholds(found), *found.matched.lines(), *notes, _MORE])
         return
     columns = [Column(head) for head in ("stated", "verdicts", "mean stated", "people: yes")]
     tables = [
@@ -107,7 +101,7 @@ def print_calibration(found: Calibration, *, details: bool) -> None:
             *_grouped_thresholds(found),
             *small_sample_note(one.interval for one in found.kinds),
             *_undefined_thresholds(found),
-            *_matched(found.matched),
+            *found.matched.lines(),
             *(f"note: {warning}" for warning in found.warnings),
             *(f"A: {signature}" for signature in found.signatures),
         ]
@@ -126,24 +120,6 @@ def _undefined_thresholds(found: Calibration) -> Iterator[str]:
             yield f"{one.kind}: people always said the same, so no threshold is best"
         if one.precise.undefined == "not_reached":
             yield f"{one.kind}: no threshold has a precision of {found.precision:g}"
-
-
-def _print_plainly(out: LineWriter, fields: Sequence[FieldAgreement], a: str, b: str) -> None:
-    """Print shares of agreement in words, a table for each group."""
-    columns = [Column("verdicts on", words=True), Column("number", drop=2), Column("agree")]
-    columns += [Column("by chance"), Column(f"{a}: yes", drop=1), Column(f"{b}: yes", drop=1)]
-    groups: dict[str | None, list[list[str]]] = {}
-    for one in in_order(fields):
-        chance = None if one.raw is None else one.by_chance
-        yes = (None, None) if chance is None else (one.mean_a, one.mean_b)
-        shares = map(_percent, (one.raw, chance, *yes))
-        groups.setdefault(one.group, []).append([one.words, f"{one.units:,}", *shares])
-    if groups:
-        print_groups(out, columns, [*groups.items()], _heading(groups))
-
-
-def _percent(share: float | None) -> str:
-    return NONE if share is None else percent(share)
 
 
 # The field implies the unit.
@@ -218,14 +194,6 @@ def _small_samples(
     return small_sample_note(chain(drawn, people, corrected))
 
 
-def print_voters(fields: Sequence[FieldAgreement]) -> None:
-    """Print the agreement of voters on standard error, like all messages of the run."""
-    notify(conclude_agreement(fields, "The voters"))
-    rows = [[one.words, f"{one.units:,}", _percent(one.raw)] for one in in_order(fields)]
-    columns = [Column("verdicts on", words=True), Column("number"), Column("agree")]
-    print_grids(LineWriter(stderr=True), Grid(columns, rows))
-
-
 def _print_estimates(estimates: Sequence[Estimates]) -> list[str]:
     """Print a table of estimates for each group; return the dropped columns."""
     columns = [
@@ -292,14 +260,6 @@ def _parameter(estimate: Corrected) -> str:
     )
 
 
-def _record_counts(counts: PairCounts) -> Iterator[str]:
-    yield counts.in_words()
-    if counts.left_out:
-        named = ", ".join(map(repr, counts.left_out_ids))
-        more = ", …" if sum(counts.left_out.values()) > len(counts.left_out_ids) else ""
-        yield f"not compared, or cut by another splitter: {named}{more}"
-
-
 def _among(found: PeopleAgreement) -> Iterator[str]:
     for among in found.among:
         values = [
@@ -312,18 +272,3 @@ def _among(found: PeopleAgreement) -> Iterator[str]:
         )
         where = f"people on {among.field}"
         yield from _listed_intervals(where, among.intervals, among.questions)
-
-
-def _matched(matched: Matched) -> Iterator[str]:
-    others = (
-        (matched.unknown, "of unknown records"),
-        (matched.failed, "of records without a label"),
-        (matched.unknown_sentences, "of unknown sentences"),
-        (matched.repeated, "repeated"),
-    )
-    ignored = ", ".join(f"{count} {what}" for count, what in others if count)
-    yield f"{matched.used} human judgments used{f'; ignored: {ignored}' if ignored else ''}"
-    if matched.unknown:
-        yield f"unknown records: {', '.join(map(repr, matched.unknown_ids))}"
-    if matched.ignored_columns:
-        yield f"columns that name no field: {', '.join(map(repr, matched.ignored_columns))}"

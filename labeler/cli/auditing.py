@@ -29,7 +29,7 @@ from labeler.cli.terminal import (
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 from labeler.sentences.characters import visible
-from labeler.sentences.display import NONE, Column, Grid, console, percent, reason_counts, shortened
+from labeler.sentences.display import NONE, Column, Grid, console, percent, reason_counts
 from labeler.version import __version__
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ _SHOWN_KEYS = 8
 SHOWN_GROUPS = 12
 """Largest number of groups with a column of rates; ``--json`` has all."""
 _INDENT = " " * 6
-_LONGEST_ID = 40
 
 
 def audit(
@@ -228,7 +227,7 @@ def _print_audit(found: Audit, by: str | None, top: int, source: str, *, details
         details: True for checks without a finding, and judge configurations.
     """
     out = LineWriter()
-    out.write(_conclusion(found), bold=True)
+    out.write(found.conclusion, bold=True)
     shown = found.ranked(top)
     if source and shown:
         from labeler.report import PAGE_RECORDS
@@ -248,22 +247,6 @@ def _print_audit(found: Audit, by: str | None, top: int, source: str, *, details
             out.write(f"{len(made)} records by {label}|labeler:{__version__}\n")
     if found.failed:
         out.write(f"failed: {reason_counts(found.failed)}")
-
-
-def _conclusion(found: Audit) -> str:
-    """Return the number of labels with a contradiction or suspicion, and what to read first."""
-    total, worst = len(found.records), found.worst
-    failed = sum(found.failed.values())
-    missing = f" {failed:,} {'row' if failed == 1 else 'rows'} failed." if failed else ""
-    if not total:
-        return f"No labels.{missing}"
-    odd, doubtful = worst["contradiction"], worst["suspicion"]
-    verb = "contradict themselves" if odd > 1 else "contradicts itself"
-    looks = "look" if doubtful > 1 else "looks"
-    counted = f"{f'{odd:,}' if odd else 'None'} of {total:,} labels {verb}"
-    first = ", ".join(shortened(record.id, _LONGEST_ID) for record in found.ranked(2))
-    look = f" Look first at: {first}." if first else ""
-    return f"{counted}; {doubtful or 'none'} {looks} suspicious.{look}{missing}"
 
 
 def _print_rates(

@@ -88,7 +88,8 @@ def certify(
 
 def _plan(labels: str, path: str, wanted: dict[str, Any], doubt: str | None) -> int:
     """Write the first plan."""
-    from labeler.evidence.plan import Goal, make_plan
+    from labeler.evidence.goal import Goal
+    from labeler.evidence.plan import make_plan
     from labeler.evidence.plan_files import write_plan
 
     if Path(path).exists():

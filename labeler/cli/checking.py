@@ -14,7 +14,7 @@ from labeler.cli.comparing import Details
 from labeler.cli.config import Config
 from labeler.cli.reading import Group, Labels, Level
 from labeler.cli.running import Threshold, outcomes_or_numbers
-from labeler.cli.terminal import notify, notify_repeated, print_json, print_lines
+from labeler.cli.terminal import notify, notify_repeated, print_display, print_json, print_lines
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from labeler.comparing.gates import Demand, On
-    from labeler.comparing.verdicts import GateResults, Verdict
+    from labeler.comparing.verdicts import Verdict
 
 GATE_MISSED = 1
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
@@ -133,8 +133,11 @@ def check(
     notify_repeated(repeated)
     if as_json:
         print_json([gate_reports.as_json(verdict) for verdict in verdicts])
+    elif details:
+        ordered = sorted(verdicts, key=lambda one: one.passed)
+        print_lines([verdicts.conclusion, *(one.details_with_worst for one in ordered)])
     else:
-        _print(verdicts, details=details)
+        print_display(verdicts)
     if junit:
         _write(junit, gate_reports.junit(verdicts, per_record=junit_per_record))
     if github:
@@ -163,16 +166,6 @@ def _check_options(
     # A file's or the default values contradict nothing.
     if context.params["on"] == "point" and any(s and s.name == "COMMANDLINE" for s in typed):
         raise UsageError("--level and --group are for intervals: they go with --on interval")
-
-
-def _print(verdicts: GateResults, *, details: bool) -> None:
-    """Print the conclusion, then the verdicts, missed ones first, and remarks."""
-    ordered = sorted(verdicts, key=lambda one: one.passed)
-    first = [verdicts.conclusion] if details or len(ordered) > 1 else []
-    if details:
-        print_lines([*first, *(verdict.details_with_worst for verdict in ordered)])
-    else:
-        print_lines([*first, *map(str, ordered), *(f"note: {one}" for one in verdicts.notes)])
 
 
 def _notify_clusters(counts: Iterable[int | None]) -> None:

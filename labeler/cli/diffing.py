@@ -16,12 +16,13 @@ from labeler.cli.terminal import (
     LineWriter,
     notify,
     notify_repeated,
+    print_display,
     print_grids,
     print_json,
     print_lines,
 )
 from labeler.comparing.options import SideOptions
-from labeler.sentences.display import Column, Grid, arrow, figure, number, reason_counts, shortened
+from labeler.sentences.display import Column, Grid, arrow, number, reason_counts, shortened
 from labeler.version import __version__
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _SHOWN_METRICS = 4
 """Metrics that are listed of a record, those with the largest changes."""
+_MORE = "Changes of metrics, flipped sentences and settings: --details. A page: --html FILE."
 _SHOWN_FLIPS = 12
 """Flips that are listed of a record and a field."""
 
@@ -91,39 +93,12 @@ def _write_page(found: Differences, html: str) -> None:
 
 def _print_diff(found: LabelDiff, *, details: bool) -> None:
     """Print the conclusion, and flips, changes and the most changed records."""
+    if not details:
+        print_display(found, _MORE)
+        return
     out = LineWriter()
     out.write(found.conclusion, bold=True)
-    if details:
-        _print_details(out, found)
-        return
-    print_grids(out, found.figures())
-    print_lines([*_plainly_changed(found), *_plain_counts(found)])
-
-
-def _plainly_changed(found: LabelDiff) -> Iterator[str]:
-    """Yield the records that changed most, with the first metric that did."""
-    from labeler.calculators.headline import headline_metrics, plain_name
-
-    metrics = dict.fromkeys(row.metric for row in found.metrics)
-    ordered = dict.fromkeys([*headline_metrics(metrics), *metrics])
-    if found.records:
-        yield "Changed most, from A to B:"
-    for record in found.records:
-        flips = len(record.flips)
-        words = "1 verdict differs" if flips == 1 else f"{flips} verdicts differ"
-        changes = {change.metric: change for change in record.changes if change.change}
-        first = next((metric for metric in ordered if metric.id in changes), None)
-        if first is not None:
-            one = changes[first.id]
-            words += f", {plain_name(first)} {figure(one.a)} → {figure(one.b)}"
-        yield f"  {shortened(record.id)}: {words}"
-
-
-def _plain_counts(found: LabelDiff) -> Iterator[str]:
-    yield f"\nA is {found.a.name}"
-    yield f"B is {found.b.name}"
-    yield from _records(found)
-    yield "Changes of metrics, flipped sentences and settings: --details. A page: --html FILE."
+    _print_details(out, found)
 
 
 def _print_details(out: LineWriter, found: LabelDiff) -> None:
@@ -133,7 +108,7 @@ def _print_details(out: LineWriter, found: LabelDiff) -> None:
 
     for letter, side in (("A", found.a), ("B", found.b)):
         print_lines([*side_lines(letter, side.name, side.labeled, side.signatures, side.failed)])
-    print_lines([*_records(found)])
+    print_lines(found.pairing)
     for group in found.groups:
         if group is not None:
             print_lines(["", f"{found.by}: {group}"])
@@ -145,12 +120,6 @@ def _print_details(out: LineWriter, found: LabelDiff) -> None:
         print_lines([*_notes(rows)])
     aliases = alias_note(row.metric for row in found.metrics)
     print_lines([*_largest(found), "", *aliases, f"labeler:{__version__}"])
-
-
-def _records(found: LabelDiff) -> Iterator[str]:
-    yield found.counts.in_words()
-    for parts, count in found.counts.unlike.items():
-        yield f"of these with another {parts}: {count}"
 
 
 def _metric_grid(rows: Sequence[MetricDiff]) -> Grid:

@@ -23,7 +23,7 @@ from labeler.cli.running import (
     require_engine,
     write_run,
 )
-from labeler.cli.terminal import notify
+from labeler.cli.terminal import notify, print_display
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 from labeler.judges.opening import open_judge, price_of_run
@@ -104,7 +104,7 @@ def _label_here(
 ) -> int:
     """Label in this process, print the conclusion, counts and cost, and return the exit code."""
     from labeler import api
-    from labeler.calculators.rater_agreement import Votes
+    from labeler.calculators.rater_agreement import Votes, conclude_agreement, show_agreement
     from labeler.cli.event_files import events_file
     from labeler.cli.run_report import RunReport
 
@@ -121,9 +121,8 @@ def _label_here(
     measured.print(str(given.store))
     progress.close(*counts())
     if given.are_voting:
-        from labeler.cli.agreement_view import print_voters  # loads numpy
-
-        print_voters(votes.agreement())
+        found = votes.agreement()
+        print_display(show_agreement(conclude_agreement(found, "The voters"), found), stderr=True)
     if output is None:
         notify(f"labels are stored in {given.store}; -o FILE writes them to a file")
     measured.print_next(str(given.store))

@@ -12,7 +12,7 @@ from labeler.catalog import unknown
 from labeler.cli.options import Json
 from labeler.cli.reading import Labels
 from labeler.cli.running import Threshold, outcomes_at
-from labeler.cli.terminal import notify, print_json, print_lines
+from labeler.cli.terminal import notify, print_display, print_json
 from labeler.errors import UnknownName
 from labeler.sentences.characters import plain_json
 
@@ -34,7 +34,7 @@ def worst(
     if as_json:
         print_json([one.as_json() for one in found])
     else:
-        print_lines([found.conclusion, "", *found.lines()])
+        print_display(found)
 
 
 def show(

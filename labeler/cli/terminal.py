@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from labeler.extensions import offered, package_of
 from labeler.sentences import display
 from labeler.sentences.characters import plain_json, visible
-from labeler.sentences.display import Block, Column, Grid, console
+from labeler.sentences.display import Block, Column, Display, Displayed, Grid, console, display_of
 from labeler.version import NAME
 
 if TYPE_CHECKING:
@@ -95,6 +95,25 @@ def print_groups(
             out.write(line)
         _print_blocks(out, grid.block(out.width, *own))
     return dropped
+
+
+def print_display(shown: Displayed | Display, more: str = "", *, stderr: bool = False) -> None:
+    """Print what Python shows of a value, but in full.
+
+    Args:
+        shown: the value, or its display.
+        more: a line below it, such as the options that show more.
+        stderr: True for standard error.
+    """
+    out = LineWriter(stderr=stderr)
+    view = shown if isinstance(shown, Display) else display_of(shown)
+    out.write(view.title, bold=True)
+    notes = [f"Warning: {view.warning}"] if view.warning else []
+    if view.grid and view.grid.rows:
+        grid, dropped = view.grid.fit(out.width)
+        print_grids(out, grid)
+        notes += dropped_note(dropped)
+    out.write("\n".join((*notes, *view.notes, *filter(None, [more]))))
 
 
 def dropped_note(names: Sequence[str]) -> Iterator[str]:

@@ -50,9 +50,17 @@ class LabelAgreement(Displayed):
         return conclude_agreement(self.fields, "A and B")
 
     def _display(self) -> Display:
-        sides = (("A", self.signatures_a), ("B", self.signatures_b))
-        notes = [f"{letter}: {'; '.join(signatures)}" for letter, signatures in sides]
-        return show_agreement(self.conclusion, self.fields, notes)
+        return show_agreement(self.conclusion, self.fields, self.records)
+
+    @property
+    def records(self) -> list[str]:
+        """Lines on the records that are compared, and those that are not."""
+        lines, left_out = [self.counts.in_words()], self.counts.left_out_ids
+        if left_out:
+            more = ", …" if sum(self.counts.left_out.values()) > len(left_out) else ""
+            named = ", ".join(map(repr, left_out))
+            lines.append(f"not compared, or cut by another splitter: {named}{more}")
+        return lines
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""

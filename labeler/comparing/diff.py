@@ -16,6 +16,7 @@ from typing import Any
 from typing_extensions import Unpack
 
 from labeler.calculators import Metric, Ratio, Tally, select_metrics, tally
+from labeler.calculators.headline import headline_metrics, plain_name
 from labeler.comparing.flips import (
     FLIP_WORDS,
     DecisionFlip,
@@ -32,15 +33,22 @@ from labeler.comparing.sides import Side
 from labeler.errors import UsageError, count_of
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.labels.signature import digest
-from labeler.sentences.display import NONE, Brief, Column, Display, Displayed, Grid, number
+from labeler.sentences.display import (
+    NONE,
+    Brief,
+    Column,
+    Display,
+    Displayed,
+    Grid,
+    figure,
+    shortened,
+)
 
 TOP = 10
 """Records that are listed."""
 MAX_GROUPS = 1_000
 """Groups at most: each holds exact sums of every metric, and a column of ids would fill the
 memory."""
-_SHOWN = 3
-"""Records that a display names."""
 _FAST = 1
 """Compression level: a higher one saves a tenth and takes twice as long."""
 
@@ -191,17 +199,32 @@ class LabelDiff(Displayed):
         return Grid(columns, cells)
 
     def _display(self) -> Display:
-        changes = [row for row in self.metrics if row.group is None and row.change]
-        changes.sort(key=lambda row: -abs(float(row.change or 0)))
-        notes = [
-            f"{row.metric.id}: {number(row.mean_a)} to {number(row.mean_b)} "
-            f"({number(row.change, '+.4f')}), {row.changed} of {row.pairs} pairs changed"
-            for row in changes
-        ]
-        if self.records:
-            names = ", ".join(repr(record.id) for record in self.records[:_SHOWN])
-            notes.insert(0, f"largest changes: {names}")
+        sides = (f"A is {self.a.name}", f"B is {self.b.name}")
+        notes = [*self._changed_most(), *sides, *self.pairing]
         return Display(self.conclusion, self.figures(), notes)
+
+    @property
+    def pairing(self) -> list[str]:
+        """Lines on the records that are paired, and those with other parts on both sides."""
+        unlike = self.counts.unlike.items()
+        others = (f"of these with another {parts}: {count}" for parts, count in unlike)
+        return [self.counts.in_words(), *others]
+
+    def _changed_most(self) -> Iterator[str]:
+        """Yield the records that changed most, with the first metric that did."""
+        metrics = dict.fromkeys(row.metric for row in self.metrics)
+        ordered = dict.fromkeys([*headline_metrics(metrics), *metrics])
+        if self.records:
+            yield "Changed most, from A to B:"
+        for record in self.records:
+            flips = len(record.flips)
+            words = "1 verdict differs" if flips == 1 else f"{flips} verdicts differ"
+            changes = {change.metric: change for change in record.changes if change.change}
+            first = next((metric for metric in ordered if metric.id in changes), None)
+            if first is not None:
+                one = changes[first.id]
+                words += f", {plain_name(first)} {figure(one.a)} → {figure(one.b)}"
+            yield f"  {shortened(record.id)}: {words}"
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""

@@ -117,8 +117,9 @@ class PeopleAgreement(Displayed):
         return [*found, *(one.sentence for one in list(every)[:1])]
 
     def _display(self) -> Display:
-        title, *others = self.conclusions
-        return show_agreement(title, self.fields, [*others, *self.warnings])
+        notes = [*self.matched.lines(), *(f"note: {warning}" for warning in self.warnings)]
+        title = "\n".join(self.conclusions)
+        return show_agreement(title, self.fields, notes, sides=("judge", "people"))
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""

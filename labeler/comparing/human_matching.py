@@ -57,6 +57,21 @@ class Matched:
     ties: int
     ignored_columns: tuple[str, ...]
 
+    def lines(self) -> Iterator[str]:
+        """Yield lines on the judgments that were used, and those that were not."""
+        others = (
+            (self.unknown, "of unknown records"),
+            (self.failed, "of records without a label"),
+            (self.unknown_sentences, "of unknown sentences"),
+            (self.repeated, "repeated"),
+        )
+        ignored = ", ".join(f"{count} {what}" for count, what in others if count)
+        yield f"{self.used} human judgments used{f'; ignored: {ignored}' if ignored else ''}"
+        if self.unknown:
+            yield f"unknown records: {', '.join(map(repr, self.unknown_ids))}"
+        if self.ignored_columns:
+            yield f"columns that name no field: {', '.join(map(repr, self.ignored_columns))}"
+
 
 @dataclass(frozen=True)
 class Judged:

@@ -324,7 +324,10 @@ class GateResults(Displayed, tuple[Verdict, ...]):
         ordered = sorted(self, key=lambda verdict: verdict.passed)
         return Display(
             self.conclusion,
-            notes=[*(map(str, ordered) if len(ordered) > 1 else ()), *self.notes],
+            notes=[
+                *(map(str, ordered) if len(ordered) > 1 else ()),
+                *(f"note: {one}" for one in self.notes),
+            ],
         )
 
 

@@ -7,37 +7,37 @@ twice, later ones once; how far answers of one judge differ is part of the compa
 
 from __future__ import annotations
 
-import json
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, zip_longest
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
+
+from pydantic import BaseModel, PositiveInt, ValidationError
 
 from labeler.calculators.headline import plain_name
 from labeler.calculators.outcomes import metrics
+from labeler.calculators.rater_agreement import verdicts_of
 from labeler.calculators.registry import METRICS
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.statistics.paired import mean_difference, paired_interval
 from labeler.data.label_files import outcome_of, replaced, to_line
-from labeler.data.lines import parse_object, read_lines, with_checksum
-from labeler.errors import BadRow, UsageError
+from labeler.data.lines import read_lines, with_checksum
+from labeler.errors import UsageError
 from labeler.evidence.asking import as_example, ask, asked_like
 from labeler.evidence.change import Change, Verdicts, find_change, look_level
 from labeler.evidence.units import check_same_judge
-from labeler.labels.answers import judged_sentences
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome
 from labeler.labels.signature import digest, shown
 from labeler.sentences.display import Column, Display, Displayed, Grid, figure
 
-KINDS = ("support", "relevance", "use")
-"""Kinds of verdicts, in the order of :func:`verdicts_of`."""
+KINDS = {"support": "supported", "relevance": "relevant", "use": "utilized"}
+"""Kinds of verdicts, and their fields in a label."""
 LEVEL = 0.05
 """Probability of a false alarm, over all looks together."""
-_Answer: TypeAlias = tuple[Verdicts, Verdicts, Verdicts] | None
-_HEADER = "anchors"
+_Answer: TypeAlias = dict[str, Verdicts] | None
 _DOUBTFUL = (0.2, 0.8)
 """Probabilities of support that make a record a doubtful one."""
 
@@ -88,9 +88,8 @@ class AnchorCheck(Displayed):
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""
         changes = {kind: one._asdict() for kind, one in self.changes.items()}
-        own = {"look": self.look, "changed": self.changed, "sentence": self.sentence}
-        lists = {name: list(getattr(self, name)) for name in ("moved", "failed", "models")}
-        return own | {"changes": changes, "noise": self.noise} | lists
+        own = {"changed": self.changed, "sentence": self.sentence, "changes": changes}
+        return vars(self) | own
 
     def _display(self) -> Display:
         heads = [Column("verdicts on", words=True), *map(Column, ("differ", "of", "changed"))]
@@ -104,6 +103,15 @@ class AnchorCheck(Displayed):
         if self.failed:
             notes.append(f"no answer this time: {', '.join(self.failed[:5])}")
         return Display(self.sentence, Grid(heads, rows), notes)
+
+
+class _Header(BaseModel):
+    """First line of a file of anchors."""
+
+    kind: Literal["anchors"]
+    version: Literal[1]
+    records: PositiveInt
+    pending: int | None
 
 
 class Anchors(Displayed):
@@ -167,30 +175,25 @@ class Anchors(Displayed):
         """
         if not self.looks:
             raise UsageError("these anchors were never checked: check() asks the judge")
-        answers = [[verdicts_of(one[place]) for one in self.rounds] for place in range(self._size)]
+        answers = [[answers_of(one) for one in each] for each in zip(*self.rounds, strict=True)]
         level = look_level(self.looks, LEVEL) / len(KINDS)
         changes = {
-            kind: find_change([[one and one[k] for one in each] for each in answers], level)
-            for k, kind in enumerate(KINDS)
+            kind: find_change(
+                [[one[kind] if one else None for one in each] for each in answers], level
+            )
+            for kind in KINDS
         }
-        moved = {
-            one.id: count
-            for one, each in zip(self.records, answers, strict=True)
-            if (count := _differing(each[0], each[-1]))
-        }
+        ids = [one.id for one in self.records]
+        counts = [_differing(each[0], each[-1]) for each in answers]
+        moved = sorted(zip(counts, ids, strict=True), key=lambda one: -one[0])
+        labels = [one for one in chain(*self.rounds) if isinstance(one, LabelRecord)]
         return AnchorCheck(
-            self.looks,
-            changes,
-            sum(_differing(each[1], each[2]) for each in answers),
-            tuple(sorted(moved, key=moved.__getitem__, reverse=True)),
-            tuple(one.id for one in self.rounds[-1] if not isinstance(one, LabelRecord)),
-            tuple(
-                dict.fromkeys(
-                    one.signature.model
-                    for one in chain.from_iterable(self.rounds)
-                    if isinstance(one, LabelRecord)
-                )
-            ),
+            look=self.looks,
+            changes=changes,
+            noise=sum(_differing(each[1], each[2]) for each in answers),
+            moved=tuple(name for count, name in moved if count),
+            failed=tuple(one.id for one in self.rounds[-1] if not isinstance(one, LabelRecord)),
+            models=tuple(dict.fromkeys(one.signature.model for one in labels)),
         )
 
     def shift(self, metric: str) -> tuple[float | Undefined, Interval | Undefined]:
@@ -244,9 +247,9 @@ class Anchors(Displayed):
     def _save(self) -> None:
         if self._path is None:
             return
-        header = {"kind": _HEADER, "version": 1, "records": self._size, "pending": self._pending}
+        header = _Header(kind="anchors", version=1, records=self._size, pending=self._pending)
         with replaced(Path(self._path)) as file:
-            file.write(json.dumps(header) + "\n")
+            file.write(header.model_dump_json() + "\n")
             for outcome in chain.from_iterable(self.rounds):
                 file.write(with_checksum(to_line(outcome).encode()).decode() + "\n")
 
@@ -259,21 +262,19 @@ class Anchors(Displayed):
         """
         lines = read_lines(path)
         try:
-            header = parse_object(next(lines))
-        except (StopIteration, BadRow):
-            header = {}
-        size, pending = header.get("records"), header.get("pending")
-        if header.get("kind") != _HEADER or not isinstance(size, int) or size < 1:
-            raise UsageError(f"{path} holds no anchors: make some by 'labeler anchors make LABELS'")
-        if pending is not None and not isinstance(pending, int):
-            raise UsageError(f"{path}:1: pending is a trial's number or null, got {pending!r:.40}")
+            header = _Header.model_validate_json(next(lines).content)
+        except (StopIteration, ValidationError) as error:
+            raise UsageError(
+                f"{path} holds no anchors: make some by 'labeler anchors make LABELS'"
+            ) from error
+        size = header.records
         outcomes = [cast("Outcome", outcome_of(line)) for line in lines]
         rounds = [outcomes[at : at + size] for at in range(0, len(outcomes), size)]
         if not rounds or len(rounds[-1]) != size:
             raise UsageError(
                 f"{path}: {len(outcomes)} answers about {size} records: lines are lost"
             )
-        return cls(rounds, path=path, pending=pending)
+        return cls(rounds, path=path, pending=header.pending)
 
     def _display(self) -> Display:
         checks = f"{self.looks} checks" if self.looks != 1 else "1 check"
@@ -301,7 +302,7 @@ def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80, *, seed: int = 0
     kinds: defaultdict[tuple[bool, bool], dict[str, LabelRecord]] = defaultdict(dict)
     first: LabelRecord | None = None
     for one in outcomes:
-        if isinstance(one, LabelRecord) and verdicts_of(one) is not None:
+        if isinstance(one, LabelRecord) and answers_of(one) is not None:
             check_same_judge(first := first or one, one)
             seen = shown(one.example, reference=True)
             kept = kinds[_kind_of(one)]
@@ -316,27 +317,14 @@ def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80, *, seed: int = 0
     return Anchors([chosen])
 
 
-def verdicts_of(outcome: Outcome) -> tuple[Verdicts, Verdicts, Verdicts] | None:
-    """Return the verdicts of a label by kind; ``None`` for a failure or a label with gaps.
-
-    Returns:
-        Support of each response sentence, then relevance and use of each document sentence.
-    """
+def answers_of(outcome: Outcome) -> _Answer:
+    """Return the verdicts of a label by kind; ``None`` for a failure or a label with gaps."""
     if not isinstance(outcome, LabelRecord):
         return None
-    judged, keys = judged_sentences(outcome.label), outcome.example.response_keys()
-    if not keys or any(key not in judged for key in keys):
+    found = verdicts_of(outcome)
+    if None in found["supported"] or not found["supported"]:
         return None
-    relevant, used = (
-        set(named)
-        for named in (
-            outcome.label.all_relevant_sentence_keys,
-            outcome.label.all_utilized_sentence_keys,
-        )
-    )
-    sentences = outcome.example.document_keys()
-    support = [bool(judged[key].fully_supported) for key in keys]
-    return support, [key in relevant for key in sentences], [key in used for key in sentences]
+    return {kind: [bool(one) for one in found[field]] for kind, field in KINDS.items()}
 
 
 def _kind_of(record: LabelRecord) -> tuple[bool, bool]:
@@ -357,5 +345,5 @@ def _differing(first: _Answer, last: _Answer) -> int:
     """Count the verdicts of any kind that differ between two answers."""
     if first is None or last is None:
         return 0
-    pairs = zip(chain(*first), chain(*last), strict=True)
-    return sum(a != b for a, b in pairs)
+    pairs = (zip(first[kind], last[kind], strict=True) for kind in KINDS)
+    return sum(a != b for a, b in chain(*pairs))

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from labeler.calculators.headline import plain_name
 from labeler.calculators.registry import METRICS
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError
-from labeler.evidence.units import digest_of
+from labeler.evidence.goal import Goal
 from labeler.sentences.display import (
     Column,
     Display,
@@ -25,9 +25,6 @@ from labeler.sentences.display import (
 )
 from labeler.version import __version__
 
-if TYPE_CHECKING:
-    from labeler.evidence.plan import Plan
-
 VERSION = "certificate/v1"
 _METHOD = "betting, weighted sampling without replacement"
 
@@ -37,29 +34,21 @@ class Certificate(Displayed):
     """A metric of these records as it would be if the same people read every sentence.
 
     Attributes:
-        metric: the metric.
-        goal: the question that is answered, such as ``within 0.02`` or ``at least 0.9``.
-        failed_goal: True if the value is below that of ``at least``, or is too close to tell.
+        goal: the metric and the question that is answered, with level and seed.
         value: the estimate.
-        interval: both ends; they hold with probability ``level``, at every look.
-        level: confidence level.
-        conclusion: the certificate in words.
+        interval: both ends; they hold with the goal's level, at every look.
+        records_interval: interval of the records alone, where the goal is their stream.
         judged: the judge's own value; ``None`` if it is undefined.
         checked: number of sentences that were read.
-        drawn: number of units that were drawn; a unit of adherence and completeness is a record.
+        looks: number of units read at each look; a unit of adherence and completeness is a record.
         sentences: number of sentences of the records.
         records: number of certified records.
         failed: rows without a label, about which nothing is certified.
-        looks: number of units read at each look.
-        design: how the units were drawn and the interval made.
-        population: True if the stream is certified that the records are a sample of.
-        records_interval: interval of the records alone.
         who: names of the people who read.
         second_read: number of sentences that were read a second time.
         second_agreed: number of these with the same answer.
         signature: the judge configuration.
         digests: SHA-256 of labels, prompt, plan and answers.
-        seed: seed of the draws.
         date: day of the certificate, in UTC.
     """
 
@@ -70,80 +59,52 @@ class Certificate(Displayed):
         "it is the value with their slips."
     )
 
-    metric: str
-    goal: str
-    failed_goal: bool
+    goal: Goal
     value: float
     interval: tuple[float, float]
-    level: float
-    conclusion: str
+    records_interval: tuple[float, float]
     judged: float | None
     checked: int
-    drawn: int
+    looks: tuple[int, ...]
     sentences: int
     records: int
     failed: int
-    looks: tuple[int, ...]
-    design: str
-    population: bool
-    records_interval: tuple[float, float]
     who: tuple[str, ...]
     second_read: int
     second_agreed: int
     signature: str
     digests: dict[str, str | None]
-    seed: int
-    date: str
+    date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
 
-    @classmethod
-    def of(
-        cls,
-        plan: Plan,
-        value: float,
-        interval: tuple[float, float],
-        records_interval: tuple[float, float],
-    ) -> Self:
-        """Return the certificate of a plan whose goal is met."""
-        units, goal, answers = plan.units, plan.goal, plan.answers
-        signature = units.readable[0].signature
-        agreed = [answer == answers[item] for item, answer in plan.second.items()]
-        read = [f"{name}\0{key}\0{answers[name, key]}" for name, key in sorted(answers)]
-        design = [goal.metric, str(goal), str(goal.level), str(goal.seed), str(plan.looks)]
-        return cls(
-            metric=goal.metric,
-            goal=str(goal),
-            failed_goal=goal.at_least is not None and interval[0] < goal.at_least,
-            value=value,
-            interval=interval,
-            level=goal.level,
-            conclusion=_conclusion(plan, value, interval),
-            judged=units.judged,
-            checked=len(answers),
-            drawn=sum(plan.looks),
-            sentences=units.sentences,
-            records=len(units.readable),
-            failed=units.failed,
-            looks=plan.looks,
-            design=_METHOD,
-            population=goal.population,
-            records_interval=records_interval,
-            who=plan.who,
-            second_read=len(agreed),
-            second_agreed=sum(agreed),
-            signature=str(signature),
-            digests={
-                "labels": units.digest(),
-                "prompt": None if signature.prompt is None else digest_of([str(signature.prompt)]),
-                "plan": digest_of(design),
-                "answers": digest_of(read),
-            },
-            seed=goal.seed,
-            date=datetime.now(UTC).date().isoformat(),
+    @property
+    def failed_goal(self) -> bool:
+        """True if the value is below that of ``at_least``, or is too close to tell."""
+        return self.goal.at_least is not None and self.interval[0] < self.goal.at_least
+
+    @property
+    def conclusion(self) -> str:
+        """The certificate in words."""
+        goal, (low, high) = self.goal, self.interval
+        of = "the stream of these records" if goal.population else f"these {self.records:,} records"
+        verdict = ""
+        if goal.at_least is not None:
+            verdict = "at least" if low >= goal.at_least else "too close to tell from"
+            verdict = f"{'below' if high < goal.at_least else verdict} {goal.at_least:.6g}, "
+        between = f"{in_percent(low, 1)} to {percent(high, 1)}, level {goal.level:.6g}"
+        return (
+            f"{plain_name(METRICS[goal.metric])}: {verdict}{percent(self.value, 1)} ({between}) "
+            f"for {of}; {self.checked:,} sentences read."
         )
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""
-        return {"version": VERSION, "labeler_version": __version__, **asdict(self)}
+        own = asdict(self)
+        facts = {"version": VERSION, "labeler_version": __version__, **own.pop("goal"), **own}
+        return facts | {
+            "conclusion": self.conclusion,
+            "design": _METHOD,
+            "drawn": sum(self.looks),
+        }
 
     def save(self, path: str | Path) -> Path:
         """Write the certificate as JSON, or as an offline page if the name ends in ``.html``.
@@ -175,18 +136,18 @@ class Certificate(Displayed):
         again = f"{self.second_agreed} of {self.second_read} answers agree"
         facts = [
             ("Value", f"{self.value:.4f}"),
-            ("Interval", f"{low:.4f} to {high:.4f}, level {self.level:g}"),
+            ("Interval", f"{low:.4f} to {high:.4f}, level {self.goal.level:g}"),
             ("Judge's own value", number(self.judged, ".4f")),
             ("Sentences read", f"{self.checked:,} of {self.sentences:,}"),
             ("Records", f"{self.records:,}; {self.failed:,} rows without a label are left out"),
             ("Looks", ", ".join(map(str, self.looks))),
-            ("Design", f"{self.design}; seed {self.seed}"),
+            ("Design", f"{_METHOD}; seed {self.goal.seed}"),
             ("Read by", ", ".join(self.who) or "not named"),
             ("Second reading", again if self.second_read else "none"),
             ("Judge", self.signature),
             ("Date", self.date),
         ]
-        if self.population:
+        if self.goal.population:
             ends = "{:.4f} to {:.4f}".format(*self.records_interval)
             facts.insert(2, ("Interval of these records alone", ends))
         digests = [(f"Digest of {name}", value or "none") for name, value in self.digests.items()]
@@ -196,26 +157,3 @@ class Certificate(Displayed):
         rows = [*self.facts()]
         grid = Grid((Column("certificate", words=True), Column("", words=True)), rows)
         return Display(self.conclusion, grid, [self.REMARK])
-
-
-def _conclusion(plan: Plan, value: float, interval: tuple[float, float]) -> str:
-    goal, units = plan.goal, plan.units
-    low, high = interval
-    of = (
-        "the stream of these records"
-        if goal.population
-        else f"these {len(units.readable):,} records"
-    )
-    name, level = plain_name(METRICS[goal.metric]), f"{goal.level:.6g}"
-    between = f"{in_percent(low, 1)} to {percent(high, 1)}"
-    span = f"{percent(value, 1)} ({between}, level {level}) for {of}"
-    read = f"{len(plan.answers):,} sentences read"
-    if goal.at_least is None:
-        return f"{name}: {span}; {read}."
-    if low >= goal.at_least:
-        verdict = "at least"
-    elif high < goal.at_least:
-        verdict = "below"
-    else:
-        verdict = "too close to tell from"
-    return f"{name}: {verdict} {goal.at_least:.6g}, {span}; {read}."

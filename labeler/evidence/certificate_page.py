@@ -33,7 +33,7 @@ def certificate_page(found: Certificate) -> str:
         for name, value in (("low", low), ("high", high), ("value", found.value), ("judge", judged))
     }
     values = {
-        "title": f"Certificate: {found.metric}",
+        "title": f"Certificate: {found.goal.metric}",
         "found": found,
         "facts": found.facts(),
         "remark": found.REMARK,

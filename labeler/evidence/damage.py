@@ -148,9 +148,8 @@ def _is_name(word: str) -> bool:
     return word[0].isupper() and word.lower() not in STOP_WORDS
 
 
-def negation(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | None:
+def negation(target: Target, *_: object) -> KeyedExample | None:
     """Say the contrary, in a language with a rule."""
-    del random
     text = target.text
     for pattern, by in _NEGATIONS:
         changed = re.sub(pattern, by, text, count=1)
@@ -204,41 +203,36 @@ def invented(target: Target, _: Sequence[Target], random: Random) -> KeyedExampl
     return target.saying(f"{body}, {detail}{text[len(body) :] or '.'}")
 
 
-def unchanged(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | None:
+def unchanged(target: Target, *_: object) -> KeyedExample | None:
     """Ask the same again."""
-    del random
     return target.record.example
 
 
-def reordered(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | None:
+def reordered(target: Target, *_: object) -> KeyedExample | None:
     """Show the documents in the reverse order."""
-    del random
     example = target.record.example
     if len({tuple(one.text for one in each) for each in example.documents if each}) < 2:  # noqa: PLR2004 - one has no order
         return None
     return example.model_copy(update={"documents": example.documents[::-1]})
 
 
-def cited(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | None:
+def cited(target: Target, *_: object) -> KeyedExample | None:
     """Cite the documents that support the sentence."""
-    del random
     numbers = sorted({position(key).document + 1 for key in target.support if key[0].isdigit()})
     if not numbers or find_markers(target.text):
         return None
     return target.saying(f"{target.text} {''.join(f'[{one}]' for one in numbers)}")
 
 
-def padded(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | None:
+def padded(target: Target, *_: object) -> KeyedExample | None:
     """Add two sentences without content to the response."""
-    del random
     example = target.record.example
     added = tuple(Sentence("", text, 0, 0) for text in _PADDING)
     return example.model_copy(update={"response": (*example.response, *added)})
 
 
-def without_evidence(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | None:
+def without_evidence(target: Target, *_: object) -> KeyedExample | None:
     """Remove the sentences that support it, and those of the same text."""
-    del random
     example = target.record.example
     support = {one.text for one in example.evidence_sentences() if one.key in target.support}
 

@@ -7,31 +7,31 @@ corrections it orders verdicts by what the audit found; corrections move it, few
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
+from pydantic import BaseModel, FiniteFloat, NonNegativeInt, ValidationError
 
 from labeler.audit import Audit, SecondJudge, examine
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError
+from labeler.evidence.betting import Floats
 from labeler.evidence.logistic import fit_logistic, sigmoid
 from labeler.evidence.people import majorities, read_labels
 from labeler.evidence.units import Item, check_same_judge, stated_probabilities
-from labeler.labels.answers import SPECIAL_SUPPORT, SentenceSupport, judged_sentences
+from labeler.labels.answers import SPECIAL_SUPPORT, judged_sentences
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.sentences.display import Column, Display, Displayed, Grid, number
 from labeler.sentences.words import stems, surface_words
 
-VERSION = "doubt/v1"
 _FEW = 30
 """Corrections from which the model is worth more than its priors."""
-_MOST_SURE = 7.0
-"""Log odds of a stated probability at most."""
+_LEAST = 1 / (1 + math.exp(7))
+"""Least stated probability that counts: its log odds are -7."""
 
 
 class Feature(NamedTuple):
@@ -55,8 +55,17 @@ FEATURES = (
     Feature("words of its own that its evidence lacks", 0.0, 2.0),
     Feature("words of its own that all documents lack", 0.0, 2.0),
 )
+_NAMES = [one.name for one in FEATURES]
 _MEANS = np.array([one.mean for one in FEATURES])
 _DEVIATIONS = np.array([one.deviation for one in FEATURES])
+
+
+class _Stored(BaseModel):
+    """A model in a file."""
+
+    version: Literal["doubt/v1"]
+    corrections: NonNegativeInt
+    coefficients: dict[str, FiniteFloat]
 
 
 class Verdict(NamedTuple):
@@ -118,7 +127,8 @@ class Doubt(Displayed):
         Raises:
             UsageError: the labels are of several judge configurations.
         """
-        found = [*facts_of(_of_one_judge(outcomes), second_opinion)]
+        records = _of_one_judge(outcomes)
+        found = [fact for one in records for fact in facts_of(one, second_opinion)]
         return _doubted(self.coefficients, self.corrections, found)
 
     def save(self, path: str | Path) -> Path:
@@ -127,14 +137,10 @@ class Doubt(Displayed):
         Raises:
             UsageError: the file cannot be written.
         """
-        names = [one.name for one in FEATURES]
-        facts = {
-            "version": VERSION,
-            "corrections": self.corrections,
-            "coefficients": dict(zip(names, self.coefficients, strict=True)),
-        }
+        named = dict(zip(_NAMES, self.coefficients, strict=True))
+        facts = _Stored(version="doubt/v1", corrections=self.corrections, coefficients=named)
         with replaced(Path(path)) as file:
-            file.write(json.dumps(facts, indent=2) + "\n")
+            file.write(facts.model_dump_json(indent=2) + "\n")
         return Path(path)
 
     @classmethod
@@ -145,16 +151,15 @@ class Doubt(Displayed):
             UsageError: the file cannot be read, or is not a model of this version.
         """
         try:
-            facts = json.loads(Path(path).read_text(encoding="utf-8"))
-            values = tuple(float(facts["coefficients"][one.name]) for one in FEATURES)
-            corrections = int(facts["corrections"])
+            facts = _Stored.model_validate_json(Path(path).read_bytes())
+            values = tuple(facts.coefficients[name] for name in _NAMES)
         except OSError as error:
             raise UsageError(f"cannot read {path}: {error.strerror}") from error
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
-            raise UsageError(f"{path}: not a model that 'labeler doubt -o' wrote") from error
-        if facts.get("version") != VERSION or not all(map(math.isfinite, values)):
-            raise UsageError(f"{path}: a model of another version; fit it again: labeler doubt")
-        return cls(values, corrections)
+        except (ValidationError, KeyError) as error:
+            raise UsageError(
+                f"{path}: not a model that this version's 'labeler doubt -o' wrote; fit it again"
+            ) from error
+        return cls(values, facts.corrections)
 
     def _display(self) -> Display:
         ranked = sorted(self.verdicts, key=lambda one: -one.doubt)
@@ -200,18 +205,15 @@ def fit_doubt(
     if isinstance(corrections, str | Path):
         corrections = majorities(read_labels(corrections, records), "supported")
     said = corrections or {}
-    found = [*facts_of(records, second_opinion)]
+    found = [fact for one in records for fact in facts_of(one, second_opinion)]
     judged = [(one, said[one.item]) for one in found if one.item in said]
     if corrections is not None and not judged:
         raise UsageError(
             "no correction is about a response sentence of these labels; judge some first: "
             "labeler review LABELS"
         )
-    coefficients = _MEANS
-    if judged:
-        rows = np.array([one.values for one, _ in judged])
-        wrong = np.array([float(one.supported != yes) for one, yes in judged])
-        coefficients = fit_logistic(rows, wrong, _MEANS, _DEVIATIONS)
+    wrong = np.array([float(one.supported != yes) for one, yes in judged])
+    coefficients = fit_logistic(_values([one for one, _ in judged]), wrong, _MEANS, _DEVIATIONS)
     return _doubted(tuple(map(float, coefficients)), len(judged), found)
 
 
@@ -225,13 +227,16 @@ def _of_one_judge(outcomes: Iterable[AnyOutcome]) -> list[LabelRecord]:
 
 def _doubted(coefficients: tuple[float, ...], corrections: int, found: list[Facts]) -> Doubt:
     """Return a model with the doubts of the verdicts that facts are about."""
-    rows = np.array([one.values for one in found]).reshape(-1, len(FEATURES))
-    doubts = sigmoid(rows @ np.array(coefficients))
+    doubts = sigmoid(_values(found) @ np.array(coefficients))
     verdicts = tuple(
         Verdict(*one.item, one.supported, round(float(doubt), 6))
         for one, doubt in zip(found, doubts, strict=True)
     )
     return Doubt(coefficients, corrections, verdicts)
+
+
+def _values(found: list[Facts]) -> Floats:
+    return np.array([one.values for one in found]).reshape(-1, len(FEATURES))
 
 
 class Facts(NamedTuple):
@@ -248,21 +253,13 @@ class Facts(NamedTuple):
     values: tuple[float, ...]
 
 
-def facts_of(
-    outcomes: Iterable[AnyOutcome], second_opinion: SecondJudge | None = None
-) -> Iterator[Facts]:
+def facts_of(record: LabelRecord, second_opinion: SecondJudge | None = None) -> Iterator[Facts]:
     """Yield the facts of each verdict on a response sentence.
 
     Args:
-        outcomes: the labels; other outcomes are skipped.
+        record: the label.
         second_opinion: returns another judge's opinion of a label.
     """
-    for record in outcomes:
-        if isinstance(record, LabelRecord):
-            yield from _facts(record, second_opinion)
-
-
-def _facts(record: LabelRecord, second_opinion: SecondJudge | None) -> Iterator[Facts]:
     opinion = second_opinion(record) if second_opinion else None
     findings, suspicion = examine(record)
     named = {key for finding in findings for key in finding.keys}
@@ -277,12 +274,13 @@ def _facts(record: LabelRecord, second_opinion: SecondJudge | None) -> Iterator[
     for key, entry in judged_sentences(record.label).items():
         words = stems(surface_words(texts.get(key, "")))
         side = 1.0 if entry.fully_supported else -1.0
-        stated = _log_odds(probabilities.get(key))
-        evidence = frozenset[str]().union(*_support(entry, sources))
+        stated = probabilities.get(key)
+        named_by_judge = (sources.get(one) for one in entry.supporting_sentence_keys)
+        evidence = frozenset[str]().union(*filter(None, named_by_judge))
         values = (
             1.0,
             float(stated is None),
-            0.0 if stated is None else side * stated,
+            0.0 if stated is None else side * _log_odds(stated),
             float(not entry.fully_supported),
             suspicion,
             float(key in named),
@@ -295,16 +293,9 @@ def _facts(record: LabelRecord, second_opinion: SecondJudge | None) -> Iterator[
         yield Facts((record.id, key), entry.fully_supported is True, values)
 
 
-def _support(entry: SentenceSupport, sources: Mapping[str, frozenset[str]]) -> list[frozenset[str]]:
-    return [sources[key] for key in entry.supporting_sentence_keys if key in sources]
-
-
-def _log_odds(likely: float | None) -> float | None:
-    """Return limited log odds of the stored probability of support; ``None`` without one."""
-    if likely is None:
-        return None
-    likely = min(max(likely, 1e-9), 1 - 1e-9)
-    return min(max(math.log(likely / (1 - likely)), -_MOST_SURE), _MOST_SURE)
+def _log_odds(probability: float) -> float:
+    inside = min(max(probability, _LEAST), 1 - _LEAST)
+    return math.log(inside / (1 - inside))
 
 
 def _lacking(words: list[str], known: frozenset[str]) -> float:

@@ -8,12 +8,13 @@ blind spots. It certifies nothing: real errors are other ones than planted ones.
 from __future__ import annotations
 
 import heapq
+import operator
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from random import Random
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from labeler.calculators.statistics.intervals import Interval, Undefined, wilson_ends
+from labeler.calculators.statistics.intervals import Undefined, wilson_ends
 from labeler.calculators.statistics.paired import paired_interval
 from labeler.data.options import keywords
 from labeler.errors import UsageError
@@ -91,6 +92,8 @@ class Rate:
         right: copies with the right verdict.
         copies: copies that the judge labeled.
         failed: copies that got no label.
+        value: share of right verdicts; ``None`` without copies.
+        interval: Wilson's interval of the share, 95 %; ``None`` without copies.
         is_blind_spot: True if the judge surely misses too much of it: of damaged copies more than
             a fifth, of removed evidence more than half, of harmless ones more than when it is
             asked the same again.
@@ -102,24 +105,22 @@ class Rate:
     right: int
     copies: int
     failed: int
+    value: float | None
+    interval: tuple[float, float] | None
     is_blind_spot: bool = False
 
-    @property
-    def value(self) -> float | None:
-        """Share of right verdicts; ``None`` without copies."""
-        return self.right / self.copies if self.copies else None
 
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """Wilson's interval of the share, 95 %; ``None`` without copies."""
-        if not self.copies:
-            return None
-        return wilson_ends(self.right / self.copies, self.copies, _QUANTILE)
+@dataclass(frozen=True)
+class Difference:
+    """How much more often the first judge is right about a kind than the other one.
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the published form."""
-        ends = self.interval
-        return vars(self) | {"value": self.value, "interval": ends and list(ends)}
+    Attributes:
+        value: mean difference over the copies that both labeled.
+        interval: its 95 % interval; ``None`` for fewer than 2 copies.
+    """
+
+    value: float
+    interval: tuple[float, float] | None
 
 
 @dataclass(frozen=True, repr=False)
@@ -128,19 +129,19 @@ class Exam(Displayed):
 
     Attributes:
         judge: name of the judge.
-        rates: one for each kind.
-        against: the same of the other judge, on the same copies; empty without one.
-        differences: by kind, how much more often the first judge is right, with the interval;
-            empty without another judge.
         sentences: sentences that copies were made of.
+        rates: one for each kind.
+        against: name of the other judge; empty without one.
+        against_rates: its rates, on the same copies.
+        differences: one for each kind; ``None`` without copies that both labeled.
     """
 
     judge: str
-    rates: tuple[Rate, ...]
     sentences: int
-    other: str = ""
-    against: tuple[Rate, ...] = ()
-    differences: tuple[tuple[float, Interval | Undefined] | None, ...] = ()
+    rates: tuple[Rate, ...]
+    against: str = ""
+    against_rates: tuple[Rate, ...] = ()
+    differences: tuple[Difference | None, ...] = ()
 
     def __getitem__(self, kind: str) -> Rate:
         """Return the rate of a kind.
@@ -172,32 +173,23 @@ class Exam(Displayed):
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""
-        value: dict[str, Any] = {
-            "judge": self.judge,
-            "sentence": self.sentence,
-            "blind_spots": list(self.blind_spots),
-            "sentences": self.sentences,
-            "rates": [one.as_json() for one in self.rates],
-        }
-        if self.other:
-            value |= {"against": self.other, "against_rates": [o.as_json() for o in self.against]}
-            value["differences"] = [
-                one and {"value": one[0], "interval": _ends(one[1])} for one in self.differences
-            ]
-        return value
+        own = asdict(self)
+        if not self.against:
+            own = {name: own[name] for name in ("judge", "sentences", "rates")}
+        return own | {"sentence": self.sentence, "blind_spots": list(self.blind_spots)}
 
     def _display(self) -> Display:
         heads = [Column("kind", words=True), Column("of", drop=2), Column("right"), Column("95 %")]
-        if self.other:
+        rows = [
+            [one.kind + " *" * one.is_blind_spot, str(one.copies), *_cells(one)]
+            for one in self.rates
+        ]
+        if self.against:
             heads += [Column("other"), Column("difference"), Column("95 %", drop=1)]
+            for row, other, change in zip(rows, self.against_rates, self.differences, strict=True):
+                row += [_cells(other)[0], *_cells(change, signed=True)]
         heads.append(Column("what was done", words=True, drop=3))
-        rows = []
-        for place, one in enumerate(self.rates):
-            mark = " *" if one.is_blind_spot else ""
-            cells = [f"{one.kind}{mark}", str(one.copies), *_share(one)]
-            if self.other:
-                cells += [_share(self.against[place])[0], *_change(self.differences[place])]
-            rows.append([*cells, one.says])
+        rows = [[*row, one.says] for row, one in zip(rows, self.rates, strict=True)]
         notes = ["* blind spot", _LIMITS] if self.blind_spots else [_LIMITS]
         failed = sum(one.failed for one in self.rates)
         if failed:
@@ -211,27 +203,14 @@ _LIMITS = (
 )
 
 
-def _share(rate: Rate) -> list[str]:
-    ends = rate.interval
-    if rate.value is None or ends is None:
-        return ["-", "-"]
-    return [percent(rate.value), _span(ends)]
-
-
-def _change(found: tuple[float, Interval | Undefined] | None) -> list[str]:
-    if found is None:
-        return ["-", "-"]
-    ends = _ends(found[1])
-    return [percent(found[0], signed=True), _span(ends, signed=True) if ends else "-"]
-
-
-def _span(ends: Sequence[float], *, signed: bool = False) -> str:
+def _cells(found: Rate | Difference | None, *, signed: bool = False) -> list[str]:
+    """Return a share and its interval as cells."""
+    value, ends = (None, None) if found is None else (found.value, found.interval)
+    share = "-" if value is None else percent(value, signed=signed)
+    if ends is None:
+        return [share, "-"]
     low, high = (in_percent(end, signed=signed) for end in ends)
-    return f"{low} to {high} %"
-
-
-def _ends(interval: Interval | Undefined) -> list[float] | None:
-    return None if isinstance(interval, Undefined) else [interval.low, interval.high]
+    return [share, f"{low} to {high} %"]
 
 
 def sample_rows(rows: Rows, n: int) -> list[Example]:
@@ -293,12 +272,12 @@ def exam(rows: RowSource, options: ExamOptions) -> Exam:
     judged = [ask(chosen, one) for one in every]
     targets = list(_shared(judged))
     plan = _plan(targets, options.n)
-    tables = [_verdicts(plan, one) for one in every]
-    names, rates = [_name(one) for one in judged], [_rates(plan, one) for one in tables]
+    rights = [_rights(plan, one) for one in every]
+    names, rates = [_name(one) for one in judged], [_rates(one) for one in rights]
     if options.against is None:
-        return Exam(names[0], rates[0], len(targets))
-    differences = tuple(_difference(kind, plan, *tables) for kind in KINDS)
-    return Exam(names[0], rates[0], len(targets), names[1], rates[1], differences)
+        return Exam(names[0], len(targets), rates[0])
+    differences = tuple(_difference(*map(operator.itemgetter(kind), rights)) for kind in KINDS)
+    return Exam(names[0], len(targets), rates[0], names[1], rates[1], differences)
 
 
 def most_requests(n: int) -> int:
@@ -325,71 +304,77 @@ def _shared(judged: Sequence[Sequence[Outcome]]) -> Iterator[Target]:
         yield from (each[place] for each in by_record if place < len(each))
 
 
-_Planned = tuple[Kind, Target, Example]
+_Copies: TypeAlias = dict[Kind, list[tuple[Target, Example]]]
+_Rights: TypeAlias = dict[Kind, list[bool | None]]
+"""By kind, whether the judge is right about each copy; ``None`` without a label."""
 
 
-def _plan(targets: Sequence[Target], n: int) -> list[_Planned]:
+def _plan(targets: Sequence[Target], n: int) -> _Copies:
     """Return up to n copies of each kind."""
-    plan: list[_Planned] = []
-    for kind in KINDS:
-        made = 0
+    plan: _Copies = {kind: [] for kind in KINDS}
+    for kind, made in plan.items():
         for target in targets:
-            if made == n:
+            if len(made) == n:
                 break
             random = Random(f"{kind.name} {target.record.key} {target.key}")  # noqa: S311 - copies, no secrets
             copy = kind.copy(target, targets, random)
             if copy is not None:
                 name = f"{target.record.id}#{target.key}#{kind.name}"
-                plan.append((kind, target, as_example(copy, name)))
-                made += 1
+                made.append((target, as_example(copy, name)))
     return plan
 
 
-def _verdicts(plan: Sequence[_Planned], options: dict[str, Any]) -> list[bool | None]:
-    """Return for each copy whether its sentence is called supported; ``None`` without a label."""
-    trial = int(options.get("trial", 0))
-    again = [place for place, (kind, _, _) in enumerate(plan) if kind.name == AGAIN]
-    once = [place for place, (kind, _, _) in enumerate(plan) if kind.name != AGAIN]
-    found: list[bool | None] = [None] * len(plan)
-    for places, asked in ((once, trial), (again, trial + 1)):
-        outcomes = ask([plan[place][2] for place in places], options | {"trial": asked})
-        for place, outcome in zip(places, outcomes, strict=True):
-            if isinstance(outcome, LabelRecord):
-                judged = judged_sentences(outcome.label).get(plan[place][1].key)
-                found[place] = None if judged is None else bool(judged.fully_supported)
-    return found
+def _rights(plan: _Copies, options: dict[str, Any]) -> _Rights:
+    """Ask about all copies; those of the same again under another trial."""
+    found: _Rights = {}
+    for again in (False, True):
+        kinds = {kind: made for kind, made in plan.items() if (kind.name == AGAIN) == again}
+        rows = [example for made in kinds.values() for _, example in made]
+        outcomes = iter(ask(rows, options | {"trial": int(options["trial"]) + again}))
+        for kind, made in kinds.items():
+            found[kind] = [
+                _right(kind, target, outcome)
+                for (target, _), outcome in zip(made, outcomes, strict=False)
+            ]
+    return {kind: found[kind] for kind in KINDS}
 
 
-def _rates(plan: Sequence[_Planned], verdicts: Sequence[bool | None]) -> tuple[Rate, ...]:
+def _right(kind: Kind, target: Target, outcome: Outcome) -> bool | None:
+    """Return whether the verdict on a copy is right; ``None`` without one."""
+    if not isinstance(outcome, LabelRecord):
+        return None
+    judged = judged_sentences(outcome.label).get(target.key)
+    return None if judged is None else bool(judged.fully_supported) == kind.stays_supported
+
+
+def _rates(rights: _Rights) -> tuple[Rate, ...]:
     """Return one rate for each kind."""
-    counted = []
-    for kind in KINDS:
-        own = [v for (one, _, _), v in zip(plan, verdicts, strict=True) if one is kind]
+    found = {}
+    for kind, own in rights.items():
         given = [one for one in own if one is not None]
-        right = sum(one == kind.stays_supported for one in given)
-        counted.append(
-            Rate(kind.name, kind.group, kind.says, right, len(given), len(own) - len(given))
+        right, copies = sum(given), len(given)
+        value = right / copies if copies else None
+        ends = None if value is None else wilson_ends(value, copies, _QUANTILE)
+        failed = len(own) - copies
+        found[kind.name] = Rate(
+            kind.name, kind.group, kind.says, right, copies, failed, value, ends
         )
-    again = next(one for one in counted if one.kind == AGAIN)
-    return tuple(Rate(**vars(one) | {"is_blind_spot": _is_blind(one, again)}) for one in counted)
+    noise = found[AGAIN].interval
+    return tuple(replace(one, is_blind_spot=_is_blind(one, noise)) for one in found.values())
 
 
-def _is_blind(rate: Rate, again: Rate) -> bool:
+def _is_blind(rate: Rate, noise: tuple[float, float] | None) -> bool:
     """Return True if the rate is surely too low; see :attr:`Rate.is_blind_spot`."""
-    own, noise = rate.interval, again.interval
-    if own is None or rate.copies < _SLIGHT or noise is None:
+    if rate.interval is None or rate.copies < _SLIGHT or noise is None:
         return False
-    return own[1] < ENOUGH.get(rate.group, noise[0])
+    return rate.interval[1] < ENOUGH.get(rate.group, noise[0])
 
 
-def _difference(
-    kind: Kind, plan: Sequence[_Planned], ours: Sequence[bool | None], theirs: Sequence[bool | None]
-) -> tuple[float, Interval | Undefined] | None:
-    """Return how much more often the first judge is right about a kind, with the interval."""
-    wanted = kind.stays_supported
-    pairs = [
-        float(a == wanted) - float(b == wanted)
-        for (one, _, _), a, b in zip(plan, ours, theirs, strict=True)
-        if one is kind and a is not None and b is not None
-    ]
-    return (sum(pairs) / len(pairs), paired_interval(pairs)) if pairs else None
+def _difference(ours: Sequence[bool | None], theirs: Sequence[bool | None]) -> Difference | None:
+    pairs = zip(ours, theirs, strict=True)
+    found = [float(a) - float(b) for a, b in pairs if a is not None and b is not None]
+    if not found:
+        return None
+    ends = paired_interval(found)
+    interval = None if isinstance(ends, Undefined) else (ends.low, ends.high)
+    return Difference(sum(found) / len(found), interval)

@@ -13,11 +13,11 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from labeler.calculators.statistics.intervals import LEVEL, check_level
 from labeler.errors import UsageError
 from labeler.evidence.betting import Design
 from labeler.evidence.certificate import Certificate
 from labeler.evidence.design import Looks
+from labeler.evidence.goal import Goal
 from labeler.evidence.stream import stream_interval
 from labeler.evidence.units import COMPLETENESS, Answer, Answers, Item, Units, digest_of
 from labeler.labels.record import AnyOutcome, LabelRecord
@@ -27,65 +27,6 @@ FEWEST_CHECKS = 50
 """Sentences that a certificate rests on at least, unless all are read."""
 _SECOND = 10
 """One of so many sentences is read a second time."""
-_NARROW, _WIDE = 0.01, 0.2
-"""Least and greatest distance that a design aims at for ``at_least``."""
-
-
-@dataclass(frozen=True)
-class Goal:
-    """What is to be certified.
-
-    Attributes:
-        metric: the metric.
-        within: half-width of the interval to reach.
-        at_least: threshold to decide on; the interval must lie on one side of it.
-        level: confidence level.
-        seed: seed of the draws.
-        population: True to certify the stream that the records are a sample of.
-
-    Raises:
-        UsageError: not exactly one of ``within`` and ``at_least`` is given, or one is out of range.
-    """
-
-    metric: str
-    within: float | None = None
-    at_least: float | None = None
-    level: float = LEVEL
-    seed: int = 0
-    population: bool = False
-
-    def __post_init__(self) -> None:
-        check_level(self.level)
-        if (self.within is None) == (self.at_least is None):
-            raise UsageError(
-                "give one goal: the width of the interval (--within .02, within=0.02) or a value "
-                "to decide on (--at-least .9, at_least=0.9)"
-            )
-        given = self.within if self.at_least is None else self.at_least
-        if not isinstance(given, int | float) or not 0 < given < 1:
-            raise UsageError(f"within and at_least lie between 0 and 1, got {given!r}")
-        if self.at_least is not None and self.metric == "hallucination_rate":
-            raise UsageError(
-                "hallucination_rate is better the lower it is: certify adherence_fraction, which "
-                f"is 1 minus it, such as at_least={1 - self.at_least:g}"
-            )
-
-    def __str__(self) -> str:
-        if self.within is not None:
-            return f"within {self.within:g}"
-        return f"at least {self.at_least:g}"
-
-    def met(self, low: float, high: float) -> bool:
-        """Return True if an interval answers the question."""
-        if self.within is not None:
-            return (high - low) / 2 <= self.within
-        return self.at_least is not None and (low >= self.at_least or high < self.at_least)
-
-    def margin(self, value: float) -> float:
-        """Return the distance from a value that the design aims at."""
-        if self.within is not None:
-            return self.within
-        return min(max(abs(value - (self.at_least or 0.0)), _NARROW), _WIDE)
 
 
 class ToRead(NamedTuple):
@@ -206,11 +147,35 @@ class Plan(Displayed):
 
     def _issue(self) -> Certificate | None:
         """Return the certificate if the answers so far allow one."""
-        state = self._state
-        enough = len(self.answers) >= FEWEST_CHECKS and self.goal.met(*state.interval)
+        state, units, goal, answers = self._state, self.units, self.goal, self.answers
+        enough = len(answers) >= FEWEST_CHECKS and goal.met(*state.interval)
         if not (state.complete or enough):
             return None
-        return Certificate.of(self, state.value, state.interval, state.records_interval)
+        signature = units.readable[0].signature
+        read = [f"{name}\0{key}\0{answers[name, key]}" for name, key in sorted(answers)]
+        design = [goal.metric, str(goal), str(goal.level), str(goal.seed), str(self.looks)]
+        return Certificate(
+            goal=goal,
+            value=state.value,
+            interval=state.interval,
+            records_interval=state.records_interval,
+            judged=units.judged,
+            checked=len(answers),
+            looks=self.looks,
+            sentences=units.sentences,
+            records=len(units.readable),
+            failed=units.failed,
+            who=self.who,
+            second_read=len(self.second),
+            second_agreed=sum(answers[item] == said for item, said in self.second.items()),
+            signature=str(signature),
+            digests={
+                "labels": units.digest(),
+                "prompt": None if signature.prompt is None else digest_of([str(signature.prompt)]),
+                "plan": digest_of(design),
+                "answers": digest_of(read),
+            },
+        )
 
     def _checked(self, answers: Answers) -> dict[Item, Answer]:
         """Return all answers so far."""
@@ -296,30 +261,26 @@ class _State:
         # left out would be missing from the interval.
         self.unfinished = bool(self.drawn)
         self.complete = not looks.population.unread.any()
+        self.needed = 0 if self.complete else self._next(plan)[2]
         if not (self.unfinished or self.complete):
             self._draw(plan, len(plan.looks))
-        self.needed = 0 if self.complete else self._size(plan, self._design(plan))[1]
         self.value = units.value(looks.value)
         low, high = sorted((units.value(looks.low), units.value(looks.high)))
         self.records_interval = self.interval = (low, high)
         if goal.population:
             self.interval = stream_interval(_defined(plan), low, high, error)
 
-    def _margin(self, plan: Plan) -> float:
-        return plan.goal.margin(plan.units.value(self.looks.expected))
-
-    def _design(self, plan: Plan) -> Design:
-        return self.looks.design(self._margin(plan))
-
-    def _size(self, plan: Plan, design: Design) -> tuple[int, int]:
-        each = plan.units.sentences / len(plan.units.units)
-        return self.looks.size(design, self._margin(plan), each)
+    def _next(self, plan: Plan) -> tuple[Design, int, int]:
+        """Return the design of a look, how many units it reads, and about how many are needed."""
+        units = plan.units
+        margin = plan.goal.margin(units.value(self.looks.expected))
+        design = self.looks.design(margin)
+        return design, *self.looks.size(design, margin, units.sentences / len(units.units))
 
     def _draw(self, plan: Plan, look: int) -> Design:
         """Draw the units of a look, and return its design."""
-        design = self._design(plan)
+        design, size, _ = self._next(plan)
         order = plan.units.order(plan.goal.seed, look)
-        size = self._size(plan, design)[0]
         drawn, chances = self.looks.population.draw(design.scales, order, size)
         self.drawn, self.chances = drawn.tolist(), chances.tolist()
         return design

@@ -32,8 +32,9 @@ from pathlib import Path
 
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError
+from labeler.evidence.goal import Goal
 from labeler.evidence.people import LONGEST, WORDS, cells, collected
-from labeler.evidence.plan import Goal, Plan, make_plan
+from labeler.evidence.plan import Plan, make_plan
 from labeler.evidence.units import Item, Units
 from labeler.labels.answers import SPECIAL_SUPPORT, judged_sentences
 from labeler.labels.record import AnyOutcome, LabelRecord

@@ -24,13 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from labeler.errors import LabelerError, UsageError
 from labeler.report.page import RECORD_SCRIPTS, RECORD_STYLES, Page, render_page
 from labeler.review.access import API, AccessControl
-from labeler.review.messages import (
-    PlanAnswer,
-    ReviewAnswer,
-    Withdrawal,
-    check_name,
-    read_message,
-)
+from labeler.review.messages import PlanAnswer, ReviewAnswer, Withdrawal, check_name, read_message
 from labeler.review.plan_reading import PlanReading
 from labeler.review.session import ReviewSession
 from labeler.review.statistics import ReviewStatistics

@@ -97,6 +97,10 @@ class Grid:
             dropped.append(self.columns[index].name)
         return self._select(kept), dropped
 
+    def without(self, head: str) -> Grid:
+        """Return the table without a column."""
+        return self._select([n for n, column in enumerate(self.columns) if column.head != head])
+
     def split(self, width: int) -> list[Grid]:
         """Split into grids that fit below each other; each has the first column.
 
@@ -410,6 +414,11 @@ class Displayed:
     def _repr_html_(self) -> str:
         view = VIEWS.get(type(self))
         return view.html(self) if view else self._display().html()
+
+
+def display_of(value: Displayed) -> Display:
+    """Return the display of a value in full, for a command that prints it."""
+    return value._display()  # noqa: SLF001 - of the class above
 
 
 class Brief:

@@ -17,9 +17,10 @@ from labeler.errors import UnknownName, UsageError
 from labeler.evidence.betting import Design, Population
 from labeler.evidence.certificate import Certificate
 from labeler.evidence.certificate_page import certificate_page
+from labeler.evidence.goal import Goal
 from labeler.evidence.logistic import fit_logistic, logit
 from labeler.evidence.people import read_answers
-from labeler.evidence.plan import Goal, Plan, make_plan
+from labeler.evidence.plan import Plan, make_plan
 from labeler.evidence.plan_files import read_plan, write_plan
 from labeler.evidence.stream import stream_interval
 from labeler.evidence.units import CERTIFIABLE, Answer, Item, Units

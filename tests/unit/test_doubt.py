@@ -10,7 +10,8 @@ import pytest
 
 from labeler.errors import UsageError
 from labeler.evidence.doubt import FEATURES, Doubt, fit_doubt
-from labeler.evidence.plan import Goal, make_plan
+from labeler.evidence.goal import Goal
+from labeler.evidence.plan import make_plan
 from labeler.evidence.plan_files import read_plan, write_plan
 from labeler.labels.record import LabelRecord, SentenceScores
 from labeler.labels.signature import MAJORITY
