@@ -102,13 +102,15 @@ def read_document(value: object, levels: int = _DEEPEST) -> Document | None:
         text = next((one for one in texts if isinstance(one, str)), None)
         return None if text is None else Document(text)
     names = sorted((rank, name) for name in value if (rank := _rank(name)) is not None)
+    blank: Document | None = None
     for rank, name in names:
         inner = value[name]
         is_text = isinstance(inner, str) and (rank <= len(_TEXTS) or rank == _LAST)
         found = Document(inner, (inner,)) if is_text else _inner(inner, levels)
-        if found is not None:
+        if found is not None and found.text.strip():
             return _titled(found, value)
-    return None
+        blank = blank or found
+    return _titled(blank, value) if blank else None
 
 
 def _rank(name: object) -> int | None:

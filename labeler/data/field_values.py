@@ -224,7 +224,9 @@ def _is_part(value: object) -> bool:
 
 
 def _reference(value: object) -> object:
-    """Return the reference; several alternatives stand on lines of their own."""
+    """Return the reference, none for a blank text; alternatives stand on lines of their own."""
+    if isinstance(value, str) and not value.strip():
+        return None
     listed = written_or_same(value)
     if isinstance(listed, Mapping):  # as data sets of questions have them
         listed = listed.get("text", listed)

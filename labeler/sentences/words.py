@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 _ASCII_WORD = re.compile(r"[0-9]+(?:[.,][0-9]+)*|[a-z0-9]+(?:'[a-z]+)?|%")
@@ -100,8 +101,6 @@ _OPENING = "\"'([*\u201c\u2018"  # characters that may precede a name
 
 _FIRST_WORD = re.compile(r"[^\w]*\S+")
 
-_CACHED_STEMS = 100_000
-
 
 def _strip_plural(word: str) -> str:
     if word.endswith("'s"):
@@ -124,6 +123,7 @@ def _strip_suffix(word: str) -> str:
     return word
 
 
+@lru_cache(maxsize=100_000)
 def stem(word: str) -> str:
     """Remove the English ending of a word; stop words, numbers and short words stay."""
     if len(word) <= _SHORTEST_STEM or word in _UNTOUCHED or not word[0].isalpha():
@@ -137,18 +137,6 @@ def stem(word: str) -> str:
             word = word[:-1] + "i"
     return word
 
-
-class _Stems(dict[str, str]):
-    """A cache of stems, cleared when full, so that unusual input cannot exhaust memory."""
-
-    def __missing__(self, word: str) -> str:
-        if len(self) >= _CACHED_STEMS:
-            self.clear()
-        found = self[word] = stem(word)
-        return found
-
-
-_STEMS = _Stems()
 
 _UNIT_STEMS = frozenset(map(stem, _UNITS)) | {"%"}
 
@@ -182,7 +170,7 @@ def surface_words(text: str) -> list[str]:
 
 def stems(words: Sequence[str]) -> list[str]:
     """Return the stem of every word, in order."""
-    return [_STEMS[word] for word in words]
+    return list(map(stem, words))
 
 
 def written(

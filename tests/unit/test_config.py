@@ -200,7 +200,8 @@ def test_gates_of_a_file(labeler_command: Command, tmp_path: Path) -> None:
     """They are those of check; a definition of a metric is no import."""
     labeler_command("label", EXAMPLES, "--judge", "embedded", "-o", "labels.jsonl")
     (tmp_path / "labeler.toml").write_text(
-        '[gates]\nmin = ["adherence:ragbench=0.1"]\nmax = ["relevance=0.2"]\nmax_undefined = 1\n'
+        '[gates]\nmin = ["adherence:ragbench=0.1"]\nmax = ["hallucination_rate=0.01"]\n'
+        "max_undefined = 1\n"
     )
     code, out, err = labeler_command("check", "labels.jsonl")
     assert (code, out.count("passed by"), out.count("MISSED by")) == (1, 1, 1), out

@@ -195,9 +195,10 @@ def test_other_fields_are_read_from_texts_too() -> None:
     (read,) = open_rows([{**row, "documents": ["D."], "metadata": "a remark"}])
     assert isinstance(read.content, Example)
     assert read.content.metadata["metadata"] == "a remark"
-    (read,) = open_rows([{**row, "documents": ["D."], "metadata": "[1, 2]", "reference": [None]}])
-    assert isinstance(read.content, Example)
-    assert (read.content.metadata["metadata"], read.content.reference) == ("[1, 2]", None)
+    blank = {**row, "documents": ["D."], "metadata": "[1, 2]", "reference": " "}
+    for read in open_rows([blank, blank | {"reference": [None]}]):
+        assert isinstance(read.content, Example)
+        assert (read.content.metadata["metadata"], read.content.reference) == ("[1, 2]", None)
 
 
 def test_lists_on_both_sides_of_a_separator() -> None:

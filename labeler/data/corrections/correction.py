@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -183,13 +183,6 @@ class Differences:
         """Return the number of different decisions by field."""
         return {
             name: len(value) if isinstance(value, tuple) else int(value)
-            for name, value in vars(self).items()
-        }
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the published form."""
-        return {
-            name: list(value) if isinstance(value, tuple) else value
             for name, value in vars(self).items()
         }
 

@@ -12,7 +12,7 @@ aborts the process there if the statistics of a column are damaged.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import IO, Any
 
 import pyarrow as pa
@@ -79,7 +79,8 @@ class ParquetRows:
         check_row_groups(name, self._file.metadata, source.seek(0, os.SEEK_END))
         self._dictionaries = DictionarySizes(source, self._file)
         self.schema = self._file.schema_arrow
-        self.counts = row_counts(self._file.metadata)
+        groups = map(self._file.metadata.row_group, range(self._file.num_row_groups))
+        self.counts = tuple(group.num_rows for group in groups)
         check_schema(name, self.schema)
 
     def batches(self, group: int, start: int = 0, stop: int | None = None) -> Iterator[Any]:
@@ -190,14 +191,12 @@ class DictionarySizes:
             **READ_LIMITS,
         )
 
-    def size(self, group: int, columns: Sequence[str] | None = None) -> int:
-        """Return the bytes of the dictionaries of a row group, or of the given columns in it.
+    def size(self, group: int) -> int:
+        """Return the bytes of the dictionaries of a row group.
 
         The first row is read with its dictionaries; a column without one counts its first value.
         """
-        batches = self._file.iter_batches(
-            batch_size=1, row_groups=[group], columns=columns, use_threads=False
-        )
+        batches = self._file.iter_batches(batch_size=1, row_groups=[group], use_threads=False)
         first = next(batches, None)
         return sum(map(_dictionary_bytes, first.columns)) if first is not None else 0
 
@@ -212,11 +211,6 @@ def _dictionary_bytes(array: Any) -> int:  # noqa: ANN401 - pyarrow has no types
     if isinstance(array, pa.MapArray):
         return _dictionary_bytes(array.keys) + _dictionary_bytes(array.items)
     return _dictionary_bytes(array.values) if hasattr(array, "values") else 0
-
-
-def row_counts(metadata: Any) -> tuple[int, ...]:  # noqa: ANN401 - pyarrow has no types
-    """Return the number of rows in each row group."""
-    return tuple(metadata.row_group(n).num_rows for n in range(metadata.num_row_groups))
 
 
 def check_row_groups(name: str, metadata: Any, file_size: int) -> None:  # noqa: ANN401 - pyarrow has no types

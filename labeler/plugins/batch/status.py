@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import time
 from collections import Counter
@@ -11,7 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError
+from pydantic import ValidationError
+
+from labeler.data.lines import BOM
+from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError, describe_faults
 from labeler.plugins.batch.client import OpenAIBatches, run
 from labeler.plugins.batch.folder import (
     ENDED,
@@ -26,6 +28,7 @@ from labeler.plugins.batch.folder import (
     locked,
     total,
 )
+from labeler.plugins.batch.requests import BatchRequest
 from labeler.store.disk import DiskStore
 from labeler.store.maintenance import Selection, rewrite_without
 
@@ -256,13 +259,12 @@ def _selected_keys(
     with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             try:
-                saved = json.loads(line)
-                key, example = str(saved["key"]), saved["example"]
-                selected = selection.selects(example["id"], example["metadata"])
-            except (ValueError, LookupError, TypeError, AttributeError) as error:
+                saved = BatchRequest.model_validate_json(line.removeprefix(BOM))
+            except ValidationError as error:
                 raise StoreError(
-                    f"{path}:{number}: not a saved request ({type(error).__name__}); remove the "
+                    f"{path}:{number}: not a saved request ({describe_faults(error)}); remove the "
                     f"folder {folder.path} if its answers are collected; nothing was deleted"
                 ) from error
-            if selected or key in keys:
-                yield key.encode()
+            example = saved.example
+            if saved.key in keys or selection.selects(example.id, example.metadata):
+                yield saved.key.encode()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -11,7 +11,6 @@ from labeler.cli.running import exit_code
 from labeler.cli.terminal import notify, plural
 from labeler.errors import UsageError
 from labeler.judges.opening import open_judge
-from labeler.judges.options import JudgeOptions
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.wording import prompt_file, read_instructions
 
@@ -32,11 +31,10 @@ def label_on_machines(
             f"--prompt {own} is not for --engine ray, whose workers have no such file: use "
             "--instructions"
         )
-    # A worker on another machine has no file of prices.
-    judging = {field.name: getattr(given, field.name) for field in fields(JudgeOptions)}
-    judging |= {"price": (price := given.find_price()), "prices": None}
-    judge = partial(open_judge, JudgeOptions(**judging), also=given.restrictions, notice=notify)
-    given = replace(given, instructions=read_instructions(given.instructions) or None)
+    # A worker on another machine has no files of prices and instructions.
+    price, instructions = given.find_price(), read_instructions(given.instructions) or None
+    given = replace(given, price=price, prices=None, instructions=instructions)
+    judge = partial(open_judge, given, also=given.restrictions, notice=notify)
     work = Work(judge, given, Path(str(given.store)).absolute(), Path(output).absolute())
     shards = plan(inputs, work, notify)
     left = [shard for shard, counts in shards.items() if counts is None]

@@ -50,6 +50,7 @@ def iter_similarity(
     opened = options.open(rows)
     [judge] = judges_of(options, default="openai")
     task = QuestionsTasks(judge, SPLITTERS[options.splitter], options.trial)
-    embedder, work = open_embedder(options.embedder), options.work or EmbeddingWork()
+    embedder = open_embedder(options.embedder, options.server)
+    work = options.work or EmbeddingWork()
     with begin(options) as run:
         yield from compare_rows(run, opened, task, embedder, work)

@@ -17,7 +17,6 @@ from labeler.cli.running import (
     write_run,
 )
 from labeler.cli.terminal import notify
-from labeler.data.options import given as given_fields
 from labeler.errors import UsageError
 from labeler.judges.options import JudgeOptions, ServerOptions
 from labeler.plugins.similarity.options import SimilarityOptions
@@ -48,13 +47,19 @@ def similarity(
     """Measure answer relevancy: questions against generated ones."""
     from labeler.cli.run_report import RunReport
     from labeler.judges.opening import open_judge, price_of_run
+    from labeler.labeling.options import dollars
     from labeler.plugins.similarity.api import iter_similarity
     from labeler.plugins.similarity.comparing import EmbeddingWork
+    from labeler.plugins.similarity.embedder import flat_price, open_embedder
 
     judge = open_judge(replace(given, judge=given.judge or "openai"), instead="")
     check_label_target(rows, output)
     server = _embedder_server(given, embedder_url)
-    embedder = _embedder(str(given.embedder), dimensions, server, embedding_price)
+    stated = dollars("--embedding-price", embedding_price)
+    if stated is not None and stated < 0:
+        raise UsageError(f"--embedding-price must be 0 or more, got {stated}")
+    price = None if stated is None else flat_price(stated, f"--embedding-price {stated}")
+    embedder = open_embedder(given.embedder, server, dimensions=dimensions, price=price)
     work, kinds = EmbeddingWork(), Counter[str]()
     announce_grace()
     with RunReport("writing questions", price_of_run([judge])) as progress:
@@ -96,43 +101,6 @@ def _embedder_server(judging: JudgeOptions, url: str | None) -> ServerOptions:
     if host_of(url) != host_of(judging.base_url or OFFICIAL_URL):
         server = replace(server, header=None, query=None, organization=None, project=None)
     return replace(server, base_url=url)
-
-
-def _embedder(
-    name: str, dimensions: int | None, server: ServerOptions, price: str | None
-) -> Embedder:
-    """Make the embedder that the options describe; the key comes from the environment only.
-
-    Raises:
-        UsageError: an option is missing, or given to another embedder.
-    """
-    from labeler.labeling.options import dollars
-    from labeler.plugins.similarity.embedder import open_embedder
-
-    kind, _, model = name.partition(":")
-    if kind != "openai":
-        if dimensions is not None or price is not None:
-            raise UsageError(
-                f"embedder {name} takes no --dimensions or --embedding-price; only openai does"
-            )
-        return open_embedder(name)
-    if not model:
-        raise UsageError(
-            "the openai embedder needs a model: --embedder openai:MODEL; models retire, so none is "
-            "built in"
-        )
-    from labeler.plugins.similarity.embedder import flat_price
-    from labeler.plugins.similarity.openai_embedder import OpenAIEmbedder
-
-    stated = dollars("--embedding-price", price)
-    if stated is not None and stated < 0:
-        raise UsageError(f"--embedding-price must be 0 or more, got {stated}")
-    return OpenAIEmbedder(
-        model,
-        dimensions=dimensions,
-        price=None if stated is None else flat_price(stated, f"--embedding-price {stated}"),
-        **given_fields(server, ServerOptions),
-    )
 
 
 def _embedding(embedder: Embedder, work: EmbeddingWork) -> str:

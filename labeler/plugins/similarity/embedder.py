@@ -10,14 +10,16 @@ import base64
 import binascii
 import math
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from operator import mul
 from typing import Protocol
 
 from labeler.catalog import Catalog
+from labeler.data.options import given
 from labeler.errors import JudgeError, UsageError
+from labeler.judges.options import ServerOptions
 from labeler.judges.pricing import Price, Rates
 from labeler.labels.record import ReplyFacts
 from labeler.plugins.similarity.records import MOST_DIMENSIONS, EmbedderSpec
@@ -70,22 +72,45 @@ EMBEDDERS.add("openai", "labeler.plugins.similarity.openai_embedder:OpenAIEmbedd
 EMBEDDERS.add("wordllama", "labeler.plugins.similarity.local:WordLlamaEmbedder")
 
 
-def open_embedder(embedder: str | Embedder) -> Embedder:
+def open_embedder(
+    embedder: str | Embedder,
+    server: ServerOptions,
+    *,
+    dimensions: int | None = None,
+    price: Price | None = None,
+) -> Embedder:
     """Return the embedder of a name, or the embedder itself.
+
+    Args:
+        embedder: such as ``lexical`` or ``openai:MODEL``.
+        server: how a hosted embedder is reached; its key comes from the environment.
+        dimensions: of a hosted embedder's vectors; by default those of the model.
+        price: of a hosted embedder's tokens; by default from the price table.
 
     Raises:
         UnknownName: no embedder has that name.
-        UsageError: the embedder needs settings, or a package that is not installed.
+        UsageError: a setting is missing, or given to another embedder; or the embedder needs a
+            package that is not installed.
     """
     if not isinstance(embedder, str):
         return embedder
-    kind: Callable[[], Embedder] = EMBEDDERS[embedder]
-    try:
-        return kind()
-    except TypeError as error:
+    kind, _, model = embedder.partition(":")
+    if kind != "openai":
+        if dimensions is not None or price is not None:
+            raise UsageError(
+                f"embedder {embedder} takes no --dimensions or --embedding-price; only openai does"
+            )
+        found: Embedder = EMBEDDERS[embedder]()
+        return found
+    if not model:
         raise UsageError(
-            f"embedder {embedder!r} needs settings: {error}; make one and pass it"
-        ) from error
+            "the openai embedder needs a model: --embedder openai:MODEL; models retire, so none is "
+            "built in"
+        )
+    hosted: Embedder = EMBEDDERS[kind](
+        model, dimensions=dimensions, price=price, **given(server, ServerOptions)
+    )
+    return hosted
 
 
 def embedding_price(model: str, base_url: str | None = None) -> Price | None:
