@@ -8,8 +8,9 @@ generator alone, so the same records give the same copies, with the same label k
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from random import Random
 
 from labeler.labels.answers import SPECIAL_SUPPORT, judged_sentences
@@ -96,7 +97,10 @@ Copy = Callable[[Target, Sequence[Target], Random], KeyedExample | None]
 
 
 def _replaced(
-    target: Target, pattern: re.Pattern[str], choose: Callable[[str], str | None], random: Random
+    target: Target,
+    pattern: re.Pattern[str],
+    choices: Callable[[str], Iterable[str]],
+    random: Random,
 ) -> KeyedExample | None:
     """Replace one match of a pattern that is neither a citation marker nor a list number."""
     text = target.text
@@ -108,8 +112,8 @@ def _replaced(
         if not any(start <= match.start() < end for start, end in apart)
     ]
     for match in random.sample(found, len(found)):
-        other = choose(match[0])
-        if other is not None and other != match[0]:
+        other = next((one for one in choices(match[0]) if one != match[0]), None)
+        if other is not None:
             return target.saying(f"{text[: match.start()]}{other}{text[match.end() :]}")
     return None
 
@@ -118,13 +122,13 @@ def number(target: Target, _: Sequence[Target], random: Random) -> KeyedExample 
     """Change a number to one that no document has."""
     evidence = target.evidence
 
-    def choose(spelled: str) -> str | None:
+    def choices(spelled: str) -> Iterator[str]:
         whole = re.match(r"\d+", spelled)
         assert whole is not None  # noqa: S101 - the pattern begins with digits
         tried = (f"{int(whole[0]) + by}{spelled[whole.end() :]}" for by in (3, 7, 11, 19, 40))
-        return next((one for one in tried if one not in evidence), None)
+        return (one for one in tried if one not in evidence)
 
-    return _replaced(target, _NUMBER, choose, random)
+    return _replaced(target, _NUMBER, choices, random)
 
 
 def name(target: Target, others: Sequence[Target], random: Random) -> KeyedExample | None:
@@ -136,12 +140,14 @@ def name(target: Target, others: Sequence[Target], random: Random) -> KeyedExamp
         for found in _NAME.finditer(other.text)
         if found[0] not in evidence
     ]
-    return _replaced(target, _NAME, lambda old: _other(old, known), random)
+    return _replaced(target, _NAME, partial(_alike, known), random)
 
 
-def _other(old: str, known: Sequence[str]) -> str | None:
-    """Return another name, if the old one is a name: it begins with a capital letter."""
-    return next(filter(old.__ne__, filter(_is_name, known)), None) if _is_name(old) else None
+def _alike(known: Sequence[str], old: str) -> Iterable[str]:
+    """Return numbers for a number, names for a name, and nothing for another word."""
+    if old[0].isdigit():
+        return (one for one in known if one[0].isdigit())
+    return filter(_is_name, known) if _is_name(old) else ()
 
 
 def _is_name(word: str) -> bool:
@@ -167,17 +173,10 @@ def swap(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | 
         found = {one[0] for one in pattern.finditer(target.evidence)}
         known = sorted(one for one in found if one not in own and not one[0].islower())
         known = random.sample(known, len(known))
-        changed = _replaced(target, pattern, lambda old, known=known: _like(old, known), random)  # type: ignore[misc]
+        changed = _replaced(target, pattern, partial(_alike, known), random)
         if changed is not None:
             return changed
     return None
-
-
-def _like(old: str, known: Sequence[str]) -> str | None:
-    """Return another number for a number, another name for a name."""
-    if old[0].isdigit():
-        return next(iter(known), None)
-    return _other(old, known)
 
 
 def foreign(target: Target, others: Sequence[Target], random: Random) -> KeyedExample | None:

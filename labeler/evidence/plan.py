@@ -188,12 +188,11 @@ class Plan(Displayed):
                     "sentences of the plan, or the certificate would not hold"
                 )
             known = self._known(item, answer)
-            if item in self.answers and self.answers[item] is not known:
+            if found.setdefault(item, known) is not known:
                 raise UsageError(
-                    f"answer to {_shown(item)} was {self.answers[item]} in an earlier look and is "
+                    f"answer to {_shown(item)} was {found[item]} in an earlier look and is "
                     f"{known} now; later draws rest on it, so begin a new plan to change it"
                 )
-            found[item] = known
         return found
 
     def _known(self, item: Item, answer: Answer) -> Answer:

@@ -63,10 +63,12 @@ def write_plan(plan: Plan, path: str | Path) -> None:
         raise UsageError(f"{path}: a plan is a .csv file")
     header = _header(plan)
     with replaced(Path(path)) as file:
-        writer = csv.writer(file)  # it quotes a lone CR only with the default line end
-        writer.writerow(COLUMNS)
-        for row in _rows(plan):
-            writer.writerow([escape_formula(cell) for cell in (header, *row)])
+        # A lone CR is quoted only with the default line end.
+        writer = csv.DictWriter(file, COLUMNS, restval="")
+        writer.writeheader()
+        for item, facts in _rows(plan):
+            row = {"plan": header, **_texts(plan.units, item), **facts}
+            writer.writerow({name: escape_formula(cell) for name, cell in row.items()})
 
 
 def _header(plan: Plan) -> str:
@@ -79,34 +81,26 @@ def _header(plan: Plan) -> str:
     return json.dumps(facts, separators=(",", ":"))
 
 
-def _rows(plan: Plan) -> Iterator[tuple[str, ...]]:
+def _rows(plan: Plan) -> Iterator[tuple[Item, dict[str, str]]]:
+    """Yield the sentences of the rows, and what differs between rows of a sentence."""
     for item, answer in plan.answers.items():
-        yield _row(plan, item, answer=WORDS[answer])
+        yield item, {"reading": "1", "answer": WORDS[answer]}
     for item, answer in plan.second.items():
-        yield _row(plan, item, reading=2, answer=WORDS[answer])
+        yield item, {"reading": "2", "answer": WORDS[answer]}
     look = str(plan.look)
     for one in plan.sentences:
-        yield _row(plan, (one.id, one.sentence), look=look, chance=one.probability)
+        yield one[:2], {"look": look, "reading": "1", "probability": repr(one.probability)}
     for item in plan.again:
-        yield _row(plan, item, look=look, reading=2)
+        yield item, {"look": look, "reading": "2"}
 
 
-def _row(
-    plan: Plan,
-    item: Item,
-    *,
-    look: str = "",
-    reading: int = 1,
-    chance: float | None = None,
-    answer: str = "",
-) -> tuple[str, ...]:
+def _texts(units: Units, item: Item) -> dict[str, str]:
     name, key = item
-    record = plan.units.records[name]
-    text, evidence = shown(plan.units, record, key)
-    probability = "" if chance is None else repr(chance)
-    ask, question = plan.units.how.ask, record.example.question
-    cut = [visible(part)[:LONGEST] for part in (question, text, evidence)]
-    return (look, str(reading), name, key, probability, ask, *cut, answer)
+    record = units.records[name]
+    text, evidence = shown(units, record, key)
+    texts = {"question": record.example.question, "text": text, "evidence": evidence}
+    cut = {column: visible(part)[:LONGEST] for column, part in texts.items()}
+    return {"id": name, "sentence": key, "ask": units.how.ask, **cut}
 
 
 def shown(units: Units, record: LabelRecord, key: str) -> tuple[str, str]:
