@@ -45,41 +45,47 @@ SHOWN_GROUPS = 12
 _INDENT = " " * 6
 
 
+CheckIds = Annotated[
+    str | None,
+    typer.Option(help="Ids, comma-separated, or package.module:name; by default all."),
+]
+Output = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        help="Also write findings, worst records first, to a .jsonl or .csv file.",
+    ),
+]
+Top = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        help="Number of records, most suspicious first: 20 on the terminal, all with -o and "
+        "--rows.",
+    ),
+]
+SecondOpinion = Annotated[
+    bool,
+    typer.Option("--second-opinion", help="Compare labels with the embedded judge's."),
+]
+
+
 def audit(
     labels: Annotated[
         str | None, typer.Argument(help="Label file, store folder, or - for standard input.")
     ] = None,
     *,
     by: Annotated[str | None, typer.Option(help="Group rates by this metadata column.")] = None,
-    checks: Annotated[
-        str | None,
-        typer.Option(help="Ids, comma-separated, or package.module:name; by default all."),
-    ] = None,
+    checks: CheckIds = None,
     rows: Annotated[
         bool, typer.Option("--rows", help="Print one JSON object per finding.")
     ] = False,
     as_json: Json = False,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Also write findings, worst records first, to a .jsonl or .csv file.",
-        ),
-    ] = None,
-    top: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="Number of records, most suspicious first: 20 on the terminal, all with -o and "
-            "--rows.",
-        ),
-    ] = None,
+    output: Output = None,
+    top: Top = None,
     listing: Annotated[bool, typer.Option("--list", help="List the checks.")] = False,
-    second_opinion: Annotated[
-        bool,
-        typer.Option("--second-opinion", help="Compare labels with the embedded judge's."),
-    ] = False,
+    second_opinion: SecondOpinion = False,
     doubt: Annotated[
         str | None, typer.Option(help="Rank by this model of 'labeler doubt -o' instead.")
     ] = None,
@@ -105,13 +111,14 @@ def audit(
         outcomes_at(labels, threshold), labels, chosen, by, second_opinion=second_opinion
     )
     found = _ranked(found, doubt, labels, threshold)
-    shown = _SHOWN_RECORDS if top is None else top
     if output:
         _write(Path(output), found.finding_rows(top))
     if rows:
         for row in found.finding_rows(top):
             print_json(row)
-    elif as_json:
+        return
+    shown = _SHOWN_RECORDS if top is None else top
+    if as_json:
         print_json({**found.as_json(shown), "labeler": __version__})
     else:
         source = "" if labels == STDIO else shlex.quote(labels)
