@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from typing_extensions import TypedDict
-
 from labeler.audit.registry import (
     CHECKS,
     WEIGHTS,
@@ -19,7 +17,7 @@ from labeler.audit.registry import (
     Subject,
     select_checks,
 )
-from labeler.audit.same_documents import RetrievalComparison, SameDocuments, SameDocumentsJSON
+from labeler.audit.same_documents import RetrievalComparison, SameDocuments
 from labeler.calculators.outcomes import checked
 from labeler.calculators.row_facts import DistinctRows, Identity, group_key, group_names
 from labeler.errors import UsageError
@@ -43,53 +41,11 @@ _LONGEST_ID, _SHOWN = 40, 3
 """Characters of an id, and records that a display names."""
 
 
-class CheckRowJSON(TypedDict):
-    """One entry of ``labeler audit --json``: a check over the records of one configuration."""
-
-    check: str
-    version: int
-    severity: Severity
-    group: str | None
-    signature: str
-    records: int
-    """Records that the check applies to."""
-    flagged: int
-    """Records with a finding."""
-    findings: int
-    rate: float | None
-    """Share of flagged records; ``null`` if the check applies to none."""
-
-
-class AuditedJSON(TypedDict):
-    """A record with its findings."""
-
-    id: str
-    key: str
-    group: str | None
-    signature: str
-    doubt: float
-    findings: list[dict[str, Any]]
-
-
-class AuditJSON(TypedDict):
-    """The output of ``labeler audit --json``."""
-
-    records: int
-    flagged: int
-    """Records with a finding."""
-    worst: dict[Severity, int]
-    """Flagged records by the severity of their worst finding."""
-    failed: dict[str, int]
-    """Rows without a label, by reason."""
-    duplicates: int
-    """Records left out because their id and label key repeat."""
-    checks: list[CheckRowJSON]
-    same_documents: list[SameDocumentsJSON]
-    """Relevance in labels of several responses over the same documents."""
-    doubtful: list[AuditedJSON]
-    """The most suspicious first."""
-
-
+FINDING_COLUMNS = (
+    *("id", "key", "group", "signature", "doubt", "rank"),
+    *("check", "severity", "message", "keys"),
+)
+"""Columns of ``labeler audit --rows``: a contract with the programs that read it."""
 OPINION_WEIGHT = 0.4
 """Weight of an opinion that is certain of the contrary; it falls with the square of certainty."""
 
@@ -151,8 +107,8 @@ class CheckRow(Brief):
         """Share of flagged records; ``None`` if the check applies to none."""
         return self.flagged / self.records if self.records else None
 
-    def as_json(self) -> CheckRowJSON:
-        """Return the published form."""
+    def as_json(self) -> dict[str, Any]:
+        """Return the published form; ``rate`` is null if the check applies to no record."""
         return {
             "check": self.check.id,
             "version": self.check.version,
@@ -191,15 +147,15 @@ class AuditedRecord(Brief):
         """Number of findings that are contradictions."""
         return sum(finding.severity == "contradiction" for finding in self.findings)
 
-    def as_json(self) -> AuditedJSON:
-        """Return the published form."""
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The published form without findings; ``doubt`` is the suspicion score."""
         return {
             "id": self.id,
             "key": self.key,
             "group": self.group,
             "signature": self.label,
             "doubt": self.suspicion,
-            "findings": [finding.as_json() for finding in self.findings],
         }
 
 
@@ -287,8 +243,22 @@ class Audit(Displayed):
         ]
         return Display(self.conclusion, Grid(columns, cells), notes)
 
-    def as_json(self, top: int | None = None) -> AuditJSON:
-        """Return the published form.
+    def finding_rows(self, top: int | None = None) -> Iterator[dict[str, Any]]:
+        """Yield every finding with its record and rank, the most suspicious record first.
+
+        Args:
+            top: maximum number of records; by default all.
+        """
+        for rank, record in enumerate(self.ranked(top), start=1):
+            for finding in record.findings:
+                yield {**record.facts, "rank": rank, **finding.as_json()}
+
+    def as_json(self, top: int | None = None) -> dict[str, Any]:
+        """Return the published form: counts, a row for each check, and suspicious records.
+
+        ``flagged`` counts records with a finding, ``worst`` these by the severity of their worst
+        finding, ``failed`` rows without a label by reason, ``duplicates`` records left out because
+        their id and label key repeat.
 
         Args:
             top: maximum number of records, the most suspicious first; by default all with findings.
@@ -301,7 +271,10 @@ class Audit(Displayed):
             "duplicates": self.duplicates,
             "checks": [row.as_json() for row in self.rows],
             "same_documents": [one.as_json() for one in self.same_documents],
-            "doubtful": [record.as_json() for record in self.ranked(top)],
+            "doubtful": [
+                {**record.facts, "findings": [finding.as_json() for finding in record.findings]}
+                for record in self.ranked(top)
+            ],
         }
 
 

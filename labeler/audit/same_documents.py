@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-
-from typing_extensions import TypedDict
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from labeler.labels.record import LabelRecord
 from labeler.labels.signature import digest, shown
 from labeler.sentences.display import Brief, percent
-
-
-class SameDocumentsJSON(TypedDict):
-    """One entry of ``same_documents`` in ``labeler audit --json``."""
-
-    signature: str
-    retrievals: int
-    answers: int
-    differing: int
-    sentences: int
-    flipped: float
-    lean: float | None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -51,17 +38,10 @@ class SameDocuments(Brief):
     flipped: float
     lean: float | None
 
-    def as_json(self) -> SameDocumentsJSON:
+    def as_json(self) -> dict[str, Any]:
         """Return the published form."""
-        return {
-            "signature": self.label,
-            "retrievals": self.retrievals,
-            "answers": self.answers,
-            "differing": self.differing,
-            "sentences": self.sentences,
-            "flipped": self.flipped,
-            "lean": self.lean,
-        }
+        found = asdict(self)
+        return {"signature": found.pop("label"), **found}
 
     def __str__(self) -> str:
         if not self.differing:

@@ -1,10 +1,8 @@
 """Export of metric rows and summaries as CSV, Parquet, JSON Lines, data frames and Arrow tables.
 
 One row per record or summary, with a column for each metric. ``undefined`` has the reasons of the
-metrics without a value, as JSON; ``configuration`` is a digest of how the label was made. With
-``details`` each metric also has ``relevance.numerator``, ``relevance.denominator`` and
-``relevance.undefined``, and ``signature`` has in full what the digest stands for. In CSV a text
-that a spreadsheet would read as a formula starts with an apostrophe.
+metrics without a value, as JSON; ``configuration`` is a digest of how the label was made. In CSV a
+text that a spreadsheet would read as a formula starts with an apostrophe.
 """
 
 from __future__ import annotations
@@ -16,9 +14,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from labeler.calculators import MetricsRow, SummaryRow
+from labeler.calculators.frame import Kind, to_library
 from labeler.calculators.ratio import CONVENTION, Ratio
 from labeler.calculators.row_facts import COUNTED, PARTS, Identity, RowFacts, row_digest
 from labeler.data.formats import require_pyarrow
@@ -27,7 +26,7 @@ from labeler.errors import UsageError
 from labeler.labels.answering import AnsweringModel
 from labeler.labels.signature import digest
 from labeler.sentences.characters import escape_formula, plain_json, visible
-from labeler.version import __version__, pip_install
+from labeler.version import __version__
 
 Record = dict[str, Any]
 
@@ -36,7 +35,7 @@ class Column(NamedTuple):
     """A column of a table."""
 
     name: str
-    kind: Literal["text", "number", "count", "flag"]
+    kind: Kind
 
 
 COLUMNS = (
@@ -72,13 +71,7 @@ _SUMMARY = (
     _CONFIGURATION,
     _SIGNATURE,
 )
-_PARTS: dict[str, Literal["text", "number", "count"]] = {
-    "value": "number",
-    "numerator": "number",
-    "denominator": "count",
-    "undefined": "text",
-}
-_NUMBERS_PARTS: dict[str, Literal["text", "number", "count"]] = {
+_NUMBERS_PARTS: dict[str, Kind] = {
     "": "number",
     ".numerator": "count",
     ".denominator": "count",
@@ -92,50 +85,16 @@ def short_configuration(label: str) -> str:
     return digest(label)[:8]
 
 
-def metric_columns(ids: Iterable[str], *, details: bool = False) -> tuple[Column, ...]:
-    """Return the columns of metric rows.
-
-    Args:
-        ids: of the metrics.
-        details: True for the parts of each ratio, and signatures.
-    """
-    parts = _PARTS if details else {"value": _PARTS["value"]}
-    of_metrics = (
-        Column(_column(metric, part), kind)
-        for metric in dict.fromkeys(ids)
-        for part, kind in parts.items()
-    )
-    last = [Column(name, "text") for name in ("undefined", "metadata", "configuration")]
-    return (
-        Column("id", "text"),
-        Column("failed", "text"),
-        *of_metrics,
-        *last,
-        *([_SIGNATURE] if details else ()),
-    )
-
-
-def _column(metric: str, part: str) -> str:
-    return metric if part == "value" else f"{metric}.{part}"
-
-
 def metric_record(row: MetricsRow) -> Record:
-    """Return a metric row as a table row with all details."""
-    shown = row.as_json(__version__)
-    numbers = {
-        _column(metric, part): value
-        for metric, ratio in shown["metrics"].items()
-        for part, value in ratio.items()
-    }
+    """Return a metric row as a table row."""
     reasons = {name: ratio.undefined for name, ratio in row.metrics.items() if ratio.undefined}
     return {
-        "id": shown["id"],
-        "failed": shown["failed"],
-        **numbers,
+        "id": row.id,
+        "failed": row.failed,
+        **{name: ratio.value for name, ratio in row.metrics.items()},
         "undefined": _json(reasons) if reasons and not row.failed else None,
         "metadata": _json(row.metadata) if row.metadata else None,
         "configuration": row.configuration and short_configuration(row.configuration),
-        "signature": shown["signature"],
     }
 
 
@@ -400,7 +359,7 @@ class _Table(NamedTuple):
     records: list[Record]
 
 
-def _table_of(rows: Iterable[MetricsRow | SummaryRow], *, details: bool) -> _Table:
+def _table_of(rows: Iterable[MetricsRow | SummaryRow]) -> _Table:
     listed = list(rows)
     of_metrics = [row for row in listed if isinstance(row, MetricsRow)]
     of_summaries = [row for row in listed if isinstance(row, SummaryRow)]
@@ -411,15 +370,17 @@ def _table_of(rows: Iterable[MetricsRow | SummaryRow], *, details: bool) -> _Tab
     if of_summaries:
         return _Table(_SUMMARY, list(map(summary_record, of_summaries)))
     ids = dict.fromkeys(metric for row in of_metrics for metric in row.metrics)
-    return _Table(metric_columns(ids, details=details), list(map(metric_record, of_metrics)))
+    texts = [Column(name, "text") for name in ("id", "failed", "undefined", "metadata")]
+    numbers = [Column(name, "number") for name in ids]
+    columns = (*texts[:2], *numbers, *texts[2:], _CONFIGURATION)
+    return _Table(columns, list(map(metric_record, of_metrics)))
 
 
-def to_arrow(rows: Iterable[MetricsRow | SummaryRow], *, details: bool = False) -> Any:  # noqa: ANN401 - pyarrow has no types
+def to_arrow(rows: Iterable[MetricsRow | SummaryRow]) -> Any:  # noqa: ANN401 - pyarrow has no types
     """Return metric rows or summaries as a pyarrow table.
 
     Args:
         rows: the result of :func:`labeler.metrics` or :func:`labeler.summary`.
-        details: True for numerators, denominators and reasons of each metric, and signatures.
 
     Returns:
         A ``pyarrow.Table`` with one row an outcome or summary; undefined values are null.
@@ -434,19 +395,16 @@ def to_arrow(rows: Iterable[MetricsRow | SummaryRow], *, details: bool = False) 
     require_pyarrow("to_arrow")
     import pyarrow as pa  # noqa: PLC0415 - slow to load
 
-    table = _table_of(rows, details=details)
+    table = _table_of(rows)
     return pa.Table.from_pylist(table.records, schema=_schema(pa, table.columns))
 
 
-def to_frame(
-    rows: Iterable[MetricsRow | SummaryRow], library: str = "polars", *, details: bool = False
-) -> Any:  # noqa: ANN401 - either library's
+def to_frame(rows: Iterable[MetricsRow | SummaryRow], library: str = "polars") -> Any:  # noqa: ANN401 - either library's
     """Return metric rows or summaries as a data frame.
 
     Args:
         rows: the result of :func:`labeler.metrics` or :func:`labeler.summary`.
         library: ``polars`` or ``pandas``.
-        details: as for :func:`to_arrow`.
 
     Returns:
         A data frame with one row an outcome or summary; undefined values are null.
@@ -458,42 +416,7 @@ def to_frame(
         >>> labeler.calculators.to_frame(labeler.metrics(labels), "polars").shape[0]
         14
     """
-    table = _table_of(rows, details=details)
-    try:
-        if library == "polars":
-            return _polars(table)
-        if library == "pandas":
-            return _pandas(table)
-    except ImportError as error:
-        raise UsageError(f"{library} is not installed: {pip_install(library)}") from error
-    raise UsageError(f"to_frame makes frames of polars or pandas, not of {library!r:.40}")
-
-
-def _polars(table: _Table) -> Any:  # noqa: ANN401 - naming the type would import it
-    import polars as pl  # noqa: PLC0415 - optional
-
-    kinds = {"text": pl.String, "number": pl.Float64, "count": pl.Int64, "flag": pl.Boolean}
-    schema = {column.name: kinds[column.kind] for column in table.columns}
-    return pl.DataFrame(
-        {
-            c.name: [_number(c, record.get(c.name)) for record in table.records]
-            for c in table.columns
-        },
-        schema=schema,
-    )
-
-
-def _pandas(table: _Table) -> Any:  # noqa: ANN401 - optional
-    import pandas as pd  # noqa: PLC0415 - optional
-
-    kinds = {"text": "string", "number": "float64", "count": "Int64", "flag": "boolean"}
-    return pd.DataFrame(
-        {
-            c.name: pd.Series([record.get(c.name) for record in table.records], dtype=kinds[c.kind])
-            for c in table.columns
-        }
-    )
-
-
-def _number(column: Column, value: object) -> object:
-    return float(value) if column.kind == "number" and isinstance(value, int) else value
+    table = _table_of(rows)
+    kinds = {one.name: one.kind for one in table.columns}
+    columns = {name: [record.get(name) for record in table.records] for name in kinds}
+    return to_library(columns, kinds, library)

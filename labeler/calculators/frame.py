@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from numbers import Integral
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from labeler.calculators.metrics_row import MetricsRow
 from labeler.calculators.outcomes import measure_outcomes
@@ -21,6 +21,7 @@ LIBRARIES = ("pandas", "polars")
 _LARGEST = 1 << 63
 
 Columns = dict[str, list[Any]]
+Kind = Literal["text", "number", "count", "flag"]
 
 
 class Given(NamedTuple):
@@ -86,35 +87,43 @@ def columns_of(
     return first | _metadata(measured, {*first, *last, "documents"}) | last
 
 
-def to_library(columns: Columns, library: str, index: Any = None) -> Any:  # noqa: ANN401 - either library's
+def to_library(
+    columns: Columns,
+    kinds: Mapping[str, Kind],
+    library: str,
+    index: Any = None,  # noqa: ANN401 - either library's
+) -> Any:  # noqa: ANN401 - as above
     """Return columns as a data frame.
 
     Args:
         columns: equally long lists.
+        kinds: the kinds of columns, by name; others have the type of their values.
         library: one of :data:`LIBRARIES`.
         index: the index of a frame of pandas; by default positions.
 
     Raises:
-        UsageError: the library is not installed.
+        UsageError: the library is unknown or not installed.
     """
     try:
         if library == "polars":
             import polars as pl  # noqa: PLC0415 - optional
 
-            kinds: dict[str, Any] = {
-                name: pl.Float64 if f"{name}.reason" in columns else pl.String
-                for name, own in columns.items()
-                if f"{name}.reason" in columns or all(value is None for value in own)
-            }
-            return pl.DataFrame(columns, schema_overrides=kinds, strict=False)
-        import pandas as pd  # noqa: PLC0415 - optional
+            types = {"text": pl.String, "number": pl.Float64, "count": pl.Int64, "flag": pl.Boolean}
+            empty = (name for name, own in columns.items() if all(one is None for one in own))
+            known = dict.fromkeys(empty, pl.String) | {one: types[kinds[one]] for one in kinds}
+            return pl.DataFrame(columns, schema_overrides=known, strict=False)
+        if library == "pandas":
+            import pandas as pd  # noqa: PLC0415 - optional
+
+            fits = index is not None and len(index) == len(columns["id"])
+            made = pd.DataFrame(columns, index=index if fits else None)
+            return made.astype({name: _PANDAS[kind] for name, kind in kinds.items()})
     except ImportError as error:
         raise UsageError(f"{library} is not installed: {pip_install(library)}") from error
-    fits = index is not None and len(index) == len(columns["id"])
-    made = pd.DataFrame(columns, index=index if fits else None)
-    numbers = [name for name in columns if f"{name}.reason" in columns]
-    reasons = [f"{name}.reason" for name in numbers]
-    return made.astype(dict.fromkeys(numbers, "float64") | dict.fromkeys(reasons, "string"))
+    raise UsageError(f"frames are of polars or pandas, not of {library!r:.40}")
+
+
+_PANDAS = {"text": "string", "number": "float64", "count": "Int64", "flag": "boolean"}
 
 
 def _texts(outcomes: Sequence[Outcome]) -> Columns:
@@ -232,4 +241,7 @@ class Framed:
         own = cast("Sequence[Outcome]", self)
         rows = measure_outcomes(own, chosen)
         columns = columns_of(own, rows, self._given.ids, documents=documents)
-        return to_library(columns, library, self._given.index)
+        numbers = [name for name in columns if f"{name}.reason" in columns]
+        kinds: dict[str, Kind] = dict.fromkeys(numbers, "number")
+        kinds |= dict.fromkeys((f"{name}.reason" for name in numbers), "text")
+        return to_library(columns, kinds, library, self._given.index)

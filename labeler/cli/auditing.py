@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,13 +28,12 @@ from labeler.cli.terminal import (
 )
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
-from labeler.sentences.characters import visible
+from labeler.sentences.characters import escape_formula, visible
 from labeler.sentences.display import NONE, Column, Grid, console, percent, reason_counts
 from labeler.version import __version__
 
 if TYPE_CHECKING:
     from labeler.audit import Audit, AuditedRecord, Check, CheckRow, Finding, SecondJudge
-    from labeler.audit.export import FindingRow
     from labeler.calculators.outcomes import CheckedOutcomes
     from labeler.labels.record import AnyOutcome
 
@@ -46,41 +45,47 @@ SHOWN_GROUPS = 12
 _INDENT = " " * 6
 
 
+CheckIds = Annotated[
+    str | None,
+    typer.Option(help="Ids, comma-separated, or package.module:name; by default all."),
+]
+Output = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        help="Also write findings, worst records first, to a .jsonl or .csv file.",
+    ),
+]
+Top = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        help="Number of records, most suspicious first: 20 on the terminal, all with -o and "
+        "--rows.",
+    ),
+]
+SecondOpinion = Annotated[
+    bool,
+    typer.Option("--second-opinion", help="Compare labels with the embedded judge's."),
+]
+
+
 def audit(
     labels: Annotated[
         str | None, typer.Argument(help="Label file, store folder, or - for standard input.")
     ] = None,
     *,
     by: Annotated[str | None, typer.Option(help="Group rates by this metadata column.")] = None,
-    checks: Annotated[
-        str | None,
-        typer.Option(help="Ids, comma-separated, or package.module:name; by default all."),
-    ] = None,
+    checks: CheckIds = None,
     rows: Annotated[
         bool, typer.Option("--rows", help="Print one JSON object per finding.")
     ] = False,
     as_json: Json = False,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Also write findings, worst records first, to a .jsonl or .csv file.",
-        ),
-    ] = None,
-    top: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="Number of records, most suspicious first: 20 on the terminal, all with -o and "
-            "--rows.",
-        ),
-    ] = None,
+    output: Output = None,
+    top: Top = None,
     listing: Annotated[bool, typer.Option("--list", help="List the checks.")] = False,
-    second_opinion: Annotated[
-        bool,
-        typer.Option("--second-opinion", help="Compare labels with the embedded judge's."),
-    ] = False,
+    second_opinion: SecondOpinion = False,
     doubt: Annotated[
         str | None, typer.Option(help="Rank by this model of 'labeler doubt -o' instead.")
     ] = None,
@@ -91,7 +96,6 @@ def audit(
 ) -> None:
     """Find labels that contradict themselves or the texts."""
     from labeler.audit import select_checks
-    from labeler.audit.export import finding_rows
 
     if (rows and as_json) or (listing and (rows or as_json or by or output)):
         raise UsageError("--rows cannot be combined with --json; --list with no other output")
@@ -107,13 +111,14 @@ def audit(
         outcomes_at(labels, threshold), labels, chosen, by, second_opinion=second_opinion
     )
     found = _ranked(found, doubt, labels, threshold)
-    shown = _SHOWN_RECORDS if top is None else top
     if output:
-        _write(Path(output), finding_rows(found, top))
+        _write(Path(output), found.finding_rows(top))
     if rows:
-        for row in finding_rows(found, top):
+        for row in found.finding_rows(top):
             print_json(row)
-    elif as_json:
+        return
+    shown = _SHOWN_RECORDS if top is None else top
+    if as_json:
         print_json({**found.as_json(shown), "labeler": __version__})
     else:
         source = "" if labels == STDIO else shlex.quote(labels)
@@ -192,15 +197,18 @@ def _check_output(output: str | None, labels: str) -> None:
     reject_overwrite([labels], output)
 
 
-def _write(path: Path, rows: Iterable[FindingRow]) -> None:
-    from labeler.audit.export import FindingRow, cells
+def _write(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    from labeler.audit.auditing import FINDING_COLUMNS
     from labeler.data.label_files import replaced
 
     with replaced(path) as file:
         if path.suffix == ".csv":
             writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
-            writer.writerow(FindingRow.__annotations__)
-            writer.writerows(map(cells, rows))
+            writer.writerow(FINDING_COLUMNS)
+            for row in rows:
+                texts = {**row, "keys": " ".join(row["keys"]), "group": row["group"] or ""}
+                cells = (visible(str(texts[name])) for name in FINDING_COLUMNS)
+                writer.writerow(map(escape_formula, cells))
         else:
             file.writelines(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
 

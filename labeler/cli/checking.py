@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from labeler.comparing.gates import Demand, On
-    from labeler.comparing.verdicts import Verdict
+    from labeler.comparing.verdicts import GateResults, Verdict
 
 GATE_MISSED = 1
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
@@ -104,16 +104,9 @@ def check(
     from labeler.calculators import Intervals
     from labeler.cli import gate_reports
     from labeler.comparing.checking import GateSettings, check_gates
-    from labeler.comparing.gates import Allowed, Demand, doubts
+    from labeler.comparing.gates import Allowed, doubts
 
-    demands = [
-        *(Demand(*_parts("--min", text), at_least=True) for text in at_least or ()),
-        *(Demand(*_parts("--max", text), at_least=False) for text in at_most or ()),
-    ]
-    drops = [
-        Demand(*_parts("--max-drop", one), at_least=False, of_drop=True) for one in max_drop or ()
-    ]
-    _check_options(context, labels, against, drops)
+    _check_options(context, labels, against, drops=bool(max_drop))
     intervals = Intervals(level, group)
     settings = GateSettings(
         on=cast("On", on),
@@ -123,9 +116,10 @@ def check(
         one_model=one_model,
         every_record=junit_per_record,
     )
+    demands = [*_demands(at_least, at_most, max_drop)]
     base = None if against is None else outcomes_or_numbers(against, threshold)
     outcomes = outcomes_or_numbers(labels, threshold)
-    verdicts, gates, repeated = check_gates(outcomes, [*demands, *drops], base, settings)
+    verdicts, gates, repeated = check_gates(outcomes, demands, base, settings)
     for doubt in doubts(gates):
         notify(doubt)
     if settings.intervals and group is None:
@@ -133,11 +127,8 @@ def check(
     notify_repeated(repeated)
     if as_json:
         print_json([gate_reports.as_json(verdict) for verdict in verdicts])
-    elif details:
-        ordered = sorted(verdicts, key=lambda one: one.passed)
-        print_lines([verdicts.conclusion, *(one.details_with_worst for one in ordered)])
     else:
-        print_display(verdicts)
+        _print(verdicts, details=details)
     if junit:
         _write(junit, gate_reports.junit(verdicts, per_record=junit_per_record))
     if github:
@@ -145,15 +136,35 @@ def check(
     return 0 if verdicts.passed else GATE_MISSED
 
 
+def _print(verdicts: GateResults, *, details: bool) -> None:
+    if details:
+        ordered = sorted(verdicts, key=lambda one: one.passed)
+        print_lines([verdicts.conclusion, *(one.details_with_worst for one in ordered)])
+    else:
+        print_display(verdicts)
+
+
+def _demands(
+    at_least: Iterable[str] | None, at_most: Iterable[str] | None, max_drop: Iterable[str] | None
+) -> Iterator[Demand]:
+    """Yield the gates that options ask for."""
+    from labeler.comparing.gates import Demand
+
+    for option, texts in (("--min", at_least), ("--max", at_most), ("--max-drop", max_drop)):
+        for text in texts or ():
+            of_drop = option == "--max-drop"
+            yield Demand(*_parts(option, text), at_least=option == "--min", of_drop=of_drop)
+
+
 def _check_options(
-    context: typer.Context, labels: str, against: str | None, drops: Sequence[Demand]
+    context: typer.Context, labels: str, against: str | None, *, drops: bool
 ) -> None:
     """Reject contradictory options.
 
     Raises:
         UsageError: options lack another one, or both sides are standard input.
     """
-    if bool(drops) is not bool(against):
+    if drops is not bool(against):
         raise UsageError(
             "--max-drop and --against need each other, such as --against main.jsonl "
             "--max-drop adherence=0.02"

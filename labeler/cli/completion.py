@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Callable, Iterable
 
 
-def completing(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+def completing(place: str) -> Callable[[str], list[str]]:
     """Return a completion of names that may be listed with commas.
 
     Args:
-        names: returns all names; called when a shell asks.
+        place: ``package.module:name`` of a catalog, or of a function that returns the names;
+            imported when a shell asks.
     """
 
     def complete(incomplete: str) -> list[str]:
+        found = pkgutil.resolve_name(place)
         begin, comma, last = incomplete.rpartition(",")
-        return [f"{begin}{comma}{name}" for name in names() if name.startswith(last)]
+        names = found() if callable(found) else found
+        return [f"{begin}{comma}{name}" for name in names if name.startswith(last)]
 
     return complete
-
-
-def metric_names() -> Iterable[str]:
-    """Return the ids of all metrics."""
-    from labeler.calculators import METRICS
-
-    return METRICS
 
 
 def judge_names() -> Iterable[str]:
@@ -31,24 +28,14 @@ def judge_names() -> Iterable[str]:
     from labeler.judges.judge import JUDGES
     from labeler.judges.providers import PROVIDERS
 
-    return sorted({*(name for name in JUDGES if name not in PROVIDERS), *map(_named, PROVIDERS)})
+    return sorted({*JUDGES} - {*PROVIDERS} | {f"{name}:" for name in PROVIDERS})
 
 
-def _named(provider: str) -> str:
-    return f"{provider}:"
-
-
-def preset_names() -> Iterable[str]:
-    """Return the presets of columns."""
-    from labeler.data.presets import PRESETS
-
-    return PRESETS
-
-
+_JUDGES = completing(f"{__name__}:judge_names")
 BY_FIELD = {
-    "judge": completing(judge_names),
-    "judges": completing(judge_names),
-    "preset": completing(preset_names),
+    "judge": _JUDGES,
+    "judges": _JUDGES,
+    "preset": completing("labeler.data.presets:PRESETS"),
 }
 """Completions of options classes, by field."""
-METRICS = completing(metric_names)
+METRICS = completing("labeler.calculators:METRICS")

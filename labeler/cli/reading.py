@@ -57,6 +57,14 @@ MetricIds = Annotated[
 ]
 
 
+Details = Annotated[
+    bool,
+    typer.Option(
+        "--details", help="Show counts, methods, judge settings, reasons of missing values."
+    ),
+]
+
+
 def metrics(
     labels: Annotated[
         list[str] | None,
@@ -86,16 +94,10 @@ def metrics(
     otel_events: OtelEvents = None,
     threshold: Threshold = None,
     every: Annotated[bool, typer.Option("--all", help="Show all metrics.")] = False,
-    details: Annotated[
-        bool,
-        typer.Option(
-            "--details", help="Show counts, methods, judge settings, reasons of missing values."
-        ),
-    ] = False,
+    details: Details = False,
 ) -> None:
     """Compute metrics from stored labels."""
     from labeler.calculators import Intervals
-    from labeler.calculators.row_facts import DistinctRows
 
     if otel_events and (rows or listing or as_json or by or output):
         raise UsageError("--otel-events cannot be combined with other outputs")
@@ -109,24 +111,7 @@ def metrics(
     request = _Request(_sources(labels, output, otel_events), ids, by, threshold)
     drawn = Intervals(level, group) if intervals else None
     if rows:
-        models: dict[AnsweringModel, None] = {}
-        measured = DistinctRows(request.rows(facts=output is not None))
-        signatures: dict[str, None] = {}
-        noted = _note(_note(measured, "answered", models), "label", signatures)
-        if otel_events is not None:
-            from labeler.cli.event_files import write_events
-
-            write_events(noted, otel_events)
-        elif output is not None:
-            from labeler.calculators.export import write_numbers
-
-            notify(f"{write_numbers(noted, measured.copies, output)} rows written to {output}")
-        else:
-            for row in noted:
-                print_json(row.as_json(__version__))
-        notify_repeated(measured.repeated)
-        _notify_models(models)
-        notify_selected(signatures)
+        _write_rows(request, output, otel_events)
         return
     summary, scored = request.summaries(drawn)
     notify_repeated(_repeated((*summary, *scored)))
@@ -136,6 +121,30 @@ def metrics(
         notify_selected(row.label for row in summary)
     else:
         _print_summaries(summary, scored, request, drawn, every=every, details=details)
+
+
+def _write_rows(request: _Request, output: str | None, otel_events: str | None) -> None:
+    """Write the metrics of each record as events or a numbers file, or print them as JSON."""
+    from labeler.calculators.row_facts import DistinctRows
+
+    models: dict[AnsweringModel, None] = {}
+    signatures: dict[str, None] = {}
+    measured = DistinctRows(request.rows(facts=output is not None))
+    noted = _note(_note(measured, "answered", models), "label", signatures)
+    if otel_events is not None:
+        from labeler.cli.event_files import write_events
+
+        write_events(noted, otel_events)
+    elif output is not None:
+        from labeler.calculators.export import write_numbers
+
+        notify(f"{write_numbers(noted, measured.copies, output)} rows written to {output}")
+    else:
+        for row in noted:
+            print_json(row.as_json(__version__))
+    notify_repeated(measured.repeated)
+    _notify_models(models)
+    notify_selected(signatures)
 
 
 def _repeated(rows: Iterable[SummaryRow]) -> int:

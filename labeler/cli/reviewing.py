@@ -23,30 +23,46 @@ if TYPE_CHECKING:
 DEFAULT_METRICS = "relevance,utilization,completeness,adherence"
 
 
+Plan = Annotated[
+    str | None,
+    typer.Option(help="Read the sentences of this plan of labeler certify instead."),
+]
+Answers = Annotated[
+    str | None,
+    typer.Option(help="File for the answers to the plan; by default next to it."),
+]
+Order = Annotated[
+    Literal["random", "doubtful", "order"],
+    typer.Option(
+        help="Order of records: random (results hold for all records), doubtful (most "
+        "suspicious first), or order (as in the file)."
+    ),
+]
+Corrections = Annotated[
+    str | None, typer.Option(help="Corrections file; by default next to the labels.")
+]
+MetricIds = Annotated[
+    str,
+    typer.Option(
+        "--metrics",
+        help="Metrics to show, comma-separated; by default those of TRACe.",
+        show_default=False,
+    ),
+]
+
+
 def review(
     labels: Annotated[
         str | None, typer.Argument(help="Label file, store folder, or - for standard input.")
     ] = None,
     *,
-    plan: Annotated[
-        str | None,
-        typer.Option(help="Read the sentences of this plan of labeler certify instead."),
-    ] = None,
-    answers: Annotated[
-        str | None,
-        typer.Option(help="File for the answers to the plan; by default next to it."),
-    ] = None,
+    plan: Plan = None,
+    answers: Answers = None,
     annotator: Annotated[
         str | None,
         typer.Option(help="Annotator name; by default your user name."),
     ] = None,
-    queue: Annotated[
-        Literal["random", "doubtful", "order"],
-        typer.Option(
-            help="Order of records: random (results hold for all records), doubtful (most "
-            "suspicious first), or order (as in the file)."
-        ),
-    ] = "random",
+    queue: Order = "random",
     doubt: Annotated[
         str | None, typer.Option(help="Model of 'labeler doubt -o' that says what is doubtful.")
     ] = None,
@@ -57,17 +73,8 @@ def review(
     blind: Annotated[
         bool, typer.Option("--blind", help="Hide the judge's verdicts until you have judged.")
     ] = False,
-    corrections: Annotated[
-        str | None, typer.Option(help="Corrections file; by default next to the labels.")
-    ] = None,
-    ids: Annotated[
-        str,
-        typer.Option(
-            "--metrics",
-            help="Metrics to show, comma-separated; by default those of TRACe.",
-            show_default=False,
-        ),
-    ] = DEFAULT_METRICS,
+    corrections: Corrections = None,
+    ids: MetricIds = DEFAULT_METRICS,
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port on this machine; 0 picks a free one.")
     ] = 0,

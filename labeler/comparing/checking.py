@@ -8,7 +8,6 @@ from typing import NamedTuple, get_args
 
 from labeler.calculators import Intervals, Metric, MetricsRow, SummaryRow, summarize
 from labeler.calculators.ratio import Ratio, counts_in_gates
-from labeler.calculators.row_facts import DistinctRows
 from labeler.calculators.summary import CountedRows
 from labeler.calculators.summary_table import not_finite_notes
 from labeler.comparing.gates import (
@@ -120,7 +119,7 @@ def check_gates(
         found += check_rows(rows, means, settings)
     repeated = new.repeated
     if base is not None:
-        before: DistinctRows[MetricsRow] = measure_gates(base, drops, column=column).rows
+        _, before = measure_gates(base, drops, column=column)
         dropped = [gate for gate in gates if gate.of_drop]
         found += check_drops(list(rows), list(before), dropped, settings)
         repeated += before.repeated
@@ -132,7 +131,10 @@ def check_gates(
 
 
 def check_rows(
-    rows: Iterable[MetricsRow], gates: Sequence[Gate], settings: GateSettings | None = None
+    rows: Iterable[MetricsRow],
+    gates: Sequence[Gate],
+    settings: GateSettings | None = None,
+    notes: Iterable[Note] = (),
 ) -> list[Verdict]:
     """Check measured rows against gates.
 
@@ -146,6 +148,7 @@ def check_rows(
         rows: rows that were measured with the gates' metrics; consumed once.
         gates: the gates.
         settings: how to check.
+        notes: remarks on every verdict.
 
     Returns:
         A verdict for each gate, group, and signature that can have the metric.
@@ -155,16 +158,6 @@ def check_rows(
     """
     if not gates:
         raise UsageError("no gate is given: name a metric and a number, such as adherence=0.9")
-    return _check_rows(rows, gates, settings)
-
-
-def _check_rows(
-    rows: Iterable[MetricsRow],
-    gates: Sequence[Gate],
-    settings: GateSettings | None,
-    notes: Iterable[Note] = (),
-) -> list[Verdict]:
-    """Check rows; the notes go with each verdict."""
     settings = settings or GateSettings()
     metrics = tuple(dict.fromkeys(gate.metric for gate in gates))
     records = GateRecords(gates, settings.by, every=settings.every_record)
@@ -272,7 +265,7 @@ def check_drops(
             span = max([high - low, *drops])
             metric = replace(gate.metric, bounded=False, scale=(-span, span))
             notes = tuple(_notes(paired))
-            found += _check_rows(rows, [replace(gate, metric=metric)], settings, notes)
+            found += check_rows(rows, [replace(gate, metric=metric)], settings, notes)
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, islice
 from typing import Literal, NamedTuple
@@ -144,43 +144,6 @@ class Gate:
     at_least: bool
     of_drop: bool = False
 
-    @classmethod
-    def of(
-        cls,
-        metric: str,
-        threshold: float,
-        *,
-        at_least: bool,
-        own: Sequence[Metric] = (),
-    ) -> Gate:
-        """Return the gate of a metric id.
-
-        Args:
-            metric: such as ``adherence``, or of another kind of records: a criterion's name, or
-                ``NAME:pass``, of scores.
-            threshold: the least or greatest mean that passes.
-            at_least: whether the mean must not be lower; otherwise it must not be higher.
-            own: metrics of the outcomes themselves, such as criteria with scores. An id of these
-                means them, even if another metric has it.
-
-        Raises:
-            UnknownName: there is no such metric.
-            UsageError: the id names several metrics, or the threshold is not finite or none of its
-                values.
-        """
-        chosen = _named(metric, own)
-        if len(chosen) != 1:
-            raise UsageError(f"a gate is on one metric: {metric!r} names {len(chosen)}")
-        if not math.isfinite(threshold):
-            raise UsageError(f"gate on {metric!r}: {threshold} is not a threshold; give a number")
-        low, high = chosen[0].range or (threshold, threshold)
-        if not low <= threshold <= high:
-            raise UsageError(
-                f"gate on {metric!r}: {threshold:g} is not a threshold: values are from {low:g} to "
-                f"{high:g}"
-            )
-        return cls(chosen[0], threshold, at_least)
-
     def kept_by(self, value: float) -> bool:
         """Return whether a value passes."""
         return value >= self.threshold if self.at_least else value <= self.threshold
@@ -216,7 +179,8 @@ class Demand:
     """A gate whose metric is looked up later, when those of the outcomes are known.
 
     Attributes:
-        metric: the id of one metric.
+        metric: the id of one metric, such as ``adherence``, or of another kind of records: a
+            criterion's name, or ``NAME:pass``, of scores.
         threshold: the least or greatest mean that passes.
         at_least: whether the mean must not be lower, or higher; ``None`` for the direction in which
             the metric is better.
@@ -229,24 +193,38 @@ class Demand:
     of_drop: bool = False
 
     def gate(self, own: Sequence[Metric] = ()) -> Gate:
-        """Return the gate; see :meth:`Gate.of`."""
-        found = Gate.of(self.metric, self.threshold, at_least=bool(self.at_least), own=own)
-        at_least = found.metric.higher_is_better if self.at_least is None else self.at_least
-        return replace(found, at_least=at_least, of_drop=self.of_drop)
+        """Return the gate.
 
+        Args:
+            own: metrics of the outcomes themselves, such as criteria with scores. An id of these
+                means them, even if another metric has it.
 
-class GateRows(NamedTuple):
-    """Gates and the rows that they are evaluated on."""
-
-    gates: list[Gate]
-    rows: DistinctRows[MetricsRow]
-    """Rows with the metrics of the gates, measured one by one."""
+        Raises:
+            UnknownName: there is no such metric.
+            UsageError: the id names several metrics, or the threshold is not finite or none of its
+                values.
+        """
+        chosen, threshold = _named(self.metric, own), self.threshold
+        if len(chosen) != 1:
+            raise UsageError(f"a gate is on one metric: {self.metric!r} names {len(chosen)}")
+        if not math.isfinite(threshold):
+            raise UsageError(
+                f"gate on {self.metric!r}: {threshold} is not a threshold; give a number"
+            )
+        low, high = chosen[0].range or (threshold, threshold)
+        if not low <= threshold <= high:
+            raise UsageError(
+                f"gate on {self.metric!r}: {threshold:g} is not a threshold: values are from "
+                f"{low:g} to {high:g}"
+            )
+        at_least = chosen[0].higher_is_better if self.at_least is None else self.at_least
+        return Gate(chosen[0], threshold, at_least, self.of_drop)
 
 
 def measure_gates(
     outcomes: Iterable[AnyOutcome] | CountedRows, demands: Sequence[Demand], *, column: str = ""
-) -> GateRows:
-    """Make gates of demands, and measure outcomes of every kind for them.
+) -> tuple[list[Gate], DistinctRows[MetricsRow]]:
+    """Return the gates of demands, and the rows of outcomes of every kind with their metrics.
 
     Args:
         outcomes: records and failures; or a numbers file.
@@ -261,7 +239,7 @@ def measure_gates(
     if isinstance(outcomes, CountedRows):
         gates = _gates(demands, {})
         ids = dict.fromkeys(gate.metric.id for gate in gates)
-        return GateRows(gates, DistinctRows(outcomes.chosen(ids, column)))
+        return gates, DistinctRows(outcomes.chosen(ids, column))
     found: dict[str, Collected] = {}
     others = split_collected(outcomes, found)
     # Outcomes are read one at a time unless a name can only be that of a record further on.
@@ -273,7 +251,7 @@ def measure_gates(
         gates = _gates(demands, found)
     asked = tuple(dict.fromkeys(gate.metric for gate in gates))
     rows = measure_outcomes(chain(first, others), asked, column=column)
-    return GateRows(gates, DistinctRows(chain(rows, collected_rows(found, asked))))
+    return gates, DistinctRows(chain(rows, collected_rows(found, asked)))
 
 
 def _gates(demands: Sequence[Demand], found: Mapping[str, Collected]) -> list[Gate]:

@@ -211,27 +211,8 @@ def read_side(
             several signatures are not allowed and none is chosen.
     """
     choice = choice or Choice()
-    found: dict[str, list[Kept[T]]] = {}
-    failures: list[tuple[str | None, str, str]] = []
-    columns: set[str] = set()
-    repeated: Counter[str] = Counter()
     contents = _Contents(choice)
-    for outcome in contents.labels(outcomes):
-        if not choice.fits(outcome):
-            continue
-        facts = _Found.of(outcome)
-        if isinstance(outcome, LabelFailure) or facts.failed is not None:
-            failures.append((facts.label, outcome.id, facts.failed or ""))
-            continue
-        columns.update(facts.metadata)
-        kept = _kept(outcome, keep, by)
-        if isinstance(outcome, MetricsRow) and outcome.facts:
-            repeated[kept.signature] += outcome.facts.copies
-        known = found.setdefault(outcome.id, [])
-        if kept in known:
-            repeated[kept.signature] += 1
-        else:
-            known.append(kept)
+    found, columns, repeated = contents.read(outcomes, keep, by)
     # The signature of trial 0 is the beginning of those of the other trials.
     exact = any(choice.names(kept) for some in found.values() for kept in some)
     fitting = {
@@ -239,7 +220,7 @@ def read_side(
         for name, some in found.items()
     }
     chosen = {kept.signature for some in fitting.values() for kept in some}
-    contents.check(chosen, len(failures), mixed=mixed)
+    contents.check(chosen, mixed=mixed)
     for name, some in fitting.items():
         if len(some) > 1:
             raise contents.ambiguous(name, some)
@@ -251,7 +232,7 @@ def read_side(
         }
     failed = {
         name: reason
-        for made_by, name, reason in failures
+        for made_by, name, reason in contents.failures
         if name not in labeled and (not exact or made_by is None or made_by in chosen)
     }
     copies = sum(repeated[signature] for signature in chosen)
@@ -285,15 +266,48 @@ def _kept(record: LabelRecord | MetricsRow, keep: Callable[[Any], T], by: str | 
 
 
 class _Contents:
-    """The contents of a file, for errors about the labels of a side."""
+    """The contents of a file: what is read of it, and errors about the labels of a side.
+
+    Attributes:
+        failures: signature, id and reason code of the failures that fit the choice.
+    """
 
     def __init__(self, choice: Choice) -> None:
         self._choice = choice
         self._signatures: Counter[str] = Counter()
         self._trials: set[int] = set()
         self._others: Counter[str] = Counter()
+        self.failures: list[tuple[str | None, str, str]] = []
 
-    def labels(
+    def read(
+        self,
+        outcomes: Iterable[AnyOutcome] | CountedRows,
+        keep: Callable[[Any], T],
+        by: str | None,
+    ) -> tuple[dict[str, list[Kept[T]]], set[str], Counter[str]]:
+        """Return the different labels of each id, the metadata columns, and repeated labels."""
+        found: dict[str, list[Kept[T]]] = {}
+        columns: set[str] = set()
+        repeated: Counter[str] = Counter()
+        for outcome in self._labels(outcomes):
+            if not self._choice.fits(outcome):
+                continue
+            facts = _Found.of(outcome)
+            if isinstance(outcome, LabelFailure) or facts.failed is not None:
+                self.failures.append((facts.label, outcome.id, facts.failed or ""))
+                continue
+            columns.update(facts.metadata)
+            kept = _kept(outcome, keep, by)
+            if isinstance(outcome, MetricsRow) and outcome.facts:
+                repeated[kept.signature] += outcome.facts.copies
+            known = found.setdefault(outcome.id, [])
+            if kept in known:
+                repeated[kept.signature] += 1
+            else:
+                known.append(kept)
+        return found, columns, repeated
+
+    def _labels(
         self, outcomes: Iterable[AnyOutcome] | CountedRows
     ) -> Iterable[Outcome | MetricsRow]:
         """Count outcomes, and return labels and failures."""
@@ -312,10 +326,10 @@ class _Contents:
             self._others[outcome.kind] += 1
         return outcome
 
-    def check(self, chosen: set[str], failed: int, *, mixed: bool) -> None:
+    def check(self, chosen: set[str], *, mixed: bool) -> None:
         """Check that labels were chosen, of one signature where several are not allowed."""
         if not chosen:
-            raise UsageError(f"{self._choice.name}: {self._why_empty(failed)}")
+            raise UsageError(f"{self._choice.name}: {self._why_empty(len(self.failures))}")
         if not mixed and self._choice.signature is None and len(chosen) > 1:
             raise UsageError(
                 f"{self._choice.name} holds labels that were made in {len(chosen)} ways; averaged "

@@ -147,7 +147,8 @@ def _texts(value: object) -> Iterator[str]:
 
 def _titled(found: Document, value: Mapping[str, Any]) -> Document:
     """Return a document below its title, unless its text begins with it."""
-    for title in (value[name] for name in value if _is_title(name)):
+    words = ((name, snake_case(str(name)).rpartition("_")[2]) for name in value)
+    for title in (value[name] for name, word in words if word in _TITLE_WORDS):
         if isinstance(title, Mapping):
             title = title.get("Text", title.get("text"))  # noqa: PLW2901 - as Kendra has it
         if isinstance(title, str) and title.strip():
@@ -155,10 +156,6 @@ def _titled(found: Document, value: Mapping[str, Any]) -> Document:
             text = found.text if begins else f"{title}\n\n{found.text}"
             return Document(text, (*found.used, title))
     return found
-
-
-def _is_title(name: object) -> bool:
-    return isinstance(name, str) and snake_case(name).rpartition("_")[2] in _TITLE_WORDS
 
 
 def _listed(value: Mapping[str, Any], *, named: bool = False) -> Sequence[Any] | None:

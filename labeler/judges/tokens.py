@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -164,29 +164,25 @@ def answer_cap(given: int | None, expected: int) -> int:
     return given or CAP_BASE + CAP_TIMES * expected
 
 
-def request_tokens(
-    counter: TokenCounter, messages: Iterable[Mapping[str, str]], schema: str
-) -> int:
+def request_tokens(counter: TokenCounter, texts: Iterable[str], schema: str) -> int:
     """Return the expected prompt tokens of a chat request: messages, frames and schema.
 
     Args:
         counter: counts the texts.
-        messages: chat messages with ``content``.
+        texts: contents of the chat messages.
         schema: the answer's schema as compact JSON; may be empty.
     """
-    texts = sum(counter.count(message["content"]) + MESSAGE_FRAME for message in messages)
-    return texts + counter.count_json(schema) + REPLY_FRAME
+    tokens = sum(counter.count(text) + MESSAGE_FRAME for text in texts)
+    return tokens + counter.count_json(schema) + REPLY_FRAME
 
 
-def request_tokens_at_most(
-    counter: TokenCounter, messages: Iterable[Mapping[str, str]], schema: str
-) -> int:
+def request_tokens_at_most(counter: TokenCounter, texts: Iterable[str], schema: str) -> int:
     """Return an upper estimate of the prompt tokens of a chat request.
 
     The count of the texts is a bound, that of the frames an estimate; see :func:`request_tokens`.
     """
-    texts = sum(counter.at_most(message["content"]) + MESSAGE_FRAME for message in messages)
-    return texts + counter.at_most(schema) + REPLY_FRAME
+    tokens = sum(counter.at_most(text) + MESSAGE_FRAME for text in texts)
+    return tokens + counter.at_most(schema) + REPLY_FRAME
 
 
 def request_tokens_at_least(texts: Iterable[str]) -> int:

@@ -294,7 +294,7 @@ class _Tally:
         name = request.kind.name
         if name not in self._kinds:
             _, schema = request_parts(request)
-            system = [{"content": request.prompt.system_text}] if not request.prompt.decides else []
+            system = [request.prompt.system_text] if not request.prompt.decides else []
             same = request_tokens(self._counter, system, schema)
             self._kinds[name] = _Kind(
                 same,

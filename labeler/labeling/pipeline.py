@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def run_tasks(
     run: Run, rows: Rows, factories: Sequence[TaskFactory]
 ) -> Generator[AnyOutcome, None, None]:
-    """Submit the tasks of several factories for each row; yield their outcomes in that order.
+    """Submit the tasks of several factories for each row; return their outcomes in that order.
 
     Every record is durable in the store before it is yielded.
 
@@ -43,7 +43,7 @@ def run_tasks(
         StoreError: labels cannot be read or saved.
         UsageError: the rows cannot be read.
     """
-    yield from submit_rows(run, opened(run, rows, factories), factories)
+    return submit_rows(run, opened(run, rows, factories), factories)
 
 
 def opened(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -23,6 +23,7 @@ from labeler.report.page import (
 )
 from labeler.report.views import label_view, record_view
 from labeler.sentences.characters import visible
+from labeler.sentences.display import NONE, number
 from labeler.version import __version__
 
 RECORDS = 10_000
@@ -34,8 +35,6 @@ SCRIPTS = (*RECORD_SCRIPTS, "diff.js")
 
 _QUESTION = 200
 """Characters of a question in the list."""
-
-_NONE = "\N{EN DASH}"
 
 
 class Written(NamedTuple):
@@ -92,7 +91,7 @@ def _index(found: Differences, total: LabelDiff, questions: list[str]) -> dict[s
     records = total.records
     return {
         "metrics": [metric.id for metric in found.metrics],
-        "fields": [[field, _words(field)] for field in FIELDS],
+        "fields": [[field, field.replace("_", " ")] for field in FIELDS],
         "chunk_size": CHUNK_SIZE,
         "records": {
             "id": [visible(record.id) for record in records],
@@ -130,7 +129,11 @@ def _record(found: Differences, record: RecordDiff) -> dict[str, Any]:
             "at": b.reply.created_at and visible(b.reply.created_at),
         },
         "flips": [
-            {**flip.as_json(), "keys_gained": _safe(flip.gained), "keys_lost": _safe(flip.lost)}
+            {
+                **flip.as_json(),
+                "keys_gained": [*map(visible, flip.gained)],
+                "keys_lost": [*map(visible, flip.lost)],
+            }
             for flip in record.flips
         ],
         "metrics": [
@@ -143,10 +146,6 @@ def _record(found: Differences, record: RecordDiff) -> dict[str, Any]:
             for change in record.changes
         ],
     }
-
-
-def _safe(keys: Iterable[str]) -> list[str]:
-    return [visible(key) for key in keys]
 
 
 def _text(value: Fraction | None, reason: str | None) -> str:
@@ -202,9 +201,9 @@ def _metric(row: MetricDiff, limit: float) -> dict[str, Any]:
         "name": plain_name(row.metric),
         "lower": not row.metric.higher_is_better,
         "plot": "" if row.change is None else draw_difference(float(row.change), None, limit),
-        "a": _decimal(row.mean_a),
-        "b": _decimal(row.mean_b),
-        "change": _NONE if row.change is None else _signed(row.change),
+        "a": number(row.mean_a),
+        "b": number(row.mean_b),
+        "change": NONE if row.change is None else _signed(row.change),
         "changed": row.changed,
         "pairs": row.pairs,
         "undefined": [
@@ -213,14 +212,6 @@ def _metric(row: MetricDiff, limit: float) -> dict[str, Any]:
             for reason, count in reasons.items()
         ],
     }
-
-
-def _words(field: str) -> str:
-    return field.replace("_", " ")
-
-
-def _decimal(value: Fraction | None) -> str:
-    return _NONE if value is None else f"{float(value):.4f}"
 
 
 def _signed(value: Fraction) -> str:

@@ -134,27 +134,45 @@ def write_report(
                 "or check that it is the right file"
             )
         summary = Summary(data, calibration)
-        values = {
-            "title": title or f"Labels of {name}",
-            "name": name,
-            "version": __version__,
-            "in_folder": in_folder,
-            "summary": summary,
-            "records": RECORDS_PLACEHOLDER,
-        }
-        text = render_page(TEMPLATE, values, styles=STYLES, scripts=SCRIPTS, loads=in_folder).text
-        head, _, tail = text.partition(RECORDS_PLACEHOLDER)
+        text = render_page(
+            TEMPLATE,
+            {
+                "title": title or f"Labels of {name}",
+                "name": name,
+                "version": __version__,
+                "in_folder": in_folder,
+                "summary": summary,
+                "records": RECORDS_PLACEHOLDER,
+            },
+            styles=STYLES,
+            scripts=SCRIPTS,
+            loads=in_folder,
+        ).text
         index = {"name": visible(name), "order": order, **data.index()}
         blocks = chain([("index", index)], chunks_of(data.views()))
-        if folder:
-            (folder / PAGE).write_text(head + tail, encoding="utf-8")
-            files = [path / PAGE, *(path / file for file in write_blocks(folder, blocks))]
-            return WrittenReport(files, summary)
-        with replaced(path) as output:
-            output.write(head)
-            output.writelines(data_block(*block) for block in blocks)
-            output.write(tail)
-        return WrittenReport([path], summary)
+        return WrittenReport(_write(text, blocks, path, folder), summary)
+
+
+def _write(
+    text: str, blocks: Iterable[tuple[str, object]], path: Path, folder: Path | None
+) -> list[Path]:
+    """Write a page with the blocks of its records, or a folder with a file for each block.
+
+    Args:
+        text: the page, with a placeholder for the records.
+        blocks: name and value of each block.
+        path: the page, or the folder.
+        folder: the folder to fill before it becomes the report; ``None`` for a page.
+    """
+    head, _, tail = text.partition(RECORDS_PLACEHOLDER)
+    if folder:
+        (folder / PAGE).write_text(head + tail, encoding="utf-8")
+        return [path / PAGE, *(path / file for file in write_blocks(folder, blocks))]
+    with replaced(path) as output:
+        output.write(head)
+        output.writelines(data_block(*block) for block in blocks)
+        output.write(tail)
+    return [path]
 
 
 def _temporary_file(folder: Path) -> IO[bytes]:

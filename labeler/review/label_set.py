@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import heapq
-import random
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from labeler.audit import examine
@@ -196,19 +196,18 @@ def choose(
         outcomes: outcomes of any kind.
         top: number of the most suspicious labels, highest score first; equal scores stay in order.
         sample: size of a random sample, in the order of the file.
-        seed: seed of the sample: the same seed and file give the same sample.
+        seed: seed of the sample, which is drawn as that of :func:`queue_places`.
     """
-    records = _distinct(outcomes)
+    records = enumerate(_distinct(outcomes))
     if top is not None:
-        ranked = heapq.nsmallest(
-            top,
-            ((-examine(record)[1], place, record) for place, record in enumerate(records)),
-        )
-        yield from (Chosen(record, "doubtful") for _, _, record in ranked)
+        ranked = ((-examine(record)[1], place, record) for place, record in records)
+        yield from (Chosen(record, "doubtful") for *_, record in heapq.nsmallest(top, ranked))
     elif sample is not None:
-        yield from (Chosen(record, "random") for record in _sample(records, sample, seed))
+        drawn = ((_random_rank(record.key, seed), place, record) for place, record in records)
+        kept = sorted(heapq.nsmallest(sample, drawn), key=itemgetter(1))
+        yield from (Chosen(record, "random") for *_, record in kept)
     else:
-        yield from (Chosen(record, "order") for record in records)
+        yield from (Chosen(record, "order") for _, record in records)
 
 
 def _distinct(outcomes: Iterable[AnyOutcome]) -> Iterator[LabelRecord]:
@@ -217,21 +216,3 @@ def _distinct(outcomes: Iterable[AnyOutcome]) -> Iterator[LabelRecord]:
         if isinstance(outcome, LabelRecord) and outcome.key not in seen:
             seen.add(outcome.key)
             yield outcome
-
-
-def _sample(records: Iterable[LabelRecord], size: int, seed: int) -> list[LabelRecord]:
-    """Draw a uniform sample in one pass (reservoir sampling), in the order of the file."""
-    generator = random.Random(seed)  # noqa: S311 - a reproducible draw, not a secret
-    kept: dict[int, LabelRecord] = {}
-    places: list[int] = []
-    for place, record in enumerate(records):
-        if len(places) < size:
-            places.append(place)
-        else:
-            slot = generator.randrange(place + 1)
-            if slot >= size:
-                continue
-            del kept[places[slot]]
-            places[slot] = place
-        kept[place] = record
-    return [kept[place] for place in sorted(kept)]

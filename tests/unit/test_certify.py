@@ -382,9 +382,11 @@ def test_command_plans_then_certifies(tmp_path: Path, labeler_command: Command) 
     assert json.loads((tmp_path / "c.json").read_text())["who"] == []
     code, _, err = labeler_command("certify", own, *goal, "--plan", plan)
     assert (code, "is a plan already" in err) == (2, True)
-    code, _, err = labeler_command(
-        *("certify", own, "--plan", plan, "--answers", answers, "--metric", "relevance")
-    )
+    asked = ("certify", own, "--plan", plan, "--answers")
+    for given, message in ((plan, "under another name"), ("export.json", "corrections import")):
+        code, _, err = labeler_command(*asked, given)
+        assert (code, message in err) == (2, True)
+    code, _, err = labeler_command(*asked, answers, "--metric", "relevance")
     assert (code, "was planned with metric adherence_fraction, not relevance" in err) == (2, True)
 
 

@@ -60,18 +60,9 @@ def test_a_metric_row_is_one_row_with_a_column_a_metric() -> None:
         "configuration": short_configuration("label:x"),
     }
     assert (second["failed"], second["two"], second["configuration"]) == ("refusal", 1 / 6, None)
+    assert to_frame([HALF, ODD]).to_dicts() == [first, second]
     missing = MetricsRow("c", {"one": Ratio.missing("no_sentences")}, "label:x", "metrics:one.v1")
     assert to_arrow([missing]).to_pylist()[0]["undefined"] == '{"one":"no_sentences"}'
-
-
-def test_details_are_the_parts_of_each_ratio_and_the_signature() -> None:
-    """Numerator, denominator, why there is no value, and what the digest stands for."""
-    table = to_arrow([HALF, ODD], details=True)
-    assert to_frame([HALF, ODD], details=True).to_dicts() == table.to_pylist()
-    first, second = table.to_pylist()
-    assert (first["one"], first["one.numerator"], first["one.denominator"]) == (0.5, 1.0, 2)
-    assert first["signature"] == f"metrics:one.v1|label:x|labeler:{__version__}"
-    assert (second["one.undefined"], second["two.denominator"]) == ("no_sentences", 2)
 
 
 def test_only_metrics_that_some_row_has_have_columns(tmp_path: Path) -> None:

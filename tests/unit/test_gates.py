@@ -20,7 +20,7 @@ from labeler.calculators import Intervals, MetricsRow, measure, select_metrics
 from labeler.calculators.ratio import UNDEFINED_REASONS, Ratio
 from labeler.cli.gate_reports import junit, markdown
 from labeler.comparing.checking import GateSettings, check_rows
-from labeler.comparing.gates import DEFAULT_ALLOWED, Allowed, Gate, On, doubts
+from labeler.comparing.gates import DEFAULT_ALLOWED, Allowed, Demand, Gate, On, doubts
 from labeler.comparing.verdicts import Verdict
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome, ReplyFacts
@@ -73,7 +73,7 @@ def verdicts(
 ) -> list[Verdict]:
     """The verdicts on one metric's gates."""
     gates = [
-        Gate.of(metric, threshold, at_least=lower)
+        Demand(metric, threshold, at_least=lower).gate()
         for threshold, lower in ((at_least, True), (at_most, False))
         if threshold is not None
     ]
@@ -300,7 +300,7 @@ def test_what_misses_by_little_is_shown_with_more_digits() -> None:
 
 def test_a_gate_in_the_wrong_direction_is_doubted() -> None:
     """Unless it ends a band; of metrics whose direction is known it is an error."""
-    adherence = Gate.of("adherence", 0.9, at_least=False)
+    adherence = Demand("adherence", 0.9, at_least=False).gate()
     assert doubts([adherence, replace(adherence, at_least=True)]) == []
     assert doubts([adherence]) == [
         "adherence at most 0.9: higher is better, so at least may be meant, not at most"

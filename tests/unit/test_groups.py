@@ -15,7 +15,7 @@ from labeler.cli.summary_view import View, print_summary
 from labeler.comparing.agreement import compare_labels
 from labeler.comparing.checking import GateSettings, check_rows
 from labeler.comparing.compare import compare
-from labeler.comparing.gates import Gate
+from labeler.comparing.gates import Demand
 from labeler.labels.record import LabelRecord
 from support.labeled import record
 
@@ -44,7 +44,7 @@ def test_numbers_texts_and_missing_values_are_groups_of_their_own() -> None:
     assert {one.group for one in agreed} == {None, *NAMES}
     assert {row.group for row in audit_labels(labels(), by="g").rows} == NAMES
     rows = list(labeler.metrics(labels(), "adherence"))
-    gate = Gate.of("adherence", 0.9, at_least=True)
+    gate = Demand("adherence", 0.9, at_least=True).gate()
     for verdict in check_rows(rows, [gate], GateSettings(by="g", every_record=True)):
         assert len(verdict.records) == counts[verdict.group]
 

@@ -24,7 +24,7 @@ from labeler.judges.openai.spec import OpenAISpec
 from labeler.judges.options import JudgeOptions, ModelOptions
 from labeler.labeling.keywords import LabelOptionsDict
 from labeler.labeling.options import LabelOptions, RunOptions
-from labeler.plugins.similarity.api import iter_similarity
+from labeler.plugins.similarity.comparing import iter_similarity
 
 ROW = {"question": "What?", "documents": ["A harbor."], "response": "A harbor."}
 COMMANDS = ["label", "estimate", "score", "similarity", "batch submit"]

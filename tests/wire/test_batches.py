@@ -29,7 +29,6 @@ from labeler.labeling.failures import record_or_failure
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, ReplyFacts, Usage
-from labeler.plugins.batch.answers import AnswerLine, AnswerReader
 from labeler.plugins.batch.client import OpenAIBatches
 from labeler.plugins.batch.collect import Collection
 from labeler.plugins.batch.folder import (
@@ -40,6 +39,7 @@ from labeler.plugins.batch.folder import (
     pending_keys,
 )
 from labeler.plugins.batch.folder import batches as folders
+from labeler.plugins.batch.requests import AnswerLine, AnswerReader
 from labeler.plugins.batch.submit import Submission
 from labeler.sentences.example import Example
 from labeler.store.disk import DiskStore

@@ -18,8 +18,7 @@ from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.pricing import given_price
 from labeler.labels.record import LabelFailure
-from labeler.plugins.similarity.api import iter_similarity
-from labeler.plugins.similarity.comparing import EmbeddingWork
+from labeler.plugins.similarity.comparing import EmbeddingWork, iter_similarity
 from labeler.plugins.similarity.embedder import (
     FREE,
     Embedded,

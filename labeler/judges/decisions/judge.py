@@ -153,10 +153,10 @@ class DecisionsJudge(HostedJudge):
     def _size(self, log: AttemptLog, messages: Messages) -> Size:
         asked = cast("Sequence[Question]", messages)
         texts = [_input(log.task), "\n".join(map(shown, asked))]
-        tokens = request_tokens(self._counter, [{"content": text} for text in texts], "")
+        tokens = request_tokens(self._counter, texts, "")
         if self.price is None:
             return Size(tokens)
-        sent = [{"content": texts[0]}, {"content": json.dumps(self._form.asked(asked))}]
+        sent = [texts[0], json.dumps(self._form.asked(asked))]
         return Size(tokens, self.price.worst(request_tokens_at_most(self._counter, sent, ""), 0))
 
 

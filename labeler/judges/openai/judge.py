@@ -292,11 +292,12 @@ class HostedJudge(ModeChoice):
     def _size(self, log: AttemptLog, messages: Messages) -> Size:
         """Return the tokens of a request and its greatest possible cost."""
         asked, schema = request_parts(log.task, messages)
-        tokens = request_tokens(self._counter, asked, schema)
+        texts = [message["content"] for message in asked]
+        tokens = request_tokens(self._counter, texts, schema)
         tokens += log.task.expected_tokens
         if self.price is None or log.cap is None:
             return Size(tokens)
-        at_most = request_tokens_at_most(self._counter, asked, schema)
+        at_most = request_tokens_at_most(self._counter, texts, schema)
         longest = log.pace.health.longest_answer(log.cap)
         return Size(tokens, self.price.worst(at_most, longest))
 

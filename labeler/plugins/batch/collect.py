@@ -20,7 +20,6 @@ from labeler.judges.pricing import Price
 from labeler.judges.task import JudgeReply
 from labeler.labeling.failures import UNSTORABLE, record_or_failure, task_failure, unusable
 from labeler.labels.record import LabelFailure
-from labeler.plugins.batch.answers import OK, AnswerLine, AnswerReader, SendAgain, answer_lines
 from labeler.plugins.batch.client import OpenAIBatches, run
 from labeler.plugins.batch.folder import (
     ENDED,
@@ -33,7 +32,16 @@ from labeler.plugins.batch.folder import (
     locked,
     total,
 )
-from labeler.plugins.batch.requests import BatchRequest, PartWriter, read_request
+from labeler.plugins.batch.requests import (
+    OK,
+    AnswerLine,
+    AnswerReader,
+    BatchRequest,
+    PartWriter,
+    SendAgain,
+    answer_lines,
+    read_request,
+)
 from labeler.plugins.batch.submit import send
 from labeler.store.disk import DiskStore
 

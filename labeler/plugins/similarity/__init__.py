@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from labeler.extensions import importer
 
 if TYPE_CHECKING:
-    from labeler.plugins.similarity.api import iter_similarity
+    from labeler.plugins.similarity.comparing import iter_similarity
 
 __all__ = ["iter_similarity"]
-__getattr__ = importer(__name__, {"api": "iter_similarity"})
+__getattr__ = importer(__name__, {"comparing": "iter_similarity"})

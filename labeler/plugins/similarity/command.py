@@ -48,8 +48,7 @@ def similarity(
     from labeler.cli.run_report import RunReport
     from labeler.judges.opening import open_judge, price_of_run
     from labeler.labeling.options import dollars
-    from labeler.plugins.similarity.api import iter_similarity
-    from labeler.plugins.similarity.comparing import EmbeddingWork
+    from labeler.plugins.similarity.comparing import EmbeddingWork, iter_similarity
     from labeler.plugins.similarity.embedder import flat_price, open_embedder
 
     judge = open_judge(replace(given, judge=given.judge or "openai"), instead="")

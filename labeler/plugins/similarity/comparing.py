@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from tempfile import SpooledTemporaryFile
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from labeler.data.label_files import to_line
+from labeler.data.options import keywords
 from labeler.data.rows import Rows
 from labeler.errors import JudgeError, LabelerError, UsageError
 from labeler.judges.judge import require_answers
@@ -25,8 +26,17 @@ from labeler.judges.limits import Budget
 from labeler.judges.pace import Stopped, current
 from labeler.labeling.pipeline import run_tasks
 from labeler.labeling.run import Run
+from labeler.labeling.starting import begin, judges_of
 from labeler.labels.record import LabelFailure, ReplyFacts, parse_outcome
-from labeler.plugins.similarity.embedder import Embedded, Embedder, Vector, as_vector, cosine
+from labeler.plugins.similarity.embedder import (
+    Embedded,
+    Embedder,
+    Vector,
+    as_vector,
+    cosine,
+    open_embedder,
+)
+from labeler.plugins.similarity.options import SimilarityOptions
 from labeler.plugins.similarity.questioning import QuestionsTasks
 from labeler.plugins.similarity.records import (
     ComparedQuestions,
@@ -36,7 +46,11 @@ from labeler.plugins.similarity.records import (
     SimilarityRecord,
     similarity_key,
 )
+from labeler.sentences.splitting import SPLITTERS
 from labeler.store.memory import LabelStore, Lease
+
+if TYPE_CHECKING:
+    from labeler.data.options import RowSource
 
 _ROWS_PER_BATCH = 32
 """Rows embedded together: their texts fill about one request."""
@@ -69,6 +83,44 @@ class EmbeddingWork:
         """Add the facts of some requests."""
         self.requests += facts.attempts
         self.tokens += facts.usage.prompt_tokens if facts.usage else 0
+
+
+@keywords(SimilarityOptions)
+def iter_similarity(
+    rows: RowSource, options: SimilarityOptions
+) -> Generator[QuestionsOutcome, None, None]:
+    """Compare each row's question with questions generated from its response, in input order.
+
+    The judge writes three questions for each response without seeing the real one; the embedder
+    measures their similarity. :func:`metrics` computes numbers from the outcomes.
+    Stored questions and comparisons cost nothing.
+
+    Args:
+        rows: as for :func:`open_rows`; documents are ignored.
+        options: ``embedder`` is a name or an embedder such as ``OpenAIEmbedder(model=…)``;
+            ``budget`` covers judge and embedder together.
+
+    Yields:
+        A record of questions, or a failure, for each row.
+
+    Raises:
+        UsageError: the rows cannot be read; nothing was sent.
+        FatalJudgeError: no question can be written, or no text embedded.
+        RunPaused: a server asks to wait longer than the options allow.
+        StoreError: the store cannot be read or written.
+
+    Example:
+        >>> from labeler.plugins.similarity import iter_similarity
+        >>> for outcome in iter_similarity("rows.jsonl", judge="openai:MODEL"):  # doctest: +SKIP
+        ...     print(outcome.id)
+    """
+    opened = options.open(rows)
+    [judge] = judges_of(options, default="openai")
+    task = QuestionsTasks(judge, SPLITTERS[options.splitter], options.trial)
+    embedder = open_embedder(options.embedder, options.server)
+    work = options.work or EmbeddingWork()
+    with begin(options) as run:
+        yield from compare_rows(run, opened, task, embedder, work)
 
 
 def compare_rows(
