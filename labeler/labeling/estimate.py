@@ -25,8 +25,8 @@ from labeler.judges.tokens import (
     request_tokens,
     request_tokens_at_most,
 )
-from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.options import EstimateOptions
+from labeler.labeling.pipeline import choose_mode, first_tasks
 from labeler.labeling.selection import ALIKE, FAILED_BEFORE, STORED, Selection
 from labeler.labeling.tasks import LabelTasks
 from labeler.labels.record import LabelRecord, Usage

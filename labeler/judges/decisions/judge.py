@@ -115,7 +115,7 @@ class DecisionsJudge(HostedJudge):
         text = {self._form.text: _input(asked.task)}
         return {**asked.spec.parameters(), **text, "questions": questions}
 
-    def _read(self, body: bytes, asked: Request) -> Completion | None:
+    def _read(self, body: bytes, asked: Request) -> Completion:
         return self._form.read(body, _input(asked.task), cast("Sequence[Question]", asked.messages))
 
     async def label(self, task: Task[Any]) -> JudgeReply[Frozen]:
