@@ -23,8 +23,8 @@ from labeler.judges.tokens import (
     answer_cap,
     counter_for,
 )
-from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.options import EstimateOptions
+from labeler.labeling.pipeline import choose_mode, first_tasks
 from labeler.labeling.selection import ALIKE, FAILED_BEFORE, STORED, Selection
 from labeler.labeling.tasks import LabelTasks
 from labeler.labels.record import LabelRecord, Usage
