@@ -73,6 +73,11 @@ def certify(
     options = {"metric": metric, "within": within, "at_least": at_least}
     options |= {"level": level, "seed": seed, "population": population or None}
     wanted = {name: value for name, value in options.items() if value is not None}
+    if answers == path:
+        raise UsageError(
+            f"{path} is the plan, which certify continues: save it with its answers under another "
+            "name (--answers ANSWERS.csv)"
+        )
     reject_overwrite([labels, *([answers] if answers else [])], path)
     if answers is not None:
         if output is not None:

@@ -128,14 +128,9 @@ def _follow(value: Any, steps: Sequence[_Step], where: str) -> object:  # noqa: 
             value, where = inner[step], f"{where}[{step}]"
         else:
             rest = steps[number + 1 :]
-            found = [_follow(part, rest, f"{where}[{i}]") for i, part in enumerate(inner)]
-            return _flat(found) if Each in rest else found
+            found: Any = [_follow(part, rest, f"{where}[{i}]") for i, part in enumerate(inner)]
+            return [part for one in found for part in one] if Each in rest else found
     return value
-
-
-def _flat(lists: Iterable[Any]) -> list[object]:
-    """Concatenate lists, for paths into a list of lists."""
-    return [part for one in lists for part in one]
 
 
 def _member(value: object, name: str, where: str) -> object:

@@ -212,10 +212,6 @@ class Columns:
         return columns
 
 
-def _is_blank(value: object) -> bool:
-    return value is None or (isinstance(value, str) and not value)
-
-
 def _first_found(
     field: str,
     choices: Sequence[Choice],
@@ -303,7 +299,7 @@ def _joined(
     displaced = {
         name: rest[name]
         for name in fields
-        if name not in id_columns and not _is_blank(rest.get(name))
+        if name not in id_columns and rest.get(name) not in (None, "")
     }
     if not displaced:
         return {**others, **fields}

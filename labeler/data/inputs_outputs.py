@@ -195,7 +195,12 @@ def fields_of_turns(turns: Turns, field: str, where: str, *, answered: bool) -> 
         said = found[answer][0]
         more: Mapping[str, Any] = said if isinstance(said, Mapping) else {}
         called = more.get("tools_called")
-        tools += filter(_has_output, called if isinstance(called, list | tuple) else ())
+        calls = called if isinstance(called, list | tuple) else ()
+        tools += [
+            dict(call)
+            for call in calls
+            if isinstance(call, Mapping) and call.get("output") is not None
+        ]
         if more.get("retrieval_context"):
             fields["documents"] = more["retrieval_context"]
     history = [
@@ -203,7 +208,8 @@ def fields_of_turns(turns: Turns, field: str, where: str, *, answered: bool) -> 
         for place, one in enumerate(read[:answer])
         if one.role != "tool" and place != question
     ]
-    return {**fields, **_given(history=history, tool_outputs=tools)}
+    lists = {"history": history, "tool_outputs": tools}
+    return fields | {name: found for name, found in lists.items() if found}
 
 
 def _last(read: Sequence[Message], role: str, *, asks: bool = False) -> int | None:
@@ -216,14 +222,6 @@ def _last(read: Sequence[Message], role: str, *, asks: bool = False) -> int | No
     return fitting[-1] if fitting else None
 
 
-def _has_output(call: object) -> bool:
-    return isinstance(call, Mapping) and call.get("output") is not None
-
-
 def _fields(message: Message) -> dict[str, Any]:
     named = {"name": message.name} if message.name else {}
     return {**named, "text": message.text}
-
-
-def _given(**lists: Sequence[object]) -> dict[str, Any]:
-    return {name: found for name, found in lists.items() if found}

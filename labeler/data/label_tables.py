@@ -158,16 +158,13 @@ def _check(name: str, schema: Any) -> None:  # noqa: ANN401 - pyarrow has no typ
 
 def _json_of(row: dict[str, Any]) -> str:
     """Return the JSON text of one outcome, unchecked; its reader validates it."""
+    is_failure = row.get("kind") == _FAILURE
     parts = [
         f'"{name}":{value if name in _NESTED else json.dumps(value, ensure_ascii=False)}'
         for name, value in row.items()
-        if value is not None and name in SCHEMA.names and not _is_copy(name, row)
+        if value is not None and name in SCHEMA.names and (name != _ID or is_failure)
     ]
     return "{" + ",".join(parts) + "}"
 
 
 _FAILURE = LabelFailure.model_fields["kind"].default
-
-
-def _is_copy(name: str, row: dict[str, Any]) -> bool:
-    return name == _ID and row.get("kind") != _FAILURE

@@ -233,20 +233,13 @@ def _require_json(columns: dict[str, Any], where: str) -> dict[str, Any]:
     if unnamed := [name for name in columns if not isinstance(name, str)]:
         raise _wrong_type(where, f"column {unnamed[0]!r:.40} must have a text as its name")
     reject_surrogates({"metadata": columns}, where)
-    try:
-        canonical_json(columns)
-    except (TypeError, ValueError) as error:
-        names = ", ".join(repr(name) for name, value in columns.items() if not _is_json(value))
-        raise _wrong_type(where, f"column {names} cannot be written as JSON: {error}") from error
+    for name, value in columns.items():
+        try:
+            canonical_json(value)
+        except (TypeError, ValueError) as error:
+            fault = f"column {name!r} cannot be written as JSON: {error}"
+            raise _wrong_type(where, fault) from error
     return columns
-
-
-def _is_json(value: object) -> bool:
-    try:
-        canonical_json(value)
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 MOST_DOCUMENTS = 10_000

@@ -57,6 +57,11 @@ def read_answers(path: str | Path, units: Units, asked: Iterable[Item]) -> Given
         UsageError: the file cannot be read, or a row is wrong; the message names file and line.
     """
     if not is_corrections_file(path):
+        if Path(path).suffix == ".json":
+            raise UsageError(
+                f"{path}: answers are CSV, or corrections; make these of Label Studio's export: "
+                f"labeler corrections import LABELS {path}"
+            )
         return collected(cells(path), units.metric)
     labels = read_labels(path, units.records.values())
     field = FIELDS[units.how.kind]

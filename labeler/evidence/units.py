@@ -257,17 +257,16 @@ def stated_probabilities(record: LabelRecord, kind: str) -> dict[str, float]:
     Returns:
         One by sentence; empty for a label without, or with scores of another scale.
     """
-    scores = record.scores
+    scores, example = record.scores, record.example
     if scores is None:
         return {}
-    voted = record.signature.judge == MAJORITY
-    if scores.adherence is None and not voted:
+    shares: dict[str, float] = getattr(scores, kind)
+    if record.signature.judge == MAJORITY:  # its scores leave out sentences without a vote
+        keys = example.response_keys() if kind == "support" else example.document_keys()
+        return {key: _VOTED + (1 - 2 * _VOTED) * shares.get(key, 0.0) for key in keys}
+    if scores.adherence is None:
         return {}
-    least = _VOTED if voted else 0.0
-    return {
-        key: least + (1 - 2 * least) * min(max(float(share), 0.0), 1.0)
-        for key, share in getattr(scores, kind).items()
-    }
+    return {key: min(max(share, 0.0), 1.0) for key, share in shares.items()}
 
 
 def digest_of(lines: Iterable[str]) -> str:

@@ -17,7 +17,7 @@ from labeler.judges.prompting import Message, Prompt
 from labeler.judges.task import JudgeReply, SupportKind, Task, TaskKind
 from labeler.judges.tokens import RELEVANCE_TOKENS
 from labeler.labeling.cache import Settled
-from labeler.labeling.failures import repeated
+from labeler.labeling.failures import repeated, task_failure
 from labeler.labeling.run import Pending, Run
 from labeler.labeling.tasks import LabelTasks, RetrievalTasks, TaskFactory, resting
 from labeler.labels.answers import RetrievalLabel
@@ -165,12 +165,6 @@ def _failure(task: Task[Any], found: AnyOutcome | None) -> LabelFailure:
         reason, lasting = failure.reason, failure.lasting
     else:
         message, reason, lasting = "it was not judged before this row", NOT_JUDGED, False
-    return LabelFailure(
-        id=task.example.id,
-        reason=reason,
-        message=f"{task.example.id!r}: its retrieval label: {message}",
-        lasting=lasting,
-        key=task.key,
-        signature=task.signature,
-        metadata=task.example.metadata,
+    return task_failure(
+        task, reason, f"its retrieval label: {message}", attempts=0, lasting=lasting
     )

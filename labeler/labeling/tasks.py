@@ -15,7 +15,7 @@ from labeler.judges.pricing import Price, price_of
 from labeler.judges.prompting import DECISIONS, Prompt, is_retrieval_prompt, load_prompt
 from labeler.judges.providers import provider_of
 from labeler.judges.task import TASK_KINDS, Task, label_kind
-from labeler.judges.tokens import TokenCounter, request_tokens, request_tokens_at_most
+from labeler.judges.tokens import TokenCounter
 from labeler.labeling.options import BLIND, RELEVANCE, LabelOptions, RequestOptions
 from labeler.labeling.wording import prompt_file, read_instructions, read_prompt, require_reader
 from labeler.labels.answers import RetrievalLabel
@@ -55,11 +55,10 @@ class ContextLimit(NamedTuple):
         Raises:
             BadRow: the message names both figures.
         """
-        schema = task.sent_schema
-        texts = [{"content": message["content"]} for message in task.messages]
-        if request_tokens_at_most(_COUNTER, texts, schema) <= self.tokens:
+        texts = [message["content"] for message in task.messages]
+        if _COUNTER.request_at_most(texts, task.sent_schema) <= self.tokens:
             return  # without counting
-        tokens = request_tokens(_COUNTER, texts, schema)
+        tokens = prompt_tokens(task)
         if tokens > self.tokens:
             raise BadRow(
                 f"{task.example.id!r}: its prompt has about {tokens:,} tokens, and {self.source} "
@@ -71,8 +70,8 @@ class ContextLimit(NamedTuple):
 
 def prompt_tokens(task: Task[Any]) -> int:
     """Return the approximate tokens of a task's prompt."""
-    texts = [{"content": message["content"]} for message in task.messages]
-    return request_tokens(_COUNTER, texts, task.sent_schema)
+    texts = [message["content"] for message in task.messages]
+    return _COUNTER.request(texts, task.sent_schema)
 
 
 def context_limit(
@@ -212,10 +211,8 @@ class RetrievalTasks(PromptTasks):
     def stored(self, task: Task[Any], store: LabelStore) -> RetrievalRecord | None:
         """Return the label of a task that is stored, or needs no judge."""
         found = store.get(task.key)
-        return found if isinstance(found, RetrievalRecord) else self._answered(task)
-
-    def _answered(self, task: Task[Any]) -> RetrievalRecord | None:
-        """Return the label of a task that needs no judge, because there are no documents."""
+        if isinstance(found, RetrievalRecord):
+            return found
         if task.example.documents:
             return None
         return without_documents(task.key, task.example, task.signature)
@@ -254,9 +251,7 @@ class LabelTasks(PromptTasks):
             BadRow: a required part is empty, or given sentences do not fit the text.
         """
         keyed = key_example(example, self.splitter, shows_conversation=True)
-        _require_content(keyed)
-        if self.prompt.shows_reference:
-            _require_reference(keyed)
+        _require_content(keyed, with_reference=self.prompt.shows_reference)
         return self.keyed_task(keyed)
 
     def keyed_task(self, keyed: KeyedExample) -> Task:
@@ -269,33 +264,26 @@ class LabelTasks(PromptTasks):
         return Task(key, keyed, signature, prompt, schema, label_kind(schema.name))
 
 
-def _require_reference(example: KeyedExample) -> None:
-    """Reject, before any spend, a row without a reference answer."""
-    if not example.reference:
+def _require_content(example: KeyedExample, *, with_reference: bool) -> None:
+    """Reject, before any spend, a row without question, response or a needed reference answer.
+
+    A row without documents is judged: an answer that a search without results did not prevent is
+    a hallucination.
+    """
+    reason = "" if example.response else "empty_response"
+    reason = reason if example.question.strip() else "empty_question"
+    if reason:
+        raise BadRow(
+            f"{example.id!r}: {reason.replace('_', ' ')}; there is nothing to judge, "
+            "so the judge was not asked",
+            reason=reason,
+        )
+    if with_reference and not example.reference:
         raise BadRow(
             f"{example.id!r}: no reference answer, which profile 'reference' needs; give the row "
             "one in its field 'reference', or use --profile auto",
             reason="no_reference",
         )
-
-
-def _require_content(example: KeyedExample) -> None:
-    """Reject, before any spend, a row without question or response.
-
-    A row without documents is judged: an answer that a search without results did not prevent is
-    a hallucination.
-    """
-    empty = {
-        "empty_question": not example.question.strip(),
-        "empty_response": not example.response,
-    }
-    for reason, is_empty in empty.items():
-        if is_empty:
-            raise BadRow(
-                f"{example.id!r}: {reason.replace('_', ' ')}; there is nothing to judge, "
-                "so the judge was not asked",
-                reason=reason,
-            )
 
 
 def label_tasks(

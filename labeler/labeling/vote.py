@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from labeler.data.rows import Row, Rows
 from labeler.errors import BadRow, UsageError
-from labeler.judges.task import Task
 from labeler.labeling.pipeline import blind_relevance, opened, submit_row
 from labeler.labeling.run import Pending, Run
 from labeler.labeling.tasks import LabelTasks
@@ -172,24 +171,22 @@ def _undecided(given: int, voters: int, missing: Sequence[LabelFailure]) -> Labe
 
 
 def _require_voters(rows: Sequence[Row], voters: Sequence[LabelTasks]) -> None:
-    """Check, before any spend, that the voters differ."""
+    """Check, before any spend, that the voters differ about the first row that has tasks."""
+    for row in rows:
+        if isinstance(row.content, Example):
+            with suppress(BadRow):
+                tasks = [voter.task(row.content) for voter in voters]
+                break
+    else:
+        return
     asked: dict[str, str] = {}
-    for number, task in enumerate(_first_tasks(rows, voters), start=1):
+    for number, task in enumerate(tasks, start=1):
         if task.key in asked:
             raise UsageError(
                 f"vote {number} would be {asked[task.key]}'s again: a judge that is named twice "
                 "has one vote; let it vote several times by repeating it"
             )
         asked[task.key] = f"{task.signature.judge}/{task.signature.model}"
-
-
-def _first_tasks(rows: Sequence[Row], voters: Sequence[LabelTasks]) -> list[Task]:
-    """Return the voters' tasks for the first row that has any."""
-    for row in rows:
-        if isinstance(row.content, Example):
-            with suppress(BadRow):
-                return [voter.task(row.content) for voter in voters]
-    return []
 
 
 _BY_SENTENCES = "No vote on the whole response says so: it follows from the votes on its sentences."

@@ -56,8 +56,7 @@ class ReplyFacts(Frozen):
     """What happened when the judge was asked; none of it enters the key."""
 
     served_model: str | None = None
-    """The model that answered, as the server names it; see
-    :func:`labeler.labels.answering.joined` for several that answered for windows."""
+    """The model that answered, as the server names it."""
     system_fingerprint: str | None = None
     host: str | None = None
     """Host of the server that answered, without credentials or path."""

@@ -13,7 +13,7 @@ from labeler.labels.contract import check_retrieval
 from labeler.labels.record import LabelRecord, Record, ReplyFacts, RetrievalBasis, SentenceScores
 from labeler.labels.signature import Signature, distinct_documents, retrieval_example, retrieval_key
 from labeler.sentences.example import KeyedExample
-from labeler.sentences.keys import document_key, position
+from labeler.sentences.keys import document_key
 
 
 class RetrievalRecord(Record[RetrievalLabel]):
@@ -60,14 +60,8 @@ class RetrievalRecord(Record[RetrievalLabel]):
 
 def basis_of(record: RetrievalRecord, example: KeyedExample) -> RetrievalBasis:
     """Return a retrieval label as the basis of a row with the same question and documents."""
-    places = distinct_documents(example)
-    judged = record.label.all_relevant_sentence_keys
+    own, judged = _own_keys(example), record.label.all_relevant_sentence_keys
     scores = record.scores.relevance if record.scores else {}
-    own = {
-        key: [document_key(number, at.sentence) for number in places[at.document]]
-        for key in {*judged, *scores}
-        for at in [position(key)]
-    }
     return RetrievalBasis(
         key=record.key,
         signature=record.signature,
@@ -75,6 +69,15 @@ def basis_of(record: RetrievalRecord, example: KeyedExample) -> RetrievalBasis:
         all_relevant_sentence_keys=in_order(key for one in judged for key in own[one]),
         scores={key: score for one, score in scores.items() for key in own[one]},
     )
+
+
+def _own_keys(example: KeyedExample) -> dict[str, list[str]]:
+    """Return the keys of a row's document sentences by their key in its retrieval label."""
+    return {
+        document_key(place, n): [document_key(number, n) for number in numbers]
+        for place, numbers in enumerate(distinct_documents(example))
+        for n in range(len(example.documents[numbers[0]]))
+    }
 
 
 def without_documents(key: str, example: KeyedExample, signature: Signature) -> RetrievalRecord:
@@ -98,12 +101,7 @@ def retrieval_of(record: LabelRecord) -> RetrievalRecord | None:
     basis, example = record.retrieval, record.example
     if basis is None:
         return None
-    judged = {
-        document_key(number, n): document_key(place, n)
-        for place, numbers in enumerate(distinct_documents(example))
-        for number in numbers
-        for n in range(len(example.documents[number]))
-    }
+    judged = {own: key for key, keys in _own_keys(example).items() for own in keys}
     keys = (judged[key] for key in basis.all_relevant_sentence_keys)
     scores = {judged[key]: score for key, score in basis.scores.items() if key in judged}
     return RetrievalRecord(
@@ -145,12 +143,8 @@ def resting_on(record: LabelRecord, basis: RetrievalBasis) -> LabelRecord:
 
 def _renumbered(basis: RetrievalBasis, example: KeyedExample) -> str:
     """Return the explanation of a retrieval label with the sentence keys of a row's documents."""
-    own = {
-        document_key(place, n): document_key(numbers[0], n)
-        for place, numbers in enumerate(distinct_documents(example))
-        for n in range(len(example.documents[numbers[0]]))
-    }
-    return _MENTION.sub(lambda found: own.get(found[0], found[0]), basis.relevance_explanation)
+    own = _own_keys(example)
+    return _MENTION.sub(lambda found: own.get(found[0], [found[0]])[0], basis.relevance_explanation)
 
 
 _MENTION = re.compile(r"(?<![\w.,$\u20ac\u00a3-])\d{1,4}[a-z]{1,3}(?![\w%])")

@@ -33,16 +33,9 @@ _CANONICAL = json.JSONEncoder(
 )
 
 
-def texts_json(value: object) -> bytes:
-    """Encode texts and integers, in lists and objects, like :func:`canonical_json`, but faster.
-
-    Raises:
-        ValueError: a text has a lone surrogate.
-    """
-    return _TEXTS.encode(value)
-
-
-_TEXTS = msgspec.json.Encoder(order="sorted")
+texts_json = msgspec.json.Encoder(order="sorted").encode
+"""Encodes texts and integers, in lists and objects, like :func:`canonical_json`, but faster; raises
+``ValueError`` for a text with a lone surrogate."""
 
 
 def texts_digest(value: object) -> str:
@@ -292,7 +285,7 @@ def shown(example: KeyedExample, *, reference: bool = False) -> dict[str, Any]:
     """
     parts: dict[str, Any] = {
         "question": example.question,
-        "documents": [*map(_texts, example.documents)],
+        "documents": list(map(_texts, example.documents)),
         "response": _texts(example.response),
         "reference": _texts(example.reference or ()) if reference else [],
         "history": [[turn.role, _texts(turn.sentences)] for turn in example.history],

@@ -168,7 +168,7 @@ def _role(value: Mapping[str, Any]) -> str:
 def _items(value: Mapping[str, Any], fault: str) -> list[Message]:
     """Return the tool results of an item between messages, such as ``function_call_output``."""
     content = tool_result(value) if returns(value) else None
-    if content is None and not is_silent(value):
+    if content is None and not part_type(value).endswith(_SILENT):
         raise _wrong(fault)
     return _results(content) if content else []
 
@@ -325,11 +325,7 @@ def part_type(part: Mapping[str, Any]) -> str:
     if isinstance(given, str):
         return snake_case(given)
     fields = map(snake_case, map(str, part))
-    return next((name for name in fields if _is_typical(name)), "")
-
-
-def _is_typical(name: str) -> bool:
-    return name in _MEDIA or name in _UNTYPED
+    return next((name for name in fields if name in _MEDIA | _UNTYPED), "")
 
 
 def returns(part: Mapping[str, Any]) -> bool:
@@ -338,11 +334,6 @@ def returns(part: Mapping[str, Any]) -> bool:
     is_call = kind.endswith("_call") or not {"toolCallId", "tool_call_id"}.isdisjoint(part)
     is_call = is_call and _first(part, _OUTPUT) is not None
     return kind.endswith(_RESULTS) or kind in _EVIDENCE or is_call
-
-
-def is_silent(part: Mapping[str, Any]) -> bool:
-    """Return True for a call or a thought, which is neither said nor returned."""
-    return part_type(part).endswith(_SILENT)
 
 
 def tool_result(part: object) -> Content | None:

@@ -41,12 +41,19 @@ _Place = tuple[str, int]
 class FileLease:
     """A lease that only its first release frees; a later one cannot free someone else's."""
 
-    folder: _LeaseFolder
+    files: _LockFiles
+    holder: FileLeases
     place: _Place
 
     def release(self) -> None:
         """Free the key; calling it again has no effect."""
-        self.folder.unlock(self.place, self)
+        with _GUARD:
+            if self.files.leases.get(self.place) is self:
+                del self.files.leases[self.place]
+                # If unlocking fails, the lock ends with the process, and others wait until then.
+                with suppress(OSError):
+                    name, offset = self.place
+                    _set_lock(self.files.opened[name], offset, free=True)
 
 
 class FileLeases:
@@ -55,10 +62,10 @@ class FileLeases:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         facts = directory.stat()
-        identity = facts.st_dev, facts.st_ino
         with _GUARD:
-            self._folder: _LeaseFolder | None = _OPEN.get(identity) or _LeaseFolder(directory)
-            _OPEN[identity] = self._folder
+            self._files: _LockFiles | None = _OPEN.setdefault(
+                (facts.st_dev, facts.st_ino), _LockFiles(directory)
+            )
 
     def acquire(self, key: str) -> FileLease | None:
         """Reserve a key; ``None`` if someone holds it.
@@ -69,11 +76,11 @@ class FileLeases:
         """
         place = _place(key)
         with _GUARD:
-            if self._folder is None:
+            if self._files is None:
                 raise UsageError(f"label store {self._directory} is closed; open it again")
-            lease = FileLease(self._folder, place)
+            lease = FileLease(self._files, self, place)
             try:
-                return lease if self._folder.lock(place, lease, self) else None
+                return lease if self._files.lock(lease) else None
             except OSError as error:
                 raise StoreError(
                     f"label store {self._directory}: {place[0]} gives no leases: {error}; keep the "
@@ -83,12 +90,13 @@ class FileLeases:
     def close(self) -> None:
         """Release every lease; calling it again has no effect."""
         with _GUARD:
-            folder, self._folder = self._folder, None
-            if folder is not None:
-                folder.unlock_all(self)
+            files, self._files = self._files, None
+            for lease in [*files.leases.values()] if files else ():
+                if lease.holder is self:
+                    lease.release()
 
 
-class _LeaseFolder:
+class _LockFiles:
     """The open lock files of a directory, and which lease holds which byte.
 
     A process opens each file once: some systems assign locks to processes, so that closing a second
@@ -97,67 +105,52 @@ class _LeaseFolder:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._files: dict[str, int] = {}
-        self._leases: dict[_Place, tuple[FileLease, FileLeases]] = {}
+        self.opened: dict[str, int] = {}
+        self.leases: dict[_Place, FileLease] = {}
         self._is_forked = False
 
-    def lock(self, place: _Place, lease: FileLease, holder: FileLeases) -> bool:
-        """Lock a byte; ``False`` if someone else has it."""
-        name, offset = place
+    def lock(self, lease: FileLease) -> bool:
+        """Lock the byte of a lease; ``False`` if someone else has it."""
+        name, offset = lease.place
         path = self._directory / name
         if self._is_forked:
             raise UsageError(f"{path} was opened before this process was forked; open it here")
-        if place in self._leases:
+        if lease.place in self.leases:
             return False
-        if name not in self._files:
-            self._files[name] = _opened(path)
-        if not os.fstat(self._files[name]).st_nlink:
+        if name not in self.opened:
+            self.opened[name] = _opened(path)
+        if not os.fstat(self.opened[name]).st_nlink:
             raise StoreError(
                 f"{path} was removed while it was in use: others may ask for the same labels; "
                 "run again, and leave the file where it is"
             )
         try:
-            _set_lock(self._files[name], offset)
+            _set_lock(self.opened[name], offset)
         except OSError as error:
             if error.errno not in {errno.EACCES, errno.EAGAIN}:
                 raise
             return False
-        self._leases[place] = lease, holder
+        self.leases[lease.place] = lease
         return True
-
-    def unlock(self, place: _Place, lease: FileLease) -> None:
-        """Unlock a byte if the lease still has it."""
-        with _GUARD:
-            if self._leases.get(place, (None,))[0] is lease:
-                del self._leases[place]
-                # If unlocking fails, the lock ends with the process, and others wait until then.
-                with suppress(OSError):
-                    _set_lock(self._files[place[0]], place[1], free=True)
-
-    def unlock_all(self, holder: FileLeases) -> None:
-        """Unlock all bytes of a store object."""
-        for place, (lease, of) in [*self._leases.items()]:
-            if of is holder:
-                self.unlock(place, lease)
 
     def close(self) -> None:
         """Close the files and thereby end their locks, unless a parent process has them open."""
-        while self._files:
-            os.close(self._files.popitem()[1])
+        while self.opened:
+            os.close(self.opened.popitem()[1])
 
     __del__ = close
 
     def forget(self) -> None:
         """Neither keep the locks of the parent process alive nor release them."""
         self._is_forked = True
-        self._leases.clear()
+        self.leases.clear()
         self.close()
 
 
 _GUARD = threading.RLock()
 """Reentrant: a garbage-collected store closes itself, possibly while this thread holds it."""
-_OPEN: WeakValueDictionary[tuple[int, int], _LeaseFolder] = WeakValueDictionary()
-"""Folders in use by this process, by device and inode; the last user's end closes them."""
+_OPEN: WeakValueDictionary[tuple[int, int], _LockFiles] = WeakValueDictionary()
+"""Lock files in use by this process, by their folder; the last user's end closes them."""
 
 
 def _place(key: str) -> _Place:
@@ -201,8 +194,8 @@ def _set_lock(descriptor: int, offset: int, *, free: bool = False) -> None:
 
 def _forget_all() -> None:
     try:
-        for folder in [*_OPEN.values()]:
-            folder.forget()
+        for files in [*_OPEN.values()]:
+            files.forget()
     finally:
         _GUARD.release()
 

@@ -5,7 +5,8 @@ Also defines the naive rendering that shows what the suite can catch.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any, Literal, NamedTuple
 
@@ -62,6 +63,19 @@ CLEAN = keyed_example(question=QUESTION, documents=DOCUMENTS, response=RESPONSE)
 def by(prompt: str) -> Render:
     """Render by a prompt that ships, such as ``trace/v1``."""
     return load_prompt(prompt).render
+
+
+def marker(messages: Sequence[Message]) -> str:
+    """The marker that a request states."""
+    return messages[1]["content"].splitlines()[0].removeprefix("The marker is ")
+
+
+def speech(messages: tuple[Message, ...]) -> list[str]:
+    """All that is no data, with the marker blanked: it is the only part that may differ."""
+    stated = marker(messages)
+    assert re.fullmatch("(?:[0-9a-f]{8}){1,2}", stated)
+    loose = "\n".join(read(messages).outside)
+    return [messages[0]["content"], loose.replace(stated, "")]
 
 
 def naive(example: KeyedExample) -> tuple[Message, ...]:

@@ -8,13 +8,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeler.calculators import METRICS
+from labeler.calculators import select_metrics
 from labeler.comparing.diff import diff_labels, open_diff
 from labeler.labels.record import LabelRecord
 from labeler.sentences.keys import document_key, response_key
 from support.labeled import output, record, verbatim
 
-OF_TRACE = [m.id for m in METRICS.values() if m.profile.name == "trace"]
+OF_TRACE = [m.id for m in select_metrics("all") if m.profile.name == "trace"]
 
 
 @st.composite

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from support.labeled import output
+
 
 def answer(
     support: Mapping[str, Sequence[str]],
@@ -21,19 +23,5 @@ def answer(
         used: keys of used document sentences.
         said: every explanation.
     """
-    return {
-        "relevance_explanation": said,
-        "all_relevant_sentence_keys": list(relevant),
-        "overall_supported_explanation": said,
-        "overall_supported": all(support.values()),
-        "sentence_support_information": [
-            {
-                "response_sentence_key": key,
-                "explanation": said,
-                "supporting_sentence_keys": list(keys),
-                "fully_supported": bool(keys),
-            }
-            for key, keys in support.items()
-        ],
-        "all_utilized_sentence_keys": list(used),
-    }
+    found = output(relevant=relevant, utilized=used, support=support, explanation=said)
+    return found.model_dump(mode="json")

@@ -34,18 +34,19 @@ def output(
     utilized: Sequence[str] = ("0a",),
     support: Mapping[str, Sequence[str]] | None = None,
     overall: bool | None = None,
+    explanation: str = "because",
 ) -> GPTLabelingOutput:
     """An answer; a response sentence with no support is unsupported."""
     support = {"a": ["0a"], "b": ["0b"]} if support is None else support
     return GPTLabelingOutput(
-        relevance_explanation="because",
+        relevance_explanation=explanation,
         all_relevant_sentence_keys=tuple(relevant),
-        overall_supported_explanation="because",
+        overall_supported_explanation=explanation,
         overall_supported=all(support.values()) if overall is None else overall,
         sentence_support_information=tuple(
             SentenceSupport(
                 response_sentence_key=key,
-                explanation="because",
+                explanation=explanation,
                 supporting_sentence_keys=tuple(keys),
                 fully_supported=bool(keys),
             )

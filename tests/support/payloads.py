@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable
 
 from labeler.judges.judge import JudgeSpec
-from labeler.labels.answers import GPTLabelingOutput, SentenceSupport
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from labeler.labels.signature import label_key
 from labeler.sentences.example import KeyedExample, key_documents, key_response
+from support.labeled import output
 from support.samples import SPLITTER, pieces, signature
 
 MARK = "pwned"
@@ -139,24 +139,6 @@ def _record(
     return LabelRecord(
         key=label_key(example, made_by),
         example=example,
-        label=_label(text, supported=supported),
+        label=output(support={"a": ["0a"] if supported else []}, explanation=text),
         signature=made_by,
-    )
-
-
-def _label(text: str, *, supported: bool) -> GPTLabelingOutput:
-    return GPTLabelingOutput(
-        relevance_explanation=text,
-        all_relevant_sentence_keys=("0a",),
-        overall_supported_explanation=text,
-        overall_supported=supported,
-        sentence_support_information=(
-            SentenceSupport(
-                response_sentence_key="a",
-                explanation=text,
-                supporting_sentence_keys=("0a",) if supported else (),
-                fully_supported=supported,
-            ),
-        ),
-        all_utilized_sentence_keys=("0a",),
     )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from labeler.labels.answers import GPTLabelingOutput, SentenceSupport
 from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, Usage
 from labeler.labels.signature import Artifact, Signature, label_key
 from labeler.sentences.example import KeyedExample, Sentence
+from support.labeled import output
 
 
 def sentence(key: str, text: str) -> Sentence:
@@ -44,7 +44,7 @@ def sample_record(
     return LabelRecord(
         key=label_key(example, signature),
         example=example,
-        label=_label(explanation),
+        label=output(support={"a": ["0a"]}, explanation=explanation),
         normalised={"spelling": 1},
         signature=signature,
         reply=ReplyFacts(usage=Usage(prompt_tokens=9), seconds=0.25, created_at="2026-11-22"),
@@ -64,22 +64,4 @@ def sample_failure(n: int = 0, *, message: str = "It was refused.") -> LabelFail
         key=record.key,
         signature=record.signature,
         metadata=record.example.metadata,
-    )
-
-
-def _label(explanation: str) -> GPTLabelingOutput:
-    return GPTLabelingOutput(
-        relevance_explanation=explanation,
-        all_relevant_sentence_keys=("0a",),
-        overall_supported_explanation=explanation,
-        overall_supported=True,
-        sentence_support_information=(
-            SentenceSupport(
-                response_sentence_key="a",
-                explanation=explanation,
-                supporting_sentence_keys=("0a",),
-                fully_supported=True,
-            ),
-        ),
-        all_utilized_sentence_keys=("0a",),
     )

@@ -13,38 +13,47 @@ from support.audited import found, judged
 KEYS = frozenset(["0a", "0b", "0c", "0d", "1a", "1b", "2a", "4k", "12ab"])
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Not supported.",
-        "Not supported by any of the documents.",
-        "This sentence is not supported by the documents.",
-        "This claim isn't supported by Document 1, nor by another.",
-        "The statement is unsupported.",
-        "Unsupported: nobody says so.",
-        "Partially supported by Document 2.",
-        "This sentence is only partially supported.",
-        "The claim is not fully supported.",
-        "Document 1 gives the date, but no document supports the place.",
-        "None of the documents state that the tower is red.",
-        "There is no evidence for the height.",
-        "The year is supported by 0a; however, the claim about the mayor is not supported.",
-        "This contradicts the document.",
-        "The sentence is contradicted by 0b.",
-        "The sentence is inaccurate.",
-        "The response incorrectly states that the tower is red.",
-        "It cannot be verified.",
-        "The claim lacks support.",
-        "While the date is right, the documents do not support the place.",
-        "THE CLAIM IS NOT SUPPORTED.",
-        "The claim isn\u2019t supported by the context.",
-        "The claim is not\nsupported.",
-    ],
+DENIALS = (
+    "Not supported.",
+    "Not supported by any of the documents.",
+    "This sentence is not supported by the documents.",
+    "This claim isn't supported by Document 1, nor by another.",
+    "The statement is unsupported.",
+    "Unsupported: nobody says so.",
+    "Partially supported by Document 2.",
+    "This sentence is only partially supported.",
+    "The claim is not fully supported.",
+    "Document 1 gives the date, but no document supports the place.",
+    "None of the documents state that the tower is red.",
+    "There is no evidence for the height.",
+    "The year is supported by 0a; however, the claim about the mayor is not supported.",
+    "This contradicts the document.",
+    "The sentence is contradicted by 0b.",
+    "The sentence is inaccurate.",
+    "The response incorrectly states that the tower is red.",
+    "It cannot be verified.",
+    "The claim lacks support.",
+    "While the date is right, the documents do not support the place.",
+    "THE CLAIM IS NOT SUPPORTED.",
+    "The claim isn\u2019t supported by the context.",
+    "The claim is not\nsupported.",
 )
-def test_a_denial_is_read(text: str) -> None:
-    """In the words that judges use."""
-    assert denies(text)
-    assert not affirms(text)
+AFFIRMATIONS = (
+    "Supported by Document 0.",
+    "This sentence is supported by 0a and 0b.",
+    "Directly supported: 0a has the same words.",
+    "The year is mentioned in 0b.",
+    "Document 1 confirms this.",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "denied"),
+    [*((text, True) for text in DENIALS), *((text, False) for text in AFFIRMATIONS)],
+)
+def test_a_denial_and_an_affirmation_are_read(text: str, denied: bool) -> None:
+    """In the words that judges use; only where nothing is held back."""
+    assert (denies(text), affirms(text)) == (denied, not denied)
 
 
 @pytest.mark.parametrize(
@@ -75,21 +84,6 @@ def test_a_denial_is_read(text: str) -> None:
 def test_what_is_no_denial_is_not_read_as_one(text: str) -> None:
     """Double negations, "not only", quoted words, concessions, and features of products."""
     assert not denies(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Supported by Document 0.",
-        "This sentence is supported by 0a and 0b.",
-        "Directly supported: 0a has the same words.",
-        "The year is mentioned in 0b.",
-        "Document 1 confirms this.",
-    ],
-)
-def test_an_affirmation_is_read(text: str) -> None:
-    """Only where nothing is held back."""
-    assert affirms(text)
 
 
 @pytest.mark.parametrize(
@@ -126,47 +120,56 @@ def explained(text: str, keys: tuple[str, ...] = ("0a",)) -> LabelRecord:
     )
 
 
-def test_a_supported_sentence_that_is_explained_away_is_found() -> None:
-    """With what it names."""
-    assert found(explained("Not supported by any document."), "explanation_denies") == [("a", "0a")]
-    assert found(explained("Supported by 0a."), "explanation_denies") == []
+SPECIAL = "It is not supported by any document and needs none."
+LACKING = judged(
+    {"The context does not say who built the tower.": ["0a"]},
+    explained={"a": "None of the documents states who built it."},
+)
+HIGH = {"It is high.": list[str]()}
+BOTH = judged({"A b.": ["0a"], "C d.": []}, explained={"a": "As said.", "b": "AS  said."})
+OVERALL = "overall_explanation_against_verdict"
+PARTLY = "The response is partially supported by the documents."
+WHOLLY = "The response is supported by the documents."
 
 
-def test_a_special_string_needs_no_document_but_must_not_be_false() -> None:
-    """It stands for what is not supported by a document."""
-    general = ("general",)
-    fine = explained("It is not supported by any document and needs none.", general)
-    assert found(fine, "explanation_denies") == []
-    wrong = explained("The sentence is incorrect.", general)
-    assert found(wrong, "explanation_denies") == [("a",)]
-
-
-def test_a_response_that_denies_may_be_explained_by_denials() -> None:
-    """What the documents do not say is the very claim."""
-    made = judged(
-        {"The context does not say who built the tower.": ["0a"]},
-        explained={"a": "None of the documents states who built it."},
-    )
-    assert found(made, "explanation_denies") == []
-
-
-def test_an_unsupported_sentence_that_is_explained_as_supported_is_found() -> None:
-    """The reverse."""
-    made = judged({"It is high.": []}, explained={"a": "This sentence is supported by 0a."})
-    assert found(made, "explanation_affirms") == [("a",)]
-    made = judged({"It is high.": []}, explained={"a": "No document says so."})
-    assert found(made, "explanation_affirms") == []
-
-
-def test_the_overall_explanation_is_held_against_the_overall_verdict() -> None:
-    """In both directions; without one there is nothing to look at."""
-    check = "overall_explanation_against_verdict"
-    partly = "The response is partially supported by the documents."
-    whole = "The response is supported by the documents."
-    assert found(judged({"A b.": ["0a"]}, overall_explained=partly), check) == [()]
-    assert found(judged({"A b.": ["0a"]}, overall_explained=whole), check) == []
-    assert found(judged({"A b.": []}, overall_explained=whole), check) == [()]
-    assert found(judged({"A b.": []}, overall_explained=partly), check) == []
+@pytest.mark.parametrize(
+    ("check", "made", "keys"),
+    [
+        ("explanation_denies", explained("Not supported by any document."), [("a", "0a")]),
+        ("explanation_denies", explained("Supported by 0a."), []),
+        # A special string stands for what no document supports, but must not be false.
+        ("explanation_denies", explained(SPECIAL, ("general",)), []),
+        ("explanation_denies", explained("The sentence is incorrect.", ("general",)), [("a",)]),
+        # What the documents do not say is the very claim.
+        ("explanation_denies", LACKING, []),
+        (
+            "explanation_affirms",
+            judged(HIGH, explained={"a": "This sentence is supported by 0a."}),
+            [("a",)],
+        ),
+        ("explanation_affirms", judged(HIGH, explained={"a": "No document says so."}), []),
+        # The keys that it names, and those that are listed.
+        ("explanation_names_other_keys", explained("Sentence 1a says so."), [("a", "0a", "1a")]),
+        ("explanation_names_more_keys", explained("Sentence 1a says so."), []),
+        # Some of them are listed.
+        ("explanation_names_more_keys", explained("Sentences 0a and 1a say so."), [("a", "1a")]),
+        ("explanation_names_other_keys", explained("Sentences 0a and 1a say so."), []),
+        ("explanation_names_more_keys", explained("Sentence 0a says so."), []),
+        ("explanation_names_unknown_key", explained("See sentence 9z."), [("a",)]),
+        # Spaces and capitals make no other explanation.
+        ("explanation_for_both_verdicts", BOTH, [("a", "b")]),
+        # In both directions.
+        (OVERALL, judged({"A b.": ["0a"]}, overall_explained=PARTLY), [()]),
+        (OVERALL, judged({"A b.": ["0a"]}, overall_explained=WHOLLY), []),
+        (OVERALL, judged({"A b.": []}, overall_explained=WHOLLY), [()]),
+        (OVERALL, judged({"A b.": []}, overall_explained=PARTLY), []),
+    ],
+)
+def test_an_explanation_is_held_against_its_verdict(
+    check: str, made: LabelRecord, keys: list[tuple[str, ...]]
+) -> None:
+    """The keys of each finding."""
+    assert found(made, check) == keys
 
 
 @pytest.mark.parametrize(
@@ -213,26 +216,6 @@ def test_keys_of_no_sentence_are_told_from_other_things(text: str, keys: list[st
     assert unknown_keys(text, KEYS) == keys
 
 
-def test_an_explanation_that_rests_on_other_sentences_is_found() -> None:
-    """With the keys that it names, and those that are listed."""
-    made = explained("Sentence 1a says so.")
-    assert found(made, "explanation_names_other_keys") == [("a", "0a", "1a")]
-    assert found(made, "explanation_names_more_keys") == []
-
-
-def test_an_explanation_that_names_more_is_noted() -> None:
-    """Some of them are listed."""
-    made = explained("Sentences 0a and 1a say so.")
-    assert found(made, "explanation_names_more_keys") == [("a", "1a")]
-    assert found(made, "explanation_names_other_keys") == []
-    assert found(explained("Sentence 0a says so."), "explanation_names_more_keys") == []
-
-
-def test_an_explanation_that_names_what_does_not_exist_is_found() -> None:
-    """A key that was never shown."""
-    assert found(explained("See sentence 9z."), "explanation_names_unknown_key") == [("a",)]
-
-
 def test_one_explanation_for_three_sentences_of_different_support_is_found() -> None:
     """Where they rest on the same sentence it may be right for all."""
     texts = ("The tower is high.", "It was opened.", "Ferries rest.")
@@ -241,12 +224,6 @@ def test_one_explanation_for_three_sentences_of_different_support_is_found() -> 
     assert found(judged(apart, explained=same), "explanation_copied") == [("a", "b", "c")]
     together = dict.fromkeys(texts, ("0a",))
     assert found(judged(together, explained=same), "explanation_copied") == []
-
-
-def test_one_explanation_for_yes_and_no_is_found() -> None:
-    """Spaces and capitals make no other explanation."""
-    made = judged({"A b.": ["0a"], "C d.": []}, explained={"a": "As said.", "b": "AS  said."})
-    assert found(made, "explanation_for_both_verdicts") == [("a", "b")]
 
 
 def test_no_check_of_explanations_applies_where_there_are_none() -> None:

@@ -12,9 +12,9 @@ import pytest
 import labeler
 from labeler.calculators import METRICS, Ratio, measure, select_metrics, summarize, tally
 from labeler.labels.answers import ResponseClaim
-from labeler.labels.record import LabelFailure, LabelRecord, Outcome
+from labeler.labels.record import LabelRecord
 from support.command import Command
-from support.labeled import claims_output, expects, record, reference_output, right, says
+from support.labeled import claims_output, expects, failure, record, reference_output, right, says
 
 CLAIM_METRICS = [m.id for m in METRICS.values() if m.profile.name == "claims"]
 
@@ -41,54 +41,57 @@ MIXED = claimed(
 """Five claims: three entailed, of which one by no document; one contradicted, one left open."""
 
 
+KNOWN = claimed(says("a", ["well_known_fact"]))
+PARTLY = record(answer=claims_output([says("a", ["0a"]).model_copy(update={"verdict": "neutral"})]))
+DISPUTED = claimed(says("a", ["0a"], ["1a", "1b"]), documents=2)
+SILENT = record(documents=[1, 1], answer=claims_output([], silent=["a"]))
+"""A response that claims nothing."""
+BARE = record(documents=[], answer=claims_output([], silent=["a"]))
+REFERENCED = record(answer=reference_output([right("a", ["0a"])], [expects(["0a"], found=True)]))
+
+
 @pytest.mark.parametrize(
-    ("metric", "expected"),
+    ("made", "metric", "expected"),
     [
-        ("faithfulness:claim", Ratio(3, 5)),
-        ("faithfulness:ragchecker", Ratio(2, 5, convention=0.0)),
-        ("faithfulness:deepeval", Ratio(4, 5, convention=1.0)),
-        ("hallucination:deepeval", Ratio(2, 3, convention=1.0)),
-        ("hallucination_rate:claim", Ratio(2, 5)),
-        ("hallucination_contexts", Ratio(1, 3)),
-        ("answer_relevancy", Ratio(4, 5)),
-        ("faithfulness", Ratio(1, 3)),
+        # Claims, not sentences, are the unit; the sentence-level default stays as it is.
+        (MIXED, "faithfulness:claim", Ratio(3, 5)),
+        (MIXED, "faithfulness:ragchecker", Ratio(2, 5, convention=0.0)),
+        (MIXED, "faithfulness:deepeval", Ratio(4, 5, convention=1.0)),
+        (MIXED, "hallucination:deepeval", Ratio(2, 3, convention=1.0)),
+        (MIXED, "hallucination_rate:claim", Ratio(2, 5)),
+        (MIXED, "hallucination_contexts", Ratio(1, 3)),
+        (MIXED, "answer_relevancy", Ratio(4, 5)),
+        (MIXED, "faithfulness", Ratio(1, 3)),
+        # A well-known fact is entailed, and cannot be traced to a document.
+        (KNOWN, "faithfulness:claim", Ratio(1, 1)),
+        (KNOWN, "faithfulness:ragchecker", Ratio(0, 1, convention=0.0)),
+        # The verdict decides: no document entails what the judge calls neutral.
+        (PARTLY, "faithfulness:ragchecker", Ratio(0, 1, convention=0.0)),
+        # Documents that disagree: the claim is faithful, and one context is contradicted.
+        (DISPUTED, "faithfulness:claim", Ratio(1, 1)),
+        (DISPUTED, "faithfulness:deepeval", Ratio(1, 1, convention=1.0)),
+        (DISPUTED, "hallucination_contexts", Ratio(1, 2)),
+        # Nothing claimed contradicts no document; DeepEval takes silence for faithful, RAGChecker
+        # does not.
+        (SILENT, "hallucination_contexts", Ratio(0, 2)),
+        (SILENT, "faithfulness:deepeval", Ratio(0, 0, convention=1.0)),
+        (SILENT, "faithfulness:ragchecker", Ratio(0, 0, convention=0.0)),
+        (BARE, "hallucination_contexts", Ratio.missing("no_documents")),
+        (BARE, "hallucination:deepeval", Ratio(0, 0, convention=1.0)),
+        # Each profile's label holds all of the one before it.
+        (REFERENCED, "faithfulness:claim", Ratio(1, 1)),
+        (REFERENCED, "answer_relevancy", Ratio(1, 1)),
     ],
 )
-def test_claims_are_counted(metric: str, expected: Ratio) -> None:
-    """Claims, not sentences, are the unit; the sentence-level default stays as it is."""
-    assert ratio(MIXED, metric) == expected
-
-
-def test_special_support_is_faithful_and_no_document() -> None:
-    """A well-known fact is entailed, and cannot be traced to a document."""
-    known = claimed(says("a", ["well_known_fact"]))
-    assert ratio(known, "faithfulness:claim") == Ratio(1, 1)
-    assert ratio(known, "faithfulness:ragchecker") == Ratio(0, 1, convention=0.0)
-
-
-def test_keys_of_a_claim_that_is_not_entailed_support_a_part_of_it_at_most() -> None:
-    """The verdict decides: no document entails what the judge calls neutral."""
-    partly = says("a", ["0a"]).model_copy(update={"verdict": "neutral"})
-    made = record(answer=claims_output([partly]))
-    assert ratio(made, "faithfulness:ragchecker") == Ratio(0, 1, convention=0.0)
-
-
-def test_a_document_may_contradict_what_another_entails() -> None:
-    """Documents that disagree: the claim is faithful, and one context is contradicted."""
-    disputed = claimed(says("a", ["0a"], ["1a", "1b"]), documents=2)
-    assert ratio(disputed, "faithfulness:claim") == Ratio(1, 1)
-    assert ratio(disputed, "faithfulness:deepeval").value == 1
-    assert ratio(disputed, "hallucination_contexts") == Ratio(1, 2)
+def test_claims_are_counted(made: LabelRecord, metric: str, expected: Ratio) -> None:
+    """Numerator, denominator, and the value that a definition gives where there is none."""
+    assert ratio(made, metric) == expected
 
 
 @pytest.mark.parametrize("metric", CLAIM_METRICS)
 def test_a_label_without_claims_says_that_it_needs_them(metric: str) -> None:
     """A label of the profile trace has no number of claims, not 0."""
     assert ratio(record(), metric) == Ratio.missing("needs_claims")
-
-
-SILENT = record(documents=[1, 1], answer=claims_output([], silent=["a"]))
-"""A response that claims nothing."""
 
 
 OF_CLAIMS = [m for m in CLAIM_METRICS if not m.startswith("hallucination") or "rate" in m]
@@ -98,27 +101,6 @@ OF_CLAIMS = [m for m in CLAIM_METRICS if not m.startswith("hallucination") or "r
 def test_a_response_without_claims_has_no_share_of_them(metric: str) -> None:
     """Nothing was claimed, so nothing was faithful or not."""
     assert ratio(SILENT, metric) == Ratio.missing("no_claims")
-
-
-def test_a_response_without_claims_contradicts_no_document() -> None:
-    """Documents are counted there, and there are some."""
-    assert ratio(SILENT, "hallucination_contexts") == Ratio(0, 2)
-    bare = record(documents=[], answer=claims_output([], silent=["a"]))
-    assert ratio(bare, "hallucination_contexts") == Ratio.missing("no_documents")
-    assert ratio(bare, "hallucination:deepeval").value == 1
-
-
-def test_peers_give_a_response_without_claims_a_value() -> None:
-    """DeepEval takes silence for faithful, RAGChecker does not."""
-    assert ratio(SILENT, "faithfulness:deepeval").value == 1
-    assert ratio(SILENT, "faithfulness:ragchecker").value == 0
-
-
-def test_a_reference_label_gives_the_metrics_of_claims_too() -> None:
-    """Each profile's label holds all of the one before it."""
-    made = record(answer=reference_output([right("a", ["0a"])], [expects(["0a"], found=True)]))
-    assert ratio(made, "faithfulness:claim") == Ratio(1, 1)
-    assert ratio(made, "answer_relevancy") == Ratio(1, 1)
 
 
 # -- which metrics a label gets where none are named ----------------------------------------------
@@ -151,46 +133,27 @@ def test_named_metrics_are_given_whatever_the_label_has() -> None:
     assert row.metrics == {"answer_relevancy": Ratio.missing("needs_claims")}
 
 
-def test_a_failed_row_has_the_metrics_of_the_profile_that_was_asked() -> None:
-    """Where nothing was asked yet, those that every label has."""
-    unasked = LabelFailure(id="x", reason="empty_response", message="no")
-    asked = unasked.model_copy(update={"signature": MIXED.signature})
-    assert measure(asked).metrics.keys() == measure(MIXED).metrics.keys()
+def test_failures_have_the_metrics_of_the_profile_that_was_asked() -> None:
+    """Where nothing was asked yet, those of the labels of other groups, or that every label has."""
+    unasked = failure(reason="empty_response", metadata={"part": "x"})
+    assert measure(failure(made_by=MIXED)).metrics.keys() == measure(MIXED).metrics.keys()
     assert measure(unasked).metrics.keys() == measure(record()).metrics.keys()
+    rows = [row for row in labeler.summary([MIXED, unasked], by="part") if row.group == "x"]
+    assert [row.metric for row in rows] == [
+        metric for metric in select_metrics() if metric.id in measure(MIXED).metrics
+    ]
+    assert {row.metric.profile.name for row in labeler.summary([unasked])} == {"trace"}
+    assert len(summarize([], select_metrics())) == len(select_metrics())
 
 
 def test_a_summary_has_the_metrics_of_each_way_of_labeling() -> None:
     """Labels of two profiles in one file: each has its own, failures count in both."""
-    outcomes: list[Outcome] = [
-        record(id="1"),
-        MIXED,
-        LabelFailure(id="3", reason="empty_response", message="no"),
-    ]
-    rows = labeler.summary(outcomes)
-    trace, claims = record().signature, MIXED.signature
-    assert {row.metric.profile.name for row in rows if row.label == str(trace)} == {"trace"}
-    assert {row.metric.profile.name for row in rows if row.label == str(claims)} == {
-        "trace",
-        "claims",
-    }
+    rows = labeler.summary([record(id="1"), MIXED, failure(reason="empty_response")])
+    for made, names in ((record(), {"trace"}), (MIXED, {"trace", "claims"})):
+        label = str(made.signature)
+        assert {row.metric.profile.name for row in rows if row.label == label} == names
     assert all(row.failed == {"empty_response": 1} for row in rows)
     assert all(row.labeled == 1 for row in rows)
-
-
-def test_a_group_of_failures_has_the_metrics_of_its_way_of_labeling() -> None:
-    """What failed before it was asked counts for all that the labels of other groups have."""
-    early = LabelFailure(id="3", reason="empty_response", message="no", metadata={"part": "x"})
-    rows = [row for row in labeler.summary([MIXED, early], by="part") if row.group == "x"]
-    assert [row.metric for row in rows] == [
-        metric for metric in select_metrics() if metric.id in measure(MIXED).metrics
-    ]
-
-
-def test_failures_alone_have_the_metrics_that_every_label_has() -> None:
-    """And nothing at all has every metric, without a value."""
-    failure = LabelFailure(id="3", reason="empty_response", message="no")
-    assert {row.metric.profile.name for row in labeler.summary([failure])} == {"trace"}
-    assert len(summarize([], select_metrics())) == len(select_metrics())
 
 
 def printed(command: Command, made: LabelRecord, *options: str) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -21,18 +19,23 @@ from labeler.comparing.flips import DecisionFlip, MetricChange
 from labeler.errors import UsageError
 from labeler.labels.answers import ComparedClaim, ReferenceLabelingOutput
 from labeler.labels.record import LabelFailure, LabelRecord
-from labeler.labels.signature import label_key
 from labeler.report.diff_page import write_page
 from support.command import Command
-from support.labeled import compared, expects, record, reference_output, right, says, wrong
+from support.labeled import (
+    compared,
+    expects,
+    record,
+    reference_output,
+    relabeled,
+    right,
+    says,
+    wrong,
+)
 
 
 def judged(name: str = "r1", *, model: str = "test-1", trial: int = 0, **facts: Any) -> LabelRecord:
     """A label by some model; all else as of :func:`labeled.record`."""
-    made = record(id=name, **facts)
-    signature = made.signature.model_copy(update={"model": model, "trial": trial})
-    key = label_key(made.example, signature)
-    return made.model_copy(update={"signature": signature, "key": key})
+    return relabeled(record(id=name, **facts), model=model, trial=trial)
 
 
 def diff_record(a: LabelRecord, b: LabelRecord, metrics: str | Sequence[str] = "all") -> RecordDiff:
@@ -171,9 +174,11 @@ def test_a_column_of_too_many_values_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 def test_records_that_changed_most_come_first() -> None:
     """By the sum of what each metric moved; those that are the same are left out."""
-    found = diff_labels(*two_sides(), metrics="relevance,adherence")
-    assert [changed.id for changed in found.records] == ["r1", "r0"]
-    assert [changed.id for changed in diff_labels(*two_sides(), top=1).records] == ["r1"]
+    for top, names in ((10, ["r1", "r0"]), (1, ["r1"]), (0, [])):
+        found = diff_labels(*two_sides(), metrics="relevance,adherence", top=top)
+        assert [changed.id for changed in found.records] == names
+    with pytest.raises(UsageError, match=r"top must be .* got -1"):
+        diff_labels(*two_sides(), top=-1)
 
 
 def test_other_sentences_are_left_out_and_counted_with_the_reason() -> None:
@@ -208,21 +213,6 @@ def test_labels_made_in_several_ways_can_be_chosen_from() -> None:
         diff_labels(both, b)
 
 
-def test_a_negative_number_of_records_is_refused() -> None:
-    """0 is fine."""
-    assert diff_labels(*two_sides(), top=0).records == ()
-    with pytest.raises(UsageError, match=r"top must be .*got -1"):
-        diff_labels(*two_sides(), top=-1)
-
-
-def test_a_file_against_itself_has_no_flips() -> None:
-    """No flip, no change, no record that changed."""
-    a, _ = two_sides()
-    found = diff_labels(a, a, metrics="all")
-    assert (found.flipped, found.records) == (0, ())
-    assert not any(row.change for row in found.metrics)
-
-
 def test_the_published_form_is_json_without_nan() -> None:
     """A flip has its field, sentence, direction and keys."""
     found: LabelDiff = diff_labels(*two_sides(), by="set")
@@ -237,14 +227,11 @@ def test_the_published_form_is_json_without_nan() -> None:
 
 
 def test_every_pair_can_be_gone_through() -> None:
-    """Also those without a flip, in A's order."""
-    assert [found.id for found in open_diff(*two_sides())] == ["r0", "r1", "r2"]
-
-
-def test_labels_come_back_whole_from_where_they_are_kept() -> None:
-    """B's sentences are A's; everything else is B's own."""
+    """Also those without a flip, in A's order; both labels come back whole."""
     a, b = two_sides()
-    assert open_diff(a, b).labels("r0") == (a[0], b[0])
+    found = open_diff(a, b)
+    assert [one.id for one in found] == ["r0", "r1", "r2"]
+    assert found.labels("r0") == (a[0], b[0])
 
 
 # -- the command ----------------------------------------------------------------------------------
@@ -304,14 +291,21 @@ def test_a_page_takes_the_place_of_no_labels(command: Command, files: tuple[Path
         assert "is an input" in err
 
 
-def test_two_outputs_at_once_are_refused(command: Command, files: tuple[Path, Path]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("a.jsonl", "b.jsonl", "--json", "--rows"), "exclude each other"),
+        (("a.jsonl", "a.jsonl"), "compared with itself"),
+        (("-", "-"), "read once"),
+    ],
+)
+@pytest.mark.usefixtures("files")
+def test_two_outputs_at_once_are_refused(
+    command: Command, arguments: tuple[str, ...], words: str
+) -> None:
     """As is a file against itself, and standard input on both sides."""
-    code, _, err = command("diff", *files, "--json", "--rows")
-    assert (code, "exclude each other" in err) == (2, True)
-    code, _, err = command("diff", files[0], files[0])
-    assert (code, "compared with itself" in err) == (2, True)
-    code, _, err = command("diff", "-", "-")
-    assert (code, "read once" in err) == (2, True)
+    code, _, err = command("diff", *arguments)
+    assert (code, words in err) == (2, True)
 
 
 def test_strangers_text_reaches_no_terminal_unescaped(command: Command, tmp_path: Path) -> None:
@@ -327,30 +321,17 @@ def test_strangers_text_reaches_no_terminal_unescaped(command: Command, tmp_path
         assert not {"\x1b", "\u202e"} & set(out)
 
 
-def test_a_process_writes_a_page_and_says_how_much_is_in_it(files: tuple[Path, Path]) -> None:
-    """The page is one file with all records; the talk goes to standard error."""
-    a, b = files
-    page = a.with_name("diff.html")
-    done = subprocess.run(
-        [sys.executable, "-m", "labeler", "diff", str(a), str(b), "--html", str(page)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr == f"{page}: 2 changed records\n"
-    text = page.read_text()
+def test_the_command_writes_a_page_and_says_how_much_is_in_it(
+    command: Command, files: tuple[Path, Path]
+) -> None:
+    """One file with all records, and no time of writing; the talk goes to standard error."""
+    pages = [path.with_suffix(".html") for path in files]
+    for page in pages:
+        assert command("diff", *files, "--html", page) == (0, "", f"{page}: 2 changed records\n")
+    text = pages[0].read_text()
+    assert text == pages[1].read_text()
     assert 'id="chunk-0"' in text
     assert "Content-Security-Policy" in text
-
-
-def test_the_same_labels_make_the_same_page(tmp_path: Path) -> None:
-    """No time of writing is in it."""
-    paths = [tmp_path / "one.html", tmp_path / "two.html"]
-    for path in paths:
-        write_page(open_diff(*two_sides()), path)
-    assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
 def test_no_markup_of_a_stranger_stands_in_a_page(tmp_path: Path) -> None:

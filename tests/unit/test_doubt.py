@@ -13,6 +13,7 @@ from labeler.evidence.doubt import FEATURES, Doubt, fit_doubt
 from labeler.evidence.goal import Goal
 from labeler.evidence.plan import make_plan
 from labeler.evidence.plan_files import read_plan, write_plan
+from labeler.evidence.units import Units
 from labeler.labels.record import LabelRecord, SentenceScores
 from labeler.labels.signature import MAJORITY
 from labeler.labels_object import Labels
@@ -87,14 +88,17 @@ def test_certify_reads_what_is_doubted_first(tmp_path: Path) -> None:
 
 
 def test_votes_are_probabilities() -> None:
-    """A verdict of two votes among three is doubted more than one of all three."""
-    scores = SentenceScores(support={"a": 1.0, "b": 2 / 3})
+    """A verdict of two votes among three is doubted more, and forecast less, than one of all."""
+    scores = SentenceScores(support={"a": 1.0, "b": 2 / 3}, relevance={"0a": 1.0})
     voted = record(id="r1").model_copy(update={"scores": scores})
     signature = voted.signature.model_copy(update={"judge": MAJORITY, "model": "3 votes"})
-    all_three, two = fit_doubt([voted.model_copy(update={"signature": signature})]).verdicts
+    majority = voted.model_copy(update={"signature": signature})
+    all_three, two = fit_doubt([majority]).verdicts
     assert two.doubt > all_three.doubt + 0.2
     other_scale, same = fit_doubt([voted]).verdicts
     assert other_scale.doubt == pytest.approx(same.doubt, rel=0.2)
+    assert Units([majority], "adherence_fraction").forecasts == pytest.approx([0.9, 0.1 + 1.6 / 3])
+    assert Units([majority], "relevance").forecasts == pytest.approx([0.9, 0.1, 0.1])
 
 
 def test_doubts_are_of_one_judge(tmp_path: Path, labeler_command: Command) -> None:

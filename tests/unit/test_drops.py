@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from labeler.api import write_labels
 from labeler.calculators import measure, select_metrics
-from labeler.cli import run
 from labeler.comparing.checking import GateSettings, check_drops
 from labeler.comparing.gates import DEFAULT_ALLOWED, Allowed, Gate, On
 from labeler.comparing.verdicts import Verdict
-from labeler.data.label_files import to_line
 from labeler.errors import UsageError
-from labeler.labels.record import LabelFailure, LabelRecord, Outcome
-from labeler.labels.signature import label_key
+from labeler.labels.record import LabelRecord, Outcome
 from labeler.testing import assert_metric
-from support.labeled import record, with_question
+from support.command import Command
+from support.labeled import failure, record, relabeled, with_question
 
-Command = Callable[..., tuple[int, str, str]]
+Check = Callable[..., tuple[int, str, str]]
 
 
 def run_of(yes: int, no: int = 0) -> list[LabelRecord]:
     """Supported answers and then unsupported ones; each asks its own question."""
-    found = []
-    for n in range(yes + no):
-        made = record(id=f"r{n}", support={"a": ["0a"] if n < yes else []})
-        example = made.example.model_copy(update={"question": f"What is {n}?"})
-        key = label_key(example, made.signature)
-        found.append(made.model_copy(update={"example": example, "key": key}))
-    return found
+    return [
+        with_question(record(id=f"r{n}", support={"a": ["0a"] if n < yes else []}), f"What is {n}?")
+        for n in range(yes + no)
+    ]
 
 
 def checked(
@@ -106,11 +101,8 @@ def test_the_order_of_lines_changes_no_verdict() -> None:
     """Nor the records that are named."""
     new, base = run_of(40, 10), run_of(50)
     for on in (False, True):
-        forth, back = (
-            checked(new, base, 0.02, interval=on),
-            checked(new[::-1], base, 0.02, interval=on),
-        )
-        assert forth == back
+        back = checked(new[::-1], base, 0.02, interval=on)
+        assert checked(new, base, 0.02, interval=on) == back
 
 
 def test_rows_without_a_pair_count_as_failed() -> None:
@@ -119,9 +111,9 @@ def test_rows_without_a_pair_count_as_failed() -> None:
     lost = checked(base[:18], base, 0.02)
     assert (lost.value, failed(lost), lost.passed) == (0.0, {"only_in_base": 2}, False)
     assert "2 of 20 rows failed, more than 0.05 of them: 2 only_in_base" in lost.finding
-    failure = LabelFailure(id="r19", reason="refusal", message="No.")
-    assert failed(checked([*base[:19], failure], base, 0.02)) == {"refusal": 1}
-    assert checked([*base[:19], failure], base, 0.02).passed
+    gone = failure("r19")
+    assert failed(checked([*base[:19], gone], base, 0.02)) == {"refusal": 1}
+    assert checked([*base[:19], gone], base, 0.02).passed
     assert checked(base[:18], base, 0.02, allowed=Allowed(failed=0.1)).passed
     assert failed(checked(base, base[:18], 0.02)) == {"only_in_new": 2}
     assert not checked([], base, 0.02).passed
@@ -145,35 +137,27 @@ def test_values_that_got_lost_are_no_improvement() -> None:
 def test_several_judges_of_one_file_are_refused() -> None:
     """Which of them should be paired?"""
     base = run_of(1)
-    signature = base[0].signature.model_copy(update={"model": "x"})
-    other = base[0].model_copy(update={"signature": signature})
+    other = relabeled(base[0], model="x")
     with pytest.raises(UsageError, match="2 judge configurations are checked against 1"):
         checked([*base, other], base, 0.1)
     assert "labeled otherwise" in checked([other], base, 0.1).finding
 
 
 @pytest.fixture
-def check(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Command:
+def check(labeler_command: Command) -> Check:
     """``labeler check new.jsonl --against base.jsonl`` with more options."""
-    monkeypatch.chdir(tmp_path)
 
     def command(
         new: Sequence[Outcome], base: Sequence[Outcome], *options: str
     ) -> tuple[int, str, str]:
-        for name, side in (("new.jsonl", new), ("base.jsonl", base)):
-            Path(name).write_text("".join(to_line(one) + "\n" for one in side), encoding="utf-8")
-        given = ["labeler", "check", "new.jsonl", "--against", "base.jsonl", *options]
-        monkeypatch.setattr(sys, "argv", given)
-        code = run()
-        out, err = capsys.readouterr()
-        return code, out, err
+        write_labels(new, "new.jsonl")
+        write_labels(base, "base.jsonl")
+        return labeler_command("check", "new.jsonl", "--against", "base.jsonl", *options)
 
     return command
 
 
-def test_the_command_fails_where_a_metric_drops(check: Command) -> None:
+def test_the_command_fails_where_a_metric_drops(check: Check) -> None:
     """Several metrics, next to plain gates, with the worst records in the reports."""
     new, base = run_of(48, 2), run_of(50)
     drops = ("--max-drop", "adherence=0.02", "--max-drop", "hallucination_rate=0.5")
@@ -201,7 +185,7 @@ def test_the_command_fails_where_a_metric_drops(check: Command) -> None:
     assert out.startswith("passed by .06: answers fully supported (adherence) gained .04, at most")
 
 
-def test_each_record_may_be_a_case_of_junit(check: Command) -> None:
+def test_each_record_may_be_a_case_of_junit(check: Check) -> None:
     """Failures are those that miss the threshold themselves, if the gate is missed."""
     new, base = run_of(48, 2), run_of(50)
     options = ("--junit", "j.xml", "--junit-per-record", "--max-drop")
@@ -213,7 +197,7 @@ def test_each_record_may_be_a_case_of_junit(check: Command) -> None:
 
 
 def test_the_summary_names_the_worst_records(
-    check: Command,
+    check: Check,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
@@ -234,7 +218,7 @@ def test_the_summary_names_the_worst_records(
         ("--max-drop", "adherence=0.1", "--on", "interval", "--group", "topic"),
     ],
 )
-def test_wrong_use_of_the_command_is_no_missed_gate(check: Command, options: Sequence[str]) -> None:
+def test_wrong_use_of_the_command_is_no_missed_gate(check: Check, options: Sequence[str]) -> None:
     """It exits by 2."""
     assert check(run_of(1), run_of(1), *options)[0] == 2
 

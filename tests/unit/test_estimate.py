@@ -8,15 +8,15 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from labeler.api import open_rows
-from labeler.cli import run
 from labeler.data.parsing import to_example
 from labeler.errors import StoreError, UsageError
 from labeler.judges.embedded.judge import EmbeddedJudge
@@ -43,11 +43,14 @@ from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, Usage
 from labeler.plugins.ragbench.importing import read_ragbench
 from labeler.store.disk import DiskStore
 from labeler.store.memory import LabelStore, MemoryStore
+from support.command import Command
 from support.real_data import needs_ragbench, ragbench_files
 from support.samples import request as any_request
+from wire.runs import row_file
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
 
+Run = Callable[..., tuple[int, str, str]]
 HOW = label_tasks(Unasked(JudgeSpec(judge="fake", model="fake-1")), LabelOptions())
 
 
@@ -153,14 +156,6 @@ def test_stored_failures_are_asked_again_on_request() -> None:
     assert (counts.failed, counts.asked) == (0, 1)
 
 
-def test_another_model_has_stored_nothing() -> None:
-    """The store is asked for the very judgement."""
-    store = MemoryStore()
-    store.put(label(asked(row(1)))).result()
-    other = label_tasks(Unasked(JudgeSpec(judge="fake", model="fake-2")), LabelOptions())
-    assert reckon([row(1)], store, how=other).rows.stored == 0
-
-
 def test_two_rows_of_one_id_are_counted_as_in_a_run() -> None:
     """The second one fails, and costs nothing."""
     counts = reckon([row(1), row(1, response="Another.")]).rows
@@ -176,41 +171,55 @@ def test_tokens_and_sentences_are_of_what_would_be_asked() -> None:
     assert found.answers.expected == 2 * ANSWER_BASE + 3 * ANSWER_PER_SENTENCE
 
 
-def test_the_expected_cost_is_tokens_times_price() -> None:
-    """6,022 prompt tokens at 1 dollar a million, 700 of answers at 10."""
-    found = reckon([row(1), row(2)])
-    assert found.online is not None
+def with_spec(model: str, **settings: Any) -> LabelTasks:
+    """How a hosted model is asked."""
+    return label_tasks(Unasked(spec_of(model, settings)), LabelOptions())
+
+
+def dollars(found: Estimate) -> tuple[Decimal, Decimal | None, Decimal | None]:
+    """What a run is expected to cost, and how much a cache saves or costs more."""
+    cost = found.online
+    assert cost is not None
+    cached, written = (one and one - cost.expected for one in (cost.cached, cost.written))
+    return cost.expected, cached, written
+
+
+PAID = Decimal("0.013022")
+"""6,022 prompt tokens at 1 dollar a million, 700 of answers at 10."""
+SAVED, DEARER, MARKED = Decimal("-0.001728"), Decimal("0.0015055"), Decimal("0.00050175")
+
+
+@pytest.mark.parametrize(
+    ("how", "price", "saved", "dearer", "cacheable"),
+    [
+        (HOW, "1,10", None, None, 1920),
+        # 1,920 of 2,007 tokens, once, at a tenth of the price.
+        (HOW, "1,10,0.1", SAVED, None, 1920),
+        # Every prompt token a quarter dearer, and nothing read.
+        (HOW, "1,10,0.1,1.25", SAVED, DEARER, 1920),
+        # 2,007 tokens a quarter dearer once; the second prompt reads all of them at a tenth.
+        (
+            with_spec("gpt-5.6"),
+            "1,10,0.1,1.25",
+            MARKED - Decimal("0.0018063"),
+            2 * MARKED,
+            SAME,
+        ),
+        # Unmarked prompts are written and never read: all 6,022 tokens a quarter dearer.
+        (with_spec("gpt-5.6", prompt_cache="off"), "1,10,0.1,1.25", None, DEARER, 0),
+        (with_spec("gpt-5.6", prompt_cache="key"), "1,10,0.1,1.25", None, DEARER, 0),
+    ],
+)
+def test_the_expected_cost_is_tokens_times_price(
+    how: LabelTasks, price: str, saved: Decimal | None, dearer: Decimal | None, cacheable: int
+) -> None:
+    """A cache serves the second prompt on; where it saves or costs nothing it is not told of."""
+    found = reckon([row(1), row(2)], how=how, price=price)
+    assert dollars(found) == (PAID, saved, dearer)
+    assert found.prompt.cacheable == cacheable
     assert found.batch is not None
-    assert found.online.expected == Decimal("0.013022")
-    assert found.batch.expected == Decimal("0.006511")
-
-
-def test_a_cache_serves_the_second_prompt_on() -> None:
-    """1,920 of 2,007 tokens, once, at a tenth of the price."""
-    found = reckon([row(1), row(2)], price="1,10,0.1")
-    assert found.online is not None
-    assert found.online.cached == found.online.expected - Decimal("0.001728")
-
-
-def test_a_cache_that_saves_nothing_is_not_told_of() -> None:
-    """One prompt, or no discount."""
-    for found in (reckon([row(1)], price="1,10,0.1"), reckon([row(1), row(2)])):
-        assert found.online is not None
-        assert found.online.cached is None
-
-
-def test_writing_to_a_cache_that_costs_no_more_is_not_told_of() -> None:
-    """Most providers charge a written token as any other."""
-    found = reckon([row(1), row(2)], price="1,10,0.1")
-    assert found.online is not None
-    assert found.online.written is None
-
-
-def test_what_a_cache_can_cost_is_told() -> None:
-    """Every prompt token a quarter dearer, and nothing read."""
-    found = reckon([row(1), row(2)], price="1,10,0.1,1.25")
-    assert found.online is not None
-    assert found.online.written == found.online.expected + Decimal("0.0015055")
+    assert found.batch.expected == PAID / 2
+    assert dollars(reckon([row(1)], how=HOW, price=price))[1] is None
 
 
 @pytest.mark.parametrize(
@@ -222,47 +231,18 @@ def test_a_prefix_is_cached_in_steps(same: int, expected: int) -> None:
     assert cache_rules(spec_of("gpt-5.6", {})).cacheable(same) == (same if expected else 0)
 
 
-def with_spec(model: str, **settings: Any) -> LabelTasks:
-    """How a hosted model is asked."""
-    return label_tasks(Unasked(spec_of(model, settings)), LabelOptions())
-
-
-def test_from_gpt_5_6_on_the_first_prompt_pays_for_the_cache() -> None:
-    """2,007 tokens a quarter dearer once; the second prompt reads all of them at a tenth."""
-    found = reckon([row(1), row(2)], how=with_spec("gpt-5.6"), price="1,10,0.1,1.25")
-    assert found.online is not None
-    saved = Decimal("0.0018063") - Decimal("0.00050175")
-    assert found.online.cached == found.online.expected - saved
-    assert found.online.written == found.online.expected + 2 * Decimal("0.00050175")
-    assert found.prompt.cacheable == SAME
-
-
-@pytest.mark.parametrize("setting", ["off", "key"])
-def test_from_gpt_5_6_on_unmarked_prompts_are_written_and_never_read(setting: str) -> None:
-    """All 6,022 tokens a quarter dearer."""
-    how = with_spec("gpt-5.6", prompt_cache=setting)
-    found = reckon([row(1), row(2)], how=how, price="1,10,0.1,1.25")
-    assert found.online is not None
-    assert (found.online.cached, found.prompt.cacheable) == (None, 0)
-    assert found.online.written == found.online.expected + Decimal("0.0015055")
-
-
-def test_a_cap_gives_a_worst_case() -> None:
-    """For each: 6,011 bytes at most of prompt, and 500 tokens of answer at 10 dollars."""
-    found = reckon([row(1), row(2)], max_output_tokens=500)
-    assert found.online is not None
-    assert found.online.at_most == 2 * Decimal("0.011011")
-    assert found.answers.cap == 500
-
-
 def test_without_a_cap_the_worst_case_is_that_of_a_budget() -> None:
-    """It caps answers at 4,096 tokens and 4 times the expected ones, 10 dollars a million."""
+    """Of a prompt 6,011 bytes at most, and of an answer the cap, at 10 dollars a million.
+
+    A budget caps answers at 4,096 tokens and 4 times the expected ones.
+    """
     found, given = reckon([row(1)]), reckon([row(1)], max_output_tokens=500)
     assert found.online is not None
     assert given.online is not None
+    assert given.online.at_most == Decimal("0.011011")
     longer = 4096 + 4 * answer_tokens(1) - 500
     assert found.online.at_most - given.online.at_most == longer * Decimal("0.00001")
-    assert found.answers.cap is None
+    assert (given.answers.cap, found.answers.cap) == (500, None)
 
 
 def test_without_a_price_there_is_no_cost() -> None:
@@ -279,53 +259,51 @@ def stored(count: int, how: LabelTasks = HOW, **facts: Any) -> MemoryStore:
     return store
 
 
-def test_enough_stored_labels_say_how_long_answers_are() -> None:
-    """Three times what the fitted lengths expect, so this one too."""
-    usual = ANSWER_BASE + ANSWER_PER_SENTENCE
-    found = reckon([row(1, sentences=3)], stored(ENOUGH_LABELS, tokens=3 * usual))
-    assert found.answers.labels == ENOUGH_LABELS
-    assert found.answers.expected == 3 * (ANSWER_BASE + 3 * ANSWER_PER_SENTENCE)
+USUAL = ANSWER_BASE + ANSWER_PER_SENTENCE
+OTHER = label_tasks(Unasked(JudgeSpec(judge="fake", model="fake-2")), LabelOptions())
 
 
-def test_too_few_stored_labels_say_nothing_of_lengths() -> None:
-    """One less than enough."""
-    found = reckon([row(1)], stored(ENOUGH_LABELS - 1, tokens=3000))
-    assert found.answers.labels == 0
-    assert found.answers.expected == ANSWER_BASE + ANSWER_PER_SENTENCE
+@pytest.mark.parametrize(
+    ("store", "labels", "times"),
+    [
+        (stored(ENOUGH_LABELS, tokens=3 * USUAL), ENOUGH_LABELS, 3),
+        (stored(ENOUGH_LABELS - 1, tokens=3000), 0, 1),
+        (stored(ENOUGH_LABELS, OTHER, tokens=3000), 0, 1),
+        # A store is a file: its numbers may be anything.
+        (stored(ENOUGH_LABELS, tokens=10**400, seconds=float("inf")), 0, 1),
+    ],
+)
+def test_enough_stored_labels_say_how_long_answers_are(
+    store: MemoryStore, labels: int, times: int
+) -> None:
+    """Three times what the fitted lengths expect, so these too; another model says nothing."""
+    found = reckon([row(1, sentences=3)], store)
+    assert found.answers.labels == labels
+    assert found.answers.expected == times * (ANSWER_BASE + 3 * ANSWER_PER_SENTENCE)
 
 
-def test_labels_of_another_model_say_nothing() -> None:
-    """Neither of lengths nor of times."""
-    other = label_tasks(Unasked(JudgeSpec(judge="fake", model="fake-2")), LabelOptions())
-    found = reckon([row(1)], stored(ENOUGH_LABELS, other, tokens=3000))
-    assert found.answers.labels == 0
-    assert found.latency is None
-
-
-def test_numbers_that_no_answer_can_have_are_not_reckoned_with() -> None:
-    """A store is a file: its numbers may be anything."""
-    store = stored(ENOUGH_LABELS, tokens=10**400, seconds=float("inf"))
-    found = reckon([row(1)], store)
-    assert (found.answers.labels, found.latency) == (0, None)
-
-
-def test_time_is_shared_by_the_requests_at_once() -> None:
-    """Ten answers of six seconds, four at once."""
-    found = reckon([row(n) for n in range(10)], stored(1, seconds=6.0))
-    assert found.latency == 6.0
-    assert found.seconds == 15.0
-
-
-def test_a_stated_latency_counts_before_stored_ones() -> None:
-    """And one request takes as long as one answer, however many could go at once."""
-    found = reckon([row(1)], stored(1, seconds=6.0), latency=2.0)
-    assert found.seconds == 2.0
-
-
-def test_without_any_time_the_run_takes_nobody_knows_how_long() -> None:
-    """Undefined, not 0."""
-    found = reckon([row(1)])
-    assert (found.latency, found.seconds) == (None, None)
+@pytest.mark.parametrize(
+    ("rows", "store", "options", "latency", "seconds"),
+    [
+        # Ten answers of six seconds, four at once.
+        (10, stored(1, seconds=6.0), {}, 6.0, 15.0),
+        # One request takes as long as one answer; a stated latency counts before stored ones.
+        (1, stored(1, seconds=6.0), {"latency": 2.0}, 2.0, 2.0),
+        (1, stored(1, OTHER, seconds=6.0), {}, None, None),
+        (1, stored(1, seconds=float("inf")), {}, None, None),
+        (1, None, {}, None, None),
+    ],
+)
+def test_time_is_shared_by_the_requests_at_once(
+    rows: int,
+    store: MemoryStore | None,
+    options: dict[str, Any],
+    latency: float | None,
+    seconds: float | None,
+) -> None:
+    """Without any time nobody knows how long a run takes: undefined, not 0."""
+    found = reckon([row(n) for n in range(rows)], store, **options)
+    assert (found.latency, found.seconds) == (latency, seconds)
 
 
 def test_a_damaged_label_of_another_row_does_not_stop_the_estimate() -> None:
@@ -470,39 +448,14 @@ def test_the_command_needs_no_key_and_touches_no_network(tmp_path: Path) -> None
     assert list(tmp_path.iterdir()) == []
 
 
-class Command:
-    """Runs ``labeler estimate`` in this process, in a folder of its own."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self._monkeypatch, self._capsys = monkeypatch, capsys
-
-    def __call__(self, *arguments: object) -> tuple[int, str, str]:
-        """Exit code, standard output, standard error."""
-        self._monkeypatch.setattr(sys, "argv", ["labeler", "estimate", *map(str, arguments)])
-        code = run()
-        out, err = self._capsys.readouterr()
-        return code, out, err
-
-
 @pytest.fixture
-def command(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Command:
-    """The command, away from the user's settings."""
-    monkeypatch.chdir(tmp_path)
-    for name in SECRETS_AND_SETTINGS:
-        monkeypatch.delenv(name, raising=False)
-    return Command(monkeypatch, capsys)
+def command(labeler_command: Command, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """``labeler estimate`` in a folder of its own."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    return partial(labeler_command, "estimate")
 
 
-def rows_file(folder: Path, *rows: dict[str, Any]) -> Path:
-    """A file of rows."""
-    path = folder / "rows.jsonl"
-    path.write_text("".join(json.dumps(fields) + "\n" for fields in rows), encoding="utf-8")
-    return path
-
-
-def test_the_table_tells_what_is_asked_and_what_it_costs(command: Command) -> None:
+def test_the_table_tells_what_is_asked_and_what_it_costs(command: Run) -> None:
     """Numbers for people, and what they rest on."""
     code, out, err = command(
         EXAMPLES, "--model", "gpt-4o", "--max-output-tokens", "4096", "--latency", "8"
@@ -515,14 +468,14 @@ def test_the_table_tells_what_is_asked_and_what_it_costs(command: Command) -> No
     assert "time: 8 s with 16 requests at once of 8 s each, if no rate limit slows them" in lines
 
 
-def test_the_common_start_of_prompts_is_long_enough_for_a_cache(command: Command) -> None:
+def test_the_common_start_of_prompts_is_long_enough_for_a_cache(command: Run) -> None:
     """The schema and the instructions; less where the schema stands after the documents."""
     _, out, _ = command(EXAMPLES, "--model", "gpt-4o")
     assert "caching: none" not in out
     assert re.search(r"cached .* if it caches the first 1,\d{3} tokens", " ".join(out.split()))
 
 
-def test_scripts_read_the_estimate_as_json(command: Command) -> None:
+def test_scripts_read_the_estimate_as_json(command: Run) -> None:
     """Dollars are texts: no float comes between."""
     _, out, _ = command(EXAMPLES, "--model", "m", "--price", "1,10", "--json")
     found = json.loads(out)
@@ -532,7 +485,7 @@ def test_scripts_read_the_estimate_as_json(command: Command) -> None:
     assert Decimal(found["online"]["expected"]) == Decimal(expected) / 10**6
 
 
-def test_the_table_names_the_profiles(command: Command) -> None:
+def test_the_table_names_the_profiles(command: Run) -> None:
     """And says what the length of their answers is assumed from."""
     _, out, _ = command(EXAMPLES, "--model", "gpt-4o", "--profile", "auto")
     lines = [" ".join(line.split()) for line in out.splitlines()]
@@ -541,7 +494,7 @@ def test_the_table_names_the_profiles(command: Command) -> None:
     assert f"{CLAIMS_PER_SENTENCE} claims a sentence assumed" in " ".join(lines)
 
 
-def test_profiles_are_compared_on_the_same_rows(command: Command) -> None:
+def test_profiles_are_compared_on_the_same_rows(command: Run) -> None:
     """In a table, and for scripts as one estimate a profile: each costs more than the last."""
     code, out, err = command(EXAMPLES, "--model", "gpt-4o", "--each-profile")
     assert (code, err) == (0, "")
@@ -555,14 +508,14 @@ def test_profiles_are_compared_on_the_same_rows(command: Command) -> None:
     assert cost["trace"] < cost["claims"] < cost["auto"]
 
 
-def test_profiles_are_compared_by_their_own_prompts(command: Command) -> None:
+def test_profiles_are_compared_by_their_own_prompts(command: Run) -> None:
     """One prompt does not fit all."""
     code, _, err = command(EXAMPLES, "--model", "m", "--each-profile", "--prompt", "trace/v1")
     assert code == 2
     assert "leave --prompt out" in err
 
 
-def test_an_unknown_price_is_asked_for(command: Command) -> None:
+def test_an_unknown_price_is_asked_for(command: Run) -> None:
     """With the form that it must have."""
     _, out, _ = command(EXAMPLES, "--model", "no-such-model")
     told = " ".join(out.split())
@@ -570,21 +523,21 @@ def test_an_unknown_price_is_asked_for(command: Command) -> None:
     assert "US dollars online" not in told
 
 
-def test_the_command_looks_into_the_store(command: Command, tmp_path: Path) -> None:
+def test_the_command_looks_into_the_store(command: Run, tmp_path: Path) -> None:
     """What is stored there costs nothing; what failed there is left out."""
     how = label_tasks(Unasked(spec_of("m", {"seed": 7})), LabelOptions())
     with DiskStore(tmp_path / ".labeler") as store:
         store.put(label(asked(row(0), how))).result()
         store.put_failure(failure(asked(row(1), how))).result()
-    rows = rows_file(tmp_path, *map(row, range(4)))
+    rows = row_file(tmp_path, [*map(row, range(4))])
     _, out, _ = command(rows, "--model", "m", "--seed", "7", "--json")
     counts = json.loads(out)["rows"]
     assert (counts["stored"], counts["failed"], counts["asked"]) == (1, 1, 2)
 
 
-def test_the_table_escapes_what_strangers_wrote(command: Command, tmp_path: Path) -> None:
+def test_the_table_escapes_what_strangers_wrote(command: Run, tmp_path: Path) -> None:
     """An id that would colour the terminal, of a prompt that is too long for the model."""
-    rows = rows_file(tmp_path, row(1, id="\x1b[31m", documents=["0 " * 70_000]))
+    rows = row_file(tmp_path, [row(1, id="\x1b[31m", documents=["0 " * 70_000])])
     _, out, _ = command(rows, "--model", "gpt-3.5-turbo")
     assert "context_length 1" in out
     assert "\x1b" not in out

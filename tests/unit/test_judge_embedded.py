@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 
 import pytest
 
 from labeler.judges.embedded.explain import QUOTED_LETTERS, QUOTED_WORDS
 from labeler.judges.embedded.judge import EmbeddedJudge
-from labeler.judges.judge import JUDGES, Judge
+from labeler.judges.judge import JUDGES
 from labeler.judges.prompting import load_prompt
 from labeler.judges.task import JudgeReply, judged_task
 from labeler.labels.answers import SentenceSupport
@@ -70,53 +69,58 @@ def sentence(response: list[str], documents: list[list[str]] = TOWER) -> Sentenc
     return judged(keyed(response, documents)).answer.sentence_support_information[0]
 
 
-def test_copied_sentence_is_supported_by_its_source() -> None:
-    """A sentence that stands in a document is supported by just that document sentence."""
-    entry = sentence(["The tower is 300 metres tall."])
-    assert entry.fully_supported
-    assert entry.supporting_sentence_keys == ("0b",)
-
-
-def test_inflected_words_still_match() -> None:
-    """Other endings of the same words do not break a match."""
-    entry = sentence(["Ferry leaving for islands: the northern piers, hourly or every hour."])
-    assert entry.supporting_sentence_keys == ("1a",)
-
-
-def test_two_sentences_support_one() -> None:
-    """A sentence that joins two document sentences names both."""
-    entry = sentence(["The Kestrel Tower was opened in 1931 and stands in the harbour of Aldmoor."])
-    assert set(entry.supporting_sentence_keys) == {"0a", "0b"}
-
-
-def test_fabrication_is_not_supported() -> None:
-    """A sentence about something else earns nothing and names no key."""
-    entry = sentence(["Penguins migrate across Antarctica under moonlight."])
-    assert not entry.fully_supported
-    assert entry.supporting_sentence_keys == ()
-    assert "penguins" in entry.explanation
+NOTHING = ("supported_without_sentence",)
 
 
 @pytest.mark.parametrize(
-    "claim",
+    ("claim", "keys"),
     [
-        "The tower is 330 metres tall.",
-        "The tower is 330 metres tall and stands in the harbour of Aldmoor.",
-        "The Kestrel Tower was opened in 1913.",
+        ("The tower is 300 metres tall.", ("0b",)),
+        # Other endings of the same words.
+        ("Ferry leaving for islands: the northern piers, hourly or every hour.", ("1a",)),
+        (
+            "The Kestrel Tower was opened in 1931 and stands in the harbour of Aldmoor.",
+            ("0a", "0b"),
+        ),
+        # Item numbers that a splitter left in a sentence do not count as missing numbers.
+        ("7. The tower is 300 metres tall. 8.", ("0b",)),
+        # A correct statement that the documents lack something.
+        ("The documents do not say who designed the lighthouse.", NOTHING),
+        ("There is no information about the lighthouse in the provided context.", NOTHING),
+        ("The designer of the lighthouse is not mentioned in the documents.", NOTHING),
     ],
 )
-def test_contradicting_number_is_not_supported(claim: str) -> None:
-    """A number that no document has outweighs an otherwise equal wording, and is named."""
+def test_a_sentence_is_supported_by_what_says_it(claim: str, keys: tuple[str, ...]) -> None:
+    """By just those document sentences, or by none where none is needed."""
+    entry = sentence([claim])
+    assert entry.fully_supported
+    assert set(entry.supporting_sentence_keys) == set(keys)
+    assert "Numbers" not in entry.explanation
+
+
+@pytest.mark.parametrize(
+    ("claim", "named"),
+    [
+        ("Penguins migrate across Antarctica under moonlight.", "penguins"),
+        # A number that no document has outweighs an otherwise equal wording.
+        ("The tower is 330 metres tall.", "330"),
+        ("The tower is 330 metres tall and stands in the harbour of Aldmoor.", "330"),
+        ("The Kestrel Tower was opened in 1913.", "1913"),
+        (
+            "The tower stands in the harbour of Grimsby Regis.",
+            "Names not in any document: grimsby, regis",
+        ),
+        # A fabrication does not pass because it also states that the documents lack something.
+        ("The documents do not mention that, but penguins designed the lighthouse.", "penguins"),
+        ("The documents do not say that the Kestrel Tower was opened in 1931.", "0a"),
+    ],
+)
+def test_a_sentence_that_no_document_says_is_not_supported(claim: str, named: str) -> None:
+    """What is missing is named."""
     entry = sentence([claim])
     assert not entry.fully_supported
-    assert re.search("330|1913", entry.explanation)
-
-
-def test_number_of_a_list_item_is_no_claim() -> None:
-    """Item numbers that a splitter left in a sentence do not count as missing numbers."""
-    entry = sentence(["7. The tower is 300 metres tall. 8."])
-    assert entry.fully_supported
-    assert "Numbers" not in entry.explanation
+    assert entry.supporting_sentence_keys == ()
+    assert named in entry.explanation
 
 
 @pytest.mark.parametrize(
@@ -133,13 +137,6 @@ def test_negation_flip_is_not_supported(claim: str, supported: bool) -> None:
     assert ("negation" in entry.explanation) is not supported
 
 
-def test_unseen_name_is_not_supported() -> None:
-    """A name that no document has lowers the score below the threshold, and is named."""
-    entry = sentence(["The tower stands in the harbour of Grimsby Regis."])
-    assert not entry.fully_supported
-    assert "Names not in any document: grimsby, regis" in entry.explanation
-
-
 def test_greeting_beside_a_claim_is_general() -> None:
     """A sentence that claims nothing is supported as ``general`` beside one that does."""
     response = ["Sure, glad to help!", "The tower is 300 metres tall."]
@@ -149,48 +146,11 @@ def test_greeting_beside_a_claim_is_general() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "The documents do not say who designed the lighthouse.",
-        "There is no information about the lighthouse in the provided context.",
-        "The designer of the lighthouse is not mentioned in the documents.",
-    ],
-)
-def test_true_meta_sentence_needs_no_sentence(text: str) -> None:
-    """A correct statement that the documents lack something is supported without a sentence."""
-    assert sentence([text]).supporting_sentence_keys == ("supported_without_sentence",)
-
-
-def test_claim_behind_a_meta_clause_is_looked_for() -> None:
-    """A fabrication does not pass because it also states that the documents lack something."""
-    entry = sentence(["The documents do not mention that, but penguins designed the lighthouse."])
-    assert not entry.fully_supported
-
-
-def test_false_meta_sentence_is_not_supported() -> None:
-    """A statement that the documents lack what they do state is unsupported."""
-    entry = sentence(["The documents do not say that the Kestrel Tower was opened in 1931."])
-    assert not entry.fully_supported
-    assert "0a" in entry.explanation
-
-
-@pytest.mark.parametrize(
     "response",
     [
-        [""],
-        [" "],
-        ["."],
-        [":"],
-        ["…!?"],
-        ["Solution"],
-        ["Thought process:"],
-        ["Let's solve this problem step by step."],
-        ["Sure!"],
-        ["Hello!", "Here is the answer:"],
-        ["1.", "2."],
-        ["```"],
-        ["解"],
-        ["Respuesta"],
+        *([""], [" "], ["."], [":"], ["…!?"], ["```"], ["1.", "2."]),
+        *(["Solution"], ["Thought process:"], ["Let's solve this problem step by step."]),
+        *(["Sure!"], ["Hello!", "Here is the answer:"], ["解"], ["Respuesta"]),
     ],
 )
 def test_response_without_claims_earns_no_support(response: list[str]) -> None:
@@ -202,18 +162,13 @@ def test_response_without_claims_earns_no_support(response: list[str]) -> None:
     assert answer.all_utilized_sentence_keys == ()
 
 
-def test_no_sentences_at_all() -> None:
-    """No response and no documents still make a valid label, and no support."""
-    example = keyed([], [[], []], question="")
-    reply = judged(example)
-    assert not reply.answer.overall_supported
-    assert not check_label(reply.answer, example).violations
-
-
 def test_no_documents_support_nothing() -> None:
-    """Without documents a claim has no support, whatever its wording."""
-    assert not sentence(["It is of the that which:"], documents=[[]]).fully_supported
-    assert not sentence(["The tower is tall."], documents=[[]]).fully_supported
+    """Whatever a claim's wording; no response and no documents still make a valid label."""
+    for claim in ("It is of the that which:", "The tower is tall."):
+        assert not sentence([claim], documents=[[]]).fully_supported
+    answer = judged(example := keyed([], [[], []], question="")).answer
+    assert not answer.overall_supported
+    assert not check_label(answer, example).violations
 
 
 def test_chinese_is_matched_by_character_pairs() -> None:
@@ -303,16 +258,8 @@ def test_document_text_stays_inert_and_short() -> None:
 @pytest.mark.parametrize(
     "unit",
     [
-        " ",
-        "the context does not ",
-        "no ",
-        "not information ",
-        "1. ",
-        "1 ",
-        "don't ",
-        "ab",
-        "塔",
-        "'",
+        *(" ", "the context does not ", "no ", "not information "),
+        *("1. ", "1 ", "don't ", "ab", "塔", "'"),
     ],
 )
 def test_hostile_repetition_is_judged_in_linear_time(unit: str) -> None:
@@ -324,20 +271,12 @@ def test_hostile_repetition_is_judged_in_linear_time(unit: str) -> None:
 
 
 def test_thresholds_are_no_part_of_the_key() -> None:
-    """They make verdicts of stored probabilities; the reply names them."""
+    """They make verdicts of stored probabilities; the reply names them. Nothing was sent."""
     judge = EmbeddedJudge()
     assert (judge.spec.judge, judge.spec.model) == ("embedded", "lexical/1")
     assert judge.spec.sampling() == {}
     facts = judged(keyed(["The tower is tall."])).facts
     assert facts.thresholds == {"support": 0.82, "relevance": 0.35, "utilization": 0.35}
+    assert (facts.attempts, facts.usage, facts.host) == (1, None, None)
     assert JUDGES.get("embedded") is EmbeddedJudge
-
-
-def test_reply_states_its_facts() -> None:
-    """One attempt, no usage, no host: nothing was sent anywhere."""
-    judge: Judge = EmbeddedJudge()
-    reply = judged(keyed(["The tower is 300 metres tall."]))
-    assert reply.facts.attempts == 1
-    assert reply.facts.usage is None
-    assert reply.facts.host is None
     asyncio.run(judge.aclose())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 import json
 import pkgutil
 from typing import Annotated, Any
@@ -67,9 +66,10 @@ class Marked(JudgeSpec):
 
 
 def test_an_undeclared_field_fails_on_first_use() -> None:
-    """Third parties learn of it too."""
+    """Third parties learn of it too. No one changes a judge while it runs."""
     with pytest.raises(TypeError, match=r"Forgetful\.creativity must be marked"):
         Forgetful(judge="x", model="y").sampling()
+    assert Forgetful.model_config["frozen"]
 
 
 def test_only_what_is_sent_enters_the_key() -> None:
@@ -85,29 +85,24 @@ def key(example: KeyedExample | None = None, **changes: Any) -> str:
     return label_key(example or keyed_example(), Signature(**facts))
 
 
-CHANGED: dict[str, dict[str, Any]] = {
-    "judge": {"judge": "other"},
-    "model": {"model": "test-2"},
-    "sampling": {"sampling": {"temperature": 0.0}},
-    "prompt": {"prompt": {"name": "trace/v1", "digest": "0" * 64}},
-    "response_schema": {"response_schema": {"name": "label-trace/v1", "digest": "0" * 64}},
-    "splitter": {"splitter": "general/1"},
-    "source": {"source": "lamps_test/17/gen-1"},
-    "instructions": {"instructions": "Prices are in euro."},
-    "trial": {"trial": 1},
-    "thresholds": {"thresholds": {"support": 0.9}},
+CHANGED: dict[str, Any] = {
+    "judge": "other",
+    "model": "test-2",
+    "sampling": {"temperature": 0.0},
+    "prompt": {"name": "trace/v1", "digest": "0" * 64},
+    "response_schema": {"name": "label-trace/v1", "digest": "0" * 64},
+    "splitter": "general/1",
+    "source": "lamps_test/17/gen-1",
+    "instructions": "Prices are in euro.",
+    "trial": 1,
+    "thresholds": {"support": 0.9},
 }
 
 
-def test_every_fact_of_a_signature_is_tried() -> None:
-    """A new fact must be added to the table below."""
-    assert set(CHANGED) == set(Signature.model_fields)
-
-
-@pytest.mark.parametrize("change", CHANGED.values(), ids=CHANGED.keys())
-def test_each_fact_changes_the_key(change: dict[str, Any]) -> None:
+@pytest.mark.parametrize("fact", Signature.model_fields)
+def test_each_fact_changes_the_key(fact: str) -> None:
     """What can change the label changes its key; putting it back gives the key back."""
-    assert key(**change) != key()
+    assert key(**{fact: CHANGED[fact]}) != key()
     assert key() == key()
 
 
@@ -118,8 +113,11 @@ def test_equal_numbers_of_two_types_have_different_keys() -> None:
     assert keys == [key(sampling={"temperature": number}) for number in (0, 0.0, False, None)]
 
 
-def test_one_character_of_a_sentence_changes_the_key() -> None:
-    """In the question, a document, or the response."""
+def test_texts_and_their_places_change_the_key_and_names_do_not() -> None:
+    """One character of the question, a document, or the response; the same in other documents.
+
+    The row's id and its other columns are nothing to a judge.
+    """
     changed = [
         keyed_example(question="What is the capital of France!"),
         keyed_example(question="What is the capital of France? "),
@@ -127,41 +125,21 @@ def test_one_character_of_a_sentence_changes_the_key() -> None:
             documents=[["Paris is the capital of France!", "It lies on the Seine."], ["x"]]
         ),
         keyed_example(response=["Paris is the capital."]),
-    ]
-    assert len({key(), *map(key, changed)}) == 5
-
-
-def test_where_a_sentence_stands_changes_the_key() -> None:
-    """The same sentences in other documents are other keys to point at."""
-    together, apart = (
         keyed_example(documents=[["A.", "B."]]),
         keyed_example(documents=[["A."], ["B."]]),
-    )
-    assert key(together) != key(apart)
-
-
-def test_names_do_not_change_the_key() -> None:
-    """The row's id and its other columns are nothing to a judge."""
+    ]
+    assert len({key(), *map(key, changed)}) == 7
     assert key(keyed_example(id="other", metadata={"run": 7})) == key()
 
 
-def test_one_character_of_a_prompt_changes_its_digest() -> None:
-    """System part and frame alike."""
-    prompt = load_prompt()
-    system = Prompt(prompt.name, prompt.system + ".", prompt.user)
-    user = Prompt(prompt.name, prompt.system, prompt.user + ".")
-    assert len({p.artifact.digest for p in (prompt, system, user)}) == 3
-    assert load_schema().artifact.digest != prompt.artifact.digest
-
-
-def test_the_layout_of_the_data_is_part_of_a_prompts_digest(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Another rendering is another prompt."""
-    prompt = load_prompt()
-    before = Prompt(prompt.name, prompt.system, prompt.user).artifact.digest
+def test_the_digest_of_a_prompt_is_of_all_that_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One character of the system part or the frame; another rendering is another prompt."""
+    name, system, user = (prompt := load_prompt()).name, prompt.system, prompt.user
+    others = [Prompt(name, f"{system}.", user), Prompt(name, system, f"{user}.")]
+    digests = {one.artifact.digest for one in (prompt, *others)}
     monkeypatch.setattr("labeler.judges.prompting.RENDERING", -1)
-    assert Prompt(prompt.name, prompt.system, prompt.user).artifact.digest != before
+    digests.add(Prompt(name, system, user).artifact.digest)
+    assert len(digests | {load_schema().artifact.digest}) == 5
 
 
 def test_the_order_of_fields_is_part_of_a_schemas_digest() -> None:
@@ -256,12 +234,6 @@ def test_a_prompt_needs_its_parts_and_variables() -> None:
     used = "".join(f"{{{{{name}}}}}" for name in ("fence", *blocks, "answer"))
     with pytest.raises(Exception, match=r"missing \['response_block'\], unknown \['answer'\]"):
         parse_prompt("mine", f"# System\nx\n# User\n{used}")
-
-
-def test_specs_are_frozen() -> None:
-    """No one changes a judge while it runs."""
-    assert inspect.isclass(JudgeSpec)
-    assert JudgeSpec.model_config["frozen"]
 
 
 def test_a_recipe_does_not_remember_a_judge_that_changed() -> None:

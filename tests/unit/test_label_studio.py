@@ -133,21 +133,12 @@ def test_several_people_answer_one_task() -> None:
     assert [made.annotator for made in found.added] == ["ann", "user 2"]
 
 
-def test_a_task_without_an_answer_says_nothing() -> None:
-    """It is counted."""
+def test_what_was_not_answered_or_is_of_other_labels_is_told() -> None:
+    """A task without an answer is counted; marks in other sentences say nothing of these."""
     found = imported(task())
     assert (found.added, found.unanswered, found.ignored) == ([], 1, [])
-
-
-def test_a_label_that_is_not_there_is_told() -> None:
-    """Its task came from other labels."""
-    other = record(documents=[3])
-    found = imported(answered(task()), records=[other])
+    found = imported(answered(task()), records=[record(documents=[3])])
     assert found.ignored == ["task 1: speaks of a label that is not there"]
-
-
-def test_other_sentences_than_the_labels_are_refused() -> None:
-    """What was marked in them says nothing of these."""
     done = answered(task())
     done["data"]["response"][0]["text"] += "!"
     assert imported(done).ignored[0].endswith("its sentences are not those of the label")
@@ -193,68 +184,56 @@ def test_a_region_counts_in_utf_16_as_browsers_do() -> None:
     assert ends["d-0b"] == len(shown) + 1
 
 
-def test_a_mark_that_is_taken_away_is_a_no() -> None:
-    """Of a region's labels, each counts for itself."""
-
-    def change(done: dict[str, Any]) -> None:
-        result(done, "d-0a")["value"]["paragraphlabels"] = ["utilized"]
-
-    assert studio_judgement(change).relevant == ()
+def results(done: dict[str, Any]) -> list[dict[str, Any]]:
+    """The results of the only annotation."""
+    found: list[dict[str, Any]] = done["annotations"][0]["result"]
+    return found
 
 
-def test_a_region_over_several_paragraphs_marks_each() -> None:
-    """From wherever in the first to wherever in the last; not one that it does not touch."""
-
-    def change(done: dict[str, Any]) -> None:
-        value = result(done, "d-0a")["value"]
-        value.update(start="0", startOffset=3, end="2", endOffset=0)
-
-    assert studio_judgement(change).relevant == ("0a", "0b")
+def relate(done: dict[str, Any]) -> None:
+    """Draw another relation, the other way round."""
+    found = [one for one in results(done) if one["type"] != "relation"]
+    drawn = {"type": "relation", "from_id": "d-0a", "to_id": "r-a", "direction": "left"}
+    results(done)[:] = [*found, drawn]
 
 
-def test_a_sentence_that_is_no_longer_supported_needs_no_key() -> None:
-    """Its relations say nothing then."""
-
-    def change(done: dict[str, Any]) -> None:
-        results = done["annotations"][0]["result"]
-        results.remove(result(done, "r-a"))
-
-    assert studio_judgement(change).support == {"b": ("general",)}
-
-
-def test_a_relation_says_what_supports_what_in_either_direction() -> None:
-    """People draw them as they like."""
-
-    def change(done: dict[str, Any]) -> None:
-        results = done["annotations"][0]["result"]
-        results[:] = [r for r in results if r["type"] != "relation"]
-        results.append({"type": "relation", "from_id": "d-0a", "to_id": "r-a", "direction": "left"})
-
-    assert studio_judgement(change).support["a"] == ("0a",)
-
-
-def test_a_comment_is_kept() -> None:
-    """As the reason."""
-
-    def change(done: dict[str, Any]) -> None:
-        text = {"from_name": "comment", "type": "textarea", "value": {"text": ["one", "two"]}}
-        done["annotations"][0]["result"].append(text)
-
-    assert studio(change).added[0].comment == "one\ntwo"
+REDRAWN: dict[str, tuple[Callable[[dict[str, Any]], object], dict[str, object]]] = {
+    "a mark is taken away; of a region's labels, each counts for itself": (
+        lambda done: result(done, "d-0a")["value"].update(paragraphlabels=["utilized"]),
+        {"relevant": ()},
+    ),
+    "a region over several paragraphs marks each that it touches": (
+        lambda done: result(done, "d-0a")["value"].update(
+            start="0", startOffset=3, end="2", endOffset=0
+        ),
+        {"relevant": ("0a", "0b")},
+    ),
+    "relations of a sentence that is no longer supported say nothing": (
+        lambda done: results(done).remove(result(done, "r-a")),
+        {"support": {"b": ("general",)}},
+    ),
+    "a relation says what supports what in either direction": (
+        relate,
+        {"support": {"a": ("0a",), "b": ("general",)}},
+    ),
+}
 
 
-def test_who_is_unsure_judges_nothing() -> None:
-    """What is marked all the same does not count."""
+@pytest.mark.parametrize(("change", "expected"), REDRAWN.values(), ids=REDRAWN.keys())
+def test_what_people_draw_is_their_judgement(
+    change: Callable[[dict[str, Any]], object], expected: dict[str, object]
+) -> None:
+    """They draw as they like."""
+    found = studio_judgement(change)
+    assert {name: getattr(found, name) for name in expected} == expected
 
-    def change(done: dict[str, Any]) -> None:
-        result(done, "overall")["value"]["choices"] = ["unsure"]
 
-    (made,) = studio(change).added
-    assert (made.opinion, made.judgement) == ("unsure", None)
-
-
-def test_a_cancelled_annotation_is_no_answer() -> None:
-    """It was skipped."""
+def test_a_comment_is_kept_as_the_reason() -> None:
+    """Who is unsure judges nothing, and a cancelled annotation was skipped."""
+    text = {"from_name": "comment", "type": "textarea", "value": {"text": ["one", "two"]}}
+    assert studio(lambda done: results(done).append(text)).added[0].comment == "one\ntwo"
+    unsure = studio(lambda done: result(done, "overall")["value"].update(choices=["unsure"]))
+    assert [(made.opinion, made.judgement) for made in unsure.added] == [("unsure", None)]
     found = studio(lambda done: done["annotations"][0].update(was_cancelled=True))
     assert (found.added, found.unanswered) == ([], 1)
 
@@ -326,17 +305,13 @@ def test_a_strange_annotation_is_left_out_and_told(
 
 def test_unknown_controls_and_fields_are_passed_over() -> None:
     """A team may ask more than we do."""
-
-    def change(done: dict[str, Any]) -> None:
-        done["annotations"][0]["result"] += [
-            {"from_name": "tone", "type": "choices", "value": {"choices": ["kind"]}},
-            {"from_name": ["a list"], "type": "paragraphlabels"},
-            {"type": "relation", "from_id": {}, "to_id": "r-a"},
-            7,
-        ]
-        done["annotations"] = done["annotations"]
-
-    assert studio(change).added[0].opinion == "agree"
+    more: list[Any] = [
+        {"from_name": "tone", "type": "choices", "value": {"choices": ["kind"]}},
+        {"from_name": ["a list"], "type": "paragraphlabels"},
+        {"type": "relation", "from_id": {}, "to_id": "r-a"},
+        7,
+    ]
+    assert studio(lambda done: results(done).extend(more)).added[0].opinion == "agree"
 
 
 # -- choosing -------------------------------------------------------------------------------------

@@ -50,40 +50,61 @@ def test_the_worked_example() -> None:
     assert float(expected_score(likely)) == pytest.approx(3.7319588, abs=5e-8)
 
 
-def test_what_is_no_score_is_left_out() -> None:
-    """Words, numbers off the scale, white space."""
-    likely = found(answer({"4": 0.5, "7": 0.2, "four": 0.1, " ": 0.05, "5": 0.1}), 4)
-    assert likely == {4: 0.5, 5: 0.1}
+FIRST = answer(WORKED, head='{"score": ', tail=', "reasoning": "so"}')
+QUOTED = answer(WORKED, head='{"reasoning": "it says \\"score\\": 5, and \\\\", "score": ')
+CERTAIN = Token(b"4", 0.0, ((b"3", -math.inf), (b" 4", math.log(0.5))))
+AS_WORKED = {1: 0.02, 2: 0.05, 3: 0.2, 4: 0.6, 5: 0.1}
 
 
-def test_white_space_may_be_part_of_a_token() -> None:
-    """The same score with a space before it and without is one score."""
-    likely = found(answer({" 4": 0.5, "4": 0.2, " 3": 0.2}, head=HEAD.rstrip()), 4)
-    assert likely == {3: 0.2, 4: 0.7}
-
-
-def test_a_token_may_hold_what_stands_round_the_score() -> None:
-    """The colon before it, the brace after it."""
-    likely = found(answer({": 4}": 0.7, ": 3}": 0.2, ": x": 0.1}, head=HEAD[:-2], tail=""), 4)
-    assert likely == {3: 0.2, 4: 0.7}
-
-
-def test_ten_as_one_token() -> None:
-    """Where the vocabulary has it, one is one and ten is ten."""
-    assert found(answer({"10": 0.6, "1": 0.1, "9": 0.3}), 10, TEN) == {1: 0.1, 9: 0.3, 10: 0.6}
-
-
-def test_ten_as_two_tokens() -> None:
-    """The second digit tells ten from one, and its probability is that after the first."""
-    tokens = answer({"1": 0.8, "9": 0.2}, {"0": 0.75, "}": 0.25})
-    assert found(tokens, 10, TEN) == {1: 0.2, 9: 0.2, 10: 0.6}
-
-
-def test_one_where_ten_was_possible() -> None:
-    """The end after the first digit is weighed against a second one."""
-    tokens = answer({"1": 0.8, "9": 0.2}, tail="")
-    tokens.append(_token({"}": 0.9, "0}": 0.1}))
-    assert found(tokens, 1, TEN) == {1: 0.72, 9: 0.2, 10: 0.08}
+@pytest.mark.parametrize(
+    ("tokens", "score", "scale", "expected"),
+    [
+        # Words, numbers off the scale and white space are left out.
+        (answer({"4": 0.5, "7": 0.2, "four": 0.1, " ": 0.05, "5": 0.1}), 4, FIVE, {4: 0.5, 5: 0.1}),
+        # The same score with a space before it and without is one score.
+        (answer({" 4": 0.5, "4": 0.2, " 3": 0.2}, head=HEAD.rstrip()), 4, FIVE, {3: 0.2, 4: 0.7}),
+        # The colon before it, the brace after it.
+        (
+            answer({": 4}": 0.7, ": 3}": 0.2, ": x": 0.1}, head=HEAD[:-2], tail=""),
+            4,
+            FIVE,
+            {3: 0.2, 4: 0.7},
+        ),
+        # Where the vocabulary has ten, one is one and ten is ten.
+        (answer({"10": 0.6, "1": 0.1, "9": 0.3}), 10, TEN, {1: 0.1, 9: 0.3, 10: 0.6}),
+        # The second digit tells ten from one, and its probability is that after the first.
+        (
+            answer({"1": 0.8, "9": 0.2}, {"0": 0.75, "}": 0.25}),
+            10,
+            TEN,
+            {1: 0.2, 9: 0.2, 10: 0.6},
+        ),
+        # The end after the first digit is weighed against a second one.
+        (
+            [*answer({"1": 0.8, "9": 0.2}, tail=""), _token({"}": 0.9, "0}": 0.1})],
+            1,
+            TEN,
+            {1: 0.72, 9: 0.2, 10: 0.08},
+        ),
+        # A sign may be a token of its own.
+        (
+            answer({"-": 0.9, "1": 0.1}, {"1": 0.6, "2": 0.4}),
+            -1,
+            range(-2, 3),
+            {-2: 0.36, -1: 0.54, 1: 0.1},
+        ),
+        # Some servers do not keep the order of fields; inside a text quotation marks are escaped.
+        (FIRST, 4, FIVE, AS_WORKED),
+        (QUOTED, 4, FIVE, AS_WORKED),
+        # A logarithm of minus infinity is no entry; nothing is more than certain.
+        ([*_sure(HEAD), CERTAIN, *_sure("}")], 4, FIVE, {4: 1.0}),
+    ],
+)
+def test_the_tokens_of_a_score_give_its_distribution(
+    tokens: list[Token], score: int, scale: range, expected: dict[int, float]
+) -> None:
+    """However a tokenizer cuts the answer."""
+    assert found(tokens, score, scale) == expected
 
 
 def test_a_digit_that_could_go_on_leaves_the_distribution_unknown() -> None:
@@ -95,24 +116,6 @@ def test_a_digit_that_could_go_on_leaves_the_distribution_unknown() -> None:
         8: 0.1,
         9: 0.6,
     }
-
-
-def test_negative_scores_and_their_sign() -> None:
-    """A sign may be a token of its own."""
-    tokens = answer({"-": 0.9, "1": 0.1}, {"1": 0.6, "2": 0.4})
-    assert found(tokens, -1, range(-2, 3)) == {-2: 0.36, -1: 0.54, 1: 0.1}
-
-
-def test_the_score_may_come_first() -> None:
-    """Some servers do not keep the order of fields."""
-    tokens = answer(WORKED, head='{"score": ', tail=', "reasoning": "so"}')
-    assert found(tokens, 4)[3] == 0.2
-
-
-def test_a_score_within_the_reasoning_is_none() -> None:
-    """What looks like the field inside a text has its quotation marks escaped."""
-    head = '{"reasoning": "it says \\"score\\": 5, and \\\\", "score": '
-    assert found(answer(WORKED, head=head), 4)[4] == 0.6
 
 
 @pytest.mark.parametrize(
@@ -130,13 +133,6 @@ def test_a_score_within_the_reasoning_is_none() -> None:
 def test_tokens_that_do_not_hold_the_score_tell_nothing(tokens: list[Token], score: int) -> None:
     """Then the answer alone counts."""
     assert distribution_of(tokens, score, FIVE) is None
-
-
-def test_impossible_scores_have_no_probability() -> None:
-    """A logarithm of minus infinity is no entry; nothing is more than certain."""
-    token = Token(b"4", 0.0, ((b"3", -math.inf), (b" 4", math.log(0.5))))
-    likely = distribution_of([*_sure(HEAD), token, *_sure("}")], 4, FIVE)
-    assert likely == {4: 1.0}
 
 
 def test_the_weighted_score_is_exact() -> None:

@@ -18,8 +18,7 @@ from labeler.calculators.headline import in_words
 from labeler.calculators.summary_table import FLOOR
 from labeler.data.label_files import read_outcomes, write_outcomes
 from labeler.errors import UnknownName, UsageError
-from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
-from labeler.labels.signature import label_key
+from labeler.labels.record import AnyOutcome
 from labeler.report import write_report, writing
 from labeler.report.page import data_block, pack
 from labeler.report.report_data import ReportData
@@ -28,9 +27,11 @@ from labeler.sentences.characters import visible
 from support.labeled import (
     claims_output,
     expects,
+    failure,
     output,
     record,
     reference_output,
+    relabeled,
     right,
     says,
     verbatim,
@@ -54,31 +55,16 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "report.html"
 
 
-def _failure(name: str = "f1", reason: str = "refusal", **facts: Any) -> LabelFailure:
-    return LabelFailure(id=name, reason=reason, message=f"{name} has no label.", **facts)
-
-
 def _some(count: int, **facts: Any) -> list[AnyOutcome]:
     return [record(id=f"r{n}", **facts) for n in range(count)]
 
 
-def _elsewhere(made: LabelRecord, model: str = "other-1", **facts: str) -> LabelRecord:
-    """The same label as another model would have made it."""
-    signature = made.signature.model_copy(update={"model": model, **facts})
-    key = label_key(made.example, signature)
-    return made.model_copy(update={"signature": signature, "key": key})
-
-
 def test_what_is_packed_comes_out_again() -> None:
-    """Whatever text it is; in letters that no markup can be made of."""
+    """Whatever text it is; in letters that no markup can be made of, and without a time."""
     value = {"texts": list(PAYLOADS), "lone": "\ud800", "number": 0.1, "none": None}
     text = pack(value)
     assert re.fullmatch(r"[A-Za-z0-9+/]+=*", text)
     assert unpacked(f'"{text}"') == value
-
-
-def test_packing_has_no_time_in_it() -> None:
-    """A gzip stream usually says when it was made; 0 stands for nothing."""
     stream = base64.b64decode(pack([1]))
     assert gzip.decompress(stream) == b"[1]"
     assert stream[4:8] == bytes(4)
@@ -94,14 +80,14 @@ def test_a_blocks_name_is_escaped() -> None:
 def test_the_records_of_a_page_are_those_of_the_file(path: Path) -> None:
     """Each with its sentences, label, metrics, findings and doubt; the failed ones in place."""
     records = [record(id=f"r{n}", support={"a": ["0a"], "b": []}) for n in range(250)]
-    outcomes: list[AnyOutcome] = [*records[:120], _failure(), *records[120:]]
+    outcomes: list[AnyOutcome] = [*records[:120], failure("f1"), *records[120:]]
     page = _report(outcomes, path)
     found = records_of(page)
     assert [len(page.blocks[f"chunk-{n}"]) for n in range(3)] == [100, 100, 51]
     assert [each["id"] for each in found] == [outcome.id for outcome in outcomes]
     assert found[120] == {
         "id": "f1",
-        "failed": {"reason": "refusal", "message": "f1 has no label."},
+        "failed": {"reason": "refusal", "message": "No."},
     }
     own = json.loads(json.dumps(record_view(records[0], findings=findings_of(records[0]))))
     for name in set(own) - {"metrics", "doubt"}:
@@ -118,7 +104,7 @@ def test_the_index_has_a_column_for_each_fact(path: Path) -> None:
         metadata={"domain": "law"},
     )
     plain = record(id="plain", relevant=(), utilized=(), metadata={"domain": "art"})
-    failed = _failure(metadata={"domain": "law"})
+    failed = failure("f1", metadata={"domain": "law"})
     page = _report([odd, plain, failed], path, by="domain", title="Mine", order="file")
     index = page.blocks["index"]
     records = index["records"]
@@ -159,7 +145,7 @@ def test_a_page_of_too_many_records_is_refused(path: Path, monkeypatch: pytest.M
 def test_a_folder_has_a_page_and_files_of_records(tmp_path: Path, name: str) -> None:
     """The same blocks as one page has; the page is inert, but for scripts that its own loads."""
     (tmp_path / "made.html").mkdir()
-    outcomes = [*_some(150), _failure()]
+    outcomes = [*_some(101), failure("f1")]
     files = write_report(outcomes, f"{tmp_path}/{name}", name="l", intervals=FEW)
     folder = tmp_path / name
     names = ["index.html", "records/index.js", "records/chunk-0.js", "records/chunk-1.js"]
@@ -215,15 +201,13 @@ def test_a_page_of_somebody_else_is_no_report(tmp_path: Path, name: str) -> None
     assert [each.name for each in tmp_path.iterdir()] == [name]
 
 
-def test_nothing_to_report_is_an_error(path: Path) -> None:
-    """With what to do about it; no file is left."""
+def test_what_breaks_off_leaves_the_old_report(path: Path) -> None:
+    """Nothing half-written stands under the name, and nothing besides; nor where nothing is."""
     with pytest.raises(UsageError, match=r"no labels in labels\.jsonl: label rows first"):
         _report([], path)
     assert list(path.parent.iterdir()) == []
-
-
-def test_what_breaks_off_leaves_the_old_report(path: Path) -> None:
-    """Nothing half-written stands under the name, and nothing besides."""
+    with pytest.raises(UsageError, match="nowhere"):
+        write_report(_some(1), path.parent / "nowhere" / "r.html", name="l")
     path.write_text("old")
 
     def outcomes() -> Any:
@@ -236,37 +220,25 @@ def test_what_breaks_off_leaves_the_old_report(path: Path) -> None:
     assert [each.name for each in path.parent.iterdir()] == ["report.html"]
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """Before all labels are read for nothing."""
-    with pytest.raises(UsageError, match="nowhere"):
-        write_report(_some(1), tmp_path / "nowhere" / "r.html", name="l")
-
-
 def test_failures_alone_make_a_report(path: Path) -> None:
-    """It says how many for which reason; there is no metric to tell."""
-    page = _report([_failure("x"), _failure("y"), _failure("z", "timeout")], path)
+    """It says how many for which reason, and which judge labeled nothing; no metric to tell."""
+    page = _report([failure("x"), failure("y", made_by=record()), failure("z", "timeout")], path)
     assert "0 labeled" in " ".join(page.texts.split())
+    assert "No labels: every row failed." in page.texts
     assert page.tags["svg"] == 0
     assert '{"failed":"refusal"}' in page.with_attribute("data-filter")
-    assert [each["failed"]["reason"] for each in records_of(page)] == [
-        "refusal",
-        "refusal",
-        "timeout",
-    ]
+    reasons = [each["failed"]["reason"] for each in records_of(page)]
+    assert reasons == ["refusal", "refusal", "timeout"]
 
 
-def test_a_judge_that_labeled_nothing_is_told(path: Path) -> None:
-    """Its failures have a signature: a judge configuration without a record."""
-    made = record()
-    page = _report([_failure(signature=made.signature)], path)
-    assert "No labels: every row failed." in page.texts
-
-
-def test_one_record_has_values_and_no_intervals_to_speak_of(path: Path) -> None:
-    """A bootstrap of one record says nothing; a share of one still has Wilson's."""
-    page = _report([record()], path)
+def test_a_metric_that_is_undefined_everywhere_says_so_in_its_tile(path: Path) -> None:
+    """Instead of a number, or of no tile; nothing to draw is no reason to fail."""
+    bare = record(relevant=(), utilized=())
+    page = _report([bare], path)
     assert "1 labeled" in " ".join(page.texts.split())
+    assert "relevant sentences used: no relevant sentences" in page.texts
     assert_inert(page)
+    assert _report([bare], path, metrics="completeness").tags["figure"] == 0
 
 
 def test_the_five_worst_answers_are_shown_with_their_sentence_and_a_link(path: Path) -> None:
@@ -274,7 +246,7 @@ def test_the_five_worst_answers_are_shown_with_their_sentence_and_a_link(path: P
     made = [record(id=f"r{n}", support={"a": [], "b": ["0a"], "c": ["0a"]}) for n in range(40)]
     made[30] = record(id="worst of all", support={"a": [], "b": [], "c": []})
     made[31] = record(id="long", documents=[["x" * 5000]], support={"a": [], "b": []})
-    page = _report([*made, _elsewhere(record(id="other", support={"a": []}))], path)
+    page = _report([*made, relabeled(record(id="other", support={"a": []}), model="other-1")], path)
     links = [link for link in page.with_attribute("href") if link.startswith("#record=")]
     names = ["worst+of+all", "long", "r0", "r1", "r2", "other"]
     assert links == [f"#record={name}&sentence=a" for name in names]
@@ -283,12 +255,6 @@ def test_the_five_worst_answers_are_shown_with_their_sentence_and_a_link(path: P
     assert "1 more unsupported sentence" in shown
     assert "All 40 answers without full support" in shown
     assert "x" * 421 not in page.texts
-
-
-def test_a_metric_that_the_judge_does_not_measure_says_so_in_its_tile(path: Path) -> None:
-    """Instead of a number, or of no tile."""
-    bare = _elsewhere(record(relevant=(), utilized=()))
-    assert "relevant sentences used: no relevant sentences" in _report([bare], path).texts
 
 
 def test_undefined_values_are_counted_with_their_reason(path: Path) -> None:
@@ -300,12 +266,6 @@ def test_undefined_values_are_counted_with_their_reason(path: Path) -> None:
     assert page.blocks["index"]["records"]["metrics"] == {"completeness": [1.0, None]}
     shown = [each["metrics"]["completeness"]["text"] for each in records_of(page)]
     assert shown == ["1.0000 (1/1)", "undefined: no_relevant_sentences"]
-
-
-def test_a_metric_that_is_undefined_everywhere_has_no_chart(path: Path) -> None:
-    """Nothing to draw is no reason to fail."""
-    page = _report([record(relevant=(), utilized=())], path, metrics="completeness")
-    assert page.tags["figure"] == 0
 
 
 def test_richer_labels_bring_their_metrics_and_claims(path: Path) -> None:
@@ -336,7 +296,7 @@ def test_the_head_counts_contradictions_and_suspicions(path: Path) -> None:
 def test_judge_configurations_are_never_averaged(path: Path) -> None:
     """Each has figures and filters of its own."""
     good, bad = record(id="r1"), record(id="r2", support={"a": []})
-    page = _report([good, _elsewhere(bad)], path, metrics="adherence", by=None)
+    page = _report([good, relabeled(bad, model="other-1")], path, metrics="adherence", by=None)
     assert page.blocks["index"]["records"]["signature"] == [0, 1]
     assert "other-1" in page.blocks["index"]["signatures"][1]
     charted = [json.loads(text) for text in page.with_attribute("data-filter") if "metric" in text]
@@ -350,13 +310,13 @@ def test_the_embedded_judge_is_called_a_floor(path: Path) -> None:
     """Next to its own figures only."""
     good = record(id="r1")
     assert FLOOR not in _report([good], path).texts
-    by_words = _elsewhere(record(id="r2"), "lexical/1", judge="embedded")
+    by_words = relabeled(record(id="r2"), model="lexical/1", judge="embedded")
     assert _report([good, by_words], path).texts.count(FLOOR) == 1
 
 
 def test_very_many_configurations_are_not_all_summed_up(path: Path) -> None:
     """Trials of a thousand records would make a page that nobody can read."""
-    outcomes = [_elsewhere(record(id=f"r{n}"), f"m{n}") for n in range(25)]
+    outcomes = [relabeled(record(id=f"r{n}"), model=f"m{n}") for n in range(25)]
     page = _report(outcomes, path, metrics="adherence")
     assert "Configuration 20 of 25" in page.texts
     assert "Configurations after the first 20" in page.texts
@@ -429,26 +389,15 @@ def test_the_same_labels_make_the_same_bytes(tmp_path: Path) -> None:
     assert str(tmp_path).encode() not in pages[0]
 
 
-def test_a_column_that_no_row_has_is_refused(path: Path) -> None:
+def test_an_unknown_column_or_metric_is_refused(path: Path) -> None:
     """With the columns that there are."""
     outcomes = _some(2, metadata={"domain": "law"})
     with pytest.raises(UsageError, match=r"has a column 'topic' to count by.*domain"):
         _report(outcomes, path, by="topic")
     with pytest.raises(UsageError, match=r"no row has a column 'topic' to draw records by.*domain"):
         write_report(outcomes, path, name="l", intervals=Intervals(group="topic"))
-
-
-def test_records_may_be_drawn_by_their_question(path: Path) -> None:
-    """As for ``labeler metrics``, though a question is no metadata."""
-    outcomes = _some(3)
-    write_report(outcomes, path, name="l", intervals=Intervals(group="question"))
-    assert "grouped by question" in read_page(path).texts
-
-
-def test_an_unknown_metric_is_refused(path: Path) -> None:
-    """Before anything is read."""
     with pytest.raises(UnknownName, match="relevanze"):
-        _report(_some(1), path, metrics="relevanze")
+        _report(outcomes, path, metrics="relevanze")
 
 
 @pytest.fixture
@@ -504,7 +453,7 @@ def test_hostile_texts_are_there_to_be_read(
 
 def test_a_failure_without_a_reason_is_a_failure_all_the_same(path: Path) -> None:
     """A file from elsewhere may hold one; findings stay with the records that they are of."""
-    nameless = LabelFailure(id="f", reason="", message="")
+    nameless = failure(reason="")
     made = record(relevant=[], utilized=["0a"])
     write_report([nameless, made], path, name="x", intervals=None)
     records = read_page(path).blocks["index"]["records"]

@@ -19,6 +19,7 @@ import pytest
 
 from labeler.data.label_files import write_outcomes
 from support.command import Command
+from support.labeled import relabeled
 from support.review_sessions import labels
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are those of Unix")
@@ -141,36 +142,29 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
     assert f"cannot listen on port {port}" in second.stderr
 
 
-def test_labels_from_standard_input_need_a_file_of_corrections(labeler_command: Command) -> None:
-    """There is no file beside which it could lie."""
-    code, _, err = labeler_command("review", "-")
-    assert code == 2
-    assert "--corrections" in err
+NAMES = ("", "   ", "a\nb", "a\tb", "a\x1bb", "a\x85b", "x" * 101)
 
 
-def test_a_folder_that_is_not_there_is_told_of_at_once(labeler_command: Command) -> None:
-    """Not when the first judgement is to be stored."""
-    list(write_outcomes(labels(), "labels.jsonl"))
-    code, _, err = labeler_command("review", "labels.jsonl", "--corrections", "nowhere/c.jsonl")
-    assert code == 2
-    assert "there is no such folder" in err
-
-
-def test_a_packed_file_of_corrections_is_told_of_at_once(labeler_command: Command) -> None:
-    """The first judgement behind it would spoil all of it."""
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        # There is no file beside which it could lie.
+        (("-",), "--corrections"),
+        # Not when the first judgement is to be stored, which would spoil a packed file.
+        (("labels.jsonl", "--corrections", "nowhere/c.jsonl"), "there is no such folder"),
+        (("labels.jsonl", "--corrections", "c.jsonl.gz"), "gunzip"),
+        # A short line: it goes into every correction.
+        *((("labels.jsonl", "--annotator", name), "annotator's name") for name in NAMES),
+    ],
+)
+def test_wrong_use_is_told_of_at_once(
+    labeler_command: Command, arguments: tuple[str, ...], words: str
+) -> None:
+    """Before any page is open."""
     list(write_outcomes(labels(), "labels.jsonl"))
     Path("c.jsonl.gz").write_bytes(gzip.compress(b""))
-    code, _, err = labeler_command("review", "labels.jsonl", "--corrections", "c.jsonl.gz")
-    assert code == 2
-    assert "gunzip" in err
-
-
-@pytest.mark.parametrize("name", ["", "   ", "a\nb", "a\tb", "a\x1bb", "a\x85b", "x" * 101])
-def test_an_annotators_name_is_a_short_line(labeler_command: Command, name: str) -> None:
-    """It goes into every correction."""
-    code, _, err = labeler_command("review", "labels.jsonl", "--annotator", name)
-    assert code == 2
-    assert "annotator's name" in err
+    code, _, err = labeler_command("review", *arguments)
+    assert (code, words in err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -182,19 +176,11 @@ def test_an_annotators_name_is_a_short_line(labeler_command: Command, name: str)
     ],
 )
 def test_rows_that_share_a_judgement_are_told_of(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    twins: int,
-    expected: str,
+    monkeypatch: pytest.MonkeyPatch, labeler_command: Command, twins: int, expected: str
 ) -> None:
     """Else fewer labels would seem to be there than the file has rows."""
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("labeler.cli.reviewing._serve", lambda *_, **__: None)
-    others = [
-        one.model_copy(update={"example": one.example.model_copy(update={"id": f"other-{n}"})})
-        for n, one in enumerate(labels()[:twins])
-    ]
-    list(write_outcomes([*labels(), *others], tmp_path / "labels.jsonl"))
-    _, _, err = Command(monkeypatch, capsys)("review", "labels.jsonl", "--queue", "order")
+    others = [relabeled(one, {"id": f"other-{n}"}) for n, one in enumerate(labels()[:twins])]
+    list(write_outcomes([*labels(), *others], "labels.jsonl"))
+    _, _, err = labeler_command("review", "labels.jsonl", "--queue", "order")
     assert expected in err

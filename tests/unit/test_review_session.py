@@ -11,11 +11,11 @@ from starlette.exceptions import HTTPException
 from labeler.data.corrections.applying import corrected
 from labeler.data.corrections.correction import Correction, Judgement, judgement_of
 from labeler.errors import UsageError
-from labeler.labels.record import LabelFailure
+from labeler.labels.record import Outcome
 from labeler.review.label_set import LabelSet, queue_places
 from labeler.review.messages import ReviewAnswer, Withdrawal
 from labeler.review.session import ReviewSession
-from support.labeled import output, record
+from support.labeled import failure, output, record, relabeled
 from support.review_sessions import METRICS, a_session, labels, own, said
 
 
@@ -39,19 +39,13 @@ def test_agreeing_stores_the_judges_own_judgement(tmp_path: Path) -> None:
 
 
 def test_whether_a_person_disagrees_is_seen_by_the_judgement(tmp_path: Path) -> None:
-    """The page cannot say one thing and send another."""
+    """The page cannot say one thing and send another; keys are stored in reading order."""
     session = a_session(tmp_path)
     same = own(support={"b": ("0b",), "a": ("0a",)}, overall_supported=True)
     session.save(0, said(session, 0, judgement=same))
-    session.save(1, said(session, 1, judgement=own()))
+    session.save(1, said(session, 1, judgement=own(relevant=("1a", "0b", "0a"))))
     assert [event.opinion for event in stored(session)] == ["agree", "disagree"]
-
-
-def test_keys_are_stored_in_reading_order(tmp_path: Path) -> None:
-    """In whatever order the person named them."""
-    session = a_session(tmp_path)
-    session.save(0, said(session, 0, judgement=own(relevant=("1a", "0b", "0a"))))
-    judgement = stored(session)[0].judgement
+    judgement = stored(session)[1].judgement
     assert judgement is not None
     assert judgement.relevant == ("0a", "0b", "1a")
 
@@ -88,38 +82,29 @@ def test_a_judgement_of_what_is_not_there_is_refused(tmp_path: Path, judgement: 
     assert stored(session) == ()
 
 
-def test_an_answer_to_another_label_is_refused(tmp_path: Path) -> None:
-    """A page that is out of step stores nothing."""
+def test_a_page_that_is_out_of_step_is_refused(tmp_path: Path) -> None:
+    """An answer to another label stores nothing; there are as many places as records."""
     session = a_session(tmp_path)
     with pytest.raises(HTTPException, match="another label"):
         session.save(1, said(session, 0))
     assert stored(session) == ()
-
-
-def test_a_place_beyond_the_queue_is_refused(tmp_path: Path) -> None:
-    """There are as many places as records."""
     with pytest.raises(HTTPException, match="there are 4") as refused:
-        a_session(tmp_path).show(4, "ann")
+        session.show(4, "ann")
     assert refused.value.status_code == 404
 
 
 def test_what_is_taken_back_counts_no_more(tmp_path: Path) -> None:
-    """The record is open again; the file keeps both events."""
+    """The record is open again; the file keeps both events. It goes once, and for oneself."""
     session = a_session(tmp_path)
     session.save(0, said(session, 0))
-    key = session.labels.keys[0]
-    view = session.withdraw(0, Withdrawal(key=key, annotator="ann"))
+    mine, bobs = (Withdrawal(key=session.labels.keys[0], annotator=name) for name in ("ann", "bob"))
+    view = session.withdraw(0, mine)
     assert view["mine"] is None
     assert view["counts"]["agree"] == 0
     assert [event.withdrawn for event in stored(session)] == [False, True]
-
-
-def test_nothing_can_be_taken_back_twice(tmp_path: Path) -> None:
-    """Nor what somebody else said."""
-    session = a_session(tmp_path)
-    session.save(0, said(session, 0, "bob"))
-    with pytest.raises(HTTPException, match="nothing to take back"):
-        session.withdraw(0, Withdrawal(key=session.labels.keys[0], annotator="ann"))
+    for again in (mine, bobs):
+        with pytest.raises(HTTPException, match="nothing to take back"):
+            session.withdraw(0, again)
 
 
 def test_two_annotators_do_not_disturb_each_other(tmp_path: Path) -> None:
@@ -134,7 +119,7 @@ def test_two_annotators_do_not_disturb_each_other(tmp_path: Path) -> None:
 
 
 def test_two_sessions_share_one_file(tmp_path: Path) -> None:
-    """What one stores, the other shows at once."""
+    """What one stores, the other shows at once, and a new one goes on from."""
     one, other = a_session(tmp_path), a_session(tmp_path)
     one.save(0, said(one, 0, judgement=own()))
     mine = other.show(0, "ann")["mine"]
@@ -143,13 +128,7 @@ def test_two_sessions_share_one_file(tmp_path: Path) -> None:
     other.save(1, said(other, 1))
     assert one.show(0, "ann")["counts"]["agree"] == 1
     assert len(one.log.snapshot().events) == 2
-
-
-def test_a_new_session_knows_earlier_answers(tmp_path: Path) -> None:
-    """A person goes on where they stopped."""
-    before = a_session(tmp_path)
-    before.save(0, said(before, 0))
-    assert a_session(tmp_path).overview()["counts"]["next_open"] == 1
+    assert a_session(tmp_path).overview()["counts"]["next_open"] == 2
 
 
 def test_a_judgement_from_elsewhere_that_does_not_fit_is_not_begun_with(tmp_path: Path) -> None:
@@ -201,16 +180,11 @@ def test_who_has_seen_the_verdicts_judges_no_more_blindly(tmp_path: Path) -> Non
     assert [event.blind for event in stored(session) if not event.withdrawn] == [True, False]
 
 
-def test_nobody_agrees_with_hidden_verdicts(tmp_path: Path) -> None:
-    """That would be no judgement."""
+def test_a_blind_session_is_one_persons(tmp_path: Path) -> None:
+    """Nobody agrees with hidden verdicts; another name would show what this person must not see."""
     session = a_session(tmp_path, blind=True)
     with pytest.raises(HTTPException, match="hidden"):
         session.save(0, said(session, 0))
-
-
-def test_a_blind_session_is_one_persons(tmp_path: Path) -> None:
-    """Another name would show what this person must not see."""
-    session = a_session(tmp_path, blind=True)
     other = a_session(tmp_path, annotator="bob")
     other.save(0, said(other, 0, "bob"))
     with pytest.raises(HTTPException) as refused:
@@ -229,17 +203,9 @@ def test_a_random_sample_depends_on_keys_and_seed_alone() -> None:
 
 
 def test_the_most_doubtful_come_first() -> None:
-    """Equal doubt stays in the order of the file."""
-    assert queue_places("doubtful", ["k", "l", "m", "n"], doubts=[0.1, 0.5, 0.1, 0.9]) == (
-        3,
-        1,
-        0,
-        2,
-    )
-
-
-def test_no_more_records_can_be_drawn_than_there_are() -> None:
-    """The message says how many there are."""
+    """Equal doubt stays in the order of the file; no more can be drawn than there are."""
+    doubts = [0.1, 0.5, 0.1, 0.9]
+    assert queue_places("doubtful", ["k", "l", "m", "n"], doubts=doubts) == (3, 1, 0, 2)
     with pytest.raises(UsageError, match="the 2 labels"):
         queue_places("random", ["k", "l"], size=3)
 
@@ -262,45 +228,33 @@ def test_what_was_judged_as_doubtful_is_judged_again_where_it_is_drawn(tmp_path:
 
 
 def test_rows_with_the_same_sentences_are_judged_once() -> None:
-    """But each is a row."""
-    first = labels(1)[0]
-    twin = first.model_copy(update={"example": first.example.model_copy(update={"id": "twin"})})
-    label_set = LabelSet([first, twin], METRICS)
-    assert len(label_set) == 1
-    assert label_set.rows == [0, 0]
-
-
-def test_copies_are_one_row() -> None:
-    """As in metrics, with failures of rows that have a label; the questions tell groups."""
+    """But each is a row; copies, and failures of rows with a label, are none."""
     first, second = labels(2)
-    failed = LabelFailure(
-        id=first.id, reason="refusal", message="Refused.", signature=first.signature
-    )
-    label_set = LabelSet([first, failed, second, first], METRICS)
-    assert label_set.rows == [0, 1]
-    assert label_set.failed == 0
+    label_set = LabelSet([first, relabeled(first, {"id": "twin"})], METRICS)
+    assert (len(label_set), label_set.rows) == (1, [0, 0])
+    lost = failure(first.id, made_by=first)
+    label_set = LabelSet([first, lost, second, first], METRICS)
+    assert (label_set.rows, label_set.failed) == ([0, 1], 0)
     assert len(set(label_set.questions)) == 1
 
 
-def test_two_labels_under_one_key_are_refused() -> None:
-    """A correction could not say which it means."""
-    first = labels(1)[0]
-    other = first.model_copy(update={"label": output(relevant=())})
-    with pytest.raises(UsageError, match="twice under one key"):
-        LabelSet([first, other], METRICS)
-
-
-def test_corrected_labels_are_not_reviewed() -> None:
-    """People's verdicts are in them already."""
-    with pytest.raises(UsageError, match="corrected already"):
-        LabelSet([corrected(labels(1)[0], ())], METRICS)
-
-
-def test_a_file_without_labels_says_so() -> None:
-    """And how many rows failed."""
-    failure = LabelFailure(id="r1", reason="refusal", message="It was refused.")
-    with pytest.raises(UsageError, match="all 1 rows failed"):
-        LabelSet([failure], METRICS)
+@pytest.mark.parametrize(
+    ("outcomes", "words"),
+    [
+        # A correction could not say which it means.
+        (
+            [one := labels(1)[0], one.model_copy(update={"label": output(relevant=())})],
+            "twice under one key",
+        ),
+        # People's verdicts are in them already.
+        ([corrected(one, ())], "corrected already"),
+        ([failure()], "all 1 rows failed"),
+    ],
+)
+def test_what_people_cannot_judge_is_refused(outcomes: list[Outcome], words: str) -> None:
+    """With the reason."""
+    with pytest.raises(UsageError, match=words):
+        LabelSet(outcomes, METRICS)
 
 
 def test_a_packed_record_comes_back_as_it_was() -> None:

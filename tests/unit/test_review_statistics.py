@@ -11,10 +11,9 @@ import labeler
 from labeler.calculators import Intervals, select_metrics
 from labeler.comparing.corrected_labels import human_labels
 from labeler.comparing.human_agreement import compare_with_people
-from labeler.labels.signature import label_key
 from labeler.review.session import ReviewSession
 from labeler.review.statistics import MetricMeansView, ReviewStatistics, StatisticsView
-from support.labeled import record, with_question
+from support.labeled import record, relabeled, with_question
 from support.review_sessions import a_session, own, said
 
 RELEVANT = {"r0": ("0a",), "r1": ("0a", "0b"), "r2": (), "r3": ("0a",)}
@@ -48,11 +47,15 @@ def drawn(tmp_path: Path) -> ReviewSession:
 
 
 def test_before_the_first_judgement_there_is_the_judge_alone(tmp_path: Path) -> None:
-    """Its means over all rows: relevance (1/3 + 2/3 + 0 + 1/3) / 4."""
+    """Its means over all rows: relevance (1/3 + 2/3 + 0 + 1/3) / 4.
+
+    Corrections of other labels count for nothing: one file may hold those of several.
+    """
+    other = a_session(tmp_path)
+    other.save(0, said(other, 0))
     view = statistics_of(a_session(tmp_path, records=RECORDS))
-    assert view["judged"] == 0
-    assert view["rows"] == 4
-    assert view["fields"] == []
+    assert (view["judged"], view["rows"]) == (0, 4)
+    assert view["fields"] == view["annotators"] == []
     relevance = means(view, "relevance")
     assert relevance["judge"]["value"] == pytest.approx(1 / 3)
     assert relevance["estimate"] is None
@@ -195,15 +198,6 @@ def test_rows_that_share_a_label_count_each(tmp_path: Path) -> None:
     assert relevance["overlaid"] == pytest.approx(1 / 9)
 
 
-def test_corrections_of_other_labels_count_for_nothing(tmp_path: Path) -> None:
-    """One file may hold those of several."""
-    other = a_session(tmp_path)
-    other.save(0, said(other, 0))
-    view = statistics_of(a_session(tmp_path, records=RECORDS))
-    assert view["judged"] == 0
-    assert view["annotators"] == []
-
-
 def test_no_mean_is_told_while_verdicts_are_hidden(tmp_path: Path) -> None:
     """Of one record left it would be the verdict itself; what others said of it stays out too."""
     open_page = a_session(tmp_path, records=RECORDS, annotator="bob")
@@ -266,10 +260,7 @@ def test_a_disputed_record_counts_by_halves_in_every_metric(tmp_path: Path) -> N
 
 def test_labels_made_in_several_ways_are_told_of(tmp_path: Path) -> None:
     """Their figures are over all of them together."""
-    other = RECORDS[0].signature.model_copy(update={"trial": 1})
-    again = RECORDS[0].model_copy(
-        update={"signature": other, "key": label_key(RECORDS[0].example, other)}
-    )
+    again = relabeled(RECORDS[0], trial=1)
     assert not statistics_of(a_session(tmp_path, records=RECORDS))["notes"]
     view = statistics_of(a_session(tmp_path, records=[*RECORDS, again]))
     assert "made in 2 ways" in view["notes"][0]

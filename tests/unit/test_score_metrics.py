@@ -61,52 +61,27 @@ def means(outcomes: Sequence[ScoreOutcome], **options: Any) -> dict[str, float |
 
 
 def test_a_score_and_a_pass_for_each_criterion() -> None:
-    """The mean of the scores, and the share that reaches the threshold."""
-    assert means([*given(5, 3, 2)]) == {"tone": 10 / 3, "tone:pass": 2 / 3}
-    strict = [*given(5, 3, 2, asked=criterion(threshold=4))]
-    assert means(strict) == {"tone": 10 / 3, "tone:pass": 1 / 3}
-
-
-def test_a_score_is_a_ratio_over_one() -> None:
-    """Exact, as every number here."""
+    """The mean of the scores, exact, and the share that reaches the threshold."""
     (row,) = rows_of(given(4))
     assert row.metrics == {"tone": Ratio(4, 1), "tone:pass": Ratio(1, 1)}
-
-
-def test_a_weighted_score_is_a_fraction_of_its_probabilities() -> None:
-    """The worked example: 3.7319588."""
-    weighted = record(4, distribution=WORKED, logprobs=True)
+    assert means([*given(5, 3, 2)]) == {"tone": 10 / 3, "tone:pass": 2 / 3}
+    strict = criterion(threshold=4)
+    assert means(given(5, 3, 2, asked=strict)) == {"tone": 10 / 3, "tone:pass": 1 / 3}
+    # Weighted by its probabilities, as in the worked example, and not by the sampled answer.
+    weighted = record(4, asked=strict, distribution=WORKED, logprobs=True)
     assert isinstance(weighted.value, Fraction)
-    assert means([weighted])["tone"] == pytest.approx(3.7319588, abs=5e-8)
-
-
-def test_a_weighted_score_passes_by_its_weight() -> None:
-    """Not by the answer that was sampled."""
-    asked = criterion(threshold=4)
-    weighted = record(4, asked=asked, distribution=WORKED, logprobs=True)
-    assert means([weighted])["tone:pass"] == 0.0
+    assert means([weighted]) == {"tone": pytest.approx(3.7319588, abs=5e-8), "tone:pass": 0.0}
 
 
 def test_samples_make_one_score_together() -> None:
-    """Their mean; one row, not three."""
+    """Their mean; one row, not three. A mean of fewer would be another number."""
     trials = [given(score, trial=n, samples=3)[0] for n, score in enumerate((5, 4, 4))]
     (row,) = rows_of(trials)
-    assert row.metrics["tone"] == Ratio(13, 3)
-    assert row.metrics["tone:pass"] == Ratio(1, 1)
+    assert row.metrics == {"tone": Ratio(13, 3), "tone:pass": Ratio(1, 1)}
     assert "score:mean of 3 answer" in str(row.label)
-
-
-def test_a_score_without_all_its_samples_is_undefined() -> None:
-    """A mean of fewer would be another number."""
-    trials = [given(score, trial=n, samples=3)[0] for n, score in enumerate((5, 4))]
-    (row,) = rows_of(trials)
-    assert row.metrics["tone"].undefined == row.metrics["tone:pass"].undefined == "missing_samples"
-
-
-def test_a_failed_sample_fails_the_row() -> None:
-    """With its reason, once."""
-    trials: list[ScoreOutcome] = [*given(5, samples=2), failed("r0", trial=1)]
-    score, passed = summary(trials)
+    (row,) = rows_of(trials[:2])
+    assert {ratio.undefined for ratio in row.metrics.values()} == {"missing_samples"}
+    score, passed = summary([*given(5, samples=2), failed("r0", trial=1)])
     assert (score.failed, score.defined, passed.failed) == ({"refusal": 1}, 0, {"refusal": 1})
 
 
@@ -255,12 +230,14 @@ def test_scores_of_one_question_are_drawn_together() -> None:
     assert bare.intervals == {}
 
 
-def test_three_judges_have_no_kappa() -> None:
-    """It compares two; the others compare any number."""
-    scored = [*judged("a", 1, 5), *judged("b", 2, 5), *judged("c", 1, 4)]
-    (found,) = compare_raters(scored)
+def test_a_coefficient_that_is_not_defined_says_why() -> None:
+    """Kappa compares two, the others any number; one score alone is nothing to agree on."""
+    (found,) = compare_raters([*judged("a", 1, 5), *judged("b", 2, 5), *judged("c", 1, 4)])
     assert (len(found.raters), found.kappa) == (3, None)
     assert set(found.by_name) == {"AC1", "alpha"}
+    (found,) = compare_raters([*judged("a", 4, 4), *judged("b", 4, 4)])
+    assert found.identical == 1.0
+    assert {one.undefined for one in found.by_name.values()} == {"one_class"}
 
 
 def test_a_judge_with_repeats_is_one_rater() -> None:
@@ -273,13 +250,6 @@ def test_a_judge_with_repeats_is_one_rater() -> None:
     assert judges.identical == 0.5
     assert judges.kappa is not None
     assert judges.kappa.prevalence == {5: 0.25, 2: 0.5, 4: 0.25}  # 4.5 is rounded up
-
-
-def test_judges_that_give_one_score_alone_have_no_coefficient() -> None:
-    """There is nothing to agree on by more than chance, and that is said."""
-    (found,) = compare_raters([*judged("a", 4, 4), *judged("b", 4, 4)])
-    assert found.identical == 1.0
-    assert {one.undefined for one in found.by_name.values()} == {"one_class"}
 
 
 def test_judges_with_steps_of_their_own_are_of_one_panel() -> None:
@@ -346,6 +316,8 @@ def test_a_judge_that_rewards_length_is_seen() -> None:
     assert found.slope == pytest.approx(11.0)
     assert found.low is not None
     assert found.low > 0
+    (found,) = Scores(of_length((100, 1), (100, 2), (100, 3))).length_effects()
+    assert (found.slope, found.undefined) == (None, "constant_x")
 
 
 def test_records_of_one_question_are_one_observation_of_length() -> None:
@@ -362,12 +334,6 @@ def test_records_of_one_question_are_one_observation_of_length() -> None:
     assert found.slope == pytest.approx(once.slope)
     assert (found.low, found.high) == pytest.approx((once.low, once.high))
     assert found.as_json("0")["clusters"] == 6
-
-
-def test_equal_lengths_have_no_slope() -> None:
-    """And say why."""
-    (found,) = Scores(of_length((100, 1), (100, 2), (100, 3))).length_effects()
-    assert (found.slope, found.undefined) == (None, "constant_x")
 
 
 def test_scores_are_told_from_the_rest() -> None:
@@ -497,19 +463,13 @@ def test_show_prints_every_score_of_a_record(labeler_command: Command, scores: P
 
 
 def test_length_prints_a_slope(labeler_command: Command, tmp_path: Path) -> None:
-    """As a table, and as JSON."""
+    """As a table, and as JSON; a label file has no scores."""
     path = tmp_path / "s.jsonl"
     list(write_outcomes(of_length((100, 1), (200, 2), (300, 3), (400, 5), (500, 5)), path))
     code, out, _ = labeler_command("length", path)
-    assert code == 0
-    assert "+11.000" in out
+    assert (code, "+11.000" in out) == (0, True)
     _, told, _ = labeler_command("length", path, "--json")
     assert json.loads(told)[0]["slope"] == pytest.approx(11.0)
-
-
-def test_length_of_nothing_says_so(labeler_command: Command, tmp_path: Path) -> None:
-    """A label file has no scores."""
-    list(write_outcomes([label_record()], tmp_path / "labels.jsonl"))
-    code, _, err = labeler_command("length", tmp_path / "labels.jsonl")
-    assert code == 2
-    assert "holds no scores: 'labeler score' makes some" in err
+    list(write_outcomes([label_record()], path))
+    code, _, err = labeler_command("length", path)
+    assert (code, "holds no scores: 'labeler score' makes some" in err) == (2, True)

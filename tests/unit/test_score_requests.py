@@ -86,19 +86,10 @@ def test_a_part_changes_the_key_if_it_is_shown(shown: str, row: dict[str, Any]) 
 
 
 def test_the_trial_the_model_and_the_probabilities_are_in_the_key() -> None:
-    """Each asks for another answer, or for more of it."""
+    """Names, columns and samples change nothing that is asked; a label's key is never a score's."""
     other = CountingJudge(scoring(), model="fake-2")
-    keys = {key(), key(trial=1), key(logprobs=True), key(judge=other)}
-    assert len(keys) == 4
-
-
-def test_names_columns_and_samples_are_not_in_the_key() -> None:
-    """They change nothing that is asked."""
+    assert len({key(), key(trial=1), key(logprobs=True), key(judge=other)}) == 4
     assert key() == key(row={"id": "other", "metadata": {"run": 7}}) == key(samples=3)
-
-
-def test_a_score_never_has_the_key_of_a_label() -> None:
-    """Though its sentences and its signature be the same."""
     asked = request(FULL)
     assert label_key(asked.example, asked.signature) != asked.key
 
@@ -167,26 +158,23 @@ def test_a_criterion_that_cannot_be_asked_is_refused(change: dict[str, Any], sai
 
 @pytest.mark.parametrize("rubric", [*CRITERIA.values(), FULL], ids=lambda one: one.name)
 def test_every_rubric_prompt_says_that_length_is_no_quality(rubric: Criterion) -> None:
-    """And holds criterion, scale, anchors and the blocks that are there, and no gap."""
+    """And holds criterion, scale, anchors, numbered steps and the blocks that are there, no gap."""
     system = request(rubric).messages[0]["content"]
     assert "## Length is no sign of quality" in system
     assert rubric.criteria in system
     assert f"from {rubric.low} (the worst) to {rubric.high} (the best)" in system
     assert all(f"- {score}: {meaning}" in system for score, meaning in rubric.anchors.items())
+    assert all(f"{n}. {step}\n" in system for n, step in enumerate(rubric.steps or (), 1))
     assert "{{" not in system
 
 
-def test_steps_are_numbered() -> None:
-    """In their order."""
-    assert "1. Read it.\n2. Weigh it.\n" in request(FULL).messages[0]["content"]
-
-
 def test_only_what_a_criterion_shows_stands_in_the_data() -> None:
-    """In blocks whose marker no text can hold."""
-    user = request(criterion(shows=("response",))).messages[1]["content"]
-    assert user.count("BEGIN ") == 2  # the block, and the closing words
-    assert 'a "Paris is the capital."\n' in user
-    assert "France" not in user
+    """In blocks whose marker no text can hold; instructions are the same for every row."""
+    system, user = request(shown := criterion(shows=("response",))).messages
+    assert user["content"].count("BEGIN ") == 2  # the block, and the closing words
+    assert 'a "Paris is the capital."\n' in user["content"]
+    assert "France" not in user["content"]
+    assert request(shown, {"response": "Other."}).messages[0] == system
 
 
 def test_braces_of_a_criterion_stay_braces() -> None:
@@ -196,11 +184,6 @@ def test_braces_of_a_criterion_stay_braces() -> None:
     assert "Is {{data}} kind to {{name}} and {{nobody}}?" in system
     assert "1. {{marker}}" in system
     assert "{{" not in user
-
-
-def test_the_row_never_enters_the_instructions() -> None:
-    """They are the same for every row, so that a provider can cache them."""
-    assert request(FULL).messages[0] == request(FULL, {"response": "Other."}).messages[0]
 
 
 # Schema
@@ -216,14 +199,10 @@ def test_one_to_five_is_the_published_schema() -> None:
     assert ten.artifact.digest != published.artifact.digest
 
 
-@pytest.mark.parametrize("name", ["score/v1", "steps/v1"])
-def test_the_schemas_are_strict_safe(name: str) -> None:
-    """A provider that is strict takes them as they are."""
-    assert not list(schema_problems(load_schema(name).json_schema, name))
-
-
-def test_the_reasoning_comes_before_the_score() -> None:
-    """A model reasons before it decides."""
+def test_the_schemas_are_strict_safe() -> None:
+    """A provider that is strict takes them as they are; a model reasons before it decides."""
+    for name in ("score/v1", "steps/v1"):
+        assert not list(schema_problems(load_schema(name).json_schema, name))
     assert list(load_schema("score/v1").json_schema["properties"]) == ["reasoning", "score"]
 
 

@@ -94,20 +94,14 @@ def test_the_number_is_that_of_numpy() -> None:
         assert mean.denominator == 3
 
 
-def test_every_metric_has_its_direction() -> None:
-    """More similar questions are better, and evasion is worse."""
+def test_a_noncommittal_answer_keeps_its_number_and_has_a_flag() -> None:
+    """The definition of RAGAS makes it 0 instead; similar is better, and evasion is worse."""
     directions = {metric.id: metric.higher_is_better for metric in QUESTION_METRICS}
     assert directions == {MEAN: True, RAGAS: True, FLAG: False}
-
-
-def test_a_noncommittal_answer_keeps_its_number_and_has_a_flag() -> None:
-    """The definition of RAGAS makes it 0 instead."""
-    record = questions_record(0.9, 0.9, 0.9, noncommittal=True)
-    assert value(record) == pytest.approx(0.9)
-    assert (value(record, RAGAS), value(record, FLAG)) == (0.0, 1.0)
-    committed = questions_record(0.9, 0.9, 0.9)
-    assert value(committed, RAGAS) == value(committed)
-    assert value(committed, FLAG) == 0.0
+    for noncommittal, ragas, flag in ((True, 0.0, 1.0), (False, 0.9, 0.0)):
+        record = questions_record(0.9, 0.9, 0.9, noncommittal=noncommittal)
+        found = [value(record, metric) for metric in (MEAN, RAGAS, FLAG)]
+        assert found == pytest.approx([0.9, ragas, flag])
 
 
 def undefined(record: QuestionsRecord, metric: str = MEAN) -> str | None:
@@ -116,20 +110,15 @@ def undefined(record: QuestionsRecord, metric: str = MEAN) -> str | None:
 
 
 def test_without_vectors_there_is_no_number() -> None:
-    """As in a store, which keeps the questions alone; the flag needs no vectors."""
-    assert undefined(questions_record()) == "no_vectors"
-    assert undefined(questions_record(), RAGAS) == "no_vectors"
+    """As in a store, which keeps the questions alone; the flag needs no vectors.
+
+    A text without a direction makes neither 0 nor the mean of the others.
+    """
+    for metric in (MEAN, RAGAS):
+        assert undefined(questions_record(), metric) == "no_vectors"
     assert value(questions_record(), FLAG) == 0.0
     assert value(questions_record(noncommittal=True), RAGAS) == 0.0
-
-
-def test_a_text_without_a_direction_makes_no_number() -> None:
-    """Neither 0 nor the mean of the others."""
     assert undefined(questions_record(0.9, None, 0.9)) == "zero_vector"
-
-
-def test_no_questions_make_no_number() -> None:
-    """The schema does not let it come to that."""
     assert mean_cosine([]).undefined == "no_questions"
 
 
@@ -179,12 +168,15 @@ def test_metrics_of_questions_are_no_metrics_of_labels() -> None:
 
 
 def test_outcomes_of_both_kinds_are_measured_each_with_its_own_metrics() -> None:
-    """Labels have theirs, written questions theirs."""
+    """Labels have theirs, written questions theirs; also in a summary."""
     outcomes: list[AnyOutcome] = [sample_record(1), questions_record(0.9, 0.9, 0.9)]
     label, questions = api.metrics(outcomes)
     assert "relevance" in label.metrics
     assert MEAN not in label.metrics
     assert set(questions.metrics) == {MEAN, FLAG}
+    summary = api.summary(outcomes)
+    assert {row.metric.id for row in summary if "questions/v1" in str(row.label)} == {MEAN, FLAG}
+    assert MEAN not in {row.metric.id for row in summary if "questions" not in str(row.label)}
 
 
 def test_a_row_that_could_not_be_read_is_about_what_its_file_is_about() -> None:
@@ -207,13 +199,6 @@ def test_metrics_are_chosen_by_id_among_both_kinds() -> None:
     assert set(row.metrics) == {"relevance"}
     assert [m.id for m in select_metrics(f"{MEAN}:mean", kind=None)] == [MEAN]
     assert {m.id for m in select_metrics("all", kind="questions")} == {MEAN, RAGAS, FLAG}
-
-
-def test_summaries_hold_both_kinds() -> None:
-    """Each in the part of what made it."""
-    summary = api.summary([sample_record(1), questions_record(0.9, 0.9, 0.9)])
-    assert {row.metric.id for row in summary if "questions/v1" in str(row.label)} == {MEAN, FLAG}
-    assert MEAN not in {row.metric.id for row in summary if "questions" not in str(row.label)}
 
 
 # Records

@@ -38,39 +38,21 @@ def content(folder: Path) -> tuple[list[LabelRecord], list[LabelFailure]]:
 
 
 def test_a_merged_store_equals_one_that_all_was_saved_to(tmp_path: Path) -> None:
-    """Records and failures are the same, key by key."""
+    """Records and failures, key by key; a merger copies, and the second time all is there."""
     records, failures = [sample_record(n) for n in range(6)], [sample_failure(9)]
     one = made(tmp_path / "one", records, failures)
     shards = tmp_path / "shards"
     made(shards / "a", records[:4])
     made(shards / "b", records[3:], failures)
-
-    merged = merge_stores([shards], tmp_path / "all")
-
-    assert content(tmp_path / "all") == content(one)
-    assert (merged.stores, merged.new, merged.present, merged.failures) == (2, 6, 1, 1)
-    assert merged.differing == []
-    assert merged.damaged == []
-
-
-def test_merging_again_changes_nothing(tmp_path: Path) -> None:
-    """The second time all is there already."""
-    made(tmp_path / "a", [sample_record(1), sample_record(2)], [sample_failure(3)])
-    merge_stores([tmp_path / "a"], tmp_path / "all")
-    before = content(tmp_path / "all")
-
-    merged = merge_stores([tmp_path / "a"], tmp_path / "all")
-
-    assert content(tmp_path / "all") == before
-    assert (merged.new, merged.present, merged.failures) == (0, 2, 0)
-
-
-def test_the_sources_are_left_as_they_are(tmp_path: Path) -> None:
-    """A merger copies."""
-    made(tmp_path / "a", [sample_record(1)])
-    before = content(tmp_path / "a")
-    merge_stores([tmp_path / "a"], tmp_path / "all")
-    assert content(tmp_path / "a") == before
+    before = content(shards / "a")
+    for new, present in ((6, 1), (0, 7)):
+        merged = merge_stores([shards], tmp_path / "all")
+        assert content(tmp_path / "all") == content(one)
+        assert (merged.stores, merged.new, merged.present) == (2, new, present)
+        assert merged.failures == bool(new)
+        assert merged.differing == []
+        assert merged.damaged == []
+    assert content(shards / "a") == before
 
 
 def test_a_key_keeps_its_first_record_and_the_other_is_named(tmp_path: Path) -> None:
@@ -116,24 +98,25 @@ def test_a_damaged_record_stays_behind_and_is_named(tmp_path: Path) -> None:
 
 
 def test_a_store_is_not_merged_into_itself(tmp_path: Path) -> None:
-    """The target among the sources is a slip."""
+    """A link to the target, or a way round to it, is the target; a wrong path is no empty store."""
     made(tmp_path / "a", [sample_record(1)])
-    with pytest.raises(UsageError, match="the store to merge into"):
-        merge_stores([tmp_path / "a"], tmp_path / "a")
-
-
-def test_a_folder_without_a_store_is_refused(tmp_path: Path) -> None:
-    """A wrong path is no empty store."""
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    for name in (tmp_path / "a", tmp_path / "link", tmp_path / "a" / ".." / "a"):
+        with pytest.raises(UsageError, match="the store to merge into"):
+            merge_stores([name], tmp_path / "a")
+    (tmp_path / "empty").mkdir()
     with pytest.raises(UsageError, match="no label store"):
-        stores_in(tmp_path)
+        stores_in(tmp_path / "empty")
 
 
 def test_the_command_says_what_it_did(tmp_path: Path, labeler_command: Command) -> None:
-    """It ends well, and prints the counts."""
+    """Whoever removes the merged stores would lose what people said: that stays behind."""
     made(tmp_path / "a", [sample_record(1)])
+    corrections_path(tmp_path / "a").write_text("{}\n")
     code, _, err = labeler_command("store", "merge", tmp_path / "a", "--into", tmp_path / "all")
-    assert code == 0
-    assert "1 record of 1 store copied into" in err
+    told = " ".join(err.split())
+    assert (code, "1 record of 1 store copied into" in told) == (0, True)
+    assert ("not copied: " in told, "holds what people said" in told) == (True, True)
 
 
 def test_the_command_fails_where_something_was_damaged(
@@ -144,23 +127,3 @@ def test_the_command_fails_where_something_was_damaged(
     code, _, err = labeler_command("store", "merge", folder, "--into", tmp_path / "all")
     assert code == 1
     assert "not copied:" in err
-
-
-def test_a_store_is_not_merged_into_itself_by_another_name(tmp_path: Path) -> None:
-    """A link to the target, or a way round to it, is the target."""
-    made(tmp_path / "a", [sample_record(1)])
-    (tmp_path / "link").symlink_to(tmp_path / "a")
-    for name in (tmp_path / "link", tmp_path / "a" / ".." / "a"):
-        with pytest.raises(UsageError, match="the store to merge into"):
-            merge_stores([name], tmp_path / "a")
-
-
-def test_the_command_names_corrections_that_stay_behind(
-    tmp_path: Path, labeler_command: Command
-) -> None:
-    """Whoever removes the merged stores would lose what people said."""
-    made(tmp_path / "a", [sample_record(1)])
-    corrections_path(tmp_path / "a").write_text("{}\n")
-    code, _, err = labeler_command("store", "merge", tmp_path / "a", "--into", tmp_path / "all")
-    told = " ".join(err.split())
-    assert (code, "not copied: " in told, "holds what people said" in told) == (0, True, True)

@@ -43,14 +43,13 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LabelStore
 
 
 def test_a_record_comes_back_equal(store: LabelStore) -> None:
-    """What is put is got, to the last character."""
-    record = sample_record(3)
-    assert store.put(record).result(10)
-    assert store.get(record.key) == record
-
-
-def test_an_unknown_key_gives_none(store: LabelStore) -> None:
-    """A key that was never put has no record."""
+    """What is put is got, to the last character; putting it again makes the store no longer."""
+    assert len(store) == 0
+    records = [sample_record(n) for n in (1, 2, 1)]
+    for record in records:
+        store.put(record).result(10)
+        assert store.get(record.key) == record
+    assert len(store) == 2
     assert store.get("0" * 64) is None
 
 
@@ -62,27 +61,15 @@ def test_iteration_is_in_key_order(store: LabelStore) -> None:
     assert [record.key for record in store] == sorted(record.key for record in records)
 
 
-def test_the_length_counts_keys(store: LabelStore) -> None:
-    """Putting a key again does not make the store longer."""
-    assert len(store) == 0
-    for n in (1, 2, 1):
-        store.put(sample_record(n)).result(10)
-    assert len(store) == 2
-
-
 def test_the_first_record_of_a_key_stays(store: LabelStore) -> None:
-    """A later record under a stored key is acknowledged and not kept, and the future says so."""
-    first, second = sample_record(explanation="first"), sample_record(explanation="second")
-    assert [store.put(record).result(10) for record in (first, second)] == [True, False]
-    assert store.get(first.key) == first
-
-
-def test_the_first_of_one_group_stays(store: LabelStore) -> None:
-    """The same holds for two records that wait together."""
+    """A later one is acknowledged and not kept, and its future says so; also in one group."""
     records = [sample_record(explanation=str(n)) for n in range(50)]
-    for saved in [store.put(record) for record in records]:
+    assert store.put(records[0]).result(10)
+    assert not store.put(records[1]).result(10)
+    together = [sample_record(1, explanation=str(n)) for n in range(50)]
+    for saved in [store.put(record) for record in together]:
         saved.result(10)
-    assert store.get(records[0].key) == records[0]
+    assert [store.get(one.key) for one in (records[0], together[0])] == [records[0], together[0]]
 
 
 def test_a_record_under_a_foreign_key_is_refused(store: LabelStore) -> None:
@@ -193,37 +180,21 @@ def test_a_failure_without_a_label_key_is_refused(store: LabelStore, key: str | 
 
 
 def test_a_lease_is_had_once(store: LabelStore) -> None:
-    """A key that is reserved is refused to a second asker; other keys are not."""
-    assert store.lease("0" * 64) is not None
-    assert store.lease("0" * 64) is None
-    assert store.lease("1" * 64) is not None
+    """A key that is reserved is refused to a second asker until it is released.
 
-
-def test_a_released_lease_can_be_had_again(store: LabelStore) -> None:
-    """Release lets the next one ask."""
-    lease = store.lease("0" * 64)
-    assert lease is not None
-    lease.release()
-    assert store.lease("0" * 64) is not None
-
-
-def test_releasing_again_frees_nobody_elses_lease(store: LabelStore) -> None:
-    """A second release of an old lease leaves the present one alone."""
+    Other keys are not; releasing again, or after the store was closed, frees nobody else's lease.
+    """
     old = store.lease("0" * 64)
     assert old is not None
+    assert store.lease("0" * 64) is None
+    assert store.lease("1" * 64) is not None
     old.release()
     present = store.lease("0" * 64)
+    assert present is not None
     old.release()
     assert store.lease("0" * 64) is None
-    assert present is not None
-
-
-def test_a_lease_outlives_no_store(store: LabelStore) -> None:
-    """Releasing after the store was closed is harmless."""
-    lease = store.lease("0" * 64)
     store.close()
-    assert lease is not None
-    lease.release()
+    present.release()
 
 
 def test_one_of_many_threads_gets_the_lease(store: LabelStore) -> None:
@@ -255,30 +226,26 @@ def test_close_drains_what_was_put(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"metadata": {"t": "\ud800"}}, {"question": "\ud800"}, {"metadata": {"t": object()}}],
-    ids=["surrogate in metadata", "surrogate in the question", "no JSON"],
+    [{"metadata": {"t": "\ud800"}}, {"question": "\ud800"}, {"metadata": {"t": object()}}, None],
+    ids=["surrogate in metadata", "surrogate in the question", "no JSON", "a failure"],
 )
-def test_a_record_that_is_no_json_fails_alone(tmp_path: Path, changes: dict[str, object]) -> None:
+def test_a_record_that_is_no_json_fails_alone(
+    tmp_path: Path, changes: dict[str, object] | None
+) -> None:
     """What has no JSON form fails its own future and none of its neighbors'."""
-    example = keyed_example(1)
-    broken = sample_record(1).model_copy(update={"example": example.model_copy(update=changes)})
     with DiskStore(tmp_path / "s") as store:
-        waiting = [store.put(record) for record in (sample_record(0), broken, sample_record(2))]
+        waiting = [store.put(sample_record(0))]
+        if changes is None:
+            lost = sample_failure(1).model_copy(update={"message": "\ud800"})
+            waiting.append(store.put_failure(lost))
+        else:
+            example = keyed_example(1).model_copy(update=changes)
+            waiting.append(store.put(sample_record(1).model_copy(update={"example": example})))
+        waiting.append(store.put(sample_record(2)))
         with pytest.raises(StoreError, match="row-1"):
             waiting[1].result(10)
         assert [saved.exception(10) for saved in (waiting[0], waiting[2])] == [None, None]
         assert len(store) == 2
-
-
-def test_a_failure_that_is_no_json_fails_alone(tmp_path: Path) -> None:
-    """A failure that has no JSON form fails its own future and none of its neighbors'."""
-    broken = sample_failure(1).model_copy(update={"message": "\ud800"})
-    with DiskStore(tmp_path / "s") as store:
-        waiting = [store.put_failure(item) for item in (sample_failure(0), broken)]
-        waiting.append(store.put(sample_record(2)))
-        with pytest.raises(StoreError, match="failure 'row-1'"):
-            waiting[1].result(10)
-        assert [saved.exception(10) for saved in (waiting[0], waiting[2])] == [None, None]
 
 
 def test_failures_are_read_in_key_order(tmp_path: Path) -> None:
@@ -335,10 +302,13 @@ def test_a_directory_of_someone_else_is_refused(
 
 
 def test_reading_makes_no_store(tmp_path: Path) -> None:
-    """A missing store is a usage error, and nothing is created in its place."""
+    """A missing store, or a file in its place, is a usage error, and nothing is created."""
     with pytest.raises(UsageError, match="no label store in"):
         DiskStore(tmp_path / "missing", create=False)
     assert not list(tmp_path.iterdir())
+    (tmp_path / "s").write_text("")
+    with pytest.raises(UsageError, match="is a file"):
+        DiskStore(tmp_path / "s")
 
 
 def test_a_store_opened_for_reading_takes_no_records(tmp_path: Path) -> None:
@@ -365,13 +335,6 @@ def test_a_store_on_read_only_media_is_read(
     with DiskStore(tmp_path / "s", create=False) as store:
         assert len(list(store)) == 1
     assert [file.name for file in (tmp_path / "s").iterdir()] == ["cache.db"]
-
-
-def test_a_file_in_the_place_of_the_directory_is_refused(tmp_path: Path) -> None:
-    """The path of a file is a usage error."""
-    (tmp_path / "s").write_text("")
-    with pytest.raises(UsageError, match="is a file"):
-        DiskStore(tmp_path / "s")
 
 
 def test_paths_are_literal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ import jsonschema
 import pytest
 
 import labeler
+from labeler.api import write_labels
 from labeler.calculators import (
     Intervals,
     Metric,
@@ -26,13 +27,14 @@ from labeler.calculators import (
 )
 from labeler.calculators.statistics.intervals import mean_interval
 from labeler.cli import checking, reading
-from labeler.data.label_files import to_line
 from labeler.errors import UsageError
-from labeler.labels.record import LabelFailure, Outcome
+from labeler.labels.record import Outcome
 from labeler.labels.schemas import read_resource
 from labeler.plugins.similarity.metrics import QUESTION_METRICS
-from support.labeled import record
+from support.command import Command
+from support.labeled import failure, record
 
+Shown = Callable[..., tuple[int, str, str]]
 BAD: dict[str, Sequence[str]] = {"a": []}
 GOOD: dict[str, Sequence[str]] = {"a": ["0a"]}
 HALF: dict[str, Sequence[str]] = {"a": ["0a"], "b": []}
@@ -46,9 +48,20 @@ def answers(*supports: dict[str, Sequence[str]]) -> list[Outcome]:
     ]
 
 
+@pytest.fixture
+def shown(labeler_command: Command) -> Shown:
+    """``labeler metrics`` of outcomes."""
+
+    def metrics(outcomes: Sequence[Outcome], *options: object) -> tuple[int, str, str]:
+        write_labels(outcomes, "labels.jsonl")
+        return labeler_command("metrics", "labels.jsonl", *options)
+
+    return metrics
+
+
 def refused(count: int) -> list[Outcome]:
     """Rows that the judge would not label."""
-    return [LabelFailure(id=f"f{n}", reason="refusal", message="no") for n in range(count)]
+    return [failure(f"f{n}") for n in range(count)]
 
 
 def summary(
@@ -58,25 +71,6 @@ def summary(
     chosen = select_metrics([metric])
     (row,) = summarize((measure(o, chosen) for o in outcomes), chosen, intervals=intervals)
     return row
-
-
-def run(folder: Path, *arguments: object) -> tuple[int, str, str]:
-    """The command in a process of its own; exit code, standard output, standard error."""
-    done = subprocess.run(
-        [sys.executable, "-m", "labeler", *map(str, arguments)],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.returncode, done.stdout, done.stderr
-
-
-def written(folder: Path, outcomes: Sequence[Outcome]) -> Path:
-    """A label file."""
-    path = folder / "labels.jsonl"
-    path.write_text("".join(to_line(outcome) + "\n" for outcome in outcomes), encoding="utf-8")
-    return path
 
 
 def test_a_mean_gets_the_interval_of_the_library() -> None:
@@ -113,11 +107,30 @@ def test_an_unknown_column_to_draw_by_names_the_known() -> None:
         summary(answers(GOOD, BAD), "adherence", Intervals(group="topics"))
 
 
-def test_intervals_are_found_only_where_they_are_asked_for() -> None:
-    """A plain summary has none; bounds cost nothing."""
-    row = summary([*answers(GOOD, BAD), *refused(2)], "adherence")
-    assert row.interval is None
-    assert row.bounds == (1 / 4, 3 / 4)
+UNANSWERED = record(id="u", relevant=[])
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "metric", "mean", "bounds"),
+    [
+        ([*answers(GOOD, BAD), *refused(2)], "adherence", 1 / 2, (1 / 4, 3 / 4)),
+        # One of three is complete, one has nothing relevant, one failed.
+        ([*answers(GOOD), UNANSWERED, *refused(1)], "completeness", 1.0, (1 / 3, 1.0)),
+        # Without missing values the mean, without any value the whole range, without rows none.
+        (answers(GOOD, BAD), "adherence", 1 / 2, (0.5, 0.5)),
+        (refused(3), "adherence", None, (0.0, 1.0)),
+        ([], "adherence", None, None),
+    ],
+)
+def test_bounds_give_rows_without_a_value_the_worst_and_the_best(
+    outcomes: list[Outcome],
+    metric: str,
+    mean: float | None,
+    bounds: tuple[float, float] | None,
+) -> None:
+    """They cost nothing; intervals are found only where they are asked for."""
+    row = summary(outcomes, metric)
+    assert (row.mean, row.interval, row.bounds) == (mean, None, bounds)
 
 
 def test_bounds_give_failed_rows_the_worst_and_the_best_value() -> None:
@@ -128,21 +141,6 @@ def test_bounds_give_failed_rows_the_worst_and_the_best_value() -> None:
     assert published["bounds"] == {"low": 0.1, "high": 1.0}
     parts = [published["defined"], *published["undefined"].values(), *published["failed"].values()]
     assert sum(parts) == row.rows
-
-
-def test_bounds_give_undefined_rows_a_value_too() -> None:
-    """One of three is complete, one has nothing relevant, one failed."""
-    unanswered = record(id="u", relevant=[])
-    row = summary([*answers(GOOD), unanswered, *refused(1)], "completeness")
-    assert (row.rows, row.bounds) == (3, (1 / 3, 1.0))
-
-
-def test_bounds_without_missing_values_are_the_mean() -> None:
-    """And without any value the whole range; without rows there are none."""
-    assert summary(answers(GOOD, BAD), "adherence").bounds == (0.5, 0.5)
-    row = summary(refused(3), "adherence", Intervals())
-    assert (row.mean, row.interval, row.bounds) == (None, None, (0.0, 1.0))
-    assert summary([], "adherence").bounds is None
 
 
 def stars(given: int, *, bounded: bool = True) -> Metric:
@@ -168,17 +166,13 @@ def starred(metric: Metric) -> SummaryRow:
     return row
 
 
-def test_a_metric_beyond_its_range_has_no_bounds() -> None:
-    """What the missing rows could have had is not known then."""
-    assert (starred(stars(4)).mean, starred(stars(4)).bounds) == (4.0, None)
-
-
 def test_ones_of_a_metric_that_goes_beyond_are_no_share() -> None:
-    """Three of three ones say nothing of a fourth that may be a five."""
-    share, points = starred(stars(1)), starred(stars(1, bounded=False))
+    """Three of three ones say nothing of a fourth that may be a five, nor of missing rows."""
+    share, points, fours = starred(stars(1)), starred(stars(1, bounded=False)), starred(stars(4))
     assert share.interval == mean_interval([1.0] * 3)
     assert share.bounds == (0.75, 1.0)
     assert (points.mean, points.interval, points.bounds) == (1.0, None, None)
+    assert (fours.mean, fours.bounds) == (4.0, None)
 
 
 def test_cosines_are_not_bounded_and_shares_are() -> None:
@@ -200,12 +194,10 @@ def test_options_out_of_their_range_are_refused_at_once(options: dict[str, Any])
         Intervals(**options)
 
 
-def test_the_json_summary_has_interval_and_bounds(tmp_path: Path) -> None:
+def test_the_json_summary_has_interval_and_bounds(shown: Shown) -> None:
     """With level and method, by the published schema."""
-    labels = written(tmp_path, [*answers(GOOD, GOOD, BAD), *refused(1)])
-    code, out, _ = run(
-        tmp_path, "metrics", labels, "--metrics", "adherence", "--json", "--level", 0.9
-    )
+    outcomes = [*answers(GOOD, GOOD, BAD), *refused(1)]
+    code, out, _ = shown(outcomes, "--metrics", "adherence", "--json", "--level", 0.9)
     (row,) = json.loads(out)
     jsonschema.validate(row, json.loads(read_resource("schemas", "summary-row/v1", ".json")))
     assert code == 0
@@ -215,10 +207,10 @@ def test_the_json_summary_has_interval_and_bounds(tmp_path: Path) -> None:
     assert row["bounds"] == {"low": 0.5, "high": 0.75}
 
 
-def test_the_table_shows_both_means_interval_bounds_and_counts(tmp_path: Path) -> None:
+def test_the_table_shows_both_means_interval_bounds_and_counts(shown: Shown) -> None:
     """And says how the interval was found."""
-    labels = written(tmp_path, [*answers(*[GOOD, BAD, HALF] * 10), *refused(10)])
-    _, out, _ = run(tmp_path, "metrics", labels, "--metrics", "faithfulness", "--details")
+    outcomes = [*answers(*[GOOD, BAD, HALF] * 10), *refused(10)]
+    _, out, _ = shown(outcomes, "--metrics", "faithfulness", "--details")
     found = mean_interval([1.0, 0.0, 0.5] * 10)
     assert found is not None
     line = next(line for line in out.splitlines() if line.strip().startswith("faithfulness"))
@@ -228,19 +220,12 @@ def test_the_table_shows_both_means_interval_bounds_and_counts(tmp_path: Path) -
     assert "mean if missing values were the lowest or highest: faithfulness 0.375-0.625" in out
 
 
-def test_a_table_without_intervals_has_no_such_column(tmp_path: Path) -> None:
-    """--no-intervals."""
-    labels = written(tmp_path, answers(GOOD, BAD))
-    _, out, _ = run(tmp_path, "metrics", labels, "--metrics", "adherence", "--no-intervals")
+def test_a_table_without_intervals_has_no_such_column(shown: Shown) -> None:
+    """A group would do nothing there."""
+    _, out, _ = shown(answers(GOOD, BAD), "--metrics", "adherence", "--no-intervals")
     assert "95 % range" not in out
-
-
-def test_a_group_without_intervals_is_wrong_use(tmp_path: Path) -> None:
-    """It would do nothing."""
-    labels = written(tmp_path, answers(GOOD, BAD))
-    code, _, err = run(tmp_path, "metrics", labels, "--no-intervals", "--group", "topic")
-    assert code == 2
-    assert "--group needs intervals" in err
+    code, _, err = shown(answers(GOOD, BAD), "--no-intervals", "--group", "topic")
+    assert (code, "--group needs intervals" in err) == (2, True)
 
 
 @pytest.mark.parametrize("command", [reading.metrics, checking.check])
@@ -251,16 +236,16 @@ def test_the_commands_have_the_librarys_defaults(command: Callable[..., object])
     assert named == asdict(Intervals())
 
 
-@pytest.mark.parametrize("option", ["--rows", "--no-intervals", "--level=0.9"])
-def test_numbers_load_no_numpy(tmp_path: Path, option: str) -> None:
+def test_numbers_load_no_numpy(tmp_path: Path) -> None:
     """With intervals and without, a plain recompute starts fast."""
-    labels = written(tmp_path, answers(GOOD, HALF))
+    write_labels(answers(GOOD, HALF), labels := tmp_path / "labels.jsonl")
     program = (
-        f"import sys; sys.argv = ['labeler', 'metrics', {str(labels)!r}, {option!r}]\n"
-        "from labeler.cli import run; code = run()\n"
-        "print(code, 'numpy' in sys.modules)"
+        "import sys; from labeler.cli import run\n"
+        "for option in ('--rows', '--no-intervals', '--level=0.9'):\n"
+        f"    sys.argv = ['labeler', 'metrics', {str(labels)!r}, option]\n"
+        "    print(run(), 'numpy' in sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert done.stdout.splitlines()[-1] == "0 False"
+    assert [line for line in done.stdout.splitlines() if line.endswith("False")] == ["0 False"] * 3

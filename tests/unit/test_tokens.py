@@ -17,9 +17,7 @@ from labeler.judges.tokens import (
     REPLY_FRAME,
     TokenCounter,
     counter_for,
-    request_tokens,
     request_tokens_at_least,
-    request_tokens_at_most,
 )
 from labeler.labels.schemas import load_schema
 
@@ -110,11 +108,11 @@ def test_the_guess_at_a_schema_is_near_what_a_tokenizer_counts() -> None:
 
 def test_a_request_is_its_messages_their_frames_and_the_schema() -> None:
     """100 letters are 21 tokens; the schema's 50 digits 27, and 1.56 its two runs: 29."""
-    messages = [{"role": "system", "content": "a" * 100}, {"role": "user", "content": "b" * 100}]
+    texts = ["a" * 100, "b" * 100]
     schema = '["' + "7" * 50 + '"]'
     frames = 2 * MESSAGE_FRAME + REPLY_FRAME
-    assert request_tokens(GUESS, messages, schema) == 21 + 21 + 29 + frames
-    assert request_tokens_at_most(GUESS, messages, schema) == 100 + 100 + 54 + frames
+    assert GUESS.request(texts, schema) == 21 + 21 + 29 + frames
+    assert GUESS.request_at_most(texts, schema) == 100 + 100 + 54 + frames
 
 
 class Words:

@@ -101,20 +101,14 @@ def _read(name: str, delimiter: str, *, is_spaced: bool = False) -> Iterator[Raw
                 else:
                     yield Raw(lines.where, _row(names, cells, lines.where), text_only=True)
             except (csv.Error, BadRow) as error:
+                text = f"{lines.where}: {_fault(error)}"
+                fault = error if isinstance(error, BadRow) else BadRow(text, reason="invalid_csv")
                 if names is None:
-                    raise UsageError(f"{lines.where}: {_fault(error)}") from error
-                yield Raw(lines.where, _bad_row(error, lines.where))
+                    raise UsageError(str(fault)) from error
+                yield Raw(lines.where, fault)
 
 
-def _bad_row(error: csv.Error | BadRow, where: str) -> BadRow:
-    if isinstance(error, BadRow):
-        return error
-    return BadRow(f"{where}: {_fault(error)}", reason="invalid_csv")
-
-
-def _fault(error: csv.Error | BadRow) -> str:
-    if isinstance(error, BadRow):
-        return str(error).partition(": ")[2]
+def _fault(error: Exception) -> str:
     if str(error).startswith("new-line character"):
         return (
             "a carriage return ends a line or stands outside quotes: end lines with a line feed, "

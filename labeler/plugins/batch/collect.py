@@ -241,9 +241,12 @@ class _PartCollector:
     """Queued labels, by key."""
     _pace: Pace = field(default_factory=Pace)
     """Judges the server by its answers, as online."""
+    _again: PartWriter | None = None
+    """Takes the requests that are sent again; without it, they are released."""
     _lasting: list[LabelFailure] = field(default_factory=list)
-    _undecided: list[LabelFailure] = field(default_factory=list)
-    """Failures after the last label, which last unless they would stop a run."""
+    _decided: int = 0
+    """Number of the failures before the last label: they last. Later ones do unless they would
+    stop a run, for then the batch may be at fault, not its rows."""
     _is_stopped: bool = False
 
     def __post_init__(self) -> None:
@@ -260,8 +263,9 @@ class _PartCollector:
         folder, part = self.folder, self.part
         first, number = len(folder.state.parts) + 1, part.round + 1
         writer = PartWriter(folder.path, folder.state, time.time(), first, number)
-        is_stopped = part.remote is not None and part.remote.status in _STOPPED
-        again = None if is_stopped or part.round >= MOST_ROUNDS else writer
+        status = part.remote.status if part.remote else "unknown"
+        if status not in _STOPPED and part.round < MOST_ROUNDS:
+            self._again = writer
         offsets = folder.offsets(part)
         unanswered, unmentioned = dict.fromkeys(offsets), set(offsets)
         with folder.file(part, "asked").open("rb") as file, writer:
@@ -280,11 +284,10 @@ class _PartCollector:
                     self.results.odd["a second line of one request"] += 1
                 elif line.is_sent:
                     del unanswered[line.key]
-                    self._settle(request_of(line.key), line, again)
-            status = part.remote.status if part.remote else "unknown"
+                    self._settle(request_of(line.key), line)
             reason = "not_answered" if status == "completed" else status
             for request in map(request_of, unanswered):
-                self._send_again(request, SendAgain(reason, request.history), again)
+                self._send_again(request, SendAgain(reason, request.history))
             self._await_saved(request_of)
         self._require_all(files, unmentioned)
         folder.save(part, *writer.parts, state="collected", results=self.results)
@@ -314,7 +317,7 @@ class _PartCollector:
             reason="incomplete",
         )
 
-    def _settle(self, request: BatchRequest, line: AnswerLine, again: PartWriter | None) -> None:
+    def _settle(self, request: BatchRequest, line: AnswerLine) -> None:
         """Store the outcome of one answer, and count what it cost."""
         client, results = self.collector.client, self.results
         reader = AnswerReader(request, self.folder.state.reasks, client.base_url, client.timeout)
@@ -334,12 +337,13 @@ class _PartCollector:
                 self._fail(found)
             else:
                 results.labelled += 1
-                self._decide()
+                self._pace.health.labeled()
+                self._decided, self._is_stopped = len(self._lasting), False
                 self._saved.append((found.key, self.collector.store.put(found)))
         elif isinstance(outcome, UnusableAnswer):
             self._fail(unusable(request.task, outcome), reader.flaw)
         else:
-            self._send_again(request, outcome, again)
+            self._send_again(request, outcome)
 
     def _await_saved(self, request_of: Callable[[str], BatchRequest]) -> None:
         """Wait until everything is durable; an unstorable label is a failure of its row alone."""
@@ -353,17 +357,11 @@ class _PartCollector:
                 self._fail(
                     task_failure(request.task, UNSTORABLE, said, attempts=attempts, lasting=True)
                 )
-        if self._pace.health.labels and not self._is_stopped:
-            self._lasting += self._undecided  # else the batch may be at fault, not its rows
+        if not self._pace.health.labels or self._is_stopped:
+            del self._lasting[self._decided :]
         for written in [self.collector.store.put_failure(failure) for failure in self._lasting]:
             with suppress(UnstorableRecord):
                 written.result()
-
-    def _decide(self) -> None:
-        """Note a label: the failures before it were those of their rows."""
-        self._pace.health.labeled()
-        self._lasting += self._undecided
-        self._undecided, self._is_stopped = [], False
 
     def _fail(self, failure: LabelFailure, flaw: ObservedError | None = None) -> None:
         self.results.failed[failure.reason] += 1
@@ -374,14 +372,12 @@ class _PartCollector:
             settle_end(self._pace, failure.key, attempt)
             self._is_stopped |= attempt.stops
         if failure.lasting:
-            self._undecided.append(failure)
+            self._lasting.append(failure)
 
-    def _send_again(
-        self, request: BatchRequest, again: SendAgain, writer: PartWriter | None
-    ) -> None:
+    def _send_again(self, request: BatchRequest, again: SendAgain) -> None:
         """Send a request again, or release it; neither if its label came from elsewhere."""
         if self.collector.store.get(request.task.key) is not None:
             return
-        is_sent = writer is not None and writer.add(request.again(again.history))
+        is_sent = self._again is not None and self._again.add(request.again(again.history))
         counts = self.results.again if is_sent else self.results.released
         counts[again.reason] += 1

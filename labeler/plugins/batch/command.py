@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich import box
-from rich.table import Table
 
 from labeler.cli import TRY_LATER, WRONG_USE, options
 from labeler.cli.interrupt import announce
 from labeler.cli.running import SOME_FAILED
-from labeler.cli.terminal import counted, notify, plural, print_json
+from labeler.cli.terminal import LineWriter, counted, notify, plural, print_grids, print_json
 from labeler.data.options import given as given_fields
 from labeler.errors import UsageError
 from labeler.judges.options import ServerOptions
@@ -34,7 +32,7 @@ from labeler.plugins.batch.options import BatchOptions
 from labeler.plugins.batch.status import BatchStatus, batch_status, cancel_batch
 from labeler.plugins.batch.submit import Submission, submit_batch
 from labeler.sentences.characters import visible
-from labeler.sentences.display import console
+from labeler.sentences.display import Column, Grid
 
 _MEGABYTE = 1_000_000
 _HOUR, _MINUTE = 3600, 60
@@ -237,21 +235,17 @@ def _print_unreached(views: Iterable[BatchStatus], store: str) -> None:
 
 
 def _print_table(views: Sequence[BatchStatus]) -> None:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     several = len({view.base_url for view in views}) > 1
-    columns = ["batch", "model", "lines", "state", "done", "failed", "stored", "age", "next"]
-    for column in columns + ["address"] * several:
-        right = column in {"lines", "done", "failed", "stored", "age"}
-        whole = column == "batch"  # users copy a batch name
-        table.add_column(
-            column, justify="right" if right else "left", overflow="fold", no_wrap=whole
-        )
+    rows = []
     for view in views:
-        numbers = (view.done, view.failed, view.results.labelled)
-        cells = [view.name, view.model, view.lines, view.state, *numbers, _age(view.age), view.next]
-        cells += [view.base_url] * several
-        table.add_row(*(visible(str(cell)) for cell in cells))
-    console().print(table)
+        numbers = (view.lines, view.done, view.failed, view.results.labelled)
+        cells = [view.name, view.model, view.state, view.next, *numbers, _age(view.age)]
+        rows.append([visible(str(cell)) for cell in [*cells, *[view.base_url] * several]])
+    columns = [Column(head, words=True) for head in ("batch", "model", "state", "next")]
+    columns += map(Column, ("lines", "done", "failed", "stored", "age"))
+    columns += [Column("address", words=True)] * several
+    out = LineWriter()
+    print_grids(out, *Grid(columns, rows).split(out.width))
     for view in views:
         for part in view.parts:
             where = f"{view.name}, part {part.name}"
