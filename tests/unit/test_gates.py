@@ -24,20 +24,15 @@ from labeler.comparing.gates import DEFAULT_ALLOWED, Allowed, Demand, Gate, On, 
 from labeler.comparing.verdicts import Verdict
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome, ReplyFacts
-from labeler.labels.signature import Artifact, Signature
 from labeler.plugins.scores.records import CRITERIA, ScoreRecord, score_key
 from labeler.plugins.similarity.records import (
-    EmbedderSpec,
-    QuestionsAnswer,
     QuestionsRecord,
-    Similarity,
-    questions_key,
 )
 from labeler.testing import assert_metric
 from support.command import Command
 from support.labeled import expects, failure, record, reference_output, relabeled, right
+from support.questions import questions_record
 from support.records import sample_record
-from support.samples import keyed_example
 from support.scored import criterion
 from support.scored import record as score_record
 
@@ -179,7 +174,7 @@ def test_labels_that_all_lack_the_fields_miss_the_gate() -> None:
     assert (verdict.passed, verdict.finding) == (
         False,
         (
-            "no record has a value: 3 needs_reference; labels of --profile reference have what it "
+            "no record has a value: 3 needs_reference; labels of profile reference have what it "
             "needs"
         ),
     )
@@ -205,7 +200,7 @@ def test_failed_rows_miss_a_gate_that_the_labels_keep() -> None:
     assert not verdict.passed
     assert verdict.finding == (
         "mean 1.0000 (n 10, undefined 0, failed 90); 90 of 100 rows failed, more than 0.05 of "
-        "them: 90 refusal; --max-failed allows more"
+        "them: 90 refusal; max_failed allows more"
     )
 
 
@@ -222,7 +217,7 @@ def test_undefined_rows_miss_a_gate_that_the_others_keep() -> None:
     assert not verdict.passed
     assert verdict.finding == (
         "mean 1.0000 (n 10, undefined 90, failed 0); 90 of 100 rows undefined, more than 0.05 of "
-        "them: 90 no_relevant_sentences; --max-undefined allows more; "
+        "them: 90 no_relevant_sentences; max_undefined allows more; "
         "context_precision:ragas counts no_relevant_sentences as 0"
     )
     allowed = Allowed(undefined=0.9)
@@ -399,7 +394,7 @@ def test_reports_name_missing_rows_and_the_option(check: Check) -> None:
     (verdict,) = json.loads(out)
     assert (code, verdict["passed"], verdict["rows"], verdict["defined"]) == (1, False, 100, 10)
     assert verdict["undefined"] == {"no_relevant_sentences": 90}
-    assert "--max-undefined allows more" in verdict["exceeded"][0]
+    assert "max_undefined allows more" in verdict["exceeded"][0]
     options = ("--max-undefined", 0.9, "--junit", "out.xml", "--junit-per-record")
     assert check(found, "--min", "context_precision=0.95", *options)[0] == 0
     assert check(found, "--min", "context_precision=0.95", *options[2:])[0] == 1
@@ -546,29 +541,9 @@ def faithful(*scores: int) -> list[ScoreRecord]:
     ]
 
 
-def like(cosine: float, id: str = "q", *, noncommittal: bool = False) -> QuestionsRecord:  # noqa: A002 - the row's field
+def like(cosine: float, name: str = "q", *, noncommittal: bool = False) -> QuestionsRecord:
     """Written questions with this cosine each."""
-    example = keyed_example(id=id)
-    signature = Signature(
-        judge="openai",
-        model="m",
-        prompt=Artifact(name="questions/v1", digest="0" * 64),
-        response_schema=Artifact(name="questions/v1", digest="1" * 64),
-        splitter="general/1",
-    )
-    return QuestionsRecord(
-        key=questions_key(example, signature),
-        example=example,
-        answer=QuestionsAnswer(
-            noncommittal_explanation="it says so",
-            noncommittal=noncommittal,
-            questions=("one?", "two?", "three?"),
-        ),
-        similarity=Similarity(
-            embedder=EmbedderSpec(embedder="openai", model="e"), cosines=(cosine,) * 3
-        ),
-        signature=signature,
-    )
+    return questions_record(*(cosine,) * 3, id=name, noncommittal=noncommittal)
 
 
 def test_the_command_gates_scores_and_passes(check: Check) -> None:
