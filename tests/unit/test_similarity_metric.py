@@ -14,7 +14,7 @@ from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.labels.signature import Artifact, Signature
 from labeler.plugins.similarity.embedder import cosine
-from labeler.plugins.similarity.metrics import QUESTION_METRICS, mean_cosine
+from labeler.plugins.similarity.metrics import mean_cosine
 from labeler.plugins.similarity.records import (
     EmbedderSpec,
     QuestionsAnswer,
@@ -33,6 +33,7 @@ SIGNATURE = Signature(
     response_schema=Artifact(name="questions/v1", digest="1" * 64),
     splitter="general/1",
 )
+QUESTION_METRICS = select_metrics("all", kind="questions")
 MEAN, RAGAS, FLAG = (
     "answer_relevancy_similarity",
     "answer_relevancy_similarity:ragas",
