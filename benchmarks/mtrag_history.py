@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import labeler
 from judge_figures import area
-from labeler.calculators.rater_agreement import field_agreement
+from labeler.calculators.rater_agreement import FieldRatings
 from labeler.calculators.statistics.agreement import Pattern
 from labeler.labels.record import LabelRecord
 from labeler.sentences.example import Example
@@ -84,7 +84,7 @@ def report(path: Path) -> Iterator[str]:
 def figures(judged: Sequence[Judged], cut: int) -> list[object]:
     """Agreement with people at a cut."""
     pairs: Counter[Pattern] = Counter((one.adherent, float(one.rating >= cut)) for one in judged)
-    found = field_agreement("faithful", "record", None, pairs)
+    found = FieldRatings(pairs).agreement("faithful")
     auroc = area((one.score, one.rating >= cut) for one in judged)
     shares = [one.by_history for one in judged if one.by_history is not None]
     numbers = [found.raw, found.mean_a, found.by_name["kappa"].value, auroc]

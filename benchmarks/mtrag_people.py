@@ -34,7 +34,7 @@ import krippendorff
 import labeler
 from judge_figures import area
 from labeler.calculators import METRICS, tally
-from labeler.calculators.rater_agreement import field_agreement
+from labeler.calculators.rater_agreement import FieldRatings
 from labeler.calculators.statistics.agreement import Pattern, Ratings
 from labeler.calculators.statistics.bias_correction import (
     Corrected,
@@ -252,7 +252,7 @@ def agreement_table(judged: Sequence[Judged]) -> Iterator[str]:
             patterns: Counter[Pattern] = Counter(
                 (one.adherent, float(one.rating >= cut)) for one in part
             )
-            found = field_agreement("faithful", "record", None, patterns)
+            found = FieldRatings(patterns).agreement("faithful")
             auroc = area((one.score, one.rating >= cut) for one in part)
             coefficients = [one.value for one in found.by_name.values()]
             figures = [found.raw, found.mean_a, found.mean_b, *coefficients, auroc]

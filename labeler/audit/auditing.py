@@ -20,7 +20,7 @@ from labeler.audit.registry import (
 from labeler.audit.same_documents import RetrievalComparison, SameDocuments
 from labeler.calculators.outcomes import checked
 from labeler.calculators.row_facts import DistinctRows, Identity, group_key, group_names
-from labeler.errors import UsageError
+from labeler.calculators.summary import check_column
 from labeler.labels.answering import configuration
 from labeler.labels.opinion import SecondOpinion
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome, records_of
@@ -418,9 +418,8 @@ class _RunningAudit:
         self.records.append(AuditedRecord(outcome.id, outcome.key, *key, tuple(findings), score))
 
     def audit(self, duplicates: int) -> Audit:
-        if self.by is not None and self.records and self.by not in self.columns:
-            have = ", ".join(sorted(self.columns)) or "none"
-            raise UsageError(f"no record has a column {self.by!r} to count by; columns: {have}")
+        if self.records:
+            check_column(self.by, self.columns, "to count by")
         self._name_groups()
         rows, records = tuple(self._rows()), tuple(self.records)
         same = tuple(self.retrievals.results())

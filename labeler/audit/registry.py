@@ -357,10 +357,13 @@ def check(
     return register
 
 
-def name_some(names: Sequence[str], most: int = 6) -> str:
-    """Return names as a list in a sentence, at most so many of them."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"{', '.join(names[:most])}{more}"
+def name_some(names: Sequence[str]) -> str:
+    """Return names as a list in a sentence, at most six of them."""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"
+
+
+_NAMED = 6
 
 
 def select_checks(ids: str | Iterable[str | Check] | None = None) -> tuple[Check, ...]:

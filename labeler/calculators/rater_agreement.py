@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from array import array
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from labeler.calculators.headline import plain_name
@@ -141,7 +142,14 @@ class FieldAgreement(Brief):
             "mean_b": self.mean_b,
             "questions": self.questions,
             "caution": self.alpha.caution,
-            **coefficients_as_json(self.by_name, self.intervals),
+            **{
+                name: {
+                    "value": found.value,
+                    "undefined": found.undefined,
+                    "interval": drawn.as_json() if (drawn := self.intervals.get(name)) else None,
+                }
+                for name, found in self.by_name.items()
+            },
         }
 
     @property
@@ -166,20 +174,6 @@ class FieldAgreement(Brief):
             return f"{words.subject}s, {words.positive} or not"
         metric = METRICS.get(self.field)
         return plain_name(metric) if metric else self.field
-
-
-def coefficients_as_json(
-    coefficients: Mapping[str, Agreement], intervals: Mapping[str, Interval]
-) -> dict[str, Any]:
-    """Return the published form of coefficients by name, with their intervals."""
-    return {
-        name: {
-            "value": found.value,
-            "undefined": found.undefined,
-            "interval": intervals[name].as_json() if name in intervals else None,
-        }
-        for name, found in coefficients.items()
-    }
 
 
 def in_order(found: Iterable[FieldAgreement]) -> list[FieldAgreement]:
@@ -239,82 +233,63 @@ def show_agreement(
 
 
 @dataclass
-class Resampling:
-    """The records of one field that intervals are drawn from, with their questions.
+class FieldRatings:
+    """The ratings of one field by two or more sides.
 
     Attributes:
-        sums: of each record; see
-            :func:`labeler.calculators.statistics.resampling.record_sums`.
+        patterns: number of units by ratings, one rating a side: yes or no, or numbers.
+        most: records up to which there are intervals; their sums are kept in memory.
+        sums: of each record, by :func:`labeler.calculators.statistics.resampling.record_sums`.
         questions: of each record; equal ones are drawn together.
     """
 
-    sums: list[Sequence[float]] = field(default_factory=list)
-    questions: list[Hashable] = field(default_factory=list)
+    patterns: Counter[Pattern] = field(default_factory=Counter)
+    most: float = math.inf
+    sums: list[Sequence[float]] = field(default_factory=list, repr=False)
+    questions: list[Hashable] = field(default_factory=list, repr=False)
 
-    def add(self, patterns: Iterable[Pattern], question: Hashable) -> None:
-        """Add the ratings of a record's units; a record without a rating does not count."""
+    def add(self, patterns: Sequence[Pattern], question: Hashable) -> None:
+        """Add the ratings of a record's units; without a rating it is drawn for no interval."""
         from labeler.calculators.statistics.resampling import record_sums  # noqa: PLC0415 - numpy
 
-        sums = record_sums(patterns)
-        if any(sums):
+        self.patterns.update(patterns)
+        if len(self.questions) <= self.most and any(sums := record_sums(patterns)):
             self.sums.append(array("d", sums))
             self.questions.append(question)
 
-    @property
-    def shared(self) -> int | None:
-        """Number of groups of equal questions; see :func:`count_clusters`."""
-        return count_clusters(self.questions)
+    def agreement(self, name: str, group: str | None = None) -> FieldAgreement:
+        """Measure the agreement of the sides.
 
-    def intervals(self, coefficients: Mapping[str, Agreement], raters: int) -> dict[str, Interval]:
-        """Return the intervals of the coefficients that are defined, by name."""
-        if not self.sums:
-            return {}
-        from labeler.calculators.statistics import resampling  # noqa: PLC0415 - loads numpy
+        Args:
+            name: the field.
+            group: value of the grouping column, if the records are those of a group.
+        """
+        ratings = Ratings(self.patterns)
+        raw = ratings.raw
+        kappa, ac1, alpha = coefficients(ratings)
+        found = FieldAgreement(
+            field=name,
+            unit=UNITS.get(name, RECORD),
+            group=group,
+            units=ratings.units,
+            left_out=sum(ratings.all.values()) - ratings.units,
+            raw=None if raw is None else float(raw),
+            mean_a=_mean(ratings, 0),
+            mean_b=_mean(ratings, 1),
+            kappa=kappa,
+            ac1=ac1,
+            alpha=alpha,
+        )
+        if not self.sums or len(self.questions) > self.most:
+            return found
+        from labeler.calculators.statistics.resampling import agreement_intervals  # noqa: PLC0415
 
-        groups = None if self.shared is None else self.questions
-        drawn = resampling.agreement_intervals(self.sums, raters=raters, groups=groups)
-        return {
-            name: drawn[name]
-            for name, found in coefficients.items()
-            if name in drawn and found.value is not None
-        }
-
-
-def field_agreement(
-    field: str,
-    unit: str,
-    group: str | None,
-    patterns: Counter[Pattern],
-    records: Resampling | None = None,
-) -> FieldAgreement:
-    """Measure the agreement of two or more sides.
-
-    Args:
-        field: the field.
-        unit: the unit that the field is about.
-        group: value of the grouping column, or ``None``.
-        patterns: number of units by ratings, one rating a side: yes or no, or numbers.
-        records: the records for intervals, if there are to be any.
-    """
-    ratings = Ratings(patterns)
-    raw = ratings.raw
-    kappa, ac1, alpha = coefficients(ratings)
-    by_name = {"kappa": kappa, "ac1": ac1, "alpha": alpha}
-    return FieldAgreement(
-        field=field,
-        unit=unit,
-        group=group,
-        units=ratings.units,
-        left_out=sum(ratings.all.values()) - ratings.units,
-        raw=None if raw is None else float(raw),
-        mean_a=_mean(ratings, 0),
-        mean_b=_mean(ratings, 1),
-        kappa=kappa,
-        ac1=ac1,
-        alpha=alpha,
-        intervals=records.intervals(by_name, ratings.raters) if records else {},
-        questions=records.shared if records else None,
-    )
+        shared = count_clusters(self.questions)
+        groups = None if shared is None else self.questions
+        drawn = agreement_intervals(self.sums, raters=ratings.raters, groups=groups)
+        defined = {name for name, one in found.by_name.items() if one.value is not None}
+        intervals = {name: drawn[name] for name in found.by_name if name in defined & drawn.keys()}
+        return replace(found, intervals=intervals, questions=shared)
 
 
 def coefficients(ratings: Ratings) -> tuple[Agreement, Agreement, Agreement]:
@@ -366,8 +341,7 @@ class Votes:
     """The verdicts of several voters, counted.
 
     Attributes:
-        fields: number of units by pattern of verdicts, by field of the label.
-        records: the records for intervals, by field; none beyond 100,000 records.
+        fields: the verdicts by field of the label.
 
     Example:
         >>> votes = labeler.calculators.Votes()
@@ -376,20 +350,11 @@ class Votes:
         1.0
     """
 
-    fields: dict[str, Counter[Pattern]] = field(default_factory=dict)
-    records: dict[str, Resampling] = field(default_factory=dict, repr=False)
+    fields: dict[str, FieldRatings] = field(default_factory=dict)
 
     def agreement(self) -> list[FieldAgreement]:
         """Return the agreement of the voters, field by field, over all counted records."""
-        return [
-            field_agreement(name, UNITS[name], None, patterns, self._drawn(name))
-            for name, patterns in self.fields.items()
-        ]
-
-    def _drawn(self, name: str) -> Resampling | None:
-        """Return the records for intervals, if they are few enough to have been kept."""
-        drawn = self.records.get(name)
-        return drawn if drawn and len(drawn.questions) <= MOST_RECORDS else None
+        return [ratings.agreement(name) for name, ratings in self.fields.items()]
 
     def count(self, votes: Sequence[LabelRecord | None]) -> None:
         """Count the votes on one record; ``None`` stands for a voter without a label."""
@@ -402,7 +367,5 @@ class Votes:
                 tuple(one[name][place] if one else None for one in verdicts)
                 for place in range(len(units))
             ]
-            self.fields.setdefault(name, Counter()).update(patterns)
-            drawn = self.records.setdefault(name, Resampling())
-            if len(drawn.questions) <= MOST_RECORDS:
-                drawn.add(patterns, key)
+            ratings = self.fields.setdefault(name, FieldRatings(most=MOST_RECORDS))
+            ratings.add(patterns, key)

@@ -420,10 +420,11 @@ class GroupSums:
             column: name of the metadata column of observations; ``None`` for questions.
         """
         self.measured.update(row.metrics)
+        before = len(self.questions)
         for name, ratio in row.metrics.items():
-            if name not in self.of:
+            if (sums := self.of.get(name)) is None:
                 continue
-            self.of[name].add(ratio, len(self.questions))
+            sums.add(ratio, before)
             if ratio.undefined == NOT_FINITE:
                 self.add_not_finite(name, [row.id])
         self.questions.append(row.question)

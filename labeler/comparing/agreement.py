@@ -5,7 +5,7 @@ Records are paired by id, and only where question, documents and response are th
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -15,13 +15,11 @@ from typing_extensions import Unpack
 from labeler.calculators.rater_agreement import (
     UNITS,
     FieldAgreement,
-    Resampling,
+    FieldRatings,
     conclude_agreement,
-    field_agreement,
     show_agreement,
     verdicts_of,
 )
-from labeler.calculators.statistics.agreement import Pattern
 from labeler.comparing.options import SideKeywords, side_options
 from labeler.comparing.pairs import PairCounts, Pairs, read_pairs
 from labeler.labels.record import AnyOutcome
@@ -110,19 +108,15 @@ def compare_labels(
 
 
 def _fields(pairs: Pairs[dict[str, tuple[bool | None, ...]]]) -> tuple[FieldAgreement, ...]:
-    counted: dict[tuple[str | None, str], Counter[Pattern]] = defaultdict(Counter)
-    records: dict[tuple[str | None, str], Resampling] = defaultdict(Resampling)
-    groups: set[str] = set()
+    ratings: dict[tuple[str | None, str], FieldRatings] = defaultdict(FieldRatings)
     for pair in pairs:
-        if pair.group is not None:
-            groups.add(pair.group)
         for field in UNITS:
             both = list(zip(pair.a.value[field], pair.b.value[field], strict=True))
             for group in {None, pair.group}:
-                counted[group, field].update(both)
-                records[group, field].add(both, pair.a.question)
+                ratings[group, field].add(both, pair.a.question)
+    groups = {pair.group for pair in pairs if pair.group is not None}
     return tuple(
-        field_agreement(field, unit, group, counted[group, field], records[group, field])
+        ratings[group, field].agreement(field, group)
         for group in [None, *sorted(groups)]
-        for field, unit in UNITS.items()
+        for field in UNITS
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -10,12 +10,9 @@ from typing import Any
 from labeler.calculators import METRICS
 from labeler.calculators.headline import plain_name
 from labeler.calculators.rater_agreement import (
-    RECORD,
-    UNITS,
     FieldAgreement,
-    Resampling,
+    FieldRatings,
     conclude_agreement,
-    field_agreement,
     is_yes_or_no,
     show_agreement,
 )
@@ -194,32 +191,20 @@ def compare_with_people(
 
 def _fields(people: People, side: Side[Judged]) -> Iterator[FieldAgreement]:
     """Compare the judge with people on every field, all records first, then each group."""
-    counted: dict[tuple[str | None, str], Counter[Pattern]] = defaultdict(Counter)
-    tied: Counter[tuple[str | None, str]] = Counter()
-    records: dict[tuple[str | None, str], dict[str, list[Pattern]]] = defaultdict(dict)
+    records: dict[tuple[str, str], list[Pattern]] = defaultdict(list)
     for item, value in people.verdict.items():
-        name, field, _ = item
-        for group in {None, side.labels[name].group}:
-            pattern = (_judge_value(item, side), value)
-            counted[group, field][pattern] += 1
-            records[group, field].setdefault(name, []).append(pattern)
-            tied[group, field] += value is None
-    fields = people.fields()
+        records[item[:2]].append((_judge_value(item, side), value))
+    ratings: dict[tuple[str | None, str], FieldRatings] = defaultdict(FieldRatings)
+    for (name, field), patterns in records.items():
+        kept = side.labels[name]
+        for group in {None, kept.group}:
+            ratings[group, field].add(patterns, kept.question)
     for group in side.groups:
-        for field in fields:
-            if (group, field) in counted:
-                unit = UNITS.get(field, RECORD)
-                drawn = _resampling(records[group, field], side)
-                found = field_agreement(field, unit, group, counted[group, field], drawn)
-                yield replace(found, tied=tied[group, field])
-
-
-def _resampling(records: Mapping[str, Sequence[Pattern]], side: Side[Judged]) -> Resampling:
-    """Return what intervals are drawn from, with the judge's questions."""
-    drawn = Resampling()
-    for name, patterns in records.items():
-        drawn.add(patterns, side.labels[name].question)
-    return drawn
+        for field in people.fields():
+            if (group, field) in ratings:
+                own = ratings[group, field]
+                tied = sum(count for (_, value), count in own.patterns.items() if value is None)
+                yield replace(own.agreement(field, group), tied=tied)
 
 
 def _judge_value(item: Item, side: Side[Judged]) -> float | None:
@@ -241,9 +226,10 @@ def _among(people: People, side: Side[Judged]) -> Iterator[FieldAgreement]:
         records: dict[str, list[Pattern]] = defaultdict(list)
         for name, unit in units:
             records[name].append(tuple(unit.get(a) for a in annotators))
-        counted = Counter(pattern for patterns in records.values() for pattern in patterns)
-        drawn = _resampling(records, side)
-        found = field_agreement(field, UNITS.get(field, RECORD), None, counted, drawn)
+        ratings = FieldRatings()
+        for name, patterns in records.items():
+            ratings.add(patterns, side.labels[name].question)
+        found = ratings.agreement(field)
         if found.units:
             yield found
 

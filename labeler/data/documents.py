@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from labeler.catalog import snake_case
-from labeler.data.written_values import NotWritten, Unreadable, written_value
+from labeler.data.written_values import NotWritten, Unreadable, is_missing, written_value
 from labeler.sentences.conversation import read_content
 
 _TEXTS = ("page_content", "content", "text", "chunk", "body", "passage", "snippet")
@@ -93,7 +93,7 @@ class Found(NamedTuple):
 def read_document(value: object, levels: int = _DEEPEST) -> Document | None:
     """Return a document; ``None`` if it has no text under a known name."""
     if isinstance(value, str):
-        return Document(value, (value,))
+        return None if is_missing(value) else Document(value, (value,))
     if isinstance(value, list | tuple):  # next to its score
         is_scored = len(value) > 1 and all(isinstance(one, int | float) for one in value[1:])
         return read_document(value[0], levels - 1) if is_scored and levels else None
@@ -106,7 +106,7 @@ def read_document(value: object, levels: int = _DEEPEST) -> Document | None:
     for rank, name in names:
         inner = value[name]
         is_text = isinstance(inner, str) and (rank <= len(_TEXTS) or rank == _LAST)
-        found = Document(inner, (inner,)) if is_text else _inner(inner, levels)
+        found = read_document(inner) if is_text else _inner(inner, levels)
         if found is not None and found.text.strip():
             return _titled(found, value)
         blank = blank or found
@@ -151,7 +151,7 @@ def _titled(found: Document, value: Mapping[str, Any]) -> Document:
     for title in (value[name] for name, word in words if word in _TITLE_WORDS):
         if isinstance(title, Mapping):
             title = title.get("Text", title.get("text"))  # noqa: PLW2901 - as Kendra has it
-        if isinstance(title, str) and title.strip():
+        if isinstance(title, str) and title.strip() and not is_missing(title):
             begins = re.match(rf"{re.escape(title)}(?!\w)", found.text)
             text = found.text if begins else f"{title}\n\n{found.text}"
             return Document(text, (*found.used, title))

@@ -133,7 +133,9 @@ def documents_in(
         except Unreadable as error:
             raise _bad(_DOCUMENTS.format(where, error, _LIST_REMEDY)) from error
     if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
-        return _present(value, where), frozenset(value)
+        used = frozenset(value)
+        if MISSING.isdisjoint(used):
+            return value, used
     found = read_documents(value)
     if found is None:
         raise _bad(f"{where}: {_NO_LIST}, got {_shown(value)}")
@@ -141,7 +143,7 @@ def documents_in(
     if len(known) < len(found):
         raise _bad(f"{where}: {_textless(value, found.index(None))}")
     used = frozenset(text for document in known for text in document.used)
-    return _present([document.text for document in known], where), used
+    return [document.text for document in known], used
 
 
 def _absent(field: str, text: str, where: str) -> BadRow:
@@ -150,17 +152,6 @@ def _absent(field: str, text: str, where: str) -> BadRow:
         "text, or leave the row out",
         reason="missing_field",
         lacks=[field],
-    )
-
-
-def _present(documents: Sequence[str], where: str) -> Sequence[str]:
-    """Return documents, checked to be texts of their own."""
-    if MISSING.isdisjoint(documents):
-        return documents
-    place = next(n for n, one in enumerate(documents) if one in MISSING)
-    raise _bad(
-        f"{where}: documents[{place}] is {documents[place]!r}, which programs write for a missing "
-        "value; leave it out"
     )
 
 
@@ -180,7 +171,9 @@ def _textless(value: object, place: int) -> str:
     one = value[place] if isinstance(value, list | tuple) and place < len(value) else None
     if not isinstance(one, Mapping):
         kind = kind_of(one) if isinstance(value, list | tuple) else "an object without a text"
-        return f"documents[{place}] must be a text, got {kind}"
+        return (
+            f"documents[{place}] must be a text, got {repr(one) if isinstance(one, str) else kind}"
+        )
     return (
         f"documents[{place}] has no text under a known name; it is {_shown(one)}; name the field: "
         "--map 'documents=COLUMN[].FIELD'"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from labeler.judges.openai.completion import Completion, read_completion, text_of
+from labeler.judges.openai.completion import NO_COMPLETION, Completion, read_completion, text_of
 from labeler.judges.openai.reading import verbatim
 from labeler.judges.openai.request import Request, mode_of, request_parts
 
@@ -48,7 +48,7 @@ def completion_of(  # noqa: PLR0917 - made in one place for each API
     finish: str | None,
     usage: Mapping[str, Any],
     model: object = None,
-) -> Completion | None:
+) -> Completion:
     """Return the completion that an answer holds.
 
     Args:
@@ -62,7 +62,7 @@ def completion_of(  # noqa: PLR0917 - made in one place for each API
         model: the model that answered.
     """
     if values is None:
-        return None
+        return NO_COMPLETION
     listed = value_at(values, *blocks)
     parts = list(enumerate(listed)) if isinstance(listed, list) else []
     texts = [text_of(value_at(part, "text")) for _, part in parts if not value_at(part, "thought")]

@@ -135,7 +135,7 @@ class ModelOptions(ServerOptions):
         Option("How the answer's schema is sent: auto, strict, schema, tools, json or prompt."),
         InKey,
     ] = "auto"
-    """``auto`` is what the server accepts and the store has; see :mod:`labeler.labeling.modes`."""
+    """``auto`` is what the server accepts and the store has."""
     extra_body: Annotated[
         JsonFile | None, Option("JSON file of additional request parameters."), InKey
     ] = None

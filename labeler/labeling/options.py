@@ -80,6 +80,7 @@ class TaskOptions:
     ] = None
 
 
+Concurrency = Annotated[int, Option("Maximum requests in flight.", min=1)]
 SameHost = Annotated[
     bool, Option("Stop if a stored label comes from another host than the one asked.")
 ]
@@ -104,7 +105,7 @@ class RunOptions(StoreOptions):
     """What progress calls the run."""
 
     same_host: SameHost = False
-    concurrency: Annotated[int, Option("Maximum requests in flight.", min=1)] = 16
+    concurrency: Concurrency = 16
     requests_per_minute: Annotated[
         float | None, Option("Maximum requests per minute; by default the server's limit.")
     ] = None
@@ -210,7 +211,7 @@ class EstimateOptions(RequestOptions):
 
     PANEL: ClassVar = LIMITS
 
-    concurrency: Annotated[int, Option("Maximum requests in flight.", min=1)] = 16
+    concurrency: Concurrency = RunOptions.concurrency
     latency: Annotated[
         float | None, Option("Seconds for an answer; by default as stored with the batch.", min=0)
     ] = None

@@ -19,12 +19,12 @@ from labeler.judges.task import Task
 from labeler.labeling.cache import LabelCache, PendingLabels, ServedLabels, Settled
 from labeler.labeling.engine import Engine, succeeded
 from labeler.labeling.failures import repeated
+from labeler.labeling.options import RunOptions
 from labeler.labeling.progress import Origin, RunEvents
 from labeler.labeling.tasks import TaskFactory, needs_of
 from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.store.memory import LabelStore
 
-DEFAULT_CONCURRENCY = 16
 GRACE_SECONDS = 60.0
 """Seconds that requests in flight may take when a run stops: they are paid for."""
 
@@ -106,7 +106,7 @@ class Run:
         self,
         store: LabelStore,
         *,
-        concurrency: int = DEFAULT_CONCURRENCY,
+        concurrency: int = RunOptions.concurrency,
         limits: Limits | None = None,
         retry_failed: bool = False,
         same_host: bool = False,

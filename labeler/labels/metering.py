@@ -67,7 +67,7 @@ class LabelFacts:
     def __init__(self, outcomes: Iterable[Any]) -> None:
         self.failed: Counter[str] = Counter()
         self.judges: dict[str, None] = {}
-        requests, unmetered, usage = 0, 0, Counter[str]()
+        requests, unmetered, usage = 0, 0, Usage()
         paid = set[str]()
         for outcome in outcomes:
             signature = outcome.signature
@@ -83,6 +83,6 @@ class LabelFacts:
                 paid.add(outcome.key)
             requests += asked
             unmetered += unmetered_requests(outcome)
-            for name in Usage.model_fields if spent else ():
-                usage[name] += getattr(spent, name)
-        self.cost = RunCost(requests, Usage(**usage), unmetered=unmetered)
+            if spent:
+                usage += spent
+        self.cost = RunCost(requests, usage, unmetered=unmetered)

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from labeler.calculators import METRICS, measure, select_metrics
-from labeler.calculators.rater_agreement import field_agreement, is_yes_or_no, verdicts_of
+from labeler.calculators.rater_agreement import FieldRatings, is_yes_or_no, verdicts_of
+from labeler.calculators.statistics.agreement import Pattern
 from labeler.comparing import human_agreement
 from labeler.comparing.human_agreement import estimate
 from support.labeled import record
@@ -39,21 +40,16 @@ def test_a_sentence_that_was_judged_twice_counts_as_in_the_metrics() -> None:
 
 def test_who_voted_not_on_a_unit_has_no_mean_of_it() -> None:
     """More than two sides have no side A and side B; a missing vote is no vote against."""
-    found = field_agreement(
-        "supported", "response sentence", None, Counter({(None, True, True): 5, (True,) * 3: 5})
-    )
+    given: Counter[Pattern] = Counter({(None, True, True): 5, (True,) * 3: 5})
+    found = FieldRatings(given).agreement("supported")
     assert (found.mean_a, found.mean_b) == (None, None)
     assert (found.units, found.left_out, found.raw) == (10, 0, 1.0)
 
 
 def test_means_of_two_sides_are_over_what_both_judged() -> None:
     """A unit that one of them left out counts for neither."""
-    found = field_agreement(
-        "supported",
-        "response sentence",
-        None,
-        Counter({(True, False): 1, (True, True): 3, (None, True): 4}),
-    )
+    given: Counter[Pattern] = Counter({(True, False): 1, (True, True): 3, (None, True): 4})
+    found = FieldRatings(given).agreement("supported")
     assert (found.mean_a, found.mean_b, found.units, found.left_out) == (1.0, 0.75, 4, 4)
 
 

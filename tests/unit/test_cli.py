@@ -22,7 +22,6 @@ from labeler.data.options import PANELS
 from labeler.judges.judge import JUDGES
 from labeler.judges.limits import Limits
 from labeler.labeling.options import LabelOptions
-from labeler.labeling.run import DEFAULT_CONCURRENCY
 from labeler.labels.profiles import DEFAULT_PROFILE
 from labeler.labels.schemas import read_resource
 from labeler.sentences.splitting import SPLITTERS
@@ -413,7 +412,6 @@ def test_options_have_the_librarys_defaults() -> None:
     """They are written twice only so that --help need not import the library."""
     given = LabelOptions()
     assert (given.splitter, given.profile) == ("general", DEFAULT_PROFILE)
-    assert given.concurrency == DEFAULT_CONCURRENCY
     assert given.limits() == Limits()
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeler.judges.openai.completion import parse_completion, read_completion
+from labeler.judges.openai.completion import NO_COMPLETION, parse_completion, read_completion
 from labeler.judges.openai.masking import MaskedBytes, remember_key
 from labeler.labels.contract import LONGEST_TEXT
 from labeler.labels.record import Usage
@@ -55,7 +55,6 @@ def changed(place: tuple[str | int, ...], value: object) -> dict[str, Any]:
 def test_a_completion_of_any_shape_is_read(place: tuple[str | int, ...], value: object) -> None:
     """No value in any place raises, and tokens are counted whatever the answer is."""
     read = read_completion(changed(place, value))
-    assert read is not None
     assert isinstance(read.content, str)
     if place[0] != "usage":
         assert read.usage is not None
@@ -67,7 +66,7 @@ def test_a_body_of_any_shape_is_read(value: object) -> None:
     if isinstance(value, bytes):
         parse_completion(value)
     else:
-        assert (read_completion(value) is None) == (not isinstance(value, dict))
+        assert (read_completion(value) == NO_COMPLETION) == (not isinstance(value, dict))
 
 
 TEXTS = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
@@ -100,7 +99,6 @@ CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{
 def test_an_answer_is_found_where_servers_put_it(message: dict[str, Any], content: str) -> None:
     """Parts are joined, equal calls are one; several answers are none."""
     read = read_completion({"choices": [{"message": message}]})
-    assert read is not None
     assert (read.content, read.error) == (content, None)
 
 
@@ -133,7 +131,6 @@ def test_an_answer_of_another_shape_is_malformed_and_paid_for(content: object) -
 def test_an_answer_that_repeats_itself_is_a_loop(text: str, *, is_loop: bool) -> None:
     """Ten times the same at its end, over at least 200 characters."""
     read = read_completion(completion(text))
-    assert read is not None
     assert read.is_loop is is_loop
 
 

@@ -12,7 +12,7 @@ import pytest
 from fault_figures import line
 from judge_dialects import COUNT, label, row_of
 from labeler.judges.openai.completion import parse_completion
-from labeler.judges.openai.error_rules import find_rule
+from labeler.judges.openai.error_rules import ObservedError, find_rule
 from support.command import Command
 from support.printed import read_block
 from wire.dialects import AZURE, DIALECTS, FILTERED, KEY, Dialect, Stand, minimax, nested
@@ -76,9 +76,8 @@ def test_a_filtered_prompt_is_the_fault_of_its_row() -> None:
 def test_errors_in_a_good_status_have_their_own_codes(code: int, reason: str) -> None:
     """MiniMax states them next to no choices; anything but a number is no code."""
     odd = b'{"choices": null, "base_resp": {"status_code": [1004]}}'
-    assert parse_completion(odd).error.kind == "no_choices"  # type: ignore[union-attr]
+    assert parse_completion(odd).error == ObservedError("no_choices")
     found = parse_completion(json.dumps(minimax(code, "text").body).encode())
-    assert found is not None
     assert found.error is not None
     assert find_rule(found.error).reason == reason
 

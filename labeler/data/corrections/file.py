@@ -289,34 +289,21 @@ def _line(correction: Correction) -> bytes:
 
 
 def _append(descriptor: int, content: bytes) -> None:
-    """Append under the lock and verify; on an error, restore the file."""
+    """Append under the lock; on an error, restore the file."""
     start = os.lseek(descriptor, 0, os.SEEK_END)
-    if start and _read_at(descriptor, start - 1, 1) != b"\n":
-        content = b"\n" + content  # end an incomplete line; readers report it
+    if start:
+        os.lseek(descriptor, start - 1, os.SEEK_SET)
+        if os.read(descriptor, 1) != b"\n":
+            content = b"\n" + content  # end an incomplete line; readers report it
     try:
         rest = content
         while rest:
             rest = rest[os.write(descriptor, rest) :]
         os.fsync(descriptor)
-        _check(descriptor, start, content)
     except OSError:
         with contextlib.suppress(OSError):
             os.ftruncate(descriptor, start)
         raise
-
-
-def _check(descriptor: int, place: int, content: bytes) -> None:
-    if _read_at(descriptor, place, len(content)) != content:
-        raise OSError("what was written does not read back")
-
-
-def _read_at(descriptor: int, place: int, size: int) -> bytes:
-    """Read bytes at a position; the file is in append mode, so writes are not affected."""
-    os.lseek(descriptor, place, os.SEEK_SET)
-    found = b""
-    while len(found) < size and (part := os.read(descriptor, size - len(found))):
-        found += part
-    return found
 
 
 def _lock(descriptor: int, path: Path, *, shared: bool = False) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 from labeler.judges.decisions.questions import Question
 from labeler.judges.openai.attempts import cut_prompt
 from labeler.judges.openai.completion import (
+    NO_COMPLETION,
     Completion,
     fact_of,
     object_of,
@@ -69,8 +70,8 @@ class Form:
     answers: Callable[[Any, Sequence[Question]], Mapping[str, Any]]
     fields: tuple[str, str]
 
-    def read(self, body: bytes, text: str, asked: Sequence[Question]) -> Completion | None:
-        """Read an answer; ``None`` if it is not a JSON object.
+    def read(self, body: bytes, text: str, asked: Sequence[Question]) -> Completion:
+        """Read an answer.
 
         Args:
             body: of the response.
@@ -79,7 +80,7 @@ class Form:
         """
         values, has_twins = parse_object(body.decode("utf-8", "replace"))
         if values is None:
-            return None
+            return NO_COMPLETION
         usage = object_of(values.get("usage"))
         error, decisions = self._decided(values, asked, has_twins=has_twins)
         texts = [text, *(question.instructions for question in asked)]

@@ -100,23 +100,27 @@ class Completion(NamedTuple):
         return False
 
 
-def parse_completion(body: bytes) -> Completion | None:
-    """Parse the body of a response; ``None`` if it is not a completion."""
+NO_COMPLETION = Completion(error=ObservedError("not_json"))
+"""The reading of a body that is not a completion."""
+
+
+def parse_completion(body: bytes) -> Completion:
+    """Parse the body of a response."""
     values = json_of(body)
     if values is None and body.lstrip()[:1] in {b"{", b"d"}:
         return Completion(error=ObservedError("garbled"))
     return read_completion(values, body)
 
 
-def read_completion(values: object, body: bytes = b"") -> Completion | None:
-    """Read a completion from JSON values; ``None`` if they are not an object.
+def read_completion(values: object, body: bytes = b"") -> Completion:
+    """Read a completion from JSON values.
 
     Args:
         values: the values.
         body: their text, if there is one.
     """
     if not isinstance(values, dict):
-        return None
+        return NO_COMPLETION
     place, choice = _choice(values.get("choices"))
     message = _message(choice)
 

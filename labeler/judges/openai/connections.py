@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import re
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
@@ -37,7 +38,7 @@ class CleanConnector(TCPConnector):
 
     def __init__(self, **settings: Any) -> None:  # noqa: ANN401 - of the base
         super().__init__(**settings)
-        self._resting: dict[LentConnection, asyncio.TimerHandle] = {}
+        self._resting: dict[Connection, asyncio.TimerHandle] = {}
         self.keeps = True
 
     async def connect(self, *args: Any, **kwargs: Any) -> Connection:  # noqa: ANN401 - of the base
@@ -52,53 +53,44 @@ class CleanConnector(TCPConnector):
                 if not is_clean:
                     connection.close()
             if is_clean:
-                return cast("Connection", LentConnection(connection, self))
+                transport: Any = connection.transport
+                gate = transport.get_protocol()
+                if not isinstance(gate, _Gate):
+                    gate = _Gate(cast("ResponseHandler", gate), self)
+                    transport.set_protocol(gate)
+                gate.open()
+                vars(connection)["release"] = partial(self._rest, connection, gate)
+                return connection
 
     async def close(self, **kwargs: Any) -> None:  # noqa: ANN401 - of the base
         """Close all connections, resting ones too."""
         closed = []
-        for lent, timer in self._resting.items():
+        for connection, timer in self._resting.items():
             timer.cancel()
-            closed.append(lent.protocol.closed)
-            lent.protocol.abort()
-            lent.connection.close()
+            protocol = cast("ResponseHandler", connection.protocol)
+            closed.append(protocol.closed)
+            protocol.abort()
+            connection.close()
         self._resting.clear()
         await super().close(**kwargs)
         await asyncio.gather(*filter(None, closed), return_exceptions=True)
 
-    def rest(self, lent: LentConnection) -> None:
-        """Keep a connection from being used again for a while."""
-        loop = asyncio.get_running_loop()
-        self._resting[lent] = loop.call_later(_REST, self._end_rest, lent)
-
-    def _end_rest(self, lent: LentConnection) -> None:
-        del self._resting[lent]
-        if self.keeps and _is_clean(lent.connection):
-            lent.connection.release()
+    def _rest(self, connection: Connection, gate: _Gate) -> None:
+        """Keep a released connection from being used again for a while."""
+        del vars(connection)["release"]
+        if _is_clean(connection):
+            gate.shut()
+            loop = asyncio.get_running_loop()
+            self._resting[connection] = loop.call_later(_REST, self._end_rest, connection)
         else:
-            lent.connection.close()
+            connection.close()
 
-
-class LentConnection:
-    """A connection for one answer; its release begins its rest, everything else is its own."""
-
-    def __init__(self, connection: Connection, connector: CleanConnector) -> None:
-        self.connection, self._connector = connection, connector
-        found = self.transport.get_protocol()
-        self._gate = found if isinstance(found, _Gate) else _Gate(self.protocol, connector)
-        self._gate.open()
-        self.transport.set_protocol(self._gate)
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - of the connection
-        return getattr(self.connection, name)
-
-    def release(self) -> None:
-        """Begin the rest, unless the connection is to be closed."""
-        if _is_clean(self.connection):
-            self._gate.shut()
-            self._connector.rest(self)
+    def _end_rest(self, connection: Connection) -> None:
+        del self._resting[connection]
+        if self.keeps and _is_clean(connection):
+            connection.release()
         else:
-            self.connection.close()
+            connection.close()
 
 
 class LentResponse(ClientResponse):

@@ -25,7 +25,7 @@ from labeler.judges.openai.address import environment_key
 from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog
 from labeler.judges.openai.client import look_up
 from labeler.judges.openai.completion import Completion
-from labeler.judges.openai.error_rules import AttemptFailed, ObservedError
+from labeler.judges.openai.error_rules import AttemptFailed
 from labeler.judges.openai.modes import ModeChoice
 from labeler.judges.openai.request import (
     CHAT,
@@ -50,7 +50,7 @@ from labeler.judges.openai.spec import spec_of
 from labeler.judges.pace import BudgetSpent, SentRequest, Stopped, current
 from labeler.judges.pricing import PRICE_FORM, Price, price_of
 from labeler.judges.task import JudgeReply, Task
-from labeler.judges.tokens import TokenCounter, answer_cap, request_tokens, request_tokens_at_most
+from labeler.judges.tokens import TokenCounter, answer_cap
 from labeler.sentences.example import Frozen
 
 
@@ -167,7 +167,8 @@ class HostedJudge(ModeChoice):
             except (AttemptFailed, Stopped) as error:
                 failed = error
             if failed is not None:
-                raise self._failure(log, failed, sent=int(not isinstance(failed, Stopped)))
+                log.attempts = int(not isinstance(failed, Stopped))
+                raise self._failure(log, failed)
             if warning:
                 log.pace.notice(warning)
             opened.checked = True
@@ -258,10 +259,8 @@ class HostedJudge(ModeChoice):
         """
         report_quotas(sent, self.form.quotas(answer.headers))
         completion = self.form.read(answer.content, asked)
-        if completion is None or completion.error is not None:
+        if completion.error is not None:
             answer.spoil()  # as after an error status
-        if completion is None:
-            raise report_failure(log.pace, sent, ObservedError("not_json"), charged=True)
         flaw = log.record_completion(completion)
         if flaw is None or completion.usage or not flaw.status:
             report_usage(sent, completion.usage, self.price)
@@ -293,11 +292,11 @@ class HostedJudge(ModeChoice):
         """Return the tokens of a request and its greatest possible cost."""
         asked, schema = request_parts(log.task, messages)
         texts = [message["content"] for message in asked]
-        tokens = request_tokens(self._counter, texts, schema)
+        tokens = self._counter.request(texts, schema)
         tokens += log.task.expected_tokens
         if self.price is None or log.cap is None:
             return Size(tokens)
-        at_most = request_tokens_at_most(self._counter, texts, schema)
+        at_most = self._counter.request_at_most(texts, schema)
         longest = log.pace.health.longest_answer(log.cap)
         return Size(tokens, self.price.worst(at_most, longest))
 
@@ -313,11 +312,8 @@ class HostedJudge(ModeChoice):
                 f"{self.host}: give one (price, --price {PRICE_FORM})"
             )
 
-    def _failure(
-        self, log: AttemptLog, cause: BaseException, *, sent: int | None = None
-    ) -> BaseException:
+    def _failure(self, log: AttemptLog, cause: BaseException) -> BaseException:
         """Return the error to raise for a failed record; unexpected ones are unchanged."""
-        sent = log.attempts if sent is None else sent
         if isinstance(cause, ValidationError):
             cause = AttemptFailed(*log.rejection(cause))
         if not isinstance(cause, AttemptFailed | BudgetSpent | Stopped):
@@ -326,9 +322,9 @@ class HostedJudge(ModeChoice):
             if rejected := self._rejected_mode(log, cause):
                 return rejected
             cause.detail = self._server.key_hint(cause.observed) or cause.detail
-            sent = 0 if cause.observed.kind == "no_key" else sent
         failed = concluded(cause, log.pace, log.task.key)
         who = f"judge {self.spec.judge}, model {self.spec.model!r} at {self.host}"
+        sent = 0 if failed.observed.kind == "no_key" else log.attempts
         return final_error(failed, who, sent, self.spec.timeout, **log.in_vain())
 
     def _opened(self) -> _OpenClient:

@@ -73,8 +73,8 @@ class Form:
     path: str
     body: Callable[[Request], dict[str, Any]]
     """Returns the JSON body of a request."""
-    read: Callable[[bytes, Request], Completion | None]
-    """Reads the body of an answer; ``None`` if it is not a completion."""
+    read: Callable[[bytes, Request], Completion]
+    """Reads the body of an answer."""
     model_path: str = ""
     """Path of the look-up of a model; empty where models are not listed at this address."""
     version: str = ""

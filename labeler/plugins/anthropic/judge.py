@@ -40,7 +40,7 @@ def _message_body(asked: Request) -> dict[str, Any]:
     return body
 
 
-def _read_message(body: bytes, _: Request) -> Completion | None:
+def _read_message(body: bytes, _: Request) -> Completion:
     values = json_of(body)
     read, written = "cache_read_input_tokens", "cache_creation_input_tokens"
     usage = value_at(values, "usage")

@@ -295,8 +295,6 @@ class AnswerReader:
         if line.status != OK:
             return self._without_answer(stated_error(line.body, line.status))
         completion = read_completion(line.body)
-        if completion is None:
-            return self._without_answer(ObservedError("not_json"))
         self.usage = completion.usage
         flaw = self._log.record_completion(completion)
         return self._without_answer(flaw) if flaw else self._answer(completion.content)

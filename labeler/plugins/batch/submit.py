@@ -19,7 +19,7 @@ from labeler.judges.opening import open_judge
 from labeler.judges.task import Task
 from labeler.labeling.cache import ServedLabels
 from labeler.labeling.failures import bad_row
-from labeler.labeling.modes import choose_mode, first_tasks
+from labeler.labeling.pipeline import choose_mode, first_tasks
 from labeler.labeling.selection import Selection
 from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.record import LabelFailure

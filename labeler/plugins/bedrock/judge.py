@@ -41,7 +41,7 @@ def _converse_body(asked: Request) -> dict[str, Any]:
     return body
 
 
-def _read_converse(body: bytes, _: Request) -> Completion | None:
+def _read_converse(body: bytes, _: Request) -> Completion:
     values = json_of(body)
     read, written = "cacheReadInputTokens", "cacheWriteInputTokens"
     usage = value_at(values, "usage")

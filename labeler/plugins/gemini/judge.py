@@ -44,7 +44,7 @@ def _candidate_body(asked: Request) -> dict[str, Any]:
     return body
 
 
-def _read_candidate(body: bytes, _: Request) -> Completion | None:
+def _read_candidate(body: bytes, _: Request) -> Completion:
     values = json_of(body)
     blocked = value_at(values, "promptFeedback", "blockReason") is not None
     ended = _CANDIDATE_ENDS.get(str(value_at(values, "candidates", 0, "finishReason")))

@@ -12,8 +12,7 @@ from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.judge import Judge, require_answers
 from labeler.judges.providers import provider_of
 from labeler.judges.task import Task
-from labeler.labeling.modes import choose_mode, first_tasks
-from labeler.labeling.pipeline import submit_rows
+from labeler.labeling.pipeline import choose_mode, first_tasks, submit_rows
 from labeler.labeling.run import Run
 from labeler.labels.record import LabelFailure
 from labeler.plugins.scores.records import Criterion, ScoreOutcome, ScoreRecord, StepsRecord
