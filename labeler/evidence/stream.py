@@ -6,9 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
+from labeler.calculators.statistics.bounded_mean import BoundedMean
 from labeler.labels.record import LabelRecord
-
-_HALVINGS = 30
 
 
 def stream_interval(
@@ -16,13 +15,12 @@ def stream_interval(
 ) -> tuple[float, float]:
     """Return the interval of the stream that the records were drawn from, by whole questions.
 
-    A value is rejected if a mean of values from 0 to 1 is as far from it too seldom. Unlike a
-    normal or Wilson's interval, that holds where errors are few, and for questions with unequally
-    many records.
+    Values of the records are not known, only an interval of their mean; values of 0 and 1 with
+    that mean say least about the stream. If a question has several records, all count as large as
+    the largest, or by their squares: each end is the nearer of two that hold.
 
-    Source: W. Hoeffding, Probability Inequalities for Sums of Bounded Random Variables, JASA 1963:
-    theorem 1, with all questions as large as the largest, and theorem 2. Each one-sided bound is
-    farther out for a farther mean, so the nearer of both holds.
+    Source: :mod:`labeler.calculators.statistics.bounded_mean`; W. Hoeffding, Probability
+    Inequalities for Sums of Bounded Random Variables, JASA 1963, theorem 2.
 
     Args:
         records: the records that have the metric.
@@ -33,27 +31,15 @@ def stream_interval(
     if not records:
         return 0.0, 1.0
     sizes = Counter(record.example.question for record in records).values()
-    unlikely = math.log(2 / error)
-    farthest = unlikely * max(sizes) / len(records)
-    margin = math.sqrt(unlikely / 2 * sum(size**2 for size in sizes)) / len(records)
-    return max(_end(low, 0.0, farthest), low - margin), min(
-        _end(high, 1.0, farthest), high + margin
-    )
+    squares = sum(size**2 for size in sizes)
+    margin = math.sqrt(math.log(2 / error) / 2 * squares) / len(records)
+    count = len(records) // max(sizes)
+    lowest, least = _lower_end(low, count, error), _lower_end(1 - high, count, error)
+    return max(lowest, low - margin), min(1 - least, high + margin)
 
 
-def _end(mean: float, outer: float, farthest: float) -> float:
-    """Return the value between a mean and 0 or 1 whose divergence from the mean is a given one."""
-    inner = mean
-    for _ in range(_HALVINGS):
-        middle = (inner + outer) / 2
-        if _divergence(mean, middle) < farthest:
-            inner = middle
-        else:
-            outer = middle
-    return outer
-
-
-def _divergence(mean: float, value: float) -> float:
-    """Return the Kullback-Leibler divergence of a yes with one probability from another one."""
-    pairs = ((mean, value), (1 - mean, 1 - value))
-    return sum(a * math.log(a / b) for a, b in pairs if a > 0)
+def _lower_end(mean: float, count: int, error: float) -> float:
+    """Return the lower end of an interval by so many questions, all but one with 0 or 1."""
+    ones, part = divmod(mean * count, 1)
+    values = [1.0] * int(ones) + [part] + [0.0] * (count - int(ones) - 1)
+    return BoundedMean.of(values[:count], None, 0.0, 1.0).ends(1 - error)[0]
