@@ -108,7 +108,7 @@ class CheckedOutcomes(Iterator[AnyOutcome]):
                         f"{where}: record {outcome.id!r:.80} has another answer than an earlier "
                         f"record with its id and key {outcome.key}. A record counts once: leave "
                         "out one of the two. Compare two runs with 'labeler agree A B'; a judge "
-                        "asked again needs a trial of its own (--repeat)"
+                        "asked again needs a trial of its own (repeat)"
                     )
             yield outcome
         for kind, count in foreign.items():

@@ -110,7 +110,7 @@ class Metric:
     def remedies(self, reasons: Iterable[str]) -> Iterator[str]:
         """Yield how labels get what reasons such as ``needs_reference`` say that they lack."""
         if {"needs_claims", "needs_reference"}.intersection(reasons):
-            yield f"labels of --profile {self.profile.name} have what it needs"
+            yield f"labels of profile {self.profile.name} have what it needs"
 
     @property
     def id(self) -> str:

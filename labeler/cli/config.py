@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from typer.core import TyperOption
 
 CONFIG_FILE, PROJECT_FILE = "labeler.toml", "pyproject.toml"
+_FOUND = (CONFIG_FILE, PROJECT_FILE)
+"""Files that are looked for in the working directory; the first one counts."""
 TABLES = ("rows", "judge", "run", "gates")
 _COMMANDS = ("label", "estimate")
 """Commands whose options stand in the first three tables, as those of installed packages do that
@@ -56,10 +58,10 @@ def _use_file(context: typer.Context, value: str | None) -> Mapping[str, Any]:
     """Take the defaults of a command's options from a configuration file, and return them."""
     if context.resilient_parsing:
         return {}
-    found = _read_explicit(Path(value)) if value else _find()
-    if found is None:
+    named = [value] if value else [one for one in _FOUND if Path(one).is_file()]
+    name, tables = _read(Path(named[0])) if named else ("", {})
+    if not tables:
         return {}
-    name, tables = found
     _check(name, tables, context, explicit=value is not None)
     wanted = TABLES[3:] if context.command.name == "check" else TABLES[:3]
     settings = {key: tables[table][key] for table in wanted for key in tables.get(table, ())}
@@ -141,24 +143,8 @@ def show_config(context: typer.Context) -> None:
             print(f"# {setting}" if value is None else f"{setting}  # {origin}")  # noqa: T201
 
 
-def _find() -> tuple[str, Mapping[str, Any]] | None:
-    """Return the name and the tables of the file in the working directory, if there is one."""
-    if (file := Path(CONFIG_FILE)).is_file():
-        return CONFIG_FILE, _read(file)
-    if (file := Path(PROJECT_FILE)).is_file():
-        tables = _read(file).get("tool", {}).get("labeler")
-        return (f"{PROJECT_FILE} [tool.labeler]", tables) if tables is not None else None
-    return None
-
-
-def _read_explicit(file: Path) -> tuple[str, Mapping[str, Any]]:
-    tables = _read(file)
-    if file.name == PROJECT_FILE:
-        return f"{file} [tool.labeler]", tables.get("tool", {}).get("labeler", {})
-    return str(file), tables
-
-
-def _read(file: Path) -> dict[str, Any]:
+def _read(file: Path) -> tuple[str, Mapping[str, Any]]:
+    """Return the name of a file for people, and its tables."""
     import tomllib
 
     try:
@@ -166,11 +152,14 @@ def _read(file: Path) -> dict[str, Any]:
             text = opened.read(_MAX_BYTES + 1)
         if len(text) > _MAX_BYTES:
             raise UsageError(f"{file}: more than {_MAX_BYTES:,} bytes; is it a configuration?")
-        return tomllib.loads(text.decode())
+        tables = tomllib.loads(text.decode())
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror}; check the path") from error
     except ValueError as error:  # of the decoder, too
         raise UsageError(f"{file}: cannot be read as TOML: {error}") from error
+    if file.name != PROJECT_FILE:
+        return str(file), tables
+    return f"{file} [tool.labeler]", tables.get("tool", {}).get("labeler", {})
 
 
 def _check(name: str, tables: Mapping[str, Any], context: typer.Context, *, explicit: bool) -> None:

@@ -93,7 +93,7 @@ class Excess(NamedTuple):
     def details(self) -> str:
         """The share with its reasons."""
         why = f"{self._count} of {self.rows} rows {self.name}, more than {self.most:.15g} of them"
-        option = f"--max-{self.name} allows more"
+        option = f"max_{self.name} allows more"
         return "; ".join((f"{why}: {listed(self.counts)}", option, *self.others))
 
     def __str__(self) -> str:

@@ -283,9 +283,9 @@ def read_pairs(
             pair; or no label has the column.
     """
     a_choice = Choice(names[0], options.a_signature, options.trial)
-    b_choice = Choice(names[0], options.b_signature, options.trial, "--b-signature")
+    b_choice = Choice(names[0], options.b_signature, options.trial, "b_signature")
     if options.b_trial is not None:
-        b_choice = replace(b_choice, trial=options.b_trial, trial_option="--b-trial")
+        b_choice = replace(b_choice, trial=options.b_trial, trial_option="b_trial")
     base, *others = runs
     a = read_side(base, keep[0], a_choice, by=options.by, mixed=mixed)
     return [

@@ -53,8 +53,8 @@ class Choice:
     name: str = "labels"
     signature: str | None = None
     trial: int | None = None
-    signature_option: str = "--a-signature"
-    trial_option: str = "--trial"
+    signature_option: str = "a_signature"
+    trial_option: str = "trial"
 
     def fits(self, outcome: Outcome | MetricsRow) -> bool:
         """Return whether a label may be chosen; a row that failed unasked fits every choice."""
@@ -366,8 +366,8 @@ class _Contents:
 
     def _how_to_choose(self) -> str:
         return (
-            f"choose by a part of the signature ({self._choice.signature_option}) or by the trial "
-            f"({self._choice.trial_option}):\n{self._listed()}"
+            f"choose by a part of the signature ({_in_both(self._choice.signature_option)}) or by "
+            f"the trial ({_in_both(self._choice.trial_option)}):\n{self._listed()}"
         )
 
     def _listed(self) -> str:
@@ -381,3 +381,8 @@ class _Contents:
 def listed(names: Iterable[str]) -> str:
     """Return the first few names, quoted."""
     return ", ".join(f"{name!r:.80}" for name in islice(names, LISTED))
+
+
+def _in_both(option: str) -> str:
+    """Return an option's name on the command line and in Python."""
+    return f"--{option.replace('_', '-')}, in Python {option}"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from labeler.catalog import snake_case
 from labeler.data.columns import Columns
-from labeler.data.field_values import SPLIT_REMEDY, is_native, read_values
+from labeler.data.field_values import SPLIT_REMEDY, is_native, read_values, written_or_same
 from labeler.data.formats import (
     Raw,
     check_file,
@@ -253,12 +253,20 @@ class _RowConverter:
     def _shown(
         self, given: Mapping[str, Any], fields: dict[str, Any], columns: Columns | None
     ) -> dict[str, Any]:
-        """Return a row without what no judge is shown, which a notice counts."""
+        """Return a row as judges are shown it; notices count rows in which that is surprising."""
         messages = columns.messages(given) if columns else []
         for name in ("history", "tool_outputs"):
             messages += fields[name] if isinstance(fields.get(name), list | tuple) else []
         if messages and (kinds := media_of(messages)):
             self._note("media", f"have messages with parts that no judge is shown ({kinds[0]})")
+        documents = fields.get("documents")
+        if documents and isinstance(written_or_same(documents[0]), list | dict):
+            self._note(
+                "written",
+                "have documents that are lists or objects written as text, which are judged as "
+                "they are; a path reads their texts: --map 'documents=COLUMN[].FIELD' or "
+                "documents=COLUMN[][]",
+            )
         response = fields.get("response")
         if self._keep_thinking or not isinstance(response, str) or "response_sentences" in fields:
             return fields

@@ -31,16 +31,14 @@ The response stands last, and the marker of 8 digits depends on question and doc
 requests about several responses to the same question start with the same text.
 """
 
-_BLOCKS = ("documents", "tool_outputs", "history", "question", "reference", "response")
-_OPTIONAL = frozenset({"tool_outputs", "history"})
-"""Blocks that are left out when empty."""
+BLOCKS = ("documents", "tool_outputs", "history", "question", "reference", "response")
 OWN = "own"
 """Family of whole prompts of the user."""
 DECISIONS = "decisions"
 """Family of the prompts whose answers are probabilities."""
 _REFERENCE = "reference_block"
 """Variable of prompts that show the reference answer."""
-_VARIABLES = frozenset({"fence", *(f"{name}_block" for name in _BLOCKS)}) - {_REFERENCE}
+_VARIABLES = frozenset({"fence", *(f"{name}_block" for name in BLOCKS)}) - {_REFERENCE}
 _NOT_OF_RETRIEVALS = frozenset({"response_block", "tool_outputs_block"})
 """Variables that prompts about relevance alone do without."""
 _VARIABLE = re.compile(r"\{\{([a-z_]+)\}\}")
@@ -74,6 +72,8 @@ class Prompt:
     instructions: str = ""
     decides: ClassVar[bool] = False
     """True if answers are probabilities: no schema is sent, and no text comes back."""
+    optional: ClassVar = frozenset({"tool_outputs", "history"})
+    """Blocks that are left out when empty."""
 
     @cached_property
     def variables(self) -> frozenset[str]:
@@ -116,14 +116,20 @@ class Prompt:
 
     def render(self, example: KeyedExample) -> tuple[Message, ...]:
         """Render the messages for one record: static text first, data last."""
+        return chat(self.system_text, self.filled(example))
+
+    def filled(self, example: KeyedExample) -> str:
+        """Return the template with the data of one record."""
         data = data_lines(example)
+        if not self.shows_reference:
+            data["reference"] = ""
         fence = self.fence(example, data)
         values = {"fence": fence}
         for name, text in data.items():
-            is_absent = name in _OPTIONAL and not text
+            is_absent = name in self.optional and not text
             values[f"{name}_block"] = "" if is_absent else fenced(name, text, fence)
         paragraphs = [fill(part, values) for part in self.user.split("\n\n")]
-        return chat(self.system_text, "\n\n".join(filter(None, paragraphs)))
+        return "\n\n".join(filter(None, paragraphs))
 
     def fence(self, example: KeyedExample, data: Mapping[str, str]) -> str:
         """Return the marker that fences a record's blocks, which no shown text contains.

@@ -1,8 +1,8 @@
 """Token counts: exact if a tokenizer is installed, else approximate.
 
 Nothing is downloaded. Providers do not publish everything that they add to a request (the frame of
-each message, their form of the answer's schema), so :func:`request_tokens` is an estimate even with
-an exact tokenizer.
+each message, their form of the answer's schema), so :meth:`TokenCounter.request` is an estimate
+even with an exact tokenizer.
 """
 
 from __future__ import annotations
@@ -110,6 +110,21 @@ class TokenCounter:
         """
         return len(text.encode("utf-8", "replace")) if self.guessed else self.count(text)
 
+    def request(self, texts: Iterable[str], schema: str) -> int:
+        """Return the expected prompt tokens of a chat request: messages, frames and schema.
+
+        Args:
+            texts: those of its messages.
+            schema: the answer's schema as compact JSON; may be empty.
+        """
+        counted = sum(self.count(text) + MESSAGE_FRAME for text in texts)
+        return counted + self.count_json(schema) + REPLY_FRAME
+
+    def request_at_most(self, texts: Iterable[str], schema: str) -> int:
+        """Return an upper estimate of the same: the count of the texts is a bound."""
+        counted = sum(self.at_most(text) + MESSAGE_FRAME for text in texts)
+        return counted + self.at_most(schema) + REPLY_FRAME
+
 
 def counter_for(model: str) -> TokenCounter:
     """Return tiktoken if it is installed and its file is cached, else an approximation.
@@ -162,27 +177,6 @@ def answer_cap(given: int | None, expected: int) -> int:
         expected: tokens of the expected answer.
     """
     return given or CAP_BASE + CAP_TIMES * expected
-
-
-def request_tokens(counter: TokenCounter, texts: Iterable[str], schema: str) -> int:
-    """Return the expected prompt tokens of a chat request: messages, frames and schema.
-
-    Args:
-        counter: counts the texts.
-        texts: contents of the chat messages.
-        schema: the answer's schema as compact JSON; may be empty.
-    """
-    tokens = sum(counter.count(text) + MESSAGE_FRAME for text in texts)
-    return tokens + counter.count_json(schema) + REPLY_FRAME
-
-
-def request_tokens_at_most(counter: TokenCounter, texts: Iterable[str], schema: str) -> int:
-    """Return an upper estimate of the prompt tokens of a chat request.
-
-    The count of the texts is a bound, that of the frames an estimate; see :func:`request_tokens`.
-    """
-    tokens = sum(counter.at_most(text) + MESSAGE_FRAME for text in texts)
-    return tokens + counter.at_most(schema) + REPLY_FRAME
 
 
 def request_tokens_at_least(texts: Iterable[str]) -> int:

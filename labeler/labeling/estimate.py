@@ -22,8 +22,6 @@ from labeler.judges.tokens import (
     TokenCounter,
     answer_cap,
     counter_for,
-    request_tokens,
-    request_tokens_at_most,
 )
 from labeler.labeling.options import EstimateOptions
 from labeler.labeling.pipeline import choose_mode, first_tasks
@@ -295,10 +293,10 @@ class _Tally:
         if name not in self._kinds:
             _, schema = request_parts(request)
             system = [request.prompt.system_text] if not request.prompt.decides else []
-            same = request_tokens(self._counter, system, schema)
+            same = self._counter.request(system, schema)
             self._kinds[name] = _Kind(
                 same,
-                request_tokens_at_most(self._counter, system, schema),
+                self._counter.request_at_most(system, schema),
                 self._rules.cacheable(same),
                 self._rules.first_written(same),
             )

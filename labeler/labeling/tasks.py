@@ -15,7 +15,7 @@ from labeler.judges.pricing import Price, price_of
 from labeler.judges.prompting import DECISIONS, Prompt, is_retrieval_prompt, load_prompt
 from labeler.judges.providers import provider_of
 from labeler.judges.task import TASK_KINDS, Task, label_kind
-from labeler.judges.tokens import TokenCounter, request_tokens, request_tokens_at_most
+from labeler.judges.tokens import TokenCounter
 from labeler.labeling.options import BLIND, RELEVANCE, LabelOptions, RequestOptions
 from labeler.labeling.wording import prompt_file, read_instructions, read_prompt, require_reader
 from labeler.labels.answers import RetrievalLabel
@@ -56,7 +56,7 @@ class ContextLimit(NamedTuple):
             BadRow: the message names both figures.
         """
         texts = [message["content"] for message in task.messages]
-        if request_tokens_at_most(_COUNTER, texts, task.sent_schema) <= self.tokens:
+        if _COUNTER.request_at_most(texts, task.sent_schema) <= self.tokens:
             return  # without counting
         tokens = prompt_tokens(task)
         if tokens > self.tokens:
@@ -71,7 +71,7 @@ class ContextLimit(NamedTuple):
 def prompt_tokens(task: Task[Any]) -> int:
     """Return the approximate tokens of a task's prompt."""
     texts = [message["content"] for message in task.messages]
-    return request_tokens(_COUNTER, texts, task.sent_schema)
+    return _COUNTER.request(texts, task.sent_schema)
 
 
 def context_limit(

@@ -29,10 +29,15 @@ def of(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
+@pytest.fixture(scope="module")
+def tests() -> str:
+    """The text of all tests."""
+    return "".join(one.read_text(encoding="utf-8") for one in (ROOT / "tests").rglob("test_*.py"))
+
+
 @pytest.mark.parametrize("page", PAGES, ids=of)
-def test_every_block_is_run_or_says_why_not(page: Path) -> None:
+def test_every_block_is_run_or_says_why_not(page: Path, tests: str) -> None:
     """A comment stands in the line before it."""
-    tests = "".join(one.read_text(encoding="utf-8") for one in (ROOT / "tests").rglob("test_*.py"))
     for block in blocks(page):
         assert block.mark in TESTED, f"{page}:{block.line}: no comment before the block"
         assert bool(block.name) == (block.mark in NAMED), f"{page}:{block.line}: {block.mark}"

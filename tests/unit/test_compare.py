@@ -352,7 +352,7 @@ def test_labels_made_in_several_ways_must_be_chosen_from() -> None:
         compare(a, [row(1)], "adherence")
     chosen = compare(a, [row(1)], "adherence", a_signature="test/test-2")
     assert chosen.rows[0].mean_a == 0.0
-    with pytest.raises(UsageError, match=r"(?s)no label fits --a-signature='test-3'.*test-1"):
+    with pytest.raises(UsageError, match=r"(?s)no label fits a_signature='test-3'.*test-1"):
         compare(a, [row(1)], "adherence", a_signature="test-3")
     with pytest.raises(UsageError, match="'row-1' was labeled in 2 ways"):
         compare(a, [row(1)], "adherence", a_signature="test/")

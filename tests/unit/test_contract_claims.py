@@ -59,17 +59,12 @@ def changed(claim: ResponseClaim, /, **fields: object) -> ResponseClaim:
 
 
 def test_a_good_answer_passes_unchanged() -> None:
-    """Of either profile."""
+    """Of either profile: the richer class comes out as it went in."""
     for answer in (claims_output(BOTH), reference_output(RIGHT, TOLD)):
-        assert check_label(answer, EXAMPLE) == (answer, {}, ())
-
-
-def test_an_answer_keeps_its_profile() -> None:
-    """The richer class comes out as it went in."""
-    assert type(check_label(claims_output(BOTH), EXAMPLE).answer) is ClaimsLabelingOutput
-    label = check_label(reference_output(RIGHT, TOLD), EXAMPLE).answer
-    assert type(label) is ReferenceLabelingOutput
-    assert {type(claim) for claim in label.response_claims} == {ComparedClaim}
+        checked = check_label(answer, EXAMPLE)
+        assert checked == (answer, {}, ())
+        assert type(checked[0]) is type(answer)
+        assert type(checked[0].response_claims[0]) is type(answer.response_claims[0])
 
 
 def test_the_shared_part_is_held_to_the_same_rules() -> None:
@@ -169,7 +164,10 @@ def test_every_sentence_makes_claims_or_is_said_to_make_none() -> None:
 
 
 def test_a_verdict_needs_the_keys_that_it_rests_on() -> None:
-    """Entailment what supports, contradiction what contradicts, and neutral nothing."""
+    """Entailment what supports, contradiction what contradicts, and neutral nothing.
+
+    Where all of them are unknown both faults are told: the key, and what is left without it.
+    """
     shared = output(support={"a": [], "b": ["0b"]})
     for claim, found in [
         (says("a"), []),
@@ -182,16 +180,11 @@ def test_a_verdict_needs_the_keys_that_it_rests_on() -> None:
         )
         expected = [("verdict_without_keys", "response_claims[0]", (verdict,)) for verdict in found]
         assert broken(answer) == expected
-    assert with_first(supporting_sentence_keys=()) == [
-        ("verdict_without_keys", "response_claims[0]", ("entailment",))
-    ]
-
-
-def test_a_verdict_whose_keys_are_all_unknown_has_none() -> None:
-    """Both faults are told: the key, and what is left without it."""
+    without = ("verdict_without_keys", "response_claims[0]", ("entailment",))
+    assert with_first(supporting_sentence_keys=()) == [without]
     assert with_first(supporting_sentence_keys=("9z",)) == [
         ("unknown_key", "response_claims[0].supporting_sentence_keys", ("9z",)),
-        ("verdict_without_keys", "response_claims[0]", ("entailment",)),
+        without,
     ]
 
 
@@ -225,20 +218,17 @@ def test_a_sentence_is_supported_exactly_when_all_its_claims_are(
 
 
 def test_a_claim_of_the_reference_belongs_to_one_of_its_sentences() -> None:
-    """A key of the response names none of them."""
+    """A key of the response names none of them; it rests on documents alone.
+
+    No special string supports it, nor the reference itself.
+    """
     for key in ("ref.c", "a", "0a", ""):
         assert referenced(*TOLD, expects(sentence=key)) == [
             ("unknown_reference_sentence", "reference_claims[2]", (key,))
         ]
-
-
-def test_a_claim_of_the_reference_rests_on_documents_alone() -> None:
-    """No special string supports it, nor the reference itself."""
     field = "reference_claims[0].supporting_sentence_keys"
-    assert referenced(expects(["general"]), TOLD[1]) == [
-        ("special_not_allowed", field, ("general",))
-    ]
-    assert referenced(expects(["ref.a"]), TOLD[1]) == [("unknown_key", field, ("ref.a",))]
+    for key, kind in (("general", "special_not_allowed"), ("ref.a", "unknown_key")):
+        assert referenced(expects([key]), TOLD[1]) == [(kind, field, (key,))]
 
 
 def test_every_sentence_of_the_reference_is_covered() -> None:

@@ -207,7 +207,7 @@ def test_labels_made_in_several_ways_can_be_chosen_from() -> None:
     assert found.flipped == 2
     again = diff_labels(both, both, a_signature="test-1", b_signature="test-1", trial=0, b_trial=1)
     assert again.flipped == 3
-    with pytest.raises(UsageError, match="--b-signature='nobody'"):
+    with pytest.raises(UsageError, match="b_signature='nobody'"):
         diff_labels(a, b, b_signature="nobody")
     with pytest.raises(UsageError, match="was labeled in 3 ways"):
         diff_labels(both, b)

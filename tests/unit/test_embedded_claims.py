@@ -114,20 +114,30 @@ def test_a_sentence_has_only_so_many_clauses() -> None:
 # Verdicts
 
 
-def test_a_copied_sentence_is_entailed() -> None:
-    """By the sentence that it was copied from."""
-    claim = claim_of("The tower is 300 metres tall.")
-    assert (claim.verdict, claim.supporting_sentence_keys) == ("entailment", ("0b",))
-    assert claim.claim == "The tower is 300 metres tall."
-    assert claim.relevant_to_question
-
-
-def test_what_no_document_says_is_neutral() -> None:
-    """Nothing supports it, nothing contradicts it."""
-    claim = claim_of("Penguins migrate across Antarctica under moonlight.")
-    assert claim.verdict == "neutral"
-    assert claim.supporting_sentence_keys == claim.contradicting_sentence_keys == ()
-    assert not claim.relevant_to_question
+@pytest.mark.parametrize(
+    ("sentence", "verdict", "keys", "on_topic"),
+    [
+        ("The tower is 300 metres tall.", "entailment", ("0b",), True),
+        ("Penguins migrate across Antarctica under moonlight.", "neutral", (), False),
+        # A number about something else may be right all the same.
+        ("Penguins walk 70 kilometres across Antarctica.", "neutral", (), False),
+        # What is true of the documents is supported without a sentence, and answers nothing.
+        (
+            "The documents do not say who designed the lighthouse.",
+            "entailment",
+            ("supported_without_sentence",),
+            False,
+        ),
+    ],
+)
+def test_a_claim_is_entailed_by_what_says_it(
+    sentence: str, verdict: str, keys: tuple[str, ...], on_topic: bool
+) -> None:
+    """What no document says is neutral: nothing supports it, nothing contradicts it."""
+    claim = claim_of(sentence)
+    assert (claim.verdict, claim.supporting_sentence_keys) == (verdict, keys)
+    assert (claim.contradicting_sentence_keys, claim.claim) == ((), sentence)
+    assert claim.relevant_to_question is on_topic
 
 
 @pytest.mark.parametrize(
@@ -146,24 +156,11 @@ def test_another_number_or_a_negation_contradicts(sentence: str, key: str) -> No
     assert claim.supporting_sentence_keys == ()
 
 
-def test_a_number_about_something_else_does_not_contradict() -> None:
-    """It may be right all the same."""
-    assert claim_of("Penguins walk 70 kilometres across Antarctica.").verdict == "neutral"
-
-
 def test_a_sentence_may_be_supported_in_part() -> None:
     """The clause that is found is entailed, the other is not, and the sentence is not."""
     label = claims_of("The tower is 300 metres tall; penguins built it under moonlight in Brazil.")
     assert [claim.verdict for claim in label.response_claims] == ["entailment", "neutral"]
     assert not label.sentence_support_information[0].fully_supported
-
-
-def test_a_true_meta_sentence_is_a_claim_that_answers_nothing() -> None:
-    """It is supported without a sentence."""
-    claim = claim_of("The documents do not say who designed the lighthouse.")
-    assert claim.verdict == "entailment"
-    assert claim.supporting_sentence_keys == ("supported_without_sentence",)
-    assert not claim.relevant_to_question
 
 
 def test_a_greeting_makes_no_claim() -> None:

@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeler.api import open_rows
-from labeler.data.column_paths import ColumnPath
 from labeler.data.columns import candidates_of
 from labeler.data.presets import PRESETS, Preset
 from labeler.errors import UnknownName, UsageError
@@ -53,10 +52,12 @@ def test_a_column_of_another_name_is_moved() -> None:
 
 
 def test_a_column_that_a_field_pushes_aside_is_metadata() -> None:
-    """Nothing that a row holds is lost."""
+    """Nothing that a row holds is lost, also where its metadata is named."""
     row = PLAIN | {"query": "Other?", "metadata": {"n": 3}}
     found = only(row, question="query")
     assert (found.question, found.metadata) == ("Other?", {"question": "Q?", "n": 3})
+    found = only(row | {"extra": {"n": 3}, "metadata": "old"}, question="query", metadata="extra")
+    assert found.metadata == {"question": "Q?", "n": 3, "metadata": "old"}
 
 
 def test_a_path_leads_into_objects_and_lists() -> None:
@@ -80,19 +81,17 @@ def test_a_path_leads_into_objects_and_lists() -> None:
 
 
 def test_lists_in_lists_make_one_list() -> None:
-    """As where each result has several passages."""
+    """As where each result has several passages; a name that reads like a path comes first.
+
+    Data frames that were flattened have such.
+    """
     row = {
-        "question": "Q?",
+        "in.question": "Q?",
         "results": [{"parts": [{"text": "D."}, {"text": "E."}]}, {"parts": []}],
         "response": "R.",
     }
-    assert only(row, documents="results[].parts[].text").documents == ("D.", "E.")
-
-
-def test_a_column_whose_name_reads_like_a_path_comes_first() -> None:
-    """Data frames that were flattened have such."""
-    row = {"in.question": "Q?", "documents": [], "response": "R."}
-    assert only(row, question="in.question").question == "Q?"
+    found = only(row, question="in.question", documents="results[].parts[].text")
+    assert (found.question, found.documents) == ("Q?", ("D.", "E."))
 
 
 class Document:
@@ -181,16 +180,11 @@ def test_a_column_that_no_row_has_is_refused(columns: dict[str, str], says: str)
 
 
 def test_a_column_that_some_row_has_is_not_refused() -> None:
-    """The others do without it, or fail where they cannot."""
-    rows = [PLAIN | {"truth": "Z."}, PLAIN]
-    first, second = open_rows(rows, columns={"reference": "truth"})
+    """The others do without it, or fail where they cannot; an empty file is read as one."""
+    first, second = open_rows([PLAIN | {"truth": "Z."}, PLAIN], columns={"reference": "truth"})
     assert isinstance(first.content, Example)
     assert isinstance(second.content, Example)
     assert (first.content.reference, second.content.reference) == ("Z.", None)
-
-
-def test_no_rows_have_no_wrong_columns() -> None:
-    """An empty file is read as one."""
     assert list(open_rows([], columns={"question": "query"})) == []
 
 
@@ -215,23 +209,17 @@ def test_a_row_without_a_column_fails_alone_under_its_name() -> None:
         ({"documnets": "x"}, "rows have no field 'documnets'; did you mean 'documents'"),
         ({"question": ""}, "'question' is read from no column"),
         ({"question": "a,b"}, "'question' is read from 2 columns; only id and documents can be"),
-        ({"question": "a..b"}, "neither a name nor a path"),
-        ({"question": "a[x]"}, "neither a name nor a path"),
-        ({"question": "[0]"}, "neither a name nor a path"),
-        ({"question": "a]"}, "neither a name nor a path"),
-        ({"question": f"a[{'9' * 5000}]"}, "neither a name nor a path"),
+        *(
+            ({"question": path}, "neither a name nor a path")
+            for path in ("a..b", "a[x]", "[0]", "a]", f"a[{'9' * 5000}]", "a" + "[]" * 50_000 + "[")
+        ),
     ],
+    ids=lambda value: str(value)[:30],
 )
 def test_a_mapping_that_means_nothing_is_refused(columns: dict[str, str], says: str) -> None:
-    """Before a row is read."""
+    """Before a row is read; a name of very many brackets too."""
     with pytest.raises(UsageError, match=says):
         open_rows([], columns=columns)
-
-
-def test_a_path_of_very_many_steps_is_refused_at_once() -> None:
-    """A name of very many brackets is refused like any other."""
-    with pytest.raises(UsageError):
-        ColumnPath.parse("a" + "[]" * 50_000 + "[x")
 
 
 SYSTEMS: dict[str, dict[str, Any]] = {
@@ -308,18 +296,18 @@ def test_rows_of_each_system_are_read_by_its_preset(system: str) -> None:
         assert found.metadata == REST[system]
 
 
-def test_presets_name_rows_where_their_systems_do() -> None:
-    """RAGBench by three columns: an id alone stands there twice."""
+def test_presets_name_rows_where_their_systems_do(tmp_path: Path) -> None:
+    """RAGBench by three columns: an id alone stands there twice.
+
+    Results of RAGChecker are read as saved: one object with the rows beside its numbers.
+    """
     assert only(SYSTEMS["ragbench"], "ragbench").id == "lamps/1/m"
-    assert only(SYSTEMS["ragchecker"], "ragchecker").id == "7"
-
-
-def test_results_of_ragchecker_are_read_as_they_are_saved(tmp_path: Path) -> None:
-    """As one object that holds the rows beside its numbers."""
+    expected = only(SYSTEMS["ragchecker"], "ragchecker")
+    assert expected.id == "7"
     saved = {"results": [SYSTEMS["ragchecker"]], "metrics": {"overall_metrics": {"f1": 1.0}}}
     (tmp_path / "out.json").write_text(json.dumps(saved, indent=2))
     (row,) = open_rows(tmp_path / "out.json", preset="ragchecker")
-    assert row.content == only(SYSTEMS["ragchecker"], "ragchecker")
+    assert row.content == expected
 
 
 @needs_ragchecker
@@ -398,10 +386,13 @@ def test_rows_with_the_fields_own_names_need_no_preset() -> None:
         assert list(rows.notices) == ["ragas"]
 
 
-def test_columns_that_are_named_count_more_than_a_preset() -> None:
-    """The preset's others stay."""
+def test_columns_that_are_named_count_more_than_a_preset(rows: Path) -> None:
+    """The preset's others stay; ``--id`` counts more than what a preset names rows by."""
     row = SYSTEMS["ragas"] | {"mine": ["E."]}
     assert only(row, "ragas", documents="mine").documents == ("E.",)
+    columns = {"question": "query", "documents": "docs", "response": "said"}
+    (found,) = open_rows(rows, id_from="n", columns=columns)
+    assert found.content.id == "1"
 
 
 @pytest.mark.parametrize(
@@ -452,13 +443,6 @@ def test_a_column_that_is_named_leaves_the_others_to_be_recognized(
     kept = {"metadata": row["mine"], "id": {"mine": row["mine"]}}  # rows may be grouped by the id
     assert found.metadata == kept.get(next(iter(columns)), {})
     assert list(rows.notices) == [used] * bool(used)
-
-
-def test_metadata_that_is_named_stays_next_to_columns_that_a_field_pushes_aside() -> None:
-    """Nothing that a row holds is lost."""
-    row = PLAIN | {"query": "Other?", "extra": {"n": 3}, "metadata": "old"}
-    found = only(row, question="query", metadata="extra")
-    assert found.metadata == {"question": "Q?", "n": 3, "metadata": "old"}
 
 
 def test_a_preset_of_a_third_party_is_named_by_its_module() -> None:
@@ -541,13 +525,6 @@ def test_options_that_contradict_are_refused(
     code, _, err = labeler_command("label", rows, *options, "--judge", "embedded")
     assert code == 2
     assert says in err
-
-
-def test_a_row_of_a_preset_is_named_by_the_option_all_the_same(rows: Path) -> None:
-    """``--id`` counts more than what a preset names rows by."""
-    columns = {"question": "query", "documents": "docs", "response": "said"}
-    (row,) = open_rows(rows, id_from="n", columns=columns)
-    assert row.content.id == "1"
 
 
 def test_rows_without_a_field_leave_no_garbage(tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ def test_labels_that_all_lack_the_fields_miss_the_gate() -> None:
     assert (verdict.passed, verdict.finding) == (
         False,
         (
-            "no record has a value: 3 needs_reference; labels of --profile reference have what it "
+            "no record has a value: 3 needs_reference; labels of profile reference have what it "
             "needs"
         ),
     )
@@ -205,7 +205,7 @@ def test_failed_rows_miss_a_gate_that_the_labels_keep() -> None:
     assert not verdict.passed
     assert verdict.finding == (
         "mean 1.0000 (n 10, undefined 0, failed 90); 90 of 100 rows failed, more than 0.05 of "
-        "them: 90 refusal; --max-failed allows more"
+        "them: 90 refusal; max_failed allows more"
     )
 
 
@@ -222,7 +222,7 @@ def test_undefined_rows_miss_a_gate_that_the_others_keep() -> None:
     assert not verdict.passed
     assert verdict.finding == (
         "mean 1.0000 (n 10, undefined 90, failed 0); 90 of 100 rows undefined, more than 0.05 of "
-        "them: 90 no_relevant_sentences; --max-undefined allows more; "
+        "them: 90 no_relevant_sentences; max_undefined allows more; "
         "context_precision:ragas counts no_relevant_sentences as 0"
     )
     allowed = Allowed(undefined=0.9)
@@ -399,7 +399,7 @@ def test_reports_name_missing_rows_and_the_option(check: Check) -> None:
     (verdict,) = json.loads(out)
     assert (code, verdict["passed"], verdict["rows"], verdict["defined"]) == (1, False, 100, 10)
     assert verdict["undefined"] == {"no_relevant_sentences": 90}
-    assert "--max-undefined allows more" in verdict["exceeded"][0]
+    assert "max_undefined allows more" in verdict["exceeded"][0]
     options = ("--max-undefined", 0.9, "--junit", "out.xml", "--junit-per-record")
     assert check(found, "--min", "context_precision=0.95", *options)[0] == 0
     assert check(found, "--min", "context_precision=0.95", *options[2:])[0] == 1

@@ -115,6 +115,8 @@ def test_the_methods_are_the_functions(labels: labeler.Labels) -> None:
 def test_gates_are_answered_and_not_raised(labels: labeler.Labels) -> None:
     """At least, or at most where lower is better; too many failures miss a gate as well."""
     assert labels.check(adherence=0.6, hallucination_rate=0.2)
+    assert not labels.check(adherence=0).missed
+    assert labels.check(adherence=1).missed
     missed = labels.check({"adherence": 0.8}, hallucination_rate=0.1)
     assert [one.passed for one in missed] == [False, False]
     assert "(adherence) .64, at least .8 asked for" in repr(missed)
@@ -307,21 +309,6 @@ def test_a_file_of_mixed_outcomes_gives_its_labels(labels: labeler.Labels, tmp_p
         labeler.load(path)
     with pytest.raises(UsageError, match=r"cannot read .*nothing\.jsonl"):
         labeler.load(tmp_path / "nothing.jsonl")
-
-
-def test_labels_of_a_file_that_was_written_again_are_not_summarized(tmp_path: Path) -> None:
-    """Neither by themselves nor by the path that they remember."""
-    path = tmp_path / "labels.jsonl"
-    labels = labeled(output=path)
-    labeled(rows(3), output=path)
-    with pytest.raises(UsageError, match="has changed since it was opened"):
-        labels.summary()
-
-
-def test_missed_gates_are_true_if_there_are_any(labels: labeler.Labels) -> None:
-    """As any collection is; the results are true if all gates are passed."""
-    assert labels.check(adherence=1).missed
-    assert not labels.check(adherence=0).missed
 
 
 def test_rows_of_equal_texts_cost_one_request() -> None:

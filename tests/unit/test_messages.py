@@ -49,7 +49,7 @@ def test_a_metric_of_another_profile_names_it(
     for line in ("check labels.jsonl --min claim_recall=0.8", "metrics labels.jsonl --metrics"):
         asked = f"{line} claim_recall" if line.endswith("--metrics") else line
         _, out, _ = labeler_command(*asked.split())
-        assert "labels of --profile reference have what it needs" in out
+        assert "labels of profile reference have what it needs" in out
 
 
 PYTHON: dict[str, tuple[Callable[[labeler.Labels], object], str]] = {

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -173,11 +173,11 @@ def test_the_given_splitter_wants_given_sentences() -> None:
 
 def test_an_empty_document_keeps_the_index_of_the_next() -> None:
     """Keys name documents by their place in retrieval order."""
-    (outcome,) = labeler.label(
+    (made,) = labeler.label(
         [row(0, documents=["", "Item 0 is a lamp."])], judge=CountingJudge(), store=MemoryStore()
     )
-    assert isinstance(outcome, LabelRecord)
-    assert outcome.example.document_keys() == ["1a"]
+    assert isinstance(made, LabelRecord)
+    assert made.example.document_keys() == ["1a"]
 
 
 def refusing(request: Task) -> JudgeReply:
@@ -519,19 +519,17 @@ def test_a_row_that_another_run_asks_for_is_waited_for() -> None:
     assert watch.paid_for == ["r2"]
 
 
-def passing(request: Task) -> JudgeReply:
-    """The network is down for every second record."""
-    if request.example.id in {"r1", "r3"}:
-        raise JudgeError("no answer", reason="transport", attempts=6)
-    return agreeable(request)
-
-
 def test_what_the_network_did_is_tried_again() -> None:
     """Such failures are not kept: the next run asks."""
+
+    def passing(request: Task) -> JudgeReply:
+        if request.example.id in {"r1", "r3"}:
+            raise JudgeError("no answer", reason="transport", attempts=6)
+        return agreeable(request)
+
     store, mended = MemoryStore(), CountingJudge()
-    assert reasons(labeler.label(rows(5), judge=CountingJudge(passing), store=store))[1] == (
-        "transport"
-    )
+    failed = labeler.label(rows(5), judge=CountingJudge(passing), store=store)
+    assert reasons(failed) == ["label", "transport", "label", "transport", "label"]
     assert reasons(labeler.label(rows(5), judge=mended, store=store)) == ["label"] * 5
     assert mended.asked == ["r1", "r3"]
 
@@ -589,20 +587,18 @@ def test_who_retries_failures_does_so_once_a_run() -> None:
     assert len(judge.asked) == 30
 
 
-def fatal_at_three(request: Task) -> JudgeReply:
-    """A key that expires in the middle of a run."""
-    if request.example.id == "r3":
-        raise FatalJudgeError("the key is not valid", reason="auth")
-    return agreeable(request)
-
-
 def test_a_fatal_error_stops_the_run_and_keeps_what_was_paid() -> None:
-    """Labels that came back before it are in the store."""
+    """Labels that came back before a key expires in the middle of a run are in the store."""
+
+    def fatal(request: Task) -> JudgeReply:
+        if request.example.id == "r3":
+            raise FatalJudgeError("the key is not valid", reason="auth")
+        return agreeable(request)
+
     store = MemoryStore()
-    run = iter_labels(rows(100), judge=CountingJudge(fatal_at_three), store=store, concurrency=1)
-    seen: list[Outcome] = []
+    run = iter_labels(rows(100), judge=CountingJudge(fatal), store=store, concurrency=1)
     with pytest.raises(FatalJudgeError, match="not valid"):
-        seen.extend(run)
+        list(run)
     assert len(store) >= 3
 
 
@@ -686,11 +682,10 @@ def test_no_thread_is_left_behind() -> None:
 
 
 def test_the_watcher_knows_the_total_before_the_first_call() -> None:
-    """Repeated rows are among them."""
+    """Repeated rows are among them; those of a generator are read into memory before any spend."""
     watch = Watch()
-    run = iter_labels(
-        [*rows(3), row(0)], judge=CountingJudge(), store=MemoryStore(), on_event=watch
-    )
+    given = iter([*rows(3), row(0)])
+    run = iter_labels(given, judge=CountingJudge(), store=MemoryStore(), on_event=watch)
     assert len(list(run)) == watch.total == 4
 
 
@@ -721,12 +716,3 @@ def test_judges_by_name() -> None:
         labeler.label(rows(1), judge="openai", store=MemoryStore())
     with pytest.raises(UnknownName, match="have: anthropic, bedrock, decisions, embedded, "):
         labeler.label(rows(1), judge="oracle", store=MemoryStore())
-
-
-def test_rows_may_come_from_a_generator() -> None:
-    """It is read into memory, so that it can be checked before any spend."""
-
-    def generator() -> Iterator[dict[str, Any]]:
-        yield from rows(3)
-
-    assert len(labeler.label(generator(), judge=CountingJudge(), store=MemoryStore())) == 3

@@ -145,7 +145,7 @@ def test_a_page_of_too_many_records_is_refused(path: Path, monkeypatch: pytest.M
 def test_a_folder_has_a_page_and_files_of_records(tmp_path: Path, name: str) -> None:
     """The same blocks as one page has; the page is inert, but for scripts that its own loads."""
     (tmp_path / "made.html").mkdir()
-    outcomes = [*_some(150), failure("f1")]
+    outcomes = [*_some(101), failure("f1")]
     files = write_report(outcomes, f"{tmp_path}/{name}", name="l", intervals=FEW)
     folder = tmp_path / name
     names = ["index.html", "records/index.js", "records/chunk-0.js", "records/chunk-1.js"]

@@ -81,11 +81,16 @@ def samples() -> list[Sample]:
 
 
 def test_models_dataclasses_and_data_sets_of_them_are_rows() -> None:
-    """One alone too; null fields are columns that the row does not have."""
+    """One alone too; null fields are columns that the row does not have.
+
+    A response with its question is one, as the error of a response alone says.
+    """
     assert examples(samples()) == examples(Cases(*samples())) == EXPECTED
     assert examples(samples()[0]) == EXPECTED[:1]
     (row,) = open_rows(samples()[:1])
     assert (row.content.metadata, row.content.id) == ({}, next(iter(open_rows(ROWS))).content.id)
+    response = Response("R.", [{"node": {"text": "D."}, "score": 0.5}])
+    assert examples([{"query": "Q?", "response": response}]) == [("Q?", ["D."], "R.")]
 
 
 def test_fields_that_are_no_data_are_left_out() -> None:
@@ -143,12 +148,6 @@ def test_an_object_that_is_no_row_fails_alone(
     assert len(good) == len(ROWS)
 
 
-def test_a_response_with_its_question_is_a_row() -> None:
-    """As the error of a response alone says."""
-    response = Response("R.", [{"node": {"text": "D."}, "score": 0.5}])
-    assert examples([{"query": "Q?", "response": response}]) == [("Q?", ["D."], "R.")]
-
-
 def test_lists_that_pandas_wrote_are_read_from_csv(tmp_path: Path) -> None:
     """A comma, a semicolon or a tab separates the cells, as the first line says."""
     for separator in ",;\t":
@@ -180,27 +179,39 @@ TABLES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("form", TABLES)
+BESIDE: dict[str, Any] = {
+    "next to lists": {"results": ROWS, "names": ["a", "b"]},
+    "next to numbers": {"results": ROWS, "metrics": {"f1": 1.0}},
+    "a log of Inspect": {
+        "status": "success",
+        "eval": {"task": "t"},
+        "tags": ["a"],
+        "samples": [
+            {
+                "id": row["question"],
+                "epoch": 1,
+                "input": row["question"],
+                "metadata": {"contexts": row["documents"]},
+                "output": {"completion": row["response"]},
+            }
+            for row in ROWS
+        ],
+    },
+}
+
+
+@pytest.mark.parametrize("form", [*TABLES, *BESIDE])
 def test_a_table_by_columns_is_read_from_json_and_python(form: str, tmp_path: Path) -> None:
-    """In the forms that pandas writes, and as data sets are made of."""
+    """In the forms that pandas writes, and as data sets are made of.
+
+    A list of rows next to texts and other lists is still the rows: a table by columns has a column
+    of questions.
+    """
     path = tmp_path / "table.json"
-    path.write_text(json.dumps(TABLES[form], indent=1))
-    assert examples(path) == examples(TABLES[form]) == EXPECTED
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        {"results": ROWS, "names": ["a", "b"]},
-        {"results": ROWS, "metrics": {"f1": 1.0}},
-    ],
-    ids=["lists", "numbers"],
-)
-def test_a_list_of_rows_next_to_other_lists_is_still_the_rows(value: Any, tmp_path: Path) -> None:
-    """A table by columns has a column of questions."""
-    path = tmp_path / "results.json"
-    path.write_text(json.dumps(value, indent=1))
+    path.write_text(json.dumps((TABLES | BESIDE)[form], indent=1))
     assert examples(path) == EXPECTED
+    if form in TABLES:
+        assert examples(TABLES[form]) == EXPECTED
 
 
 CASE = {"input": "Q?", "actualOutput": "R.", "retrievalContext": ["D."], "expectedOutput": "Z."}
@@ -234,18 +245,13 @@ def test_the_only_list_that_fits_is_the_rows(form: str, tmp_path: Path) -> None:
 
 
 def test_rows_by_name_have_their_names_as_ids(tmp_path: Path) -> None:
-    """An object of rows; one with an empty list has none."""
+    """An object of rows; one with an empty list has none, and two lists are refused by name."""
     path = tmp_path / "rows.json"
     row = {"input": "Q?", "actual_output": "R.", "retrieval_context": ["D."]}
     path.write_text(json.dumps({"a": row, "b": row}), encoding="utf-8")
     assert [one.content.id for one in open_rows(path)] == ["a", "b"]
     path.write_text('{"time": 3, "results": []}', encoding="utf-8")
     assert not list(open_rows(path))
-
-
-def test_two_lists_of_rows_are_refused_by_name(tmp_path: Path) -> None:
-    """With a command that writes one of them."""
-    path = tmp_path / "results.json"
     path.write_text(json.dumps({"a": ROWS, "b": {"c": ROWS}}, indent=1))
     with pytest.raises(UsageError, match=r"several lists of rows: a, b\.c; .* jq \.a"):
         list(open_rows(path))
@@ -313,24 +319,6 @@ def test_empty_lines_and_separators_of_excel_are_no_rows(first: str, tmp_path: P
     lines = [first, "question;documents;response", "", "Q?;['D.'];R.", ";;", "  ; ;"]
     path.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(lines).encode())
     assert examples(path) == [("Q?", ["D."], "R.")]
-
-
-def test_a_log_of_inspect_stands_for_its_samples(tmp_path: Path) -> None:
-    """Texts and other lists stand next to them."""
-    samples = [
-        {
-            "id": row["question"],
-            "epoch": 1,
-            "input": row["question"],
-            "metadata": {"contexts": row["documents"]},
-            "output": {"completion": row["response"]},
-        }
-        for row in ROWS
-    ]
-    log = {"status": "success", "eval": {"task": "t"}, "tags": ["a"], "samples": samples}
-    path = tmp_path / "log.json"
-    path.write_text(json.dumps(log, indent=1))
-    assert examples(path) == EXPECTED
 
 
 def test_a_file_that_names_its_columns_at_its_end_is_refused_with_the_remedy(

@@ -17,9 +17,7 @@ from labeler.judges.tokens import (
     REPLY_FRAME,
     TokenCounter,
     counter_for,
-    request_tokens,
     request_tokens_at_least,
-    request_tokens_at_most,
 )
 from labeler.labels.schemas import load_schema
 
@@ -113,8 +111,8 @@ def test_a_request_is_its_messages_their_frames_and_the_schema() -> None:
     texts = ["a" * 100, "b" * 100]
     schema = '["' + "7" * 50 + '"]'
     frames = 2 * MESSAGE_FRAME + REPLY_FRAME
-    assert request_tokens(GUESS, texts, schema) == 21 + 21 + 29 + frames
-    assert request_tokens_at_most(GUESS, texts, schema) == 100 + 100 + 54 + frames
+    assert GUESS.request(texts, schema) == 21 + 21 + 29 + frames
+    assert GUESS.request_at_most(texts, schema) == 100 + 100 + 54 + frames
 
 
 class Words:

@@ -223,3 +223,25 @@ def test_lists_with_escaped_quotes_are_refused(text: str) -> None:
     """With their quotes, they would be a document."""
     with pytest.raises(Unreadable):
         written_value(text)
+
+
+@pytest.mark.parametrize(
+    ("documents", "path"),
+    [
+        (['["D.", "E."]'], "documents[][]"),
+        ([str({"text": "D."}), '{"text": "E."}'], "documents[].text"),
+    ],
+)
+def test_documents_that_are_written_values_are_counted(documents: list[str], path: str) -> None:
+    """They stay texts, as documents may hold JSON; the path of the notice reads what is in them."""
+    row = {"question": "Q?", "documents": documents, "response": "R."}
+    rows = open_rows([row, row | {"documents": ["[1] D."]}, row])
+    assert [read.content.documents for read in rows if isinstance(read.content, Example)] == [
+        (*documents,),
+        ("[1] D.",),
+        (*documents,),
+    ]
+    assert rows.notices["written"].startswith("2 rows have documents that are lists or objects")
+    (read,) = open_rows([row], columns={"documents": path})
+    assert isinstance(read.content, Example)
+    assert read.content.documents == ("D.", "E.")

@@ -132,19 +132,14 @@ def test_nothing_is_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_an_empty_text_is_not_sent() -> None:
-    """It has an error in its place, and the others their vectors."""
+    """It has an error in its place, and the others their vectors; no texts are no request."""
     with Provider() as provider:
         found = embed(embedder_of(provider), "", "one", "")
         assert sent(provider) == [["one"]]
         assert reasons(found) == ["empty_text", "vector", "empty_text"]
         assert reasons(embed(embedder_of(provider), "")) == ["empty_text"]
-
-
-def test_no_texts_are_no_request() -> None:
-    """And no vectors."""
-    with Provider() as provider:
         assert embed(embedder_of(provider)).vectors == ()
-        assert provider.requests == []
+        assert len(provider.requests) == 1
 
 
 def test_a_list_of_numbers_is_read_as_well() -> None:
@@ -198,10 +193,10 @@ def test_an_answer_without_a_vector_for_each_text_is_asked_for_again(strange: Be
     assert found.facts.attempts == 2
 
 
-@pytest.mark.parametrize("strange", STRANGE.values(), ids=STRANGE.keys())
-def test_a_server_that_never_sends_vectors_is_given_up(strange: Behavior) -> None:
+@pytest.mark.parametrize("strange", ["no vectors", "null", "a page"])
+def test_a_server_that_never_sends_vectors_is_given_up(strange: str) -> None:
     """Each text says why, after so many requests; the run may go on."""
-    with Provider(at={ROUTE: lambda _: strange}) as provider:
+    with Provider(at={ROUTE: lambda _: STRANGE[strange]}) as provider:
         found = embed(embedder_of(provider, max_attempts=2), "one", "two")
     assert reasons(found) == ["transport", "transport"]
     assert found.facts.attempts == 2
@@ -336,25 +331,6 @@ def test_a_server_that_asks_to_wait_too_long_pauses_the_run() -> None:
 # Money
 
 
-def test_what_was_charged_is_noted() -> None:
-    """By the server's count of tokens."""
-    traffic = TrafficOf()
-    with Provider() as provider:
-        embed(embedder_of(provider, price=DOLLAR), "x" * 4000, traffic=traffic())
-    assert traffic.made.budget.known == Decimal("0.001")
-
-
-class TrafficOf:
-    """Makes a run's traffic, which belongs to one event loop, and keeps it."""
-
-    def __init__(self, **limits: Any) -> None:
-        self.made = Pace(limits=Limits(**limits))
-
-    def __call__(self) -> Pace:
-        """The same one."""
-        return self.made
-
-
 def test_a_budget_is_never_overspent(texts_per_request: Callable[[int], None]) -> None:
     """A request whose worst case does not fit is not sent; the texts say so."""
     texts_per_request(1)
@@ -395,21 +371,16 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "attempts": ({"max_attempts": 0}, "max_attempts"),
     "key": ({"api_key": ""}, "the API key is empty"),
     "headers": ({"header": {"x": "@Y"}}, "header: Input should be a valid list"),
+    "model": ({"model": ""}, "model"),
     "plain http": ({"base_url": "http://example.com/v1"}, "in the clear"),
 }
 
 
 @pytest.mark.parametrize(("settings", "said"), REFUSED.values(), ids=REFUSED.keys())
 def test_settings_out_of_range_are_refused(settings: dict[str, Any], said: str) -> None:
-    """When the embedder is made."""
+    """When the embedder is made; an empty name of a model too."""
     with pytest.raises(UsageError, match=said):
-        OpenAIEmbedder("m", **{"api_key": KEY, **settings})
-
-
-def test_a_model_must_have_a_name() -> None:
-    """An empty one is refused."""
-    with pytest.raises(UsageError, match="model"):
-        OpenAIEmbedder("", api_key=KEY)
+        OpenAIEmbedder(**{"model": "m", "api_key": KEY, **settings})
 
 
 def test_texts_and_key_stay_out_of_the_logs(caplog: pytest.LogCaptureFixture) -> None:

@@ -19,7 +19,6 @@ from labeler.judges.openai.error_rules import AttemptFailed, ObservedError, find
 from labeler.judges.openai.judge import HostedJudge
 from labeler.judges.openai.request import Form, Messages, Request
 from labeler.judges.task import JudgeReply, Task
-from labeler.judges.tokens import request_tokens, request_tokens_at_most
 from labeler.sentences.example import Frozen
 
 _REFUSALS = frozenset({400, 413, 422})
@@ -153,11 +152,11 @@ class DecisionsJudge(HostedJudge):
     def _size(self, log: AttemptLog, messages: Messages) -> Size:
         asked = cast("Sequence[Question]", messages)
         texts = [_input(log.task), "\n".join(map(shown, asked))]
-        tokens = request_tokens(self._counter, texts, "")
+        tokens = self._counter.request(texts, "")
         if self.price is None:
             return Size(tokens)
         sent = [texts[0], json.dumps(self._form.asked(asked))]
-        return Size(tokens, self.price.worst(request_tokens_at_most(self._counter, sent, ""), 0))
+        return Size(tokens, self.price.worst(self._counter.request_at_most(sent, ""), 0))
 
 
 def _input(task: Task[Any]) -> str:

@@ -14,11 +14,10 @@ from typing import ClassVar, NamedTuple
 
 from labeler.errors import UsageError
 from labeler.judges.prompting import (
+    BLOCKS,
     DECISIONS,
     Message,
     Prompt,
-    data_lines,
-    fenced,
     fill,
     prompt_parts,
 )
@@ -115,6 +114,7 @@ class DecisionPrompt(Prompt):
 
     asks: str = "trace"
     decides: ClassVar[bool] = True
+    optional: ClassVar = frozenset(BLOCKS)
 
     @cached_property
     def wording(self) -> dict[str, str]:
@@ -136,15 +136,7 @@ class DecisionPrompt(Prompt):
 
     def render(self, example: KeyedExample) -> tuple[Message, ...]:
         """Render the input, then all questions as text, by which tokens are counted."""
-        data = data_lines(example)
-        if not self.shows_reference:
-            data["reference"] = ""
-        fence = self.fence(example, data)
-        blocks = {
-            f"{name}_block": text and fenced(name, text, fence) for name, text in data.items()
-        }
-        parts = [fill(part, {**blocks, "fence": fence}) for part in self.user.split("\n\n")]
-        parts = [self.instructions_block, *parts]
+        parts = (self.instructions_block, self.filled(example))
         questions = [*self.predicates(example), *map(self.choice, self.choices(example))]
         return (
             {"role": "user", "content": "\n\n".join(filter(None, parts))},

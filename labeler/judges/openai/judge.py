@@ -50,7 +50,7 @@ from labeler.judges.openai.spec import spec_of
 from labeler.judges.pace import BudgetSpent, SentRequest, Stopped, current
 from labeler.judges.pricing import PRICE_FORM, Price, price_of
 from labeler.judges.task import JudgeReply, Task
-from labeler.judges.tokens import TokenCounter, answer_cap, request_tokens, request_tokens_at_most
+from labeler.judges.tokens import TokenCounter, answer_cap
 from labeler.sentences.example import Frozen
 
 
@@ -292,11 +292,11 @@ class HostedJudge(ModeChoice):
         """Return the tokens of a request and its greatest possible cost."""
         asked, schema = request_parts(log.task, messages)
         texts = [message["content"] for message in asked]
-        tokens = request_tokens(self._counter, texts, schema)
+        tokens = self._counter.request(texts, schema)
         tokens += log.task.expected_tokens
         if self.price is None or log.cap is None:
             return Size(tokens)
-        at_most = request_tokens_at_most(self._counter, texts, schema)
+        at_most = self._counter.request_at_most(texts, schema)
         longest = log.pace.health.longest_answer(log.cap)
         return Size(tokens, self.price.worst(at_most, longest))
 
