@@ -43,6 +43,33 @@ class Choice:
     def __str__(self) -> str:
         return ",".join(path.text for path in self.paths)
 
+    @classmethod
+    def parse(cls, field: str, columns: str | Sequence[str]) -> Choice:
+        """Parse the source of a field.
+
+        Args:
+            field: the field.
+            columns: one column, or several to be combined, as a list or separated by commas.
+
+        Raises:
+            UsageError: the field is unknown, a column is neither a name nor a path, or the field
+                cannot be combined from several.
+        """
+        if field not in _FIELDS:
+            hint = near(field, _FIELDS) or ";"
+            raise UsageError(f"rows have no field {field!r:.40}{hint} have: {', '.join(_FIELDS)}")
+        several = columns.split(",") if isinstance(columns, str) else list(columns)
+        names = [name.strip() for name in several if name.strip()]
+        if not names:
+            raise UsageError(f"{field!r} is read from no column: {FORM}")
+        combined = len(several) > 1
+        if combined and field not in _JOINABLE:
+            raise UsageError(
+                f"{field!r} is read from {len(several)} columns; only {' and '.join(_JOINABLE)} "
+                "can be"
+            )
+        return cls(tuple(map(ColumnPath.parse, names)), combined)
+
     def takes(self, field: str, value: object) -> bool:
         """Return True if a preset's value is of the form that its column promises."""
         if field in _TEXTS:
@@ -54,31 +81,6 @@ class Choice:
             or not value
             or not all(isinstance(one, str) for one in flat(value))
         )
-
-
-def _parse_choice(field: str, columns: str | Sequence[str]) -> Choice:
-    """Parse the source of a field.
-
-    Args:
-        field: the field.
-        columns: one column or several, as a list or separated by commas.
-
-    Raises:
-        UsageError: the field is unknown, or cannot be combined from several columns.
-    """
-    if field not in _FIELDS:
-        hint = near(field, _FIELDS) or ";"
-        raise UsageError(f"rows have no field {field!r:.40}{hint} have: {', '.join(_FIELDS)}")
-    several = columns.split(",") if isinstance(columns, str) else list(columns)
-    names = [name.strip() for name in several if name.strip()]
-    if not names:
-        raise UsageError(f"{field!r} is read from no column: {FORM}")
-    combined = len(several) > 1
-    if combined and field not in _JOINABLE:
-        raise UsageError(
-            f"{field!r} is read from {len(several)} columns; only {' and '.join(_JOINABLE)} can be"
-        )
-    return Choice(tuple(map(ColumnPath.parse, names)), combined)
 
 
 @dataclass(frozen=True)
@@ -305,32 +307,3 @@ def _joined(
         return {**others, **fields}
     whole = {**others, **fields}
     return {**whole, "metadata": with_metadata(whole.get("metadata"), displaced)}
-
-
-def columns_of(given: Mapping[str, str | Sequence[str]], split: str | None = None) -> Columns:
-    """Return the columns that the user named.
-
-    Args:
-        given: the column of each field; several columns, as a list or separated by commas, are
-            combined.
-        split: separator of documents in one text.
-
-    Raises:
-        UsageError: a field is unknown, or a column is neither a name nor a path.
-    """
-    own = {field: (_parse_choice(field, columns),) for field, columns in given.items()}
-    return Columns(own, frozenset(own), split)
-
-
-def candidates_of(columns: Mapping[str, Sequence[str]]) -> Columns:
-    """Return columns from the candidates of each field, in order.
-
-    Raises:
-        UsageError: as in :func:`columns_of`.
-    """
-    return Columns(
-        {
-            field: tuple(_parse_choice(field, one) for one in names)
-            for field, names in columns.items()
-        }
-    )

@@ -15,7 +15,7 @@ from typing import Any
 
 from labeler.catalog import Catalog, snake_case
 from labeler.data.column_paths import ColumnPath
-from labeler.data.columns import Columns, candidates_of, columns_of
+from labeler.data.columns import Choice, Columns
 from labeler.data.field_values import REQUIRED, is_native
 from labeler.errors import UsageError
 
@@ -141,19 +141,6 @@ for _name, _columns_of_system in {
     PRESETS.add(_name, _columns_of_system)
 
 
-def find_preset(name: str) -> Preset:
-    """Return a preset by its name, or a third party's by ``package.module:name``.
-
-    Raises:
-        UnknownName: no preset has that name.
-        UsageError: the named object is not a preset.
-    """
-    found: object = PRESETS[name]
-    if not isinstance(found, Preset):
-        raise UsageError(f"{name!r} is a {type(found).__name__}, no labeler.data.presets.Preset")
-    return found
-
-
 def choose_columns(
     given: Mapping[str, Any] | None = None,
     preset: str | Preset | None = None,
@@ -162,26 +149,37 @@ def choose_columns(
     r"""Return the column of each field.
 
     Args:
-        given: columns by field; they override those of the preset.
-        preset: a preset, or its name.
+        given: columns by field, several as a list or separated by commas; they override those of
+            the preset.
+        preset: a preset, its name, or a third party's as ``package.module:name``.
         split: separator of documents in one text; ``\\n`` and ``\\t`` may stand for characters.
 
     Raises:
-        UsageError: the preset or a field is unknown, a column is neither a name nor a path, or the
-            separator is empty.
+        UnknownName: no preset has that name.
+        UsageError: the named object is not a preset, a field is unknown, a column is neither a name
+            nor a path, or the separator is empty.
     """
     if split is not None:
         split = split.replace("\\n", "\n").replace("\\t", "\t")
         if not split:
             raise UsageError("--split-documents is empty: give a separator, such as '\\n\\n'")
-    own = columns_of(given or {}, split)
+    named = {field: (Choice.parse(field, names),) for field, names in (given or {}).items()}
+    own = Columns(named, frozenset(named), split)
     if preset is None:
         return own
-    return own.over(_columns_in(find_preset(preset) if isinstance(preset, str) else preset))
+    found: object = PRESETS[preset] if isinstance(preset, str) else preset
+    if not isinstance(found, Preset):
+        raise UsageError(f"{preset!r} is a {type(found).__name__}, no labeler.data.presets.Preset")
+    return own.over(_columns_in(found))
 
 
 def _columns_in(preset: Preset) -> Columns:
-    found = candidates_of(preset.columns)
+    found = Columns(
+        {
+            field: tuple(Choice.parse(field, one) for one in names)
+            for field, names in preset.columns.items()
+        }
+    )
     if preset.separator:
         system, mark = preset.system.partition(":")[0], repr(preset.separator)
         remedy = f"{system} joins documents by {mark}: pass --split-documents {mark}"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from labeler.data.label_files import parts_of, read_outcomes
 from labeler.labels.record import AnyOutcome
@@ -40,3 +41,17 @@ def write_rows(
 def outcomes_in(folder: Path) -> list[AnyOutcome]:
     """All that the partitions of a folder hold."""
     return [one for part in parts_of(str(folder)) or () for one in read_outcomes(part)]
+
+
+def watch_groups(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+    """Return the row groups of Parquet files, in the order in which they will be asked for."""
+    asked: list[list[int]] = []
+
+    class Spy(pq.ParquetFile):  # type: ignore[misc] # pyarrow has no types
+        def iter_batches(self, *, row_groups: list[int], batch_size: int, **options: Any) -> Any:
+            if batch_size > 1:  # one row is read to learn the sizes of dictionaries
+                asked.append(row_groups)
+            return super().iter_batches(batch_size, row_groups, **options)
+
+    monkeypatch.setattr(pq, "ParquetFile", Spy)
+    return asked

@@ -38,22 +38,16 @@ def likeness(embedder: Embedder, text: str) -> float:
 
 
 def test_what_is_spelled_alike_is_alike() -> None:
-    """The same is the same; a form of it is near; another subject is far."""
+    """A form of it is near; another subject is far. Case, width and punctuation mean nothing.
+
+    It knows nothing of meaning, and so is a floor: a question in other words is barely nearer.
+    """
     embedder = LexicalEmbedder()
-    assert likeness(embedder, ASKED) == pytest.approx(1.0)
+    for same in (ASKED, "\uff28OW much, does the LAMP cost"):
+        assert likeness(embedder, same) == pytest.approx(1.0)
     assert likeness(embedder, NEAR) > 0.7
     assert abs(likeness(embedder, FAR)) < 0.2
-
-
-def test_spelling_knows_nothing_of_meaning() -> None:
-    """That is why it is a floor: a question in other words is barely nearer than any other."""
-    embedder = LexicalEmbedder()
     assert likeness(embedder, REWORDED) < likeness(embedder, NEAR) - 0.3
-
-
-def test_case_width_and_punctuation_do_not_count() -> None:
-    """They are spelling too, and mean nothing."""
-    assert likeness(LexicalEmbedder(), "\uff28OW much, does the LAMP cost") == pytest.approx(1.0)
 
 
 def test_other_scripts_are_embedded_too() -> None:
@@ -120,30 +114,22 @@ def test_the_table_is_read_without_its_package() -> None:
 
 
 @needs_wordllama
-def test_a_text_without_a_piece_has_no_direction() -> None:
-    """As with spelling."""
+def test_a_text_without_a_piece_has_no_direction(tmp_path: Path) -> None:
+    """As with spelling; a package without its files is named with what to do."""
     (vector,) = vectors(WordLlamaEmbedder(), "")
     assert not any(vector)
-
-
-@needs_wordllama
-def test_a_package_without_its_files_is_named(tmp_path: Path) -> None:
-    """With what to do."""
     with pytest.raises(UsageError, match=r"\[embeddings\]"):
         WordLlamaEmbedder(tmp_path)
 
 
-def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And with what works without it."""
+def test_a_missing_package_is_named_with_its_extra(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """And with what works without it; so is one that reads the files of the table."""
+    with monkeypatch.context() as absent:
+        absent.setitem(sys.modules, "safetensors", None)
+        with pytest.raises(UsageError, match=r"package safetensors, .*\[embeddings\]"):
+            WordLlamaEmbedder(tmp_path)
     monkeypatch.setattr("labeler.plugins.similarity.local.find_spec", lambda _: None)
     with pytest.raises(UsageError, match=r"wordllama, .*\[embeddings\].*lexical"):
         WordLlamaEmbedder()
-
-
-def test_a_missing_reader_of_the_table_is_named_too(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Where the package is there and what reads its files is not."""
-    monkeypatch.setitem(sys.modules, "safetensors", None)
-    with pytest.raises(UsageError, match=r"package safetensors, .*\[embeddings\]"):
-        WordLlamaEmbedder(tmp_path)

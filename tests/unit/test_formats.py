@@ -35,6 +35,7 @@ from labeler.data.written_values import is_missing
 from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure
 from labeler.sentences.example import Example
+from support.parquet_rows import watch_groups
 
 GOOD: dict[str, Any] = {
     "id": "1",
@@ -403,19 +404,10 @@ def test_parquet_is_read_row_group_by_row_group(
     """The next group is asked for when the rows of the one before are used up."""
     path = tmp_path / "rows.parquet"
     pq.write_table(table([GOOD | {"id": str(n)} for n in range(9)]), path, row_group_size=3)
-    asked: list[list[int]] = []
-
-    class Spy(pq.ParquetFile):  # type: ignore[misc] # pyarrow has no types
-        def iter_batches(self, *, row_groups: list[int], batch_size: int, **options: Any) -> Any:
-            if batch_size > 1:  # one row is read to learn the sizes of dictionaries
-                asked.append(row_groups)
-            return super().iter_batches(batch_size, row_groups, **options)
-
-    monkeypatch.setattr(pq, "ParquetFile", Spy)
-    rows = iter(open_rows(path))
-    seen = [(next(rows).where.rpartition(" ")[2], len(asked)) for _ in range(9)]
+    groups_read, rows = watch_groups(monkeypatch), iter(open_rows(path))
+    seen = [(next(rows).where.rpartition(" ")[2], len(groups_read)) for _ in range(9)]
     assert seen == [(str(n + 1), n // 3 + 1) for n in range(9)]
-    assert asked == [[0], [1], [2]]
+    assert groups_read == [[0], [1], [2]]
 
 
 def test_arrow_is_read_batch_by_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

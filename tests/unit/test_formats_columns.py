@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeler.api import open_rows
-from labeler.data.columns import candidates_of
-from labeler.data.presets import PRESETS, Preset
+from labeler.data.presets import PRESETS, Preset, choose_columns
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import LabelFailure
 from labeler.sentences.example import Example
@@ -461,7 +460,7 @@ def test_a_preset_of_a_third_party_is_named_by_its_module() -> None:
 def test_every_preset_can_be_read() -> None:
     """Its columns are names or paths, and no field that rows need is left out."""
     for name in PRESETS:
-        columns = candidates_of(PRESETS[name].columns)
+        columns = choose_columns(preset=name)
         assert {"question", "documents", "response"} <= columns.choices.keys(), name
 
 

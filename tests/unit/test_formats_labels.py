@@ -19,16 +19,11 @@ from labeler.data.label_files import parts_of, read_outcomes, to_line, write_out
 from labeler.errors import UsageError
 from labeler.labels.record import RECORDS, AnyOutcome, LabelFailure
 from labeler.plugins.scores.records import StepsAnswer, StepsRecord, steps_key
-from labeler.plugins.similarity.records import (
-    EmbedderSpec,
-    QuestionsAnswer,
-    QuestionsRecord,
-    Similarity,
-    questions_key,
-)
 from support import scored
 from support.command import Command
 from support.labeled import claims_output, expects, record, reference_output, right, says, wrong
+from support.parquet_rows import watch_groups
+from support.questions import questions_record
 from support.records import keyed_example, sample_failure, sample_record
 
 SCORE = scored.record()
@@ -38,17 +33,7 @@ STEPS = StepsRecord(
     answer=StepsAnswer(steps=("Read.", "Judge.")),
     signature=SCORE.signature,
 )
-QUESTIONS = QuestionsRecord(
-    key=questions_key(keyed_example(1), SCORE.signature),
-    example=keyed_example(1),
-    answer=QuestionsAnswer(
-        noncommittal_explanation="it says so", noncommittal=False, questions=("a?", "b?", "c?")
-    ),
-    similarity=Similarity(
-        embedder=EmbedderSpec(embedder="openai", model="e"), cosines=(0.5, None, -0.25)
-    ),
-    signature=SCORE.signature,
-)
+QUESTIONS = questions_record(0.5, None, -0.25)
 KINDS: list[AnyOutcome] = [
     sample_record(1),
     sample_failure(2),
@@ -131,17 +116,8 @@ def test_row_groups_are_bounded_and_read_one_by_one(
     path = tmp_path / "labels.parquet"
     list(write_outcomes([sample_record(n) for n in range(5)], path))
     assert pq.ParquetFile(path).num_row_groups == 3
-    asked: list[list[int]] = []
-
-    class Spy(pq.ParquetFile):  # type: ignore[misc] # pyarrow has no types
-        def iter_batches(self, *, row_groups: list[int], batch_size: int, **options: Any) -> Any:
-            if batch_size > 1:  # one row is read to learn the sizes of dictionaries
-                asked.append(row_groups)
-            return super().iter_batches(batch_size, row_groups, **options)
-
-    monkeypatch.setattr(pq, "ParquetFile", Spy)
-    outcomes = read_outcomes(path)
-    assert [(next(outcomes).id, len(asked)) for _ in range(5)] == [
+    groups_read, outcomes = watch_groups(monkeypatch), read_outcomes(path)
+    assert [(next(outcomes).id, len(groups_read)) for _ in range(5)] == [
         (f"row-{n}", n // 2 + 1) for n in range(5)
     ]
     monkeypatch.setattr(label_tables, "_LARGEST_GROUP", 1)

@@ -24,20 +24,15 @@ from labeler.comparing.gates import DEFAULT_ALLOWED, Allowed, Demand, Gate, On, 
 from labeler.comparing.verdicts import Verdict
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome, ReplyFacts
-from labeler.labels.signature import Artifact, Signature
 from labeler.plugins.scores.records import CRITERIA, ScoreRecord, score_key
 from labeler.plugins.similarity.records import (
-    EmbedderSpec,
-    QuestionsAnswer,
     QuestionsRecord,
-    Similarity,
-    questions_key,
 )
 from labeler.testing import assert_metric
 from support.command import Command
 from support.labeled import expects, failure, record, reference_output, relabeled, right
+from support.questions import questions_record
 from support.records import sample_record
-from support.samples import keyed_example
 from support.scored import criterion
 from support.scored import record as score_record
 
@@ -546,29 +541,9 @@ def faithful(*scores: int) -> list[ScoreRecord]:
     ]
 
 
-def like(cosine: float, id: str = "q", *, noncommittal: bool = False) -> QuestionsRecord:  # noqa: A002 - the row's field
+def like(cosine: float, name: str = "q", *, noncommittal: bool = False) -> QuestionsRecord:
     """Written questions with this cosine each."""
-    example = keyed_example(id=id)
-    signature = Signature(
-        judge="openai",
-        model="m",
-        prompt=Artifact(name="questions/v1", digest="0" * 64),
-        response_schema=Artifact(name="questions/v1", digest="1" * 64),
-        splitter="general/1",
-    )
-    return QuestionsRecord(
-        key=questions_key(example, signature),
-        example=example,
-        answer=QuestionsAnswer(
-            noncommittal_explanation="it says so",
-            noncommittal=noncommittal,
-            questions=("one?", "two?", "three?"),
-        ),
-        similarity=Similarity(
-            embedder=EmbedderSpec(embedder="openai", model="e"), cosines=(cosine,) * 3
-        ),
-        signature=signature,
-    )
+    return questions_record(*(cosine,) * 3, id=name, noncommittal=noncommittal)
 
 
 def test_the_command_gates_scores_and_passes(check: Check) -> None:

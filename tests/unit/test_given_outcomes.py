@@ -32,28 +32,19 @@ def test_numbers_are_computed_of_a_file(labels: Path, kind: type[Any]) -> None:
     assert labeler.summary(kind(labels)) == labeler.summary(records)
 
 
-@pytest.mark.parametrize("given", [5, None, b"labels.jsonl", {"id": "a"}])
-def test_what_is_no_outcomes_is_refused(given: Any) -> None:
-    """Rather than being counted as none."""
-    with pytest.raises(
-        UsageError, match=r"not (int|NoneType|bytes|dict); put one record in a list"
-    ):
-        labeler.metrics(given)
-    with pytest.raises(UsageError, match="outcomes are a label file"):
-        labeler.summary(given)
-
-
-def test_one_record_is_no_list(labels: Path) -> None:
-    """Its fields are not outcomes."""
+def test_what_is_no_outcomes_is_refused(labels: Path) -> None:
+    """Rather than being counted as none; neither characters of a path nor fields of a record."""
     (record,) = labeler.api.read_labels(labels)
-    with pytest.raises(UsageError, match="not LabelRecord"):
-        labeler.metrics(record)  # type: ignore[arg-type]
-
-
-def test_an_audit_of_a_path_says_how_to_read_it() -> None:
-    """Its characters are not labels."""
+    given: list[Any] = [5, None, b"labels.jsonl", {"id": "a"}, record]
+    for one in given:
+        with pytest.raises(UsageError, match=rf"not {type(one).__name__}; put one record in a"):
+            labeler.metrics(one)
+        with pytest.raises(UsageError, match="outcomes are a label file"):
+            labeler.summary(one)
     with pytest.raises(UsageError, match=r"labeler\.api\.read_labels\('labels\.jsonl'\)"):
         labeler.audit.audit_labels("labels.jsonl")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"rows are files, a data frame, .* not int"):
+        labeler.label(5, judge="embedded", store=labeler.MemoryStore())
 
 
 @pytest.mark.parametrize("given", [ROW, labeler.Example(id="1", **ROW)])  # type: ignore[arg-type]
@@ -61,12 +52,6 @@ def test_one_row_is_labeled_without_a_list(given: Any) -> None:
     """A mapping is not taken for as many rows as it has columns."""
     (outcome,) = labeler.label(given, judge="embedded", store=labeler.MemoryStore())
     assert outcome.kind == "label"
-
-
-def test_what_is_no_rows_is_refused() -> None:
-    """With what is one."""
-    with pytest.raises(UsageError, match=r"rows are files, a data frame, .* not int"):
-        labeler.label(5, judge="embedded", store=labeler.MemoryStore())
 
 
 @pytest.mark.parametrize(

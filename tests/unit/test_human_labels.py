@@ -74,20 +74,15 @@ def test_both_forms_are_read_from_json(tmp_path: Path) -> None:
     ]
 
 
-def test_a_packed_file_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
-    """As spreadsheets write it, and packed."""
+def test_a_file_of_a_spreadsheet_is_read(tmp_path: Path) -> None:
+    """With a byte order mark, packed; our own CSV files guard a cell that reads as a formula.
+
+    The same person who said the same of the same twice is counted once.
+    """
     path = tmp_path / "people.csv.gz"
     path.write_bytes(gzip.compress(b"\xef\xbb\xbfid,adherence\r\nr1,no\r\n"))
     assert told(read_human_labels(path)) == [("r1", "adherence", None, "", 0.0)]
-
-
-def test_an_id_that_was_guarded_against_formulas_is_unguarded(tmp_path: Path) -> None:
-    """Our own CSV files put an apostrophe before such a cell."""
     assert told(from_csv(tmp_path, "id,adherence", "'-17,1"))[0][0] == "-17"
-
-
-def test_what_stands_twice_is_counted_once(tmp_path: Path) -> None:
-    """The same person said the same of the same."""
     found = from_csv(tmp_path, "id,annotator,adherence", "r1,ann,1", "r1,ann,yes", "r1,ben,1")
     assert (len(found.labels), found.repeated) == (2, 1)
 
@@ -162,17 +157,13 @@ def test_nesting_without_end_breaks_nothing(tmp_path: Path, column: str) -> None
 
 
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
-    """With the place and the byte."""
+    """With the place and the byte; a file that is not there by its name."""
     path = tmp_path / "people.csv"
+    with pytest.raises(UsageError, match="cannot read"):
+        read_human_labels(path)
     path.write_bytes(b"id,adherence\nr\xff,1\n")
     with pytest.raises(UsageError, match=r"people.csv:2: byte 1 \(0xff\) is not UTF-8"):
         read_human_labels(path)
-
-
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    """No foreign exception."""
-    with pytest.raises(UsageError, match="cannot read"):
-        read_human_labels(tmp_path / "none.csv")
 
 
 def test_a_column_name_imports_nothing(tmp_path: Path) -> None:

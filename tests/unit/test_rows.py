@@ -18,7 +18,7 @@ from labeler.data.parsing import to_example
 from labeler.data.row_stream import RowStream, identified
 from labeler.data.rows import Rows
 from labeler.errors import BadRow, UsageError
-from labeler.labels.record import LabelFailure, Outcome
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.sentences.example import Example
 from support.labeled import claims_output, output, record, says
 
@@ -132,22 +132,18 @@ def test_compressed_rows_are_read(tmp_path: Path) -> None:
         len([*RowStream(open_rows(path))])
 
 
-def test_standard_input_is_read_once_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It can be surveyed before any spend all the same."""
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(line() + b"\n" + line(id="2"))))
-    rows = open_rows("-")
-    assert len([*RowStream(rows)]) == len([*RowStream(rows)]) == 2
-
-
-def test_a_pipe_is_read_once_and_kept(tmp_path: Path) -> None:
+def test_standard_input_and_pipes_are_read_once_and_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whatever is no ordinary file can be surveyed before any spend all the same."""
-    pipe = tmp_path / "rows"
-    os.mkfifo(pipe)
-    writer = threading.Thread(target=pipe.write_bytes, args=[line() + b"\n" + line(id="2")])
+    text = line() + b"\n" + line(id="2")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+    os.mkfifo(pipe := tmp_path / "rows")
+    writer = threading.Thread(target=pipe.write_bytes, args=[text])
     writer.start()
-    rows = open_rows(pipe)
+    for rows in (open_rows("-"), open_rows(pipe)):
+        assert len([*RowStream(rows)]) == len([*RowStream(rows)]) == 2
     writer.join()
-    assert len([*RowStream(rows)]) == len([*RowStream(rows)]) == 2
 
 
 def test_a_missing_file_is_a_clear_error(tmp_path: Path) -> None:
@@ -266,28 +262,36 @@ def test_a_label_that_is_no_object_is_no_label(tmp_path: Path, field: str, value
         list(read_outcomes(path))
 
 
-def test_a_label_of_another_profile_than_its_signature_says_is_refused(tmp_path: Path) -> None:
+MADE = record()
+CLAIMED = record(answer=claims_output([says("a", ["0a"]), says("b", ["0b"])]))
+DAMAGED = r"labels\.jsonl:1: record 'r1' was damaged or edited"
+EDITED: dict[str, tuple[LabelRecord, dict[str, object], str]] = {
+    "another question": (
+        MADE,
+        {"example": MADE.example.model_copy(update={"question": "Other?"})},
+        DAMAGED,
+    ),
+    "a key that its sentences do not have": (
+        MADE,
+        {"label": MADE.label.model_copy(update={"all_relevant_sentence_keys": ("9z",)})},
+        DAMAGED,
+    ),
+    "a key that is not its own": (MADE, {"key": "0" * 64}, DAMAGED),
+    "a label of another profile": (
+        CLAIMED,
+        {"label": output()},
+        "not of the profile that the schema of its signature",
+    ),
+}
+
+
+@pytest.mark.parametrize("edit", EDITED)
+def test_an_edited_record_is_refused(tmp_path: Path, edit: str) -> None:
     """It would be measured by what nobody asked for."""
-    made = record(answer=claims_output([says("a", ["0a"]), says("b", ["0b"])]))
-    lowered = made.model_copy(update={"label": output()})
+    made, changes, says_so = EDITED[edit]
     path = tmp_path / "labels.jsonl"
-    path.write_text(to_line(lowered) + "\n")
-    with pytest.raises(UsageError, match="not of the profile that the schema of its signature"):
-        list(read_outcomes(path))
-
-
-@pytest.mark.parametrize("part", ["question", "keys", "key"])
-def test_an_edited_record_is_refused(tmp_path: Path, part: str) -> None:
-    """Another question, a key that its sentences do not have, a key that is not its own."""
-    made = record()
-    edited: dict[str, dict[str, object]] = {
-        "question": {"example": made.example.model_copy(update={"question": "Other?"})},
-        "keys": {"label": made.label.model_copy(update={"all_relevant_sentence_keys": ("9z",)})},
-        "key": {"key": "0" * 64},
-    }
-    path = tmp_path / "labels.jsonl"
-    path.write_text(to_line(made.model_copy(update=edited[part])) + "\n")
-    with pytest.raises(UsageError, match=r"labels\.jsonl:1: record 'r1' was damaged or edited"):
+    path.write_text(to_line(made.model_copy(update=changes)) + "\n")
+    with pytest.raises(UsageError, match=says_so):
         list(read_outcomes(path))
 
 

@@ -12,9 +12,8 @@ from labeler import api
 from labeler.calculators import METRICS, measure, select_metrics, summarize
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelFailure
-from labeler.labels.signature import Artifact, Signature
 from labeler.plugins.similarity.embedder import cosine
-from labeler.plugins.similarity.metrics import QUESTION_METRICS, mean_cosine
+from labeler.plugins.similarity.metrics import mean_cosine
 from labeler.plugins.similarity.records import (
     EmbedderSpec,
     QuestionsAnswer,
@@ -23,42 +22,15 @@ from labeler.plugins.similarity.records import (
     questions_key,
 )
 from support import samples
+from support.questions import EMBEDDER, SIGNATURE, questions_record
 from support.records import sample_record
 
-EMBEDDER = EmbedderSpec(embedder="openai", model="e")
-SIGNATURE = Signature(
-    judge="openai",
-    model="m",
-    prompt=Artifact(name="questions/v1", digest="0" * 64),
-    response_schema=Artifact(name="questions/v1", digest="1" * 64),
-    splitter="general/1",
-)
+QUESTION_METRICS = select_metrics("all", kind="questions")
 MEAN, RAGAS, FLAG = (
     "answer_relevancy_similarity",
     "answer_relevancy_similarity:ragas",
     "noncommittal",
 )
-
-
-def questions_record(
-    *cosines: float | None,
-    noncommittal: bool = False,
-    embedder: EmbedderSpec = EMBEDDER,
-    id: str = "r",  # noqa: A002 - the row's field
-) -> QuestionsRecord:
-    """A record whose questions have these cosines, or none."""
-    example = samples.keyed_example(id=id)
-    return QuestionsRecord(
-        key=questions_key(example, SIGNATURE),
-        example=example,
-        answer=QuestionsAnswer(
-            noncommittal_explanation="it says so",
-            noncommittal=noncommittal,
-            questions=("one?", "two?", "three?"),
-        ),
-        similarity=Similarity(embedder=embedder, cosines=cosines) if cosines else None,
-        signature=SIGNATURE,
-    )
 
 
 def value(record: QuestionsRecord, metric: str = MEAN) -> float | None:

@@ -66,11 +66,30 @@ def test_records_of_one_question_are_left_out_together() -> None:
     assert often == back
 
 
-def test_two_questions_have_no_interval() -> None:
-    """However many records they have."""
-    made = fit_slope([1, 2, 3, 4], [1, 3, 2, 5], groups=["q", "q", "r", "r"])
-    assert isinstance(made, Slope)
-    assert made.interval == Undefined("too_few_groups")
+TWO_QUESTIONS = fit_slope([1, 2, 3, 4], [1, 3, 2, 5], groups=["q", "q", "r", "r"])
+
+
+@pytest.mark.parametrize(
+    ("found", "reason"),
+    [
+        (fit_slope([3, 3, 3], [0, 1, 0]), "constant_x"),
+        (fit_slope([0.1] * 7, [0.0, 1.0] * 3 + [0.5]), "constant_x"),
+        # One point makes no line; two make one that nothing is known about.
+        (fit_slope([], []), "too_few_points"),
+        (fit_slope([1], [1]), "too_few_points"),
+        (fitted([0, 2], [1, 2]).interval, "too_few_points"),
+        (isinstance(TWO_QUESTIONS, Slope) and TWO_QUESTIONS.interval, "too_few_groups"),
+        # An interval without width would claim a certainty that nobody has.
+        (fitted([0, 1, 2, 5], [1, 3, 5, 11]).interval, "exact_fit"),
+        (fitted([0, 1, 2, 5], [0.7] * 4).interval, "exact_fit"),
+        # Without the long answer there would be no slope at all.
+        (fitted([10, 10, 10, 500], [0.5, 0.6, 0.4, 1.0]).interval, "one_point_decides"),
+    ],
+)
+def test_what_cannot_be_known_says_why(found: object, reason: str) -> None:
+    """A slope, or its interval."""
+    assert found == Undefined(reason)
+    assert fitted([0, 2], [1, 2]).slope == 0.5
 
 
 def test_a_wider_level_makes_a_wider_interval() -> None:
@@ -81,32 +100,6 @@ def test_a_wider_level_makes_a_wider_interval() -> None:
     assert isinstance(narrow.interval, Interval)
     assert isinstance(wide.interval, Interval)
     assert wide.interval.low < narrow.interval.low < narrow.interval.high < wide.interval.high
-
-
-def test_a_constant_x_has_no_slope() -> None:
-    """And says so; there is nothing that y could follow."""
-    assert fit_slope([3, 3, 3], [0, 1, 0]) == Undefined("constant_x")
-    assert fit_slope([0.1] * 7, [0.0, 1.0] * 3 + [0.5]) == Undefined("constant_x")
-
-
-def test_too_few_points_say_so() -> None:
-    """One makes no line; two make one that nothing is known about."""
-    assert fit_slope([], []) == Undefined("too_few_points")
-    assert fit_slope([1], [1]) == Undefined("too_few_points")
-    two = fitted([0, 2], [1, 2])
-    assert (two.slope, two.interval) == (0.5, Undefined("too_few_points"))
-
-
-def test_a_line_through_every_point_has_no_interval() -> None:
-    """One without width would claim a certainty that nobody has."""
-    assert fitted([0, 1, 2, 5], [1, 3, 5, 11]).interval == Undefined("exact_fit")
-    assert fitted([0, 1, 2, 5], [0.7] * 4).interval == Undefined("exact_fit")
-
-
-def test_a_slope_that_one_point_decides_has_no_interval() -> None:
-    """Without the long answer there would be no slope at all."""
-    made = fitted([10, 10, 10, 500], [0.5, 0.6, 0.4, 1.0])
-    assert made.interval == Undefined("one_point_decides")
 
 
 def test_numbers_beyond_a_floats_range_make_no_nan() -> None:

@@ -77,7 +77,16 @@ class ParquetRows:
         # aborts the process at its end.
         self._file = pq.ParquetFile(source, buffer_size=_BUFFER, pre_buffer=False, **READ_LIMITS)
         check_row_groups(name, self._file.metadata, source.seek(0, os.SEEK_END))
-        self._dictionaries = DictionarySizes(source, self._file)
+        columns = map(self._file.schema.column, range(len(self._file.schema)))
+        self._dictionaries = pq.ParquetFile(
+            source,
+            metadata=self._file.metadata,
+            read_dictionary=[one.path for one in columns if one.physical_type == "BYTE_ARRAY"],
+            buffer_size=_FIRST_PAGE,
+            pre_buffer=False,
+            arrow_extensions_enabled=False,
+            **READ_LIMITS,
+        )
         self.schema = self._file.schema_arrow
         groups = map(self._file.metadata.row_group, range(self._file.num_row_groups))
         self.counts = tuple(group.num_rows for group in groups)
@@ -93,7 +102,7 @@ class ParquetRows:
         """
         metadata = self._file.metadata.row_group(group)
         usual = max(metadata.total_byte_size, 1) / max(metadata.num_rows, 1)
-        worst = max(usual, self._dictionaries.size(group))
+        worst = max(usual, self.dictionary_size(group))
         pa.default_memory_pool().release_unused()  # what the dictionaries took
         rows = max(1, min(BATCH, int(LARGEST_BATCH / worst)))
         at, stop = 0, self.counts[group] if stop is None else stop
@@ -104,6 +113,17 @@ class ParquetRows:
             if first < batch.num_rows:
                 yield batch.slice(first, stop - at - first)
             at += batch.num_rows
+
+    def dictionary_size(self, group: int) -> int:
+        """Return the bytes of the dictionaries of a row group.
+
+        The first row is read with its dictionaries; a column without one counts its first value.
+        """
+        batches = self._dictionaries.iter_batches(
+            batch_size=1, row_groups=[group], use_threads=False
+        )
+        first = next(batches, None)
+        return sum(map(_dictionary_bytes, first.columns)) if first is not None else 0
 
     def all_batches(self) -> Iterator[Any]:
         """Read the record batches of all row groups, in order."""
@@ -168,37 +188,6 @@ class ParquetColumns:
                 return [*dictionary.to_pylist(), None]
 
         return codes, len(dictionary) + 1, values
-
-
-class DictionarySizes:
-    """The sizes of the dictionaries in a Parquet file.
-
-    Args:
-        source: the file, open and seekable.
-        file: the same file, as pyarrow opened it.
-    """
-
-    def __init__(self, source: Any, file: pq.ParquetFile) -> None:  # noqa: ANN401 - pyarrow has no types
-        columns = map(file.schema.column, range(len(file.schema)))
-        texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
-        self._file = pq.ParquetFile(
-            source,
-            metadata=file.metadata,
-            read_dictionary=texts,
-            buffer_size=_FIRST_PAGE,
-            pre_buffer=False,
-            arrow_extensions_enabled=False,
-            **READ_LIMITS,
-        )
-
-    def size(self, group: int) -> int:
-        """Return the bytes of the dictionaries of a row group.
-
-        The first row is read with its dictionaries; a column without one counts its first value.
-        """
-        batches = self._file.iter_batches(batch_size=1, row_groups=[group], use_threads=False)
-        first = next(batches, None)
-        return sum(map(_dictionary_bytes, first.columns)) if first is not None else 0
 
 
 def _dictionary_bytes(array: Any) -> int:  # noqa: ANN401 - pyarrow has no types
