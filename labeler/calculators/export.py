@@ -10,9 +10,9 @@ from __future__ import annotations
 import csv
 import json
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -276,37 +276,28 @@ def _write_lines(values: Iterable[object], path: str | Path) -> int:
         return sum(file.write(_json(value) + "\n") > 0 for value in values)
 
 
-_Write = Callable[[Record], None]
+_Write = Callable[[Iterable[Record], Sequence[Column], Path], int]
 
 
 def _write(records: Iterable[Record], columns: Sequence[Column], path: str | Path) -> int:
-    opened = _writer(path)
-    count = 0
-    with opened(Path(path), columns) as write:
-        for count, record in enumerate(records, start=1):  # noqa: B007 - the last number is the count
-            write(record)
-    return count
+    return _writer(path)(records, columns, Path(path))
 
 
-def _writer(path: str | Path) -> Callable[[Path, Sequence[Column]], Any]:
+def _writer(path: str | Path) -> _Write:
     name = str(path).lower()
     if name.endswith(".parquet"):
-        return _parquet_writer
+        return _write_parquet
     if name.removesuffix(".gz").endswith(".csv"):
-        return _csv_writer
+        return _write_csv
     raise UsageError(f"{path}: numbers are written to .csv, .parquet or .jsonl; name such a file")
 
 
-@contextmanager
-def _csv_writer(path: Path, columns: Sequence[Column]) -> Iterator[_Write]:
+def _write_csv(records: Iterable[Record], columns: Sequence[Column], path: Path) -> int:
     with replaced(path) as file:
         writer = csv.writer(file)  # it quotes a lone CR or LF only with the default line end
         writer.writerow([_cell(column.name) for column in columns])
-
-        def write(record: Record) -> None:
-            writer.writerow([_cell(record.get(column.name)) for column in columns])
-
-        yield write
+        rows = ([_cell(record.get(column.name)) for column in columns] for record in records)
+        return sum(writer.writerow(row) > 0 for row in rows)
 
 
 def _cell(value: object) -> object:
@@ -315,38 +306,21 @@ def _cell(value: object) -> object:
     return json.dumps(value) if isinstance(value, bool) else value
 
 
-@contextmanager
-def _parquet_writer(path: Path, columns: Sequence[Column]) -> Iterator[_Write]:
+def _write_parquet(records: Iterable[Record], columns: Sequence[Column], path: Path) -> int:
     require_pyarrow(str(path))
     import pyarrow as pa  # noqa: PLC0415 - slow to load
 
     from labeler.data.label_tables import parquet_writer  # noqa: PLC0415 - the same
 
-    schema = _schema(pa, columns)
+    schema, count, left = _schema(pa, columns), 0, iter(records)
+    portions = iter(lambda: list(islice(left, _BATCH)), [])
     with parquet_writer(path, schema) as writer:
-        rows: list[Record] = []
-        batches: list[Any] = []
-
-        def convert() -> None:
-            batches.append(pa.RecordBatch.from_pylist(rows, schema=schema))
-            rows.clear()
-
-        def flush() -> None:
-            writer.write_table(pa.Table.from_batches(batches, schema=schema))
-            batches.clear()
-
-        def write(record: Record) -> None:
-            rows.append(record)
-            if len(rows) == _BATCH:
-                convert()
-            if len(batches) == _BATCHES:
-                flush()
-
-        yield write
-        if rows:
-            convert()
-        if batches:
-            flush()
+        batches = (pa.RecordBatch.from_pylist(portion, schema=schema) for portion in portions)
+        while group := list(islice(batches, _BATCHES)):
+            table = pa.Table.from_batches(group, schema=schema)
+            count += table.num_rows
+            writer.write_table(table)
+    return count
 
 
 def _schema(pa: Any, columns: Sequence[Column]) -> Any:  # noqa: ANN401 - pyarrow has no types

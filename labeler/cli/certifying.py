@@ -73,12 +73,6 @@ def certify(
     options = {"metric": metric, "within": within, "at_least": at_least}
     options |= {"level": level, "seed": seed, "population": population or None}
     wanted = {name: value for name, value in options.items() if value is not None}
-    if answers == path:
-        raise UsageError(
-            f"{path} is the plan, which certify continues: save it with its answers under another "
-            "name (--answers ANSWERS.csv)"
-        )
-    reject_overwrite([labels, *([answers] if answers else [])], path)
     if answers is not None:
         if output is not None:
             reject_overwrite([labels, answers, path], output)
@@ -97,6 +91,7 @@ def _plan(labels: str, path: str, wanted: dict[str, Any], doubt: str | None) -> 
     from labeler.evidence.plan import make_plan
     from labeler.evidence.plan_files import write_plan
 
+    reject_overwrite([labels], path)
     if Path(path).exists():
         raise UsageError(
             f"{path} is a plan already: answer it (--answers ANSWERS.csv), or delete it first"
@@ -121,6 +116,12 @@ def _continued(
     from labeler.evidence.people import read_answers
     from labeler.evidence.plan_files import read_plan
 
+    if answers == path:
+        raise UsageError(
+            f"{path} is the plan, which certify continues: save it with its answers under another "
+            "name (--answers ANSWERS.csv)"
+        )
+    reject_overwrite([labels, answers], path)
     records = [*outcomes_at(labels)]
     made = read_plan(path, records, _doubts(doubt, records))
     for name, value in wanted.items():

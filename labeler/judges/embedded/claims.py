@@ -69,16 +69,12 @@ def with_claims(
     if not issubclass(output, ClaimsLabelingOutput):
         return label
     claims = _ClaimLabeler(label, example, scores)
+    fields = {**vars(label), "response_sentences_without_claims": claims.response_without_claims}
     if not issubclass(output, ReferenceLabelingOutput):
-        return ClaimsLabelingOutput(
-            **vars(label),
-            response_claims=tuple(claims.response_claims()),
-            response_sentences_without_claims=claims.response_without_claims,
-        )
+        return ClaimsLabelingOutput(**fields, response_claims=tuple(claims.response_claims()))
     return ReferenceLabelingOutput(
-        **vars(label),
+        **fields,
         response_claims=tuple(claims.compared_claims()),
-        response_sentences_without_claims=claims.response_without_claims,
         reference_claims=tuple(claims.reference_claims()),
         reference_sentences_without_claims=claims.reference_without_claims,
     )

@@ -76,10 +76,6 @@ class ObservedError:
     """Our own observations, shown."""
 
 
-_PASSING: frozenset[ErrorKind] = frozenset({"interrupted", "budget"})
-"""Errors of the run itself: they never last."""
-
-
 _OF_ROW = frozenset({"context_length", "content_filter", "refusal", "contract"})
 """Reasons that lie in a record rather than in the server."""
 
@@ -118,7 +114,7 @@ class Rule:
         """True if the same request would most likely fail again."""
         return (
             self.policy is RetryPolicy.RECORD
-            and self.kind not in _PASSING
+            and self.kind not in {"interrupted", "budget"}  # of the run itself
             and self.reason not in {"authentication", "quota"}  # the next key may be right
         )
 

@@ -171,7 +171,7 @@ def report_failure(
 def settle_end(pace: Pace, row: Hashable, failed: AttemptFailed) -> None:
     """Report that a row got no label; mark the error if it shows that no row will get one."""
     observed, rule = failed.observed, failed.rule
-    if failed.stops or observed.kind in {"interrupted", "budget"}:
+    if failed.stops:
         return
     ending = (observed.status, plain_code(observed.code), rule.reason)
     alike = pace.health.failed(row, ending, of_row=rule.of_row, passing=rule.policy in RETRIED)

@@ -79,18 +79,18 @@ class Server:
         return f"{unset}, or give --api-key-command"
 
 
-def read_server(**settings: Any) -> ServerOptions:  # noqa: ANN401 - checked here
-    """Validate a user's options of a server.
+def read_server(key: str | KeySource | None, **settings: Any) -> Server:  # noqa: ANN401 - checked here
+    """Return the server that a user's options describe; see :func:`server_of`.
 
     Raises:
-        UsageError: an option has a wrong type.
+        UsageError: an option has a wrong type, or as for :func:`server_of`.
     """
-    options = vars(ServerOptions(**settings))
     try:
-        return TypeAdapter(ServerOptions).validate_python(options)
+        options = TypeAdapter(ServerOptions).validate_python(vars(ServerOptions(**settings)))
     except ValidationError as error:
         faults = describe_faults(error, most=error.error_count())
         raise UsageError(f"the server does not accept these options: {faults}") from None
+    return server_of(options, key)
 
 
 def server_of(options: ServerOptions, key: str | KeySource | None) -> Server:

@@ -29,7 +29,7 @@ from labeler.judges.openai.error_rules import (
 from labeler.judges.openai.masking import MaskedBytes
 from labeler.judges.openai.retries import retrying
 from labeler.judges.openai.sender import WIRE_ERRORS, failed_request
-from labeler.judges.openai.server import KeySource, read_server, server_of
+from labeler.judges.openai.server import KeySource, read_server
 from labeler.judges.pace import Pace
 from labeler.labeling.engine import Engine
 from labeler.plugins.batch.folder import RemoteBatch
@@ -134,7 +134,7 @@ class OpenAIBatches:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         **server: Any,  # noqa: ANN401 - checked by ServerOptions
     ) -> None:
-        self._server = server_of(read_server(**server), api_key)
+        self._server = read_server(api_key, **server)
         self.base_url = self._server.base_url
         self.timeout, self._max_attempts, self.sleep = timeout, max_attempts, sleep
         self._opened: AsyncOpenAI | None = None

@@ -32,7 +32,7 @@ from labeler.judges.openai.retries import (
     retrying,
 )
 from labeler.judges.openai.sender import WIRE_ERRORS, failed_request
-from labeler.judges.openai.server import KeySource, read_server, server_of
+from labeler.judges.openai.server import KeySource, read_server
 from labeler.judges.pace import BudgetSpent, Pace, SentRequest, Stopped, current
 from labeler.judges.pricing import Price
 from labeler.judges.tokens import TokenCounter
@@ -90,7 +90,7 @@ class OpenAIEmbedder:
         for name, value in {"timeout": timeout, "max_attempts": max_attempts}.items():
             if not value > 0:
                 raise UsageError(f"embedder openai: {name} must be above 0, got {value}")
-        self._server = server_of(read_server(**server), api_key)
+        self._server = read_server(api_key, **server)
         self._timeout = timeout
         self._price = price or embedding_price(model, self._server.base_url)
         self._max_attempts, self._sleep = max_attempts, sleep
