@@ -15,7 +15,7 @@ import labeler
 from labeler.calculators import SummaryRow
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelFailure
-from labeler.plugins.mlflow import log_summary
+from labeler.plugins.mlflow import log_run, log_summary
 from labeler.version import install_command
 from support.records import sample_record
 
@@ -132,3 +132,15 @@ def test_mlflow_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(sys.modules, "mlflow", None)
     with pytest.raises(UsageError, match=re.escape(install_command("mlflow"))):
         log_summary(summary())
+
+
+def test_a_run_logs_its_counts_at_its_end(run: Run) -> None:
+    """Tokens and failures too; without a price, no dollars."""
+    rows = [{"question": "q", "documents": ["A b."], "response": "A b."}, {"question": "only"}]
+    labeler.label(rows, judge="embedded", store="memory", on_event=log_run)
+    ones, zeros = (
+        ("labeled", "requests", "failed"),
+        ("stored", "prompt_tokens", "completion_tokens"),
+    )
+    counts = dict.fromkeys(ones, 1) | dict.fromkeys(zeros, 0)
+    assert run.metrics == {f"labeler.{name}": count for name, count in counts.items()}
