@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from calls_per_metric import WANTED, Asked, Measured, main, measured, report
-from labeler.calculators import METRICS
+from labeler.calculators import METRICS, select_metrics
 from labeler.plugins.scores.records import CRITERIA
-from labeler.plugins.similarity.metrics import QUESTION_METRICS
 from metric_terms import ASKED_APART, SYSTEMS, system_table
 
 
@@ -50,7 +49,7 @@ def test_every_metric_of_a_system_has_its_place_here(system: str) -> None:
 
 def test_what_is_asked_apart_is_asked_so() -> None:
     """Criteria and metrics of written questions have lists of their own."""
-    questions = {metric.id for metric in QUESTION_METRICS}
+    questions = {metric.id for metric in select_metrics("all", kind="questions")}
     for name, how in ASKED_APART.items():
         assert name in (questions if "question call" in how else {*CRITERIA, "g_eval"})
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from itertools import islice
@@ -192,33 +193,26 @@ class _Past:
 
 
 def _past(store: LabelStore, how: LabelTasks) -> _Past:
+    """Read stored labels of the same model and configuration."""
     expected, written, labels, seconds = 0.0, 0, 0, []
-    for record in _alike(store, how):
-        reply = record.reply
-        # Files can hold impossible numbers, which are ignored.
-        if reply.usage and 0 < reply.usage.completion_tokens < _ABSURD:
-            labels += 1
-            written += reply.usage.completion_tokens
-            kind = label_kind(record.signature.response_schema.name)
-            expected += kind.expected_tokens(record.example)
-        if reply.seconds is not None and 0 < reply.seconds < _ABSURD:
-            seconds.append(reply.seconds)
+    asked = [_configuration(how.signature("", *kind)) for kind in how.asked]
+    with suppress(StoreError):  # a damaged label of another row is reported when it is needed
+        for record in islice(store, LABELS_READ):
+            if not isinstance(record, LabelRecord) or _configuration(record.signature) not in asked:
+                continue
+            reply = record.reply
+            # Files can hold impossible numbers, which are ignored.
+            if reply.usage and 0 < reply.usage.completion_tokens < _ABSURD:
+                labels += 1
+                written += reply.usage.completion_tokens
+                kind = label_kind(record.signature.response_schema.name)
+                expected += kind.expected_tokens(record.example)
+            if reply.seconds is not None and 0 < reply.seconds < _ABSURD:
+                seconds.append(reply.seconds)
     mean = sum(seconds) / len(seconds) if seconds else None
     if labels < ENOUGH_LABELS:
         return _Past(seconds=mean)
     return _Past(labels, written / expected, mean)
-
-
-def _alike(store: LabelStore, how: LabelTasks) -> Iterator[LabelRecord]:
-    """Yield stored labels of the same model and configuration."""
-    asked = [_configuration(how.signature("", *kind)) for kind in how.asked]
-    try:
-        for record in islice(store, LABELS_READ):
-            if isinstance(record, LabelRecord) and _configuration(record.signature) in asked:
-                yield record
-    except StoreError:
-        # A damaged label of another row is reported when that row is needed.
-        return
 
 
 def _configuration(by: Signature) -> tuple[object, ...]:
@@ -231,16 +225,7 @@ class _Kind:
 
     same: int
     same_at_most: int
-    cacheable: int
-    first_written: int
-    """Tokens that the first request writes to a cache that works as it should."""
     asked: int = 0
-
-    def cached(self) -> dict[str, int]:
-        """Return the usage of the cache by the next request."""
-        if self.asked:
-            return {"cached_tokens": self.cacheable}
-        return {"cache_write_tokens": self.first_written}
 
 
 class _Tally:
@@ -270,7 +255,13 @@ class _Tally:
         kind = self._kind(request)
         prompt = kind.same + self._counter.count(own) + MESSAGE_FRAME
         answer = self._past.factor * request.expected_tokens
-        cached, written = kind.cached(), self._rules.most_written(prompt, kind.same)
+        if kind.asked:
+            cached = {"cached_tokens": self._rules.cacheable(kind.same)}
+        else:
+            cached = {"cache_write_tokens": self._rules.first_written(kind.same)}
+        written = self._rules.most_written(prompt, kind.same)
+        at_most = kind.same_at_most + self._counter.at_most(own) + MESSAGE_FRAME
+        cap = answer_cap(self._cap, request.expected_tokens)
         self.asked += 1
         kind.asked += 1
         self._document_sentences += sum(map(len, request.example.documents))
@@ -281,11 +272,7 @@ class _Tally:
         usage = Usage(prompt_tokens=prompt, completion_tokens=round(answer))
         for bill in self._bills:
             bill.add(usage, cached, written)
-        if self._bills:
-            at_most = kind.same_at_most + self._counter.at_most(own) + MESSAGE_FRAME
-            cap = answer_cap(self._cap, request.expected_tokens)
-            for bill in self._bills:
-                bill.add_worst(at_most, cap)
+            bill.add_worst(at_most, cap)
 
     def _kind(self, request: Task[Any]) -> _Kind:
         """Count the common start of a profile's requests once."""
@@ -297,14 +284,13 @@ class _Tally:
             self._kinds[name] = _Kind(
                 same,
                 self._counter.request_at_most(system, schema),
-                self._rules.cacheable(same),
-                self._rules.first_written(same),
             )
         return self._kinds[name]
 
     def result(self, options: EstimateOptions, selection: Selection) -> Estimate:
         """Return the estimate."""
         costs = [bill.cost() for bill in self._bills]
+        same = min((kind.same for kind in self._kinds.values()), default=0)
         latency = self._past.seconds if options.latency is None else options.latency
         rounds = max(1.0, self.asked / options.concurrency) if self.asked else 0.0
         return Estimate(
@@ -323,9 +309,9 @@ class _Tally:
             prompt=PromptTokens(
                 total=self._prompts,
                 largest=self._largest,
-                same=min((kind.same for kind in self._kinds.values()), default=0),
+                same=same,
                 same_total=sum(kind.same * kind.asked for kind in self._kinds.values()),
-                cacheable=min((kind.cacheable for kind in self._kinds.values()), default=0),
+                cacheable=self._rules.cacheable(same),
                 counted_by=self._counter.name,
             ),
             answers=AnswerTokens(round(self._answers), self._past.labels, self._cap),

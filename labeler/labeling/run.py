@@ -21,7 +21,7 @@ from labeler.labeling.engine import Engine, succeeded
 from labeler.labeling.failures import repeated
 from labeler.labeling.options import RunOptions
 from labeler.labeling.progress import Origin, RunEvents
-from labeler.labeling.tasks import TaskFactory, needs_of
+from labeler.labeling.tasks import TaskFactory
 from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.store.memory import LabelStore
 
@@ -146,7 +146,8 @@ class Run:
         for factory in factories:
             self.traffic_for(factory.judge)
         require_bounds([factory.judge for factory in factories], self.limits)
-        stream = RowStream(rows, needs_of(factories), self.notice)
+        needs = frozenset.intersection(*(factory.needs for factory in factories))
+        stream = RowStream(rows, needs, self.notice)
         total, each = stream.total(), outcomes or len(factories)
         self.events.start(None if total is None else total * each, self.budget)
         return stream

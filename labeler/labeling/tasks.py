@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -130,11 +130,6 @@ class TaskFactory(Protocol):
             BadRow: nothing can be asked about it.
         """
         ...
-
-
-def needs_of(factories: Iterable[TaskFactory]) -> frozenset[str]:
-    """Return the optional fields of an example that all factories need."""
-    return frozenset.intersection(*(factory.needs for factory in factories))
 
 
 class MissingField(BadRow):

@@ -195,8 +195,7 @@ def label_key(example: KeyedExample, signature: Signature) -> str:
     Returns:
         64 hexadecimal digits.
     """
-    referenced = shows_reference(signature)
-    seen = texts_json(shown(example, reference=referenced))
+    seen = texts_json(shown(example, reference=shows_reference(signature)))
     return key_of(seen, _encoded_facts(signature))
 
 

@@ -13,7 +13,7 @@ from labeler.calculators import METRICS, measure, select_metrics, summarize
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.plugins.similarity.embedder import cosine
-from labeler.plugins.similarity.metrics import QUESTION_METRICS, mean_cosine
+from labeler.plugins.similarity.metrics import mean_cosine
 from labeler.plugins.similarity.records import (
     EmbedderSpec,
     QuestionsAnswer,
@@ -25,6 +25,7 @@ from support import samples
 from support.questions import EMBEDDER, SIGNATURE, questions_record
 from support.records import sample_record
 
+QUESTION_METRICS = select_metrics("all", kind="questions")
 MEAN, RAGAS, FLAG = (
     "answer_relevancy_similarity",
     "answer_relevancy_similarity:ragas",

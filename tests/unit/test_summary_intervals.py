@@ -30,7 +30,6 @@ from labeler.cli import checking, reading
 from labeler.errors import UsageError
 from labeler.labels.record import Outcome
 from labeler.labels.schemas import read_resource
-from labeler.plugins.similarity.metrics import QUESTION_METRICS
 from support.command import Command
 from support.labeled import failure, record
 
@@ -177,7 +176,7 @@ def test_ones_of_a_metric_that_goes_beyond_are_no_share() -> None:
 
 def test_cosines_are_not_bounded_and_shares_are() -> None:
     """They may be below 0."""
-    bounded = {metric.id: metric.bounded for metric in QUESTION_METRICS}
+    bounded = {metric.id: metric.bounded for metric in select_metrics("all", kind="questions")}
     assert bounded == {
         "answer_relevancy_similarity": False,
         "answer_relevancy_similarity:ragas": False,

@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import partial
 
 from labeler.calculators.ratio import Ratio
-from labeler.calculators.registry import metric, select_metrics
+from labeler.calculators.registry import metric
 from labeler.plugins.similarity.records import QuestionsRecord
 
 _question_metric = partial(metric, kind="questions", source="RAGAS, arXiv 2309.15217")
@@ -72,10 +72,3 @@ def mean_cosine(cosines: Sequence[float | None]) -> Ratio:
     if len(known) < len(cosines):
         return Ratio.missing("zero_vector")
     return Ratio.of(sum(known, Fraction()), len(known), if_empty="no_questions")
-
-
-QUESTION_METRICS = select_metrics(
-    ["answer_relevancy_similarity", "answer_relevancy_similarity:ragas", "noncommittal"],
-    kind="questions",
-)
-"""The metrics of generated questions, in every definition."""

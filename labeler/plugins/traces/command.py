@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -77,21 +78,14 @@ def _write(rows: Iterable[dict[str, Any]], output: str, counts: TraceCounts) -> 
     from labeler.data.label_files import replaced
     from labeler.sentences.characters import plain_json
 
-    if output == STDIO:
+    is_shown = output == STDIO
+    with nullcontext(sys.stdout) if is_shown else replaced(Path(output)) as file:
         for row in rows:
-            sys.stdout.write(plain_json(json.dumps(row, ensure_ascii=False)) + "\n")
-    else:
-        with replaced(Path(output)) as file:
-            for row in rows:
-                file.write(json.dumps(row, ensure_ascii=False) + "\n")
-            _require_rows(counts)
-    _require_rows(counts)
-
-
-def _require_rows(counts: TraceCounts) -> None:
-    if not counts.rows:
-        why = "; ".join(line.strip() for line in _summary(counts)) or _NO_TRACE
-        raise UsageError(f"no trace gives a row: {why}")
+            line = json.dumps(row, ensure_ascii=False)
+            file.write(f"{plain_json(line) if is_shown else line}\n")
+        if not counts.rows:
+            why = "; ".join(line.strip() for line in _summary(counts)) or _NO_TRACE
+            raise UsageError(f"no trace gives a row: {why}")
 
 
 def _summary(counts: TraceCounts) -> Iterator[str]:
