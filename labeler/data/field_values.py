@@ -31,7 +31,7 @@ SPLIT_REMEDY = (
     r"--split-documents SEP (in Python split_documents=SEP), such as '\n\n' or '|'; if it is one "
     "document, --map documents=COLUMN, with the comma"
 )
-_FIELDS = tuple(Example.model_fields)
+_FIELDS = frozenset(Example.model_fields)
 _SENTENCES = ("documents_sentences", "response_sentences")
 _NUMBERED = re.compile(r"documents_(\d{1,6})")
 _SHOWN = 8
@@ -57,11 +57,10 @@ def read_values(
             text is that of a missing value.
     """
     read = _gathered(fields)
-    for name in _FIELDS:
-        if isinstance(read.get(name), str) and is_missing(read[name]):
-            if name in REQUIRED:
-                raise _absent(name, read[name], where)
-            read[name] = None
+    for name in [name for name, value in read.items() if name in _FIELDS and is_missing(value)]:
+        if name in REQUIRED and read[name] is not None:
+            raise _absent(name, read[name], where)
+        read[name] = None
     documents = read.get("documents")
     if documents is not None:
         read["documents"], used = documents_in(documents, where, split, remedy)

@@ -143,7 +143,7 @@ for _name, _columns_of_system in {
 
 def choose_columns(
     given: Mapping[str, Any] | None = None,
-    preset: str | Preset | None = None,
+    preset: str | None = None,
     split: str | None = None,
 ) -> Columns:
     r"""Return the column of each field.
@@ -151,7 +151,7 @@ def choose_columns(
     Args:
         given: columns by field, several as a list or separated by commas; they override those of
             the preset.
-        preset: a preset, its name, or a third party's as ``package.module:name``.
+        preset: the name of a preset, or of a third party's as ``package.module:name``.
         split: separator of documents in one text; ``\\n`` and ``\\t`` may stand for characters.
 
     Raises:
@@ -167,7 +167,7 @@ def choose_columns(
     own = Columns(named, frozenset(named), split)
     if preset is None:
         return own
-    found: object = PRESETS[preset] if isinstance(preset, str) else preset
+    found: object = PRESETS[preset]
     if not isinstance(found, Preset):
         raise UsageError(f"{preset!r} is a {type(found).__name__}, no labeler.data.presets.Preset")
     return own.over(_columns_in(found))

@@ -178,6 +178,10 @@ def _raw(where: str, row: object) -> Raw:
         return Raw(where, error)
 
 
+_OPENING = frozenset("[{(")
+"""The first characters of most lists and objects written as text."""
+
+
 class _RowConverter:
     """Converts the raw rows of one source to rows.
 
@@ -260,7 +264,11 @@ class _RowConverter:
         if messages and (kinds := media_of(messages)):
             self._note("media", f"have messages with parts that no judge is shown ({kinds[0]})")
         documents = fields.get("documents")
-        if documents and isinstance(written_or_same(documents[0]), list | dict):
+        if (
+            documents
+            and documents[0][:1] in _OPENING
+            and written_or_same(documents[0]) != documents[0]
+        ):
             self._note(
                 "written",
                 "have documents that are lists or objects written as text, which are judged as "
