@@ -11,7 +11,7 @@ from collections import Counter, deque
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from labeler.data.rows import Row, Rows
 from labeler.errors import BadRow, UsageError
@@ -231,17 +231,11 @@ def majority(
     }
     kept = _winners(relevant)
     sentences = tuple(_sentence(key, yes, labels, voters) for key, yes in supporters.items())
-    overall = all(entry.fully_supported for entry in sentences)
-    if not sentences:
-        overall = is_majority(sum(label.overall_supported for label in labels), voters)
     closest = min(judged, key=lambda one: len(kept ^ set(one.all_relevant_sentence_keys)))
-    agreeing = [label for label in labels if label.overall_supported == overall]
-    reason = agreeing[0].overall_supported_explanation if agreeing else _BY_SENTENCES
     label = GPTLabelingOutput(
         relevance_explanation=closest.relevance_explanation,
         all_relevant_sentence_keys=in_order(kept),
-        overall_supported_explanation=_counted(len(agreeing), voters, reason),
-        overall_supported=overall,
+        **_whole(sentences, labels, voters),
         sentence_support_information=sentences,
         all_utilized_sentence_keys=in_order(_winners(utilized)),
     )
@@ -261,6 +255,21 @@ def majority(
         ),
     )
     return resting_on(made, retrievals.basis(made)) if retrievals else made
+
+
+def _whole(
+    sentences: Sequence[SentenceSupport], labels: Sequence[GPTLabelingOutput], voters: int
+) -> dict[str, Any]:
+    """Return the verdict on a whole response, and its explanation."""
+    overall = all(entry.fully_supported for entry in sentences)
+    if not sentences:
+        overall = is_majority(sum(label.overall_supported for label in labels), voters)
+    agreeing = [label for label in labels if label.overall_supported == overall]
+    reason = agreeing[0].overall_supported_explanation if agreeing else _BY_SENTENCES
+    return {
+        "overall_supported_explanation": _counted(len(agreeing), voters, reason),
+        "overall_supported": overall,
+    }
 
 
 @dataclass(frozen=True)

@@ -91,11 +91,13 @@ def test_a_conclusion_names_why_nothing_is_compared() -> None:
 
 
 def test_a_group_that_differs_is_named() -> None:
-    """The group stands in the sentence."""
+    """Behind the conclusion on all records."""
     better = [*labels(60, 60)]
     better[1::2] = labels(60, 0)[1::2]
     found = compare(labels(60, 60), better, "adherence", by="domain").conclusion
-    assert str(found).startswith("B is better: 30 more of 30 answers fully supported in tax, ")
+    first, _, group = str(found).partition("; largest change by domain: ")
+    assert first.startswith("B is better: 30 more of 60 answers fully supported, +.50")
+    assert group.startswith("30 more of 30 answers fully supported in tax, ")
 
 
 def test_several_sets_have_one_line() -> None:
