@@ -158,10 +158,10 @@ def test_two_labels_of_one_record_need_a_choice(agree: Run) -> None:
     a, b = labels("a.jsonl", [first, second]), labels("b.jsonl", [first])
     for arguments, words in (
         ((a, b), "a.jsonl: record 'r1' was labeled in 2 ways"),
-        ((a, b), "(--trial)"),
+        ((a, b), "(--trial, in Python trial)"),
         ((a, a), "(--a-signature, --b-signature)"),
-        ((a, b, "--trial", 3), "a.jsonl: no label fits --trial=3; trials 0, 1"),
-        ((a, b, "--trial", 1), "b.jsonl: no label fits --trial=1; trials 0"),
+        ((a, b, "--trial", 3), "a.jsonl: no label fits trial=3; trials 0, 1"),
+        ((a, b, "--trial", 1), "b.jsonl: no label fits trial=1; trials 0"),
     ):
         code, _, err = agree(*arguments)
         assert (code, words in err) == (2, True)
