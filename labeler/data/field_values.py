@@ -14,7 +14,6 @@ from typing import Any
 
 from labeler.data.documents import read_documents, unused
 from labeler.data.written_values import (
-    MISSING,
     NotWritten,
     Unreadable,
     is_missing,
@@ -38,6 +37,7 @@ _SHOWN = 8
 """Most names of a document's fields that an error lists."""
 _NO_LIST = "'documents' must be a list of texts"
 _DOCUMENTS = "{}: the documents look like a list written as text, and cannot be read: {}; {}"
+_MISSING = "which programs write for a missing value; write its text, or leave"
 _LIST_REMEDY = "write a JSON array of texts, or documents_0, documents_1, … as columns"
 
 
@@ -133,8 +133,10 @@ def documents_in(
             raise _bad(_DOCUMENTS.format(where, error, _LIST_REMEDY)) from error
     if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
         used = frozenset(value)
-        if MISSING.isdisjoint(used):
+        if not any(map(is_missing, used)):
             return value, used
+        place = next(n for n, one in enumerate(value) if is_missing(one))
+        raise _bad(f"{where}: documents[{place}] is {value[place]!r}, {_MISSING} it out")
     found = read_documents(value)
     if found is None:
         raise _bad(f"{where}: {_NO_LIST}, got {_shown(value)}")
@@ -147,8 +149,7 @@ def documents_in(
 
 def _absent(field: str, text: str, where: str) -> BadRow:
     return BadRow(
-        f"{where}: {field!r} is {text!r}, which programs write for a missing value; write its "
-        "text, or leave the row out",
+        f"{where}: {field!r} is {text!r}, {_MISSING} the row out",
         reason="missing_field",
         lacks=[field],
     )

@@ -242,7 +242,7 @@ class _RowConverter:
                 fields = columns.with_id(given, raw.where)
                 fields = self._renamed(columns, given, raw.where)
             split, remedy = (columns.split, columns.remedy) if columns else (None, SPLIT_REMEDY)
-            fields = read_values(fields, raw.where, split, remedy)
+            fields = self._read(fields, raw.where, split, remedy)
             if raw.text_only:  # an empty cell is a column that the row does not have
                 fields = {name: value for name, value in fields.items() if value is not None}
             fields = self._shown(given, fields, columns)
@@ -253,6 +253,19 @@ class _RowConverter:
         except BadRow as error:
             failure = _row_failure(fields, raw.where, error)
             return Row(raw.where, failure, error.lacks, columns=given if error.lacks else None)
+
+    def _read(
+        self, fields: Mapping[str, Any], where: str, split: str | None, remedy: str
+    ) -> dict[str, Any]:
+        """Return fields by :func:`read_values`; a notice counts texts taken for missing values."""
+        read = read_values(fields, where, split, remedy)
+        for name, value in fields.items():
+            if isinstance(value, str) and value.strip() and name in read and read[name] is None:
+                self._note(
+                    f"missing {name}",
+                    f"have {value.strip()!r} or the like as {name!r}, which is read as missing",
+                )
+        return read
 
     def _shown(
         self, given: Mapping[str, Any], fields: dict[str, Any], columns: Columns | None

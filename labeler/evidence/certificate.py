@@ -102,6 +102,7 @@ class Certificate(Displayed):
         facts = {"version": VERSION, "labeler_version": __version__, **own.pop("goal"), **own}
         return facts | {
             "conclusion": self.conclusion,
+            "failed_goal": self.failed_goal,
             "design": _METHOD,
             "drawn": sum(self.looks),
         }

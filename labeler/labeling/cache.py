@@ -158,8 +158,10 @@ class LabelCache:
         """Return the stored outcome of a task, or a failure if its label is pending."""
         key = task.key
         repeats = self.retry_failed and key not in self._failed
+        # Before the store: a batch that is collected meanwhile stores its labels before it closes.
+        batch = self._batch_of(key)
         known = self.store.get(key) or (None if repeats else self.store.failure(key))
-        if known is None and (batch := self._batch_of(key)):
+        if known is None and batch:
             return task_failure(
                 task,
                 "in_batch",
@@ -170,7 +172,7 @@ class LabelCache:
 
     def is_known(self, key: str) -> bool:
         """Return whether a key has a record or a pending label."""
-        return self.store.get(key) is not None or self._batch_of(key) is not None
+        return self._batch_of(key) is not None or self.store.get(key) is not None
 
     def _batch_of(self, key: str) -> str | None:
         for pending in self.pending:

@@ -6,6 +6,7 @@ than :data:`LIMIT` characters, whatever the data.
 
 from __future__ import annotations
 
+import math
 import re
 import reprlib
 import sys
@@ -253,13 +254,14 @@ def percent(share: float, digits: int = 0, *, signed: bool = False) -> str:
 
 def in_percent(share: float, digits: int = 0, *, signed: bool = False) -> str:
     """Return a share in percent without the sign; neither 0 nor 100 for one that is not."""
-    text = f"{100 * share:{'+' if signed else ''}.{digits}f}"
-    if text not in {"0", "100"} or share in {0, 1}:
-        return text
-    if _SMALLEST_SHARE <= share <= 1 - _SMALLEST_SHARE:
-        return f"{100 * share:.1f}"
-    least = 100 * _SMALLEST_SHARE
-    return f"<{least:g}" if share < _SMALLEST_SHARE else f">{100 - least:g}"
+    size, sign = abs(share), "+" if signed else ""
+    if size in {0, 1} or round(100 * size, digits) not in {0, 100}:
+        return f"{100 * share:{sign}.{digits}f}"
+    if _SMALLEST_SHARE <= size <= 1 - _SMALLEST_SHARE:
+        return f"{100 * share:{sign}.1f}"
+    is_small = size < _SMALLEST_SHARE
+    bound = 100 * math.copysign(_SMALLEST_SHARE if is_small else 1 - _SMALLEST_SHARE, share)
+    return f"{'<' if is_small == (share > 0) else '>'}{bound:{sign}g}"
 
 
 def digits_for(*values: float) -> int:

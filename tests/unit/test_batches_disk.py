@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -25,6 +27,7 @@ from labeler.plugins.batch.folder import (
 from labeler.plugins.batch.requests import BatchRequest, History, PartWriter, read_request
 from labeler.store import MemoryStore
 from support import samples
+from support.records import sample_record
 
 NAME = "20261122T104500Z-0123abcd"
 
@@ -95,6 +98,18 @@ def test_a_batch_that_is_handed_in_meanwhile_is_noticed(tmp_path: Path) -> None:
     assert not LabelCache(MemoryStore(), pending=[batch_of]).is_new
 
 
+def test_a_label_that_is_collected_meanwhile_is_found() -> None:
+    """A batch stores its labels before it closes; between both look-ups nothing is lost."""
+    store, record = MemoryStore(), sample_record()
+
+    class Collected(dict[str, str]):
+        def __call__(self, _: str) -> None:
+            store.put(record)
+
+    task: Any = SimpleNamespace(key=record.key)
+    assert LabelCache(store, pending=[Collected()]).find(task) == record
+
+
 def test_parts_that_ask_again_count_from_when_their_first_is_collected(tmp_path: Path) -> None:
     """Until then they are the beginning of an interrupted collection, and replaced."""
     folder = prepared(tmp_path)
@@ -128,6 +143,7 @@ def test_a_part_is_a_file_of_its_folder(tmp_path: Path, name: str) -> None:
         ("batch.json", b""),
         ("batch.json", b"[]"),
         ("batch.json", b'{"version": 2}'),
+        ("batch.json", b'{"model": "m", "base_url": "http://127.0.0.1/v1", "created": 0}'),
         ("batch.json", b"\xff"),
         ("part-0001.asked.jsonl", None),
         ("part-0001.asked.jsonl", b""),

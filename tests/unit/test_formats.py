@@ -356,7 +356,8 @@ def test_cells_longer_than_usual_are_read(tmp_path: Path) -> None:
         (b"1,Q,[],nan", "missing_field", "rows.csv:2: 'response' is 'nan', .* leave the row out"),
         (b"1,None,[],R", "missing_field", "'question' is 'None'"),
         (b"1,Q,NULL,R", "missing_field", "'documents' is 'NULL'"),
-        (b"1,Q,\"['D.', '<NA>']\",R", "wrong_type", r"documents\[1\] must be a text, got '<NA>'"),
+        (b"1,Q,\"['D.', '<NA>']\",R", "wrong_type", r"documents\[1\] is '<NA>', which"),
+        (b"1,Q,\"['None', 'D.']\",R", "wrong_type", r"documents\[0\] is 'None', which"),
     ],
 )
 def test_a_bad_line_of_csv_fails_alone(line: bytes, reason: str, says: str, tmp_path: Path) -> None:

@@ -105,6 +105,13 @@ def test_a_share_near_an_end_is_never_rounded_to_it(share: float, shown: str) ->
     assert (in_percent(share), percent(share)) == (shown, f"{shown} %")
 
 
+def test_a_difference_near_an_end_keeps_its_sign() -> None:
+    """With decimal places too."""
+    assert (in_percent(-0.004), in_percent(-0.0004)) == ("-0.4", ">-0.1")
+    assert (in_percent(0.0004, signed=True), in_percent(0.002, signed=True)) == ("<+0.1", "+0.2")
+    assert (in_percent(0.9996, 1), in_percent(0.996, 1)) == (">99.9", "99.6")
+
+
 def test_the_worst_records_come_first() -> None:
     """By share of supported sentences, then by unsupported ones, then in order; copies once."""
     found = worst_records([*labels(HALF, SUPPORTED, {"a": []}, NONE, HALF), *labels(HALF)], 3)

@@ -29,7 +29,7 @@ from labeler.judges.pace import BudgetSpent, Pace, SentRequest, Stopped
 from labeler.judges.pricing import Price
 from labeler.labels.record import Usage
 
-_LONGEST_PAUSE = 60.0
+LONGEST_PAUSE = 60.0
 """Upper limit of the back-off in seconds, unless the server names a time."""
 _LONGEST_RATE_PAUSE = 8.0
 """The same after a rate limit: the pace slows the whole run down as well."""
@@ -37,7 +37,7 @@ _SHORT_PAUSE = 2.0
 """Longest server-named wait, in seconds, that never holds back other records. Servers round waits
 up to a second, in which the whole run could send much of its quota."""
 
-BACK_OFF = wait_random_exponential(multiplier=1, max=_LONGEST_PAUSE)
+BACK_OFF = wait_random_exponential(multiplier=1, max=LONGEST_PAUSE)
 """Full jitter, so that records that fail together do not return together."""
 
 
@@ -204,4 +204,4 @@ def _pause(state: RetryCallState) -> float:
         return 0.0
     if error.rule.policy is RetryPolicy.RATE:
         pause = min(pause, _LONGEST_RATE_PAUSE)
-    return max(pause, min(error.observed.retry_after or 0.0, _LONGEST_PAUSE))
+    return max(pause, min(error.observed.retry_after or 0.0, LONGEST_PAUSE))

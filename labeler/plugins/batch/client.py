@@ -27,7 +27,7 @@ from labeler.judges.openai.error_rules import (
     plain_code,
 )
 from labeler.judges.openai.masking import MaskedBytes
-from labeler.judges.openai.retries import retrying
+from labeler.judges.openai.retries import LONGEST_PAUSE, retrying
 from labeler.judges.openai.sender import WIRE_ERRORS, failed_request
 from labeler.judges.openai.server import KeySource, read_server
 from labeler.judges.pace import Pace
@@ -289,8 +289,10 @@ class OpenAIBatches:
                 async with asyncio.timeout(seconds or self.timeout):
                     return await send()
             except WIRE_ERRORS as error:
-                observed = failed_request(error).observed
-            raise AttemptFailed(observed)
+                failed = AttemptFailed(failed_request(error).observed)
+            # The next command or look asks again; before the time that the server names is no use.
+            failed.stops = failed.stops or (failed.observed.retry_after or 0.0) > LONGEST_PAUSE
+            raise failed
 
         try:
             return await retrying(Pace(), self._max_attempts, self.sleep)(attempt)

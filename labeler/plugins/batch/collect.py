@@ -261,6 +261,7 @@ class _PartCollector:
             JudgeError: paid answers are missing.
         """
         folder, part = self.folder, self.part
+        folder.remove_strays()
         first, number = len(folder.state.parts) + 1, part.round + 1
         writer = PartWriter(folder.path, folder.state, time.time(), first, number)
         status = part.remote.status if part.remote else "unknown"

@@ -206,6 +206,8 @@ class BatchFolder:
             raise _unreadable(file, str(error)) from error
         except ValidationError as error:
             raise _unreadable(file, describe_faults(error, whole="the whole")) from error
+        if not self.state.parts:
+            raise _unreadable(file, "it names no part")
 
     def open_parts(self) -> list[BatchPart]:
         """Return the parts whose answers are still to be collected."""
@@ -224,6 +226,12 @@ class BatchFolder:
     def file(self, part: BatchPart, kind: str) -> Path:
         """Return a file of a part: ``lines``, ``output`` and so on."""
         return part_file(self.path, part.name, kind)
+
+    def files(self, part: BatchPart) -> list[Path]:
+        """Return the files of a part; last the saved requests, which alone tell rows."""
+        asked = self.file(part, "asked")
+        others = sorted({*self.path.glob(f"part-{part.name}.*")} - {asked})
+        return [*others, asked]
 
     def save(self, part: BatchPart, *further: BatchPart, **changes: object) -> BatchPart:
         """Save the state of a part with changes, and return it; further parts join the batch."""
@@ -252,6 +260,13 @@ class BatchFolder:
         if len(found) != part.lines:
             raise _unreadable(path, f"it holds {len(found)} of the {part.lines} saved requests")
         return found
+
+    def remove_strays(self) -> None:
+        """Remove files of parts that a collect prepared before it was stopped; they hold texts."""
+        known = {part.name for part in self.state.parts}
+        for path in self.path.glob("part-*"):
+            if path.name.partition(".")[0].removeprefix("part-") not in known:
+                path.unlink()
 
     def marker(self, part: BatchPart) -> str:
         """Return our name of a part's batch, which the provider keeps."""

@@ -35,8 +35,6 @@ from labeler.store.maintenance import Selection, rewrite_without
 _CONCURRENT = 8
 """Most requests to the provider at a time."""
 _KEY = re.compile(rb"[0-9a-f]{64}")
-_FILES = ("lines", "output", "errors", "asked")
-"""The saved requests come last: they alone tell rows, if the deletion is interrupted."""
 
 
 @dataclass(frozen=True)
@@ -240,12 +238,12 @@ def delete_requests(store: Path, selection: Selection, keys: set[str], *, dry_ru
                     "first; nothing was deleted"
                 )
         for folder, part, mine in [] if dry_run else found:
-            for path in (folder.file(part, kind) for kind in _FILES):
-                if path.exists():
-                    rewrite_without(
-                        path,
-                        lambda line, mine=mine: not mine.isdisjoint(_KEY.findall(line)),  # type: ignore[misc]
-                    )
+            folder.remove_strays()
+            for path in folder.files(part):
+                rewrite_without(
+                    path,
+                    lambda line, mine=mine: not mine.isdisjoint(_KEY.findall(line)),  # type: ignore[misc]
+                )
     return len(set[bytes]().union(*(mine for _, _, mine in found)))
 
 
