@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from labeler.calculators.statistics.bounded_mean import BoundedMean
 from labeler.labels.record import LabelRecord
 
+_WORTH = 2
+"""Questions by squares for one as large as the largest, from which squares say more."""
+
 
 def stream_interval(
     records: Sequence[LabelRecord], low: float, high: float, error: float
@@ -16,8 +19,9 @@ def stream_interval(
     """Return the interval of the stream that the records were drawn from, by whole questions.
 
     Values of the records are not known, only an interval of their mean; values of 0 and 1 with
-    that mean say least about the stream. If a question has several records, all count as large as
-    the largest, or by their squares: each end is the nearer of two that hold.
+    that mean say least about the stream. If questions have several records, all count as large as
+    the largest, or by their squares: their sizes alone choose, for a choice by the values would
+    miss up to twice as often.
 
     Source: :mod:`labeler.calculators.statistics.bounded_mean`; W. Hoeffding, Probability
     Inequalities for Sums of Bounded Random Variables, JASA 1963, theorem 2.
@@ -32,10 +36,11 @@ def stream_interval(
         return 0.0, 1.0
     sizes = Counter(record.example.question for record in records).values()
     squares = sum(size**2 for size in sizes)
-    margin = math.sqrt(math.log(2 / error) / 2 * squares) / len(records)
     count = len(records) // max(sizes)
-    lowest, least = _lower_end(low, count, error), _lower_end(1 - high, count, error)
-    return max(lowest, low - margin), min(1 - least, high + margin)
+    if len(records) ** 2 > _WORTH * squares * count:
+        margin = math.sqrt(math.log(2 / error) / 2 * squares) / len(records)
+        return max(0.0, low - margin), min(1.0, high + margin)
+    return _lower_end(low, count, error), 1 - _lower_end(1 - high, count, error)
 
 
 def _lower_end(mean: float, count: int, error: float) -> float:

@@ -778,3 +778,12 @@ def test_what_is_not_there_elsewhere_is_refused(name: str) -> None:
     """Whatever its library raised."""
     with pytest.raises(UsageError, match=f"cannot read {name}: "):
         list(open_rows(name))
+
+
+def test_a_text_of_a_missing_value_in_an_optional_field_is_counted() -> None:
+    """It may be what was meant; a blank one is not."""
+    rows = open_rows([GOOD | {"reference": text} for text in ("None", " nan ", "", "A.")])
+    found = [row.content.reference for row in rows if isinstance(row.content, Example)]
+    assert found == [None, None, None, "A."]
+    (said,) = rows.notices.values()
+    assert said == "2 rows have 'nan' or the like as 'reference', which is read as missing"
