@@ -290,7 +290,7 @@ class OpenAIBatches:
                     return await send()
             except WIRE_ERRORS as error:
                 failed = AttemptFailed(failed_request(error).observed)
-            # The next command or look asks again; before the time that the server names is no use.
+            # The next look asks again; asking before the time that the server names helps nobody.
             failed.stops = failed.stops or (failed.observed.retry_after or 0.0) > LONGEST_PAUSE
             raise failed
 
