@@ -302,13 +302,10 @@ def _plain(error: TyperException) -> str:
 
 
 def _report_closed_pipe(error: ReaderGone) -> int:
-    """Print the message, if standard error is still open, and return the exit code."""
+    """Print the message of unfinished work, and return the exit code."""
     _discard(sys.stdout)
     if error.exit_code:
-        try:
-            _print_error(str(error))
-        except BrokenPipeError:  # the same reader had both streams
-            _discard(sys.stderr)
+        _print_error(str(error))
     return error.exit_code
 
 
@@ -324,5 +321,8 @@ def _command_path(error: TyperException) -> str:
 
 
 def _print_error(message: str) -> int:
-    sys.stderr.write(f"labeler: {visible(message)}\n")
+    try:
+        sys.stderr.write(f"labeler: {visible(message)}\n")
+    except OSError:  # nobody reads: a closed terminal, or a pipe that had both streams
+        _discard(sys.stderr)
     return WRONG_USE
