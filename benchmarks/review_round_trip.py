@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from labeler.api import iter_labels, open_rows, write_labels
-from labeler.data.corrections.correction import Judgement, judgement_of
+from labeler.data.corrections.correction import Judgment, judgment_of
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.labels.record import LabelRecord
 from labeler.plugins.ragbench.importing import read_ragbench
@@ -118,7 +118,7 @@ def _review(folder: Path, truth: dict[str, LabelRecord], records: int, seed: int
             )
             page.locator(".record .sentence").first.wait_for()
             name = page.locator(".record-id code").first.inner_text()
-            turned += _mark(page, judgement_of(truth[name].label))
+            turned += _mark(page, judgment_of(truth[name].label))
             while f"{records - number} of" not in page.locator("#counts").inner_text():
                 page.keyboard.press("d")  # again where the app asks first
                 page.wait_for_timeout(500)
@@ -126,7 +126,7 @@ def _review(folder: Path, truth: dict[str, LabelRecord], records: int, seed: int
     return turned
 
 
-def _mark(page: Page, wanted: Judgement) -> int:
+def _mark(page: Page, wanted: Judgment) -> int:
     """Turn the marks of the record on the page until they say what is wanted."""
     turned = 0
     for field, keys in (("relevant", wanted.relevant), ("utilized", wanted.utilized)):

@@ -34,7 +34,7 @@ def agree(
 ) -> None:
     """Measure the agreement of two judges, or of a judge with people.
 
-    Human labels: a row is one judgement. id: the record's. sentence: its key, as 0a or a; empty
+    Human labels: a row is one judgment. id: the record's. sentence: its key, as 0a or a; empty
     where the whole record is judged. annotator: who judged; may be left out. field: relevant,
     utilized or supported of a sentence, overall_supported or a metric of a record. value: yes or
     no, or a number from 0 to 1. A column named after a field can stand for field and value.
@@ -221,11 +221,11 @@ def human_labels(labels: str, people: HumanOptions, chosen: ChoiceOptions) -> Hu
         drawn = " of a record drawn at random" if people.random_sample else ""
         hidden = " made blind" if people.blind_only else ""
         raise UsageError(
-            f"{human}: none of its {len(read.events)} corrections is a judgement{drawn}{hidden} "
+            f"{human}: none of its {len(read.events)} corrections is a judgment{drawn}{hidden} "
             f"that speaks of one of these labels ({labels}): name the label file that was "
             "corrected"
         )
     notify(
-        f"judgements of records that count: {found.judgments}, of these made blind: {found.blind}"
+        f"judgments of records that count: {found.judgments}, of these made blind: {found.blind}"
     )
     return found.human

@@ -26,7 +26,7 @@ SHOWN = 5
 _REASONS = {
     "no_label": "of labels that are not there",
     "unsure": "unsure",
-    "no_judgement": "without a judgement",
+    "no_judgment": "without a judgment",
     "does_not_fit": "that do not fit their label",
 }
 

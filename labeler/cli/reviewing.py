@@ -199,7 +199,7 @@ def _describe(session: ReviewSession, known: int) -> None:
     failed = f", {session.labels.failed} rows failed" if session.labels.failed else ""
     repeated = len(session.labels.rows) - labels
     rows = "1 row repeats" if repeated == 1 else f"{repeated} rows repeat"
-    twice = f", {rows} the judgement of another" if repeated else ""
+    twice = f", {rows} the judgment of another" if repeated else ""
     notify(f"{size} of {labels} labels to review, {how}{twice}{failed}")
     if known:
         notify(f"{known} judgments are already stored in {session.log.file.path}")
@@ -230,7 +230,7 @@ def _serve(session: ReviewSession | PlanReading, port: int, *, open_browser: boo
 def _conclude(session: ReviewSession, labels: str) -> None:
     """Print the number of stored judgments, and the commands that use them."""
     path = session.log.file.path
-    notify(f"\n{plural(session.saved, 'judgement')} stored in {path}")
+    notify(f"\n{plural(session.saved, 'judgment')} stored in {path}")
     if path.exists():
         of, by = shlex.quote(labels), shlex.quote(str(path))
         notify(f"correct the labels:       labeler corrections apply {of} {by} -o corrected.jsonl")

@@ -10,7 +10,7 @@ from labeler.calculators.outcomes import measure_outcomes
 from labeler.comparing.human_labels import OVERALL, HumanLabel, HumanLabels
 from labeler.comparing.sides import Choice
 from labeler.data.corrections.applying import Applied, usable
-from labeler.data.corrections.correction import Correction, Judgement, decided, drawn_at_random
+from labeler.data.corrections.correction import Correction, Judgment, decided, drawn_at_random
 from labeler.data.corrections.file import independent
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.record import AnyOutcome, LabelRecord
@@ -110,7 +110,7 @@ def _distinct(
 
 
 def _labels(
-    record: LabelRecord, correction: Correction, judgment: Judgement, where: str
+    record: LabelRecord, correction: Correction, judgment: Judgment, where: str
 ) -> Iterator[HumanLabel]:
     """Yield one judgment as human labels: every sentence decided on, and the record."""
     example = record.example

@@ -220,7 +220,7 @@ def _unused(matched: Matched, stray: Sequence[tuple[str, str | None]], side: Sid
         )
     if not causes:
         return "nothing is judged there: every row is missing or without a value"
-    return f"no human judgement can be used: {'; '.join(causes)}"
+    return f"no human judgment can be used: {'; '.join(causes)}"
 
 
 def _fate(item: Item, side: Side[Judged]) -> str:

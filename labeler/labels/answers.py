@@ -32,7 +32,7 @@ SPECIAL_SUPPORT: tuple[str, ...] = (
 
 
 class SentenceSupport(Frozen):
-    """The judgement of one response sentence."""
+    """The judgment of one response sentence."""
 
     response_sentence_key: str = Field(description="Key of the response sentence being judged.")
     explanation: str = Field(
@@ -150,7 +150,7 @@ class ReferenceLabelingOutput(ClaimsLabelingOutput):
 
 
 class VerbatimSupport(Frozen):
-    """A sentence judgement as it was given, before normalisation."""
+    """A sentence judgment as it was given, before normalisation."""
 
     response_sentence_key: str
     explanation: str

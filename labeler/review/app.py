@@ -35,7 +35,7 @@ STYLES = (*RECORD_STYLES, "review.css")
 SCRIPTS = (
     *RECORD_SCRIPTS,
     "review_state.js",
-    "review_judgement.js",
+    "review_judgment.js",
     "review_bar.js",
     "review_statistics.js",
     "review.js",

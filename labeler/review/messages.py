@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from labeler.data.corrections.correction import Judgement, one_line
+from labeler.data.corrections.correction import Judgment, one_line
 from labeler.errors import validation_faults
 from labeler.sentences.example import Frozen
 
@@ -38,8 +38,8 @@ class ReviewAnswer(Frozen):
     """Key of the label, so an outdated page is noticed."""
     annotator: Name
     answer: Literal["agree", "judged", "unsure"]
-    """``agree`` adopts the judge's judgement, ``judged`` brings the person's own."""
-    judgement: Judgement | None = None
+    """``agree`` adopts the judge's judgment, ``judged`` brings the person's own."""
+    judgment: Judgment | None = None
     comment: str = Field(default="", max_length=MOST_COMMENT)
 
 

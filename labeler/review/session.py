@@ -21,12 +21,12 @@ from labeler.audit import CHECKS, examine
 from labeler.calculators import Metric, measure
 from labeler.data.corrections.correction import (
     Correction,
-    Judgement,
+    Judgment,
     Opinion,
     Queue,
     differences,
     drawn_at_random,
-    judgement_of,
+    judgment_of,
 )
 from labeler.data.corrections.file import CorrectionsFile, current
 from labeler.labels.answers import in_order, judged_sentences
@@ -55,7 +55,7 @@ class ReviewSettings:
     blind: bool = False
 
 
-ANSWER_FIELDS = {"opinion", "judgement", "comment", "at", "blind"}
+ANSWER_FIELDS = {"opinion", "judgment", "comment", "at", "blind"}
 """Fields of a correction that the page shows to its author."""
 
 
@@ -93,7 +93,7 @@ class PositionView(TypedDict):
     """Whether the judge's verdicts are hidden."""
     record: RecordView
     judge: dict[str, Any] | None
-    """The judge's label as a judgement; ``null`` if hidden."""
+    """The judge's label as a judgment; ``null`` if hidden."""
     mine: dict[str, Any] | None
     """The person's saved answer, see :data:`ANSWER_FIELDS`; ``null`` without one."""
     counts: CountsView
@@ -164,7 +164,7 @@ class ReviewSession:
             snapshot = self.log.snapshot()
             key = (record.key, answer.annotator)
             hidden = self._hides(snapshot, key)
-            opinion, judgement = _opinion(answer, record, hidden=hidden)
+            opinion, judgment = _opinion(answer, record, hidden=hidden)
             self._add(
                 Correction(
                     key=record.key,
@@ -172,7 +172,7 @@ class ReviewSession:
                     annotator=answer.annotator,
                     at=_now(),
                     opinion=opinion,
-                    judgement=judgement,
+                    judgment=judgment,
                     comment=answer.comment,
                     blind=hidden,
                     queue="random" if record.key in snapshot.drawn else self.settings.queue,
@@ -193,7 +193,7 @@ class ReviewSession:
             latest = self.log.snapshot().current.get(key)
             if latest is None:
                 raise HTTPException(409, "there is nothing to take back here")
-            changes = {"at": _now(), "judgement": None, "comment": "", "withdrawn": True}
+            changes = {"at": _now(), "judgment": None, "comment": "", "withdrawn": True}
             self._add(latest.model_copy(update=changes))
         return self._view(position, withdrawal.annotator, record)
 
@@ -238,7 +238,7 @@ class ReviewSession:
         snapshot = self.log.snapshot()
         key = (record.key, annotator)
         hidden = self._hides(snapshot, key)
-        judge = None if hidden else judgement_of(record.label).model_dump(mode="json")
+        judge = None if hidden else judgment_of(record.label).model_dump(mode="json")
         return {
             "position": position,
             "key": record.key,
@@ -270,37 +270,37 @@ class ReviewSession:
 
 def _opinion(
     answer: ReviewAnswer, record: LabelRecord, *, hidden: bool
-) -> tuple[Opinion, Judgement | None]:
-    """Return a person's opinion of the label, and their judgement in reading order.
+) -> tuple[Opinion, Judgment | None]:
+    """Return a person's opinion of the label, and their judgment in reading order.
 
     Raises:
-        HTTPException: the judgement is missing, or does not fit the record.
+        HTTPException: the judgment is missing, or does not fit the record.
     """
-    if (answer.judgement is not None) != (answer.answer == "judged"):
-        raise HTTPException(422, "a judgement goes with the answer 'judged', and with no other")
+    if (answer.judgment is not None) != (answer.answer == "judged"):
+        raise HTTPException(422, "a judgment goes with the answer 'judged', and with no other")
     if answer.answer == "unsure":
         return "unsure", None
-    if answer.judgement is None:
+    if answer.judgment is None:
         if hidden:
             raise HTTPException(
                 409, "nobody can agree with verdicts that are hidden; judge yourself"
             )
-        return "agree", judgement_of(record.label)
-    if faults := answer.judgement.check_against(record):
-        raise HTTPException(422, f"the judgement does not fit the record: {'; '.join(faults)}")
-    own = _in_reading_order(answer.judgement)
-    # A person's judgement decides every sentence, including those that the judge left out.
+        return "agree", judgment_of(record.label)
+    if faults := answer.judgment.check_against(record):
+        raise HTTPException(422, f"the judgment does not fit the record: {'; '.join(faults)}")
+    own = _in_reading_order(answer.judgment)
+    # A person's judgment decides every sentence, including those that the judge left out.
     judge_left_out = len(judged_sentences(record.label)) < len(record.example.response)
     differs = judge_left_out or differences(record.label, own)
     return ("disagree" if differs else "agree"), own
 
 
-def _in_reading_order(judgement: Judgement) -> Judgement:
-    return Judgement(
-        relevant=in_order(judgement.relevant),
-        utilized=in_order(judgement.utilized),
-        support={key: in_order(judgement.support[key]) for key in in_order(judgement.support)},
-        overall_supported=judgement.overall_supported,
+def _in_reading_order(judgment: Judgment) -> Judgment:
+    return Judgment(
+        relevant=in_order(judgment.relevant),
+        utilized=in_order(judgment.utilized),
+        support={key: in_order(judgment.support[key]) for key in in_order(judgment.support)},
+        overall_supported=judgment.overall_supported,
     )
 
 
@@ -331,7 +331,7 @@ def _own_answer(correction: Correction | None, record: LabelRecord) -> dict[str,
     if correction is None:
         return None
     answer = correction.model_dump(mode="json", include=ANSWER_FIELDS)
-    return answer | {"judgement": None} if correction.check_against(record) else answer
+    return answer | {"judgment": None} if correction.check_against(record) else answer
 
 
 KeyAndAnnotator = tuple[str, str]

@@ -1,7 +1,7 @@
 """Statistics of a review: agreement of judge and people, and means corrected by people.
 
 The functions of ``labeler agree`` and ``labeler corrections apply`` compute the numbers. Values
-that depend on the judge alone are computed once, so each further judgement costs little.
+that depend on the judge alone are computed once, so each further judgment costs little.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class ReviewStatistics:
         }
 
     def _by_key(self, corrections: Sequence[Correction]) -> dict[str, list[Correction]]:
-        """Return the judgements of these labels, by label key."""
+        """Return the judgments of these labels, by label key."""
         by_key: dict[str, list[Correction]] = defaultdict(list)
         for one in corrections:
             if (
@@ -208,7 +208,7 @@ class ReviewStatistics:
 
     @cached_property
     def _judge_means(self) -> dict[str, dict[str, Any]]:
-        """The judge's means; their intervals take long, and no judgement changes them."""
+        """The judge's means; their intervals take long, and no judgment changes them."""
         return {
             name: self._estimated(name, {}, random_sample=False).plain.as_json()
             for name in self._names

@@ -24,17 +24,17 @@ _DRAW = """async ([options, change]) => {
   }
   if (options.edit) {
     window.calls = [];
-    const { judgement } = options.edit;
+    const { judgment } = options.edit;
     options.edit.toggle = (field, key) => {
       window.calls.push([field, key]);
-      if (field === "relevant") judgement.relevant = [key];
-      window.drawn.update(judgement);
+      if (field === "relevant") judgment.relevant = [key];
+      window.drawn.update(judgment);
     };
     options.edit.toggleSupport = (sentence, key) => {
       window.calls.push([sentence, key]);
-      judgement.support[sentence] = [key];
-      judgement.judged[sentence] = true;
-      window.drawn.update(judgement);
+      judgment.support[sentence] = [key];
+      judgment.judged[sentence] = true;
+      window.drawn.update(judgment);
     };
   }
   window.drawn = drawRecord(view, options);
@@ -74,10 +74,10 @@ def draw(page: Page, change: dict[str, Any] | None = None, **options: Any) -> No
     page.evaluate(_DRAW, [options, change])
 
 
-def judgement(**changes: Any) -> dict[str, Any]:
+def judgment(**changes: Any) -> dict[str, Any]:
     """What a person says: the first sentence is unsupported, the second undecided."""
     return {
-        "judgement": {
+        "judgment": {
             "relevant": [],
             "utilized": ["0a"],
             "support": {"c": ["0b"]},
@@ -94,7 +94,7 @@ def calls(page: Page) -> list[list[str | None]]:
     return made
 
 
-def test_a_hidden_judgement_is_nowhere(page: Page) -> None:
+def test_a_hidden_judgment_is_nowhere(page: Page) -> None:
     """Neither marks nor support, findings, metrics, doubt or explanations."""
     draw(page, hidden=True)
     page.locator(".sentence[data-key=a]").focus()
@@ -120,9 +120,9 @@ def test_a_citation_leads_to_its_document(page: Page) -> None:
     expect(page.locator(".sentence[data-key='0a']")).to_be_focused()
 
 
-def test_an_edited_record_draws_the_judgement_in_place_of_the_label(page: Page) -> None:
+def test_an_edited_record_draws_the_judgment_in_place_of_the_label(page: Page) -> None:
     """With a question mark where nothing is decided, and what the judge said behind each mark."""
-    draw(page, edit=judgement())
+    draw(page, edit=judgment())
     marks = page.locator(".sentence .mark.verdict")
     assert marks.all_inner_texts() == ["✗", "?", "✓"]
     expect(marks.first).to_have_attribute("aria-label", "not supported (the judge: supported)")
@@ -134,20 +134,20 @@ def test_what_is_not_judged_yet_is_told_apart(page: Page) -> None:
     """In the count of sentences, and of the whole, where no verdict is shown in its place."""
     chips = page.locator(".record-head .chips > .chip")
     whole = page.locator(".overall-button")
-    draw(page, edit=judgement(support={"a": [], "c": ["0b"]}, overall_supported=None))
+    draw(page, edit=judgment(support={"a": [], "c": ["0b"]}, overall_supported=None))
     expect(chips.first).to_have_text("2 of 3 sentences supported, 1 not judged")
     expect(whole).to_have_text("? not judged overall")
     expect(whole).to_have_attribute("aria-pressed", "mixed")
-    draw(page, edit=judgement(support={}, judged={}, overall_supported=None), hidden=True)
+    draw(page, edit=judgment(support={}, judged={}, overall_supported=None), hidden=True)
     expect(chips.first).to_have_text("? 3 sentences not judged")
-    draw(page, edit=judgement(judged={"a": True, "b": True, "c": True}))
+    draw(page, edit=judgment(judged={"a": True, "b": True, "c": True}))
     expect(chips.first).to_have_text("1 of 3 sentences supported")
     expect(whole).to_have_text("✗ not supported overall")
 
 
 def test_what_is_shown_at_first_is_not_chosen_for_changes(page: Page) -> None:
     """Who judges sees why the first unsupported sentence was judged so, and chooses it or not."""
-    draw(page, edit=judgement())
+    draw(page, edit=judgment())
     expect(page.locator(".explanation")).to_contain_text("You✗ not supported")
     expect(page.locator(".sentence[data-key=a]")).to_have_attribute("aria-current", "true")
     expect(page.locator(".chosen, .mark.link:visible, .specials:visible")).to_have_count(0)
@@ -157,7 +157,7 @@ def test_what_is_shown_at_first_is_not_chosen_for_changes(page: Page) -> None:
 
 def test_letters_ask_for_changes(page: Page) -> None:
     """`s` on a response sentence, `r` and `u` on a document sentence."""
-    draw(page, edit=judgement())
+    draw(page, edit=judgment())
     page.locator(".sentence[data-key=b]").focus()
     page.keyboard.press("s")
     page.locator('.sentence[data-key="1a"]').focus()
@@ -174,7 +174,7 @@ def test_a_document_sentence_is_linked_to_the_chosen_response_sentence(
     page: Page, key: str
 ) -> None:
     """By keyboard: choose the one, go to the other, press."""
-    draw(page, edit=judgement())
+    draw(page, edit=judgment())
     page.locator(".sentence[data-key=b]").focus()
     page.keyboard.press("ArrowLeft")
     for _ in range(2):
@@ -187,7 +187,7 @@ def test_a_document_sentence_is_linked_to_the_chosen_response_sentence(
 
 def test_marks_and_special_support_are_buttons_too(page: Page) -> None:
     """For who has a mouse or a finger."""
-    draw(page, edit=judgement())
+    draw(page, edit=judgment())
     page.locator(".sentence[data-key=b]").focus()
     page.locator(".sentence[data-key=b] .mark.verdict").click()
     page.locator('.sentence[data-key="0b"] .mark.link').click()
@@ -231,6 +231,6 @@ def test_claims_of_another_label_stand_below_the_own_ones(page: Page) -> None:
 def test_nothing_in_an_edited_record_shuts_people_out(page: Page, scheme: Any) -> None:
     """Axe finds nothing serious while a sentence is chosen."""
     page.emulate_media(color_scheme=scheme)
-    draw(page, edit=judgement())
+    draw(page, edit=judgment())
     page.locator(".sentence[data-key=a]").focus()
     assert faults(page, "#browser") == []

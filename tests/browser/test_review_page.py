@@ -128,8 +128,8 @@ def test_marks_are_turned_by_click_and_by_key(open_page: Opener) -> None:
     [event] = open_page.stored()
     assert event.opinion == "disagree"
     assert event.comment == "b goes too far"
-    assert event.judgement is not None
-    assert event.judgement.model_dump() == {
+    assert event.judgment is not None
+    assert event.judgment.model_dump() == {
         "relevant": ("0a", "0b"),
         "utilized": (),
         "support": {"a": ("0a",)},
@@ -148,8 +148,8 @@ def test_keys_change_the_marked_sentence_at_once(open_page: Opener) -> None:
             page.keyboard.press(key)
     place(page, 3)
     for event in open_page.stored():
-        assert event.judgement is not None
-        assert (event.judgement.relevant, event.judgement.support) == ((), {"a": ("0a",)})
+        assert event.judgment is not None
+        assert (event.judgment.relevant, event.judgment.support) == ((), {"a": ("0a",)})
 
 
 ELSEWHERE: tuple[Callable[[Any], object], ...] = (
@@ -173,9 +173,9 @@ def test_keys_change_the_marked_sentence_wherever_the_mouse_was(open_page: Opene
         page.keyboard.press("s")
         page.keyboard.press("d")
         expect(page.locator("#counts")).to_contain_text(f"{number} disagree")
-        judgement = open_page.stored()[-1].judgement
-        assert judgement is not None
-        assert {"a", "b"} - judgement.support.keys() == {marked}
+        judgment = open_page.stored()[-1].judgment
+        assert judgment is not None
+        assert {"a", "b"} - judgment.support.keys() == {marked}
 
 
 def test_saving_without_a_look_asks_first(open_page: Opener) -> None:
@@ -210,9 +210,9 @@ def test_a_document_sentence_is_linked_to_the_chosen_one(open_page: Opener) -> N
     sentence(page, "0a").press("Enter")
     page.keyboard.press("d")
     place(page, 2)
-    judgement = open_page.stored()[0].judgement
-    assert judgement is not None
-    assert judgement.support["a"] == ("1a",)
+    judgment = open_page.stored()[0].judgment
+    assert judgment is not None
+    assert judgment.support["a"] == ("1a",)
 
 
 def test_what_was_saved_is_taken_back_by_one_key(open_page: Opener) -> None:
@@ -286,11 +286,11 @@ def test_a_blind_person_who_marked_a_sentence_is_not_asked_again(open_page: Open
     page.keyboard.press("d")
     expect(page.locator("#differences")).to_contain_text("not relevant")
     (stored,) = open_page.stored()
-    assert stored.judgement is not None
-    assert (stored.judgement.relevant, stored.judgement.utilized) == ((), ("0a",))
+    assert stored.judgment is not None
+    assert (stored.judgment.relevant, stored.judgment.utilized) == ((), ("0a",))
 
 
-def test_figures_follow_each_judgement(open_page: Opener) -> None:
+def test_figures_follow_each_judgment(open_page: Opener) -> None:
     """While they are shown."""
     page = open_page(queue="random")
     page.keyboard.press("f")

@@ -55,7 +55,7 @@ def environment() -> dict[str, str]:
 
 
 def test_the_forms_of_the_metric_page_are_read(workplace: Path, labeler_command: Command) -> None:
-    """A metric, a file of criteria, and people's judgements, as they stand there."""
+    """A metric, a file of criteria, and people's judgments, as they stand there."""
     page = METRIC_PAGE.read_text(encoding="utf-8")
     for mark, name in (("metric", "mine.py"), ("criteria", "mine.toml"), ("people", "people.csv")):
         (workplace / name).write_text(block(f"test: {mark}", page), encoding="utf-8")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from labeler.calculators.rater_agreement import verdicts_of
 from labeler.data.corrections.applying import apply_corrections, corrected
-from labeler.data.corrections.correction import Correction, Judgement, differences, judgement_of
+from labeler.data.corrections.correction import Correction, Judgment, differences, judgment_of
 from labeler.labels.answers import SPECIAL_SUPPORT
 from labeler.labels.contract import check_label
 from labeler.labels.record import LabelRecord
@@ -36,10 +36,10 @@ def labels(draw: st.DrawFn) -> LabelRecord:
 
 
 @st.composite
-def judgements(draw: st.DrawFn) -> Judgement:
+def judgments(draw: st.DrawFn) -> Judgment:
     """Anything that a person may say of it."""
     supported = draw(st.lists(st.sampled_from(RESPONSE), unique=True))
-    return Judgement(
+    return Judgment(
         relevant=tuple(draw(SOME_KEYS)),
         utilized=tuple(draw(SOME_KEYS)),
         support={key: tuple(draw(SUPPORT)) for key in supported},
@@ -47,11 +47,11 @@ def judgements(draw: st.DrawFn) -> Judgement:
     )
 
 
-SAID = st.lists(judgements(), min_size=1, max_size=5)
+SAID = st.lists(judgments(), min_size=1, max_size=5)
 
 
-def people(judged: LabelRecord, said: Sequence[Judgement]) -> list[Correction]:
-    """Each judgement by a person of its own."""
+def people(judged: LabelRecord, said: Sequence[Judgment]) -> list[Correction]:
+    """Each judgment by a person of its own."""
     return [correction(judged, each, by=f"p{n}", comment="") for n, each in enumerate(said)]
 
 
@@ -62,7 +62,7 @@ def test_without_corrections_the_decisions_are_the_judges(judged: LabelRecord) -
 
 
 @given(labels(), SAID)
-def test_every_corrected_label_is_sound(judged: LabelRecord, said: list[Judgement]) -> None:
+def test_every_corrected_label_is_sound(judged: LabelRecord, said: list[Judgment]) -> None:
     """It keeps the contract, and a label file takes it."""
     made = corrected(judged, people(judged, said))
     assert check_label(made.label, made.example).violations == ()
@@ -72,7 +72,7 @@ def test_every_corrected_label_is_sound(judged: LabelRecord, said: list[Judgemen
 
 @given(labels(), SAID, st.randoms(use_true_random=False))
 def test_the_order_of_people_is_irrelevant(
-    judged: LabelRecord, said: list[Judgement], chance: random.Random
+    judged: LabelRecord, said: list[Judgment], chance: random.Random
 ) -> None:
     """Key and signature included."""
     some = people(judged, said)
@@ -81,7 +81,7 @@ def test_the_order_of_people_is_irrelevant(
 
 
 @given(labels(), SAID)
-def test_to_say_it_twice_is_to_say_it_once(judged: LabelRecord, said: list[Judgement]) -> None:
+def test_to_say_it_twice_is_to_say_it_once(judged: LabelRecord, said: list[Judgment]) -> None:
     """A file that holds everything twice makes the same labels."""
     some = people(judged, said)
     once, twice = (list(apply_corrections(lambda: [judged], e)[1]) for e in (some, some + some))
@@ -90,7 +90,7 @@ def test_to_say_it_twice_is_to_say_it_once(judged: LabelRecord, said: list[Judge
 
 @given(labels(), SAID)
 def test_each_verdict_is_that_of_the_majority_or_the_judges(
-    judged: LabelRecord, said: list[Judgement]
+    judged: LabelRecord, said: list[Judgment]
 ) -> None:
     """Decision by decision, counted anew."""
     before, after = verdicts_of(judged), verdicts_of(corrected(judged, people(judged, said)))
@@ -106,8 +106,8 @@ def test_each_verdict_is_that_of_the_majority_or_the_judges(
             assert verdict == (own if yes == no else yes > no)
 
 
-@given(labels(), judgements())
-def test_one_persons_word_is_taken(judged: LabelRecord, said: Judgement) -> None:
+@given(labels(), judgments())
+def test_one_persons_word_is_taken(judged: LabelRecord, said: Judgment) -> None:
     """The corrected label differs from what the person said in nothing."""
     made = corrected(judged, people(judged, [said]))
     assert not differences(made.label, said)
@@ -116,18 +116,18 @@ def test_one_persons_word_is_taken(judged: LabelRecord, said: Judgement) -> None
 @given(labels())
 def test_to_agree_changes_no_decision(judged: LabelRecord) -> None:
     """However many do."""
-    begun = judgement_of(judged.label)
+    begun = judgment_of(judged.label)
     for count in (1, 2, 3):
         made = corrected(judged, people(judged, [begun] * count))
         assert not differences(made.label, begun)
 
 
-@given(labels(), judgements(), judgements())
+@given(labels(), judgments(), judgments())
 def test_the_more_agree_with_the_judge_the_less_changes(
-    judged: LabelRecord, one: Judgement, other: Judgement
+    judged: LabelRecord, one: Judgment, other: Judgment
 ) -> None:
     """Two who agree outvote any third."""
-    begun = judgement_of(judged.label)
+    begun = judgment_of(judged.label)
     for lone in (one, other):
         made = corrected(judged, people(judged, [begun, begun, lone]))
         assert verdicts_of(made) == verdicts_of(judged)

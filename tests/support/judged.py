@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from labeler.data.corrections.correction import Correction, Judgement
+from labeler.data.corrections.correction import Correction, Judgment
 from labeler.labels.record import LabelRecord
 
 EARLY, LATE = "2026-11-22T10:00:00+00:00", "2026-11-22T11:00:00+00:00"
 
 
-def judgement(
+def judgment(
     *,
     relevant: Sequence[str] = ("0a",),
     utilized: Sequence[str] = ("0a",),
     support: Mapping[str, Sequence[str]] | None = None,
     overall: bool = True,
-) -> Judgement:
-    """A judgement; by default the one that :func:`labeled.record` makes the judge say."""
+) -> Judgment:
+    """A judgment; by default the one that :func:`labeled.record` makes the judge say."""
     support = {"a": ["0a"], "b": ["0b"]} if support is None else support
-    return Judgement(
+    return Judgment(
         relevant=tuple(relevant),
         utilized=tuple(utilized),
         support={key: tuple(keys) for key, keys in support.items()},
@@ -29,13 +29,13 @@ def judgement(
 
 
 def correction(
-    record: LabelRecord, said: Judgement | None = None, *, by: str = "ann", **facts: Any
+    record: LabelRecord, said: Judgment | None = None, *, by: str = "ann", **facts: Any
 ) -> Correction:
     """What a person says of a label.
 
     Args:
         record: the label.
-        said: the judgement, or none.
+        said: the judgment, or none.
         by: the person.
         facts: other fields.
     """
@@ -45,6 +45,6 @@ def correction(
         "annotator": by,
         "at": EARLY,
         "opinion": "disagree",
-        "judgement": said,
+        "judgment": said,
     }
     return Correction.model_validate(made | facts)

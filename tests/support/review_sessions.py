@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from labeler.calculators import Metric, select_metrics
-from labeler.data.corrections.correction import Judgement, Queue
+from labeler.data.corrections.correction import Judgment, Queue
 from labeler.data.corrections.file import CorrectionsFile
 from labeler.labels.record import LabelRecord
 from labeler.review.label_set import LabelSet
@@ -41,26 +41,26 @@ def a_session(
     return ReviewSession(label_set, range(len(label_set)), log, settings, metrics)
 
 
-def own(**changes: object) -> Judgement:
-    """A judgement that differs from the judge's: the second sentence is not supported."""
+def own(**changes: object) -> Judgment:
+    """A judgment that differs from the judge's: the second sentence is not supported."""
     facts: dict[str, object] = {
         "relevant": ("0a",),
         "utilized": ("0a",),
         "support": {"a": ("0a",)},
         "overall_supported": False,
     }
-    return Judgement.model_validate(facts | changes)
+    return Judgment.model_validate(facts | changes)
 
 
 def said(
     session: ReviewSession,
     position: int,
     annotator: str = "ann",
-    judgement: Judgement | None = None,
+    judgment: Judgment | None = None,
 ) -> ReviewAnswer:
-    """An answer: agreement, or a judgement."""
+    """An answer: agreement, or a judgment."""
     key = session.labels.keys[session.places[position]]
-    kind = "agree" if judgement is None else "judged"
+    kind = "agree" if judgment is None else "judged"
     return ReviewAnswer.model_validate(
-        {"key": key, "annotator": annotator, "answer": kind, "judgement": judgement}
+        {"key": key, "annotator": annotator, "answer": kind, "judgment": judgment}
     )

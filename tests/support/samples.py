@@ -53,7 +53,7 @@ def signature(
     schema: str = DEFAULT_SCHEMA,
     trial: int = 0,
 ) -> Signature:
-    """The signature of a judgement with given sentences."""
+    """The signature of a judgment with given sentences."""
     spec = spec or JudgeSpec(judge="test", model="test-1")
     return Signature(
         judge=spec.judge,

@@ -504,7 +504,7 @@ def test_what_follows_from_sentences_does_so_for_each_person(
     }
 
 
-def test_a_records_own_judgement_goes_before_its_sentences(agree: Run) -> None:
+def test_a_records_own_judgment_goes_before_its_sentences(agree: Run) -> None:
     """And it is said where a metric was derived from sentences."""
     a = labels("a.jsonl", adherent(2, 2))
     h = people(

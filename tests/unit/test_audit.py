@@ -243,7 +243,7 @@ def test_a_cell_that_reads_as_a_formula_is_guarded() -> None:
 
 
 def test_a_guarded_id_is_read_back(tmp_path: Path) -> None:
-    """By the reader of people's judgements."""
+    """By the reader of people's judgments."""
     file = tmp_path / "people.csv"
     file.write_text(f'id,field,value\n"{escape_formula("=r1")}",overall_supported,yes\n')
     assert read_human_labels(file).labels[0].id == "=r1"
@@ -264,7 +264,7 @@ def test_rows_of_findings_are_quoted_and_guarded_in_csv(tmp_path: Path) -> None:
 
 
 def test_rows_of_findings_are_lossless_in_json(tmp_path: Path) -> None:
-    """Each with its record, judgement and doubt."""
+    """Each with its record, judgment and doubt."""
     labels, out = tmp_path / "labels.jsonl", tmp_path / "found.jsonl"
     labels.write_text(named(ODD, "=r").model_dump_json() + "\n")
     auditing.audit(str(labels), output=str(out), as_json=True)

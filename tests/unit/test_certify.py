@@ -27,7 +27,7 @@ from labeler.evidence.units import CERTIFIABLE, Answer, Item, Units
 from labeler.labels.record import LabelRecord
 from labeler.labels_object import Labels
 from support.command import Command
-from support.judged import correction, judgement
+from support.judged import correction, judgment
 from support.labeled import record, with_question
 
 WEIGHTS = np.array([0.1, 0.3, 0.2, 0.25, 0.15])
@@ -292,10 +292,10 @@ def test_corrections_answer_a_plan(tmp_path: Path, labeler_command: Command) -> 
     file = CorrectionsFile(said)
     for one in records:
         if one.id != late:
-            file.append(correction(one, judgement()))
+            file.append(correction(one, judgment()))
     code, out, err = labeler_command(*asked, "--answers", said)
     assert (code, f"after {drawn.index(late)} sentences" in out) == (1, True), err
-    file.append(correction(records[int(late[1:])], judgement(), by="bo"))
+    file.append(correction(records[int(late[1:])], judgment(), by="bo"))
     code, _, err = labeler_command(*asked, "--answers", said, "-o", tmp_path / "c.json")
     found = json.loads((tmp_path / "c.json").read_text())
     assert (code, found["who"]) == (0, ["ann", "bo"]), err
@@ -304,7 +304,7 @@ def test_corrections_answer_a_plan(tmp_path: Path, labeler_command: Command) -> 
 def test_corrections_of_completeness_have_three_answers(tmp_path: Path) -> None:
     """A sentence that a person does not call relevant is not relevant, whether used or not."""
     own = record()
-    said = judgement(relevant=["0a", "0b"], utilized=["0a", "1a"])
+    said = judgment(relevant=["0a", "0b"], utilized=["0a", "1a"])
     CorrectionsFile(tmp_path / "c.jsonl").append(correction(own, said))
     plan = make_plan([own], Goal("completeness", within=0.1))
     found = read_answers(tmp_path / "c.jsonl", plan.units, [one[:2] for one in plan.sentences])

@@ -8,12 +8,12 @@ import pytest
 
 from labeler.calculators import measure, select_metrics, summarize
 from labeler.data.corrections.applying import Applied, apply_corrections, corrected
-from labeler.data.corrections.correction import Correction, Differences, differences, judgement_of
+from labeler.data.corrections.correction import Correction, Differences, differences, judgment_of
 from labeler.errors import UsageError
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.contract import check_label
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, SentenceScores, Usage
-from support.judged import correction, judgement
+from support.judged import correction, judgment
 from support.labeled import claims_output, failure, record, says, verbatim
 
 RECORD = record()
@@ -47,19 +47,19 @@ def supported(found: GPTLabelingOutput) -> dict[str, tuple[str, ...]]:
 # -- differences ----------------------------------------------------------------------------------
 
 
-def test_the_judges_own_judgement_differs_in_nothing() -> None:
+def test_the_judges_own_judgment_differs_in_nothing() -> None:
     """A person begins with what is supported, special strings too; naming no keys changes none."""
-    begun = judgement_of(RECORD.label)
-    assert begun == judgement()
+    begun = judgment_of(RECORD.label)
+    assert begun == judgment()
     assert not differences(RECORD.label, begun)
-    assert not differences(RECORD.label, judgement(support={"a": [], "b": []}))
+    assert not differences(RECORD.label, judgment(support={"a": [], "b": []}))
     special = record(support={"a": ["general"], "b": []})
-    assert judgement_of(special.label).support == {"a": ("general",)}
+    assert judgment_of(special.label).support == {"a": ("general",)}
 
 
 def test_differences_name_what_flipped_by_field() -> None:
     """In reading order; of keys that support, the response sentences."""
-    said = judgement(relevant=["1a", "0b"], utilized=["0a"], support={"a": ["0b"]}, overall=False)
+    said = judgment(relevant=["1a", "0b"], utilized=["0a"], support={"a": ["0b"]}, overall=False)
     assert differences(RECORD.label, said) == Differences(
         relevant=("0a", "0b", "1a"),
         utilized=(),
@@ -74,7 +74,7 @@ def test_differences_name_what_flipped_by_field() -> None:
 
 def test_a_sentence_called_supported_without_keys_keeps_the_judges() -> None:
     """The person had nothing to say against them."""
-    assert supported(label(correction(RECORD, judgement(support={"a": [], "b": []})))) == {
+    assert supported(label(correction(RECORD, judgment(support={"a": [], "b": []})))) == {
         "a": ("0a",),
         "b": ("0b",),
     }
@@ -83,13 +83,13 @@ def test_a_sentence_called_supported_without_keys_keeps_the_judges() -> None:
 def test_support_that_nobody_names_is_said_to_be_unnamed() -> None:
     """Full support needs some support."""
     judged = record(support={"a": ["0a"], "b": []})
-    made = label(correction(judged, judgement(support={"a": ["0a"], "b": []})), of=judged)
+    made = label(correction(judged, judgment(support={"a": ["0a"], "b": []})), of=judged)
     assert supported(made)["b"] == ("supported_without_sentence",)
 
 
 def test_the_explanations_say_what_changed_and_why() -> None:
     """Before the judge's words; those of unchanged decisions stay as they are."""
-    said = judgement(relevant=["0a", "1a"], support={"a": ["0a"]}, overall=False)
+    said = judgment(relevant=["0a", "1a"], support={"a": ["0a"]}, overall=False)
     made = label(correction(RECORD, said, comment="Lyon is no river."))
     assert made.relevance_explanation == "[corrected by ann: relevant +1a] because"
     assert made.overall_supported_explanation == (
@@ -102,7 +102,7 @@ def test_the_explanations_say_what_changed_and_why() -> None:
 
 def test_who_agrees_and_says_why_is_quoted_as_a_reviewer() -> None:
     """Nothing was corrected."""
-    made = label(correction(RECORD, judgement(), opinion="agree", comment="All fine."))
+    made = label(correction(RECORD, judgment(), opinion="agree", comment="All fine."))
     assert made.overall_supported_explanation == "[reviewed by ann: ann: All fine.] because"
 
 
@@ -111,20 +111,20 @@ def test_who_agrees_and_says_why_is_quoted_as_a_reviewer() -> None:
 
 def test_the_majority_decides_and_a_tie_keeps_the_judges_verdict() -> None:
     """Two of three; nobody votes twice."""
-    no = judgement(relevant=["1a"], support={"a": ["0a"]}, overall=False)
+    no = judgment(relevant=["1a"], support={"a": ["0a"]}, overall=False)
     ann, bob = correction(RECORD, no), correction(RECORD, no, by="bob")
-    zoe = correction(RECORD, judgement(), by="zoe")
+    zoe = correction(RECORD, judgment(), by="zoe")
     made = label(ann, bob, zoe)
-    assert judgement_of(made) == judgement(relevant=["1a"], support={"a": ["0a"]}, overall=False)
+    assert judgment_of(made) == judgment(relevant=["1a"], support={"a": ["0a"]}, overall=False)
     assert "say 2 of 3" in made.overall_supported_explanation
-    assert judgement_of(label(ann, ann, zoe)) == judgement()
+    assert judgment_of(label(ann, ann, zoe)) == judgment()
 
 
 def test_keys_that_support_are_those_that_most_name() -> None:
     """Of the people who call the sentence supported and name any; the judge decides ties."""
-    one = correction(RECORD, judgement(support={"a": ["0a", "1a"], "b": ["1a"]}), by="ann")
-    two = correction(RECORD, judgement(support={"a": ["1a"], "b": ["0a"]}), by="bob")
-    none = correction(RECORD, judgement(support={"a": [], "b": []}), by="zoe")
+    one = correction(RECORD, judgment(support={"a": ["0a", "1a"], "b": ["1a"]}), by="ann")
+    two = correction(RECORD, judgment(support={"a": ["1a"], "b": ["0a"]}), by="bob")
+    none = correction(RECORD, judgment(support={"a": [], "b": []}), by="zoe")
     assert supported(label(one, two, none)) == {
         "a": ("0a", "1a"),  # 1a by both; 0a by one of two, and by the judge
         "b": ("0a", "1a"),  # one each, and neither by the judge: those that most name
@@ -134,15 +134,15 @@ def test_keys_that_support_are_those_that_most_name() -> None:
 @pytest.mark.parametrize(
     "silent",
     [
-        correction(RECORD, judgement(overall=False), opinion="unsure"),
+        correction(RECORD, judgment(overall=False), opinion="unsure"),
         correction(RECORD, None, opinion="disagree"),
-        correction(RECORD, withdrawn=True, said=judgement(overall=False)),
-        correction(RECORD, judgement(relevant=["9z"], overall=False)),
-        correction(record(documents=[3]), judgement(overall=False)),
+        correction(RECORD, withdrawn=True, said=judgment(overall=False)),
+        correction(RECORD, judgment(relevant=["9z"], overall=False)),
+        correction(record(documents=[3]), judgment(overall=False)),
     ],
-    ids=["unsure", "no judgement", "withdrawn", "does not fit", "another label"],
+    ids=["unsure", "no judgment", "withdrawn", "does not fit", "another label"],
 )
-def test_what_is_no_judgement_of_the_label_counts_for_nothing(silent: Correction) -> None:
+def test_what_is_no_judgment_of_the_label_counts_for_nothing(silent: Correction) -> None:
     """The label says what the judge says."""
     assert label(silent) == RECORD.label
 
@@ -153,7 +153,7 @@ def test_what_is_no_judgement_of_the_label_counts_for_nothing(silent: Correction
 def test_a_corrected_label_has_no_claims() -> None:
     """They were not corrected; this holds of all labels of a file."""
     judged = record(answer=claims_output([says("a", ["0a"]), says("b", ["0b"])], relevant=["0a"]))
-    for said in ([], [correction(judged, judgement(utilized=[]))]):
+    for said in ([], [correction(judged, judgment(utilized=[]))]):
         made = corrected(judged, said)
         assert type(made.label) is GPTLabelingOutput
         assert made.signature.response_schema.name == "label-trace/v1"
@@ -163,7 +163,7 @@ def test_a_corrected_label_has_no_claims() -> None:
 def test_a_sentence_that_the_judge_left_out_is_decided_by_people() -> None:
     """As imported labels leave some out; a tie leaves it so."""
     judged = record(support={"a": ["0a"]}, response=2)
-    yes, no = judgement(), judgement(support={"a": ["0a"]})
+    yes, no = judgment(), judgment(support={"a": ["0a"]})
     assert supported(label(correction(judged, yes), of=judged))["b"] == ("0b",)
     tied = corrected(judged, [correction(judged, yes), correction(judged, no, by="bob")])
     assert [v.kind for v in tied.violations] == ["missing_response_sentence"]
@@ -174,7 +174,7 @@ def test_what_was_given_is_kept_of_labels_that_nobody_judged() -> None:
     judged = record(stored=verbatim(support=(("a", ("0a",), None),)), support={"a": ["0a"]})
     assert judged.verbatim is not None
     assert corrected(judged, []).verbatim == judged.verbatim
-    assert corrected(judged, [correction(judged, judgement(support={}))]).verbatim is None
+    assert corrected(judged, [correction(judged, judgment(support={}))]).verbatim is None
 
 
 # -- a whole file ---------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ def test_what_was_given_is_kept_of_labels_that_nobody_judged() -> None:
 def test_all_labels_of_a_file_are_signed_alike_and_unlike_the_judges() -> None:
     """So that they are summarized together, and apart from what the judge says alone."""
     records = [record(id=f"r{n}", documents=[2, n + 1]) for n in range(3)]
-    _, made = applied(records, correction(records[0], judgement(relevant=[])))
+    _, made = applied(records, correction(records[0], judgment(relevant=[])))
     assert len({str(each.signature) for each in made}) == 1
     assert str(made[0].signature) != str(records[0].signature)
     assert len({each.key for each in [*made, *records]}) == 6
@@ -194,10 +194,10 @@ def test_all_labels_of_a_file_are_signed_alike_and_unlike_the_judges() -> None:
 
 def test_other_corrections_are_another_way_of_labeling() -> None:
     """The fact that names them is a digest of what counted, in whatever order it came."""
-    one, two = correction(RECORD, judgement()), correction(RECORD, judgement(), by="bob")
+    one, two = correction(RECORD, judgment()), correction(RECORD, judgment(), by="bob")
     assert applied([RECORD], one)[0].fact != applied([RECORD], two)[0].fact
     assert applied([RECORD], one, two)[0].fact == applied([RECORD], two, one)[0].fact
-    unused = correction(record(documents=[3]), judgement())
+    unused = correction(record(documents=[3]), judgment())
     assert applied([RECORD], one, unused)[0].fact == applied([RECORD], one)[0].fact
 
 
@@ -206,8 +206,8 @@ def test_it_is_told_what_was_changed() -> None:
     first, second, third = (record(id=f"r{n}", documents=[2, n + 1]) for n in range(3))
     found, _ = applied(
         [first, second, third],
-        correction(first, judgement(relevant=["0b"]), comment="The second is it."),
-        correction(second, judgement(), opinion="agree"),
+        correction(first, judgment(relevant=["0b"]), comment="The second is it."),
+        correction(second, judgment(), opinion="agree"),
     )
     assert (found.records, found.used, found.confirmed) == (3, 2, 1)
     assert +found.by_field == {"relevant": 2}
@@ -221,16 +221,16 @@ def test_it_is_told_what_does_not_count_and_why() -> None:
     """Each with its reason."""
     found, _ = applied(
         [RECORD],
-        correction(record(documents=[3]), judgement()),
+        correction(record(documents=[3]), judgment()),
         correction(RECORD, None, opinion="unsure", by="bob"),
         correction(RECORD, None, opinion="agree", by="cyd"),
-        correction(RECORD, judgement(relevant=["9z"]), by="dee"),
+        correction(RECORD, judgment(relevant=["9z"]), by="dee"),
         correction(RECORD, withdrawn=True, by="eve"),
     )
     assert [(each.correction.annotator, each.why) for each in found.ignored] == [
         ("ann", "no_label"),
         ("bob", "unsure"),
-        ("cyd", "no_judgement"),
+        ("cyd", "no_judgment"),
         ("dee", "does_not_fit"),
     ]
     assert found.ignored[-1].detail == "relevant names '9z' which the record does not have"
@@ -263,8 +263,8 @@ def test_labels_stay_one_population_whoever_answered() -> None:
     for n, each in enumerate(records):
         facts = {"served_model": ("two", "one")[n % 2], "usage": Usage(prompt_tokens=9)}
         records[n] = each.model_copy(update={"reply": each.reply.model_copy(update=facts)})
-    no = judgement(support={"a": ["0a"]}, overall=False)
-    said = [correction(records[0], no), correction(records[1], judgement(), opinion="agree")]
+    no = judgment(support={"a": ["0a"]}, overall=False)
+    said = [correction(records[0], no), correction(records[1], judgment(), opinion="agree")]
     _, made = applied(records, *said)
     replies = [each.reply for each in made if isinstance(each, LabelRecord)]
     assert replies == [each.reply for each in records]
@@ -282,7 +282,7 @@ def test_labels_stay_one_population_whoever_answered() -> None:
 def test_to_agree_leaves_open_what_the_judge_left_out() -> None:
     """So adherence stays undefined; who disagrees says no to it."""
     judged = record(support={"a": ["0a"]}, response=2)
-    said = judgement_of(judged.label)
+    said = judgment_of(judged.label)
     agreed = corrected(judged, [correction(judged, said, opinion="agree")])
     assert agreed.label == judged.label
     assert agreed.fault() is None
@@ -297,7 +297,7 @@ def test_a_confirmed_label_is_kept_as_it_was_given() -> None:
     """Metrics that read the answer as given have the same values; the reason is added."""
     given = verbatim(relevant=("0a", "0a", "[0b]"), support=(("a", ("0a",), True),))
     judged = record(stored=given, support={"a": ["0a"]})
-    said = correction(judged, judgement_of(judged.label), opinion="agree", comment="Right.")
+    said = correction(judged, judgment_of(judged.label), opinion="agree", comment="Right.")
     found, (made,) = applied([judged], said)
     assert isinstance(made, LabelRecord)
     assert (found.confirmed, made.fault()) == (1, None)
@@ -312,7 +312,7 @@ def test_of_all_labels_the_same_is_measured_whoever_changed_them() -> None:
     judged = record(support={"a": ["0a"]}).model_copy(
         update={"scores": scores, "not_measured": ("completeness",)}
     )
-    for said in ([], *([judgement(support=support)] for support in ({}, {"a": ["0a"]}))):
+    for said in ([], *([judgment(support=support)] for support in ({}, {"a": ["0a"]}))):
         made = corrected(judged, [correction(judged, one) for one in said])
         assert (made.scores, made.not_measured) == (None, ("completeness",))
 
@@ -322,15 +322,15 @@ def test_a_sentence_judged_twice_is_as_metrics_count_it() -> None:
     yes, no = (("b", ("0b",), True), ("b", ("1a",), False))
     for support, expected in (((yes, no), None), ((no, yes), None)):
         judged = record(stored=verbatim(support=support), support={"b": ["0b"]}, response=2)
-        assert judgement_of(judged.label).support.get("b") == expected
+        assert judgment_of(judged.label).support.get("b") == expected
     twice = record(stored=verbatim(support=(yes, ("b", ("1a",), True))), support={}, response=2)
-    assert judgement_of(twice.label).support == {"b": ("0b", "1a")}
+    assert judgment_of(twice.label).support == {"b": ("0b", "1a")}
 
 
 def test_two_labels_under_one_key_are_not_corrected() -> None:
     """What was said of one would silently change the other; the same label twice is one."""
     other = RECORD.model_copy(update={"label": record(relevant=["0b"]).label})
-    said = correction(RECORD, judgement(utilized=[]))
+    said = correction(RECORD, judgment(utilized=[]))
     with pytest.raises(UsageError, match="twice under one key"):
         applied([RECORD, other], said)
     found, made = applied([RECORD, RECORD], said)

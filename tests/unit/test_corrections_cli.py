@@ -12,7 +12,7 @@ from labeler.data.corrections.correction import Correction
 from labeler.data.corrections.file import CorrectionsFile
 from labeler.labels.record import LabelRecord
 from support.command import Command
-from support.judged import correction, judgement
+from support.judged import correction, judgment
 from support.labeled import record
 
 RECORDS = [record(id=f"r{n}", documents=[2, n + 1]) for n in range(4)]
@@ -90,7 +90,7 @@ def test_answers_to_other_labels_are_refused(labeler: Command) -> None:
 
 def test_apply_tells_of_a_line_that_was_cut_off(labeler: Command) -> None:
     """The rest is applied, and what is called standard output is not a file of that name."""
-    corrections(correction(RECORDS[0], judgement(relevant=[])))
+    corrections(correction(RECORDS[0], judgment(relevant=[])))
     with Path("labels.corrections.jsonl").open("a", encoding="utf-8") as file:
         file.write('{"kind":"correction","ver')
     code, _, err = labeler("corrections", "apply", "labels.jsonl")
@@ -101,7 +101,7 @@ def test_apply_tells_of_a_line_that_was_cut_off(labeler: Command) -> None:
 
 def test_apply_tells_what_does_not_count(labeler: Command) -> None:
     """By reason, with ids and people; what a terminal would obey is written out."""
-    stray = correction(record(documents=[9]), judgement(), id="x\x1b[31m")
+    stray = correction(record(documents=[9]), judgment(), id="x\x1b[31m")
     corrections(stray, correction(RECORDS[0], None, opinion="unsure", by="bob"))
     code, _, err = labeler("corrections", "apply", "labels.jsonl", "-o", "corrected.jsonl")
     assert code == 0
@@ -112,7 +112,7 @@ def test_apply_tells_what_does_not_count(labeler: Command) -> None:
 
 def test_corrected_labels_have_metrics_of_their_own(labeler: Command) -> None:
     """And can be told from the judge's by their signature."""
-    corrections(correction(RECORDS[0], judgement(support={"a": ["0a"]}, overall=False)))
+    corrections(correction(RECORDS[0], judgment(support={"a": ["0a"]}, overall=False)))
     labeler("corrections", "apply", "labels.jsonl", "-o", "corrected.jsonl")
     means = []
     for name in ("labels.jsonl", "corrected.jsonl"):
@@ -158,8 +158,8 @@ APPLY = ("apply", "labels.jsonl")
 def test_wrong_use_is_told(labeler: Command, arguments: tuple[object, ...], expected: str) -> None:
     """With exit code 2, and nothing is written."""
     Path("empty.json").write_text("[]", encoding="utf-8")
-    corrections(correction(RECORDS[0], judgement()), name="said.jsonl")
-    corrections(correction(record(documents=[9]), judgement()), name="stray.jsonl")
+    corrections(correction(RECORDS[0], judgment()), name="said.jsonl")
+    corrections(correction(record(documents=[9]), judgment()), name="stray.jsonl")
     write_labels([], "none.jsonl")
     before = {path.name for path in Path().iterdir()}
     code, out, err = labeler("corrections", *arguments)
@@ -171,8 +171,8 @@ def test_wrong_use_is_told(labeler: Command, arguments: tuple[object, ...], expe
 def test_a_judge_is_compared_with_corrections_directly(labeler: Command) -> None:
     """As with the same human labels; a random sample is what was drawn at random."""
     corrections(
-        correction(RECORDS[0], judgement(relevant=["0b"]), queue="random"),
-        correction(RECORDS[1], judgement(), queue="doubtful"),
+        correction(RECORDS[0], judgment(relevant=["0b"]), queue="random"),
+        correction(RECORDS[1], judgment(), queue="doubtful"),
     )
     beside = "labels.corrections.jsonl"
     code, out, _ = labeler("agree", "labels.jsonl", "--human", beside, "--json")
@@ -196,22 +196,22 @@ def test_corrections_that_say_nothing_here_are_told(
     labeler: Command, said_of: LabelRecord, labels: str, more: tuple[str, ...], expected: str
 ) -> None:
     """They are of other labels, or none was drawn at random, or judged blind."""
-    corrections(correction(said_of, judgement()))
+    corrections(correction(said_of, judgment()))
     code, _, err = labeler("agree", labels, "--human", "labels.corrections.jsonl", *more)
     assert (code, expected in err) == (2, True)
 
 
-def test_a_judge_can_be_compared_with_blind_judgements_alone(labeler: Command) -> None:
+def test_a_judge_can_be_compared_with_blind_judgments_alone(labeler: Command) -> None:
     """How many there are is said; of a person who saved again after the reveal, the blind one."""
     corrections(
-        correction(RECORDS[0], judgement(relevant=["0b"]), blind=True),
-        correction(RECORDS[0], judgement()),
-        correction(RECORDS[1], judgement()),
+        correction(RECORDS[0], judgment(relevant=["0b"]), blind=True),
+        correction(RECORDS[0], judgment()),
+        correction(RECORDS[1], judgment()),
     )
     against = ("agree", "labels.jsonl", "--human", "labels.corrections.jsonl", "--json")
     code, out, err = labeler(*against)
     assert (code, json.loads(out)["human_labels"]["used"]) == (0, (3 + 4) * 2 + 2 * 2 + 2)
-    assert err == "judgements of records that count: 2, of these made blind: 1\n"
+    assert err == "judgments of records that count: 2, of these made blind: 1\n"
     code, out, err = labeler(*against, "--blind-only")
     found = json.loads(out)
     assert (code, found["human_labels"]["used"]) == (0, 3 * 2 + 2 + 1)

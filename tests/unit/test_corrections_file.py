@@ -21,7 +21,7 @@ from labeler.data.corrections.file import (
     read_corrections,
 )
 from labeler.errors import StoreError, UsageError
-from support.judged import LATE, correction, judgement
+from support.judged import LATE, correction, judgment
 from support.labeled import record
 
 RECORD = record()
@@ -35,7 +35,7 @@ def file(tmp_path: Path) -> CorrectionsFile:
 
 def raw(**changes: Any) -> dict[str, Any]:
     """A sound correction as JSON, with some fields changed."""
-    return correction(RECORD, judgement()).model_dump(mode="json") | changes
+    return correction(RECORD, judgment()).model_dump(mode="json") | changes
 
 
 def write(file: CorrectionsFile, *lines: str) -> None:
@@ -74,7 +74,7 @@ def test_standard_input_and_output_have_no_file() -> None:
 
 def test_what_is_added_is_read_back_in_order(file: CorrectionsFile) -> None:
     """Each as it was."""
-    first, second = correction(RECORD, judgement()), correction(RECORD, judgement(), by="bob")
+    first, second = correction(RECORD, judgment()), correction(RECORD, judgment(), by="bob")
     file.append(first)
     file.append(second)
     assert file.read().events == (first, second)
@@ -90,7 +90,7 @@ def test_looking_and_adding_nothing_create_no_file(file: CorrectionsFile) -> Non
 
 def test_a_packed_file_is_read_and_not_added_to(tmp_path: Path) -> None:
     """Lines behind packed ones could not be read, nor what stands before them."""
-    one = correction(RECORD, judgement())
+    one = correction(RECORD, judgment())
     packed = tmp_path / "packed.jsonl.gz"
     packed.write_bytes(before := gzip.compress(one.model_dump_json().encode() + b"\n"))
     assert read_corrections(packed).events == (one,)
@@ -102,7 +102,7 @@ def test_a_packed_file_is_read_and_not_added_to(tmp_path: Path) -> None:
 def test_texts_of_every_kind_come_back_as_they_were(file: CorrectionsFile) -> None:
     """Line breaks of any script and control characters stay within their line."""
     odd = "naïve 日本\u2028 \u0085 \x1b[31m \r\n \x00 \U0001f600"
-    one = correction(RECORD, judgement(), comment=odd)
+    one = correction(RECORD, judgment(), comment=odd)
     file.append(one, one)
     assert file.read().events == (one, one)
 
@@ -110,9 +110,9 @@ def test_texts_of_every_kind_come_back_as_they_were(file: CorrectionsFile) -> No
 def test_a_correction_too_large_for_a_line_is_refused_whole(file: CorrectionsFile) -> None:
     """Nothing of it, or of what came with it, is written."""
     keys = [f"0{'a' * 60}"] * 70_000
-    large = correction(RECORD, judgement(relevant=keys))
+    large = correction(RECORD, judgment(relevant=keys))
     with pytest.raises(UsageError, match="bytes; a line may have 4000000"):
-        file.append(correction(RECORD, judgement()), large)
+        file.append(correction(RECORD, judgment()), large)
     assert not file.path.exists()
 
 
@@ -120,14 +120,14 @@ def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
     """With what to do."""
     file = CorrectionsFile(tmp_path / "no" / "folder.jsonl")
     with pytest.raises(StoreError, match="nothing was added: No such file or directory; check"):
-        file.append(correction(RECORD, judgement()))
+        file.append(correction(RECORD, judgment()))
 
 
 def test_a_full_disk_leaves_the_file_as_it_was(
     file: CorrectionsFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The half line that fitted is taken back."""
-    file.append(correction(RECORD, judgement()))
+    file.append(correction(RECORD, judgment()))
     before = file.path.read_bytes()
     write_some, calls = os.write, []
 
@@ -139,7 +139,7 @@ def test_a_full_disk_leaves_the_file_as_it_was(
 
     monkeypatch.setattr(os, "write", half)
     with pytest.raises(StoreError, match="No space left on device"):
-        file.append(correction(RECORD, judgement(), by="bob"))
+        file.append(correction(RECORD, judgment(), by="bob"))
     assert file.path.read_bytes() == before
 
 
@@ -153,7 +153,7 @@ def test_a_line_that_was_cut_off_is_reported_and_harms_no_other(
     file: CorrectionsFile, end: bytes
 ) -> None:
     """Also within a character; the next addition begins a line of its own."""
-    first, second = correction(RECORD, judgement()), correction(RECORD, judgement(), by="bob")
+    first, second = correction(RECORD, judgment()), correction(RECORD, judgment(), by="bob")
     file.append(first)
     file.path.write_bytes(file.path.read_bytes() + end)
     assert (file.read().events, file.read().torn) == ((first,), (f"{file.path}:2",))
@@ -163,7 +163,7 @@ def test_a_line_that_was_cut_off_is_reported_and_harms_no_other(
 
 def test_a_whole_line_without_its_end_counts(file: CorrectionsFile) -> None:
     """Only the line break was lost."""
-    first, second = correction(RECORD, judgement()), correction(RECORD, judgement(), by="bob")
+    first, second = correction(RECORD, judgment()), correction(RECORD, judgment(), by="bob")
     file.path.write_text(first.model_dump_json(), encoding="utf-8")
     file.append(second)
     assert file.read().events == (first, second)
@@ -185,9 +185,9 @@ CorrectionsFile(sys.argv[1]).append(Correction.model_validate_json(sys.argv[2]))
 
 def test_a_process_killed_while_adding_loses_its_own_line_alone(file: CorrectionsFile) -> None:
     """Its lock ends with it, and others add on."""
-    first, last = correction(RECORD, judgement()), correction(RECORD, judgement(), by="zoe")
+    first, last = correction(RECORD, judgment()), correction(RECORD, judgment(), by="zoe")
     file.append(first)
-    killed = correction(RECORD, judgement(), by="bob").model_dump_json()
+    killed = correction(RECORD, judgment(), by="bob").model_dump_json()
     done = subprocess.run([sys.executable, "-c", _KILLED, str(file.path), killed], check=False)
     assert done.returncode == 9
     file.append(last)
@@ -209,7 +209,7 @@ def test_two_processes_add_at_once(file: CorrectionsFile) -> None:
     """Every line is whole, and each process's lines are in its order."""
     writers = [
         subprocess.Popen([sys.executable, "-c", _MANY, str(file.path), one.model_dump_json()])
-        for one in (correction(RECORD, judgement(), by=name) for name in ("ann", "bob"))
+        for one in (correction(RECORD, judgment(), by=name) for name in ("ann", "bob"))
     ]
     assert [writer.wait() for writer in writers] == [0, 0]
     read = file.read()
@@ -245,10 +245,10 @@ HOSTILE: dict[str, dict[str, Any]] = {
     "another queue": {"queue": "first"},
     "a text for a yes": {"blind": "yes"},
     "a number for a yes": {"withdrawn": 1},
-    "a list for a judgement": {"judgement": []},
-    "half a judgement": {"judgement": {"relevant": []}},
+    "a list for a judgment": {"judgment": []},
+    "half a judgment": {"judgment": {"relevant": []}},
     **{
-        why: {"judgement": {**NOTHING, field: value}}
+        why: {"judgment": {**NOTHING, field: value}}
         for why, field, value in (
             ("a text for keys", "relevant", "0a"),
             ("a number among keys", "relevant", [1]),
@@ -293,7 +293,7 @@ def test_a_strange_line_is_refused(file: CorrectionsFile, line: str, words: str)
 def test_a_lone_surrogate_is_refused(field: str) -> None:
     """It could not be written again."""
     with pytest.raises(ValidationError, match=r"unicode|lone surrogate"):
-        correction(RECORD, judgement(), **{field: "\ud800"})
+        correction(RECORD, judgment(), **{field: "\ud800"})
 
 
 def test_a_corrections_file_is_told_from_human_labels(file: CorrectionsFile) -> None:
@@ -315,22 +315,22 @@ def test_a_corrections_file_is_told_from_human_labels(file: CorrectionsFile) -> 
 
 def test_the_last_word_of_a_person_on_a_label_counts() -> None:
     """By the order of the file; clocks may be wrong."""
-    first = correction(RECORD, judgement(), at=LATE)
-    second = correction(RECORD, judgement(relevant=[]))
-    other = correction(RECORD, judgement(), by="bob")
+    first = correction(RECORD, judgment(), at=LATE)
+    second = correction(RECORD, judgment(relevant=[]))
+    other = correction(RECORD, judgment(), by="bob")
     assert current([first, other, second]) == (other, second)
 
 
 def test_who_takes_a_word_back_says_nothing() -> None:
     """What was said before it does not come back, what is said after it counts."""
-    said, back = correction(RECORD, judgement()), correction(RECORD, withdrawn=True)
+    said, back = correction(RECORD, judgment()), correction(RECORD, withdrawn=True)
     assert current([said, said, back]) == ()
     assert current([said, back, said]) == (said,)
 
 
 def test_a_correction_is_checked_against_its_record() -> None:
     """Keys that the record does not have, and keys named twice; and the label's own key."""
-    odd = judgement(
+    odd = judgment(
         relevant=["0a", "0a", "7z"],
         utilized=["a"],
         support={"a": ["0a", "general"], "z": ["ref.a"]},
@@ -342,6 +342,6 @@ def test_a_correction_is_checked_against_its_record() -> None:
         "support names 'z' which the record does not have",
         "support of 'z' names 'ref.a' which the record does not have",
     )
-    assert correction(RECORD, judgement()).check_against(RECORD) == ()
-    other = correction(record(documents=[3]), judgement())
+    assert correction(RECORD, judgment()).check_against(RECORD) == ()
+    other = correction(record(documents=[3]), judgment())
     assert other.check_against(RECORD) == ("it speaks of another label",)

@@ -13,16 +13,16 @@ from labeler.comparing.human_agreement import compare_with_people
 from labeler.comparing.human_labels import read_human_labels
 from labeler.comparing.sides import Choice
 from labeler.data.corrections.applying import corrected
-from labeler.data.corrections.correction import Correction, judgement_of
+from labeler.data.corrections.correction import Correction, judgment_of
 from labeler.data.corrections.file import independent
-from support.judged import correction, judgement
+from support.judged import correction, judgment
 from support.labeled import record
 
 RECORDS = [record(id=f"r{n}", documents=[2, n + 1]) for n in range(4)]
 SAID = [
-    correction(RECORDS[0], judgement(relevant=["0b", "1a"], overall=False), queue="random"),
-    correction(RECORDS[0], judgement(), by="bob", queue="random", blind=True),
-    correction(RECORDS[1], judgement(support={"a": []}), queue="doubtful"),
+    correction(RECORDS[0], judgment(relevant=["0b", "1a"], overall=False), queue="random"),
+    correction(RECORDS[0], judgment(), by="bob", queue="random", blind=True),
+    correction(RECORDS[1], judgment(support={"a": []}), queue="doubtful"),
 ]
 
 
@@ -31,7 +31,7 @@ def said(**only: Any) -> set[tuple[object, ...]]:
     return {each[:5] for each in human_labels(SAID, RECORDS, **only).human.labels}
 
 
-def test_every_sentence_of_a_judgement_is_a_human_label() -> None:
+def test_every_sentence_of_a_judgment_is_a_human_label() -> None:
     """What is not named is a no."""
     (one,) = SAID[2:]
     found = human_labels([one], RECORDS).human.labels
@@ -60,10 +60,10 @@ def test_only_what_was_drawn_at_random_or_judged_blind_can_be_asked_for() -> Non
 
 
 AGAIN = {
-    "saved again": [correction(RECORDS[0], judgement(), queue="doubtful")],
-    "taken back": [correction(RECORDS[0], withdrawn=True), correction(RECORDS[0], judgement())],
-    "by another person": [correction(RECORDS[0], judgement(), by="cyd", queue="order")],
-    "imported": [correction(RECORDS[0], judgement(), source="label-studio")],
+    "saved again": [correction(RECORDS[0], judgment(), queue="doubtful")],
+    "taken back": [correction(RECORDS[0], withdrawn=True), correction(RECORDS[0], judgment())],
+    "by another person": [correction(RECORDS[0], judgment(), by="cyd", queue="order")],
+    "imported": [correction(RECORDS[0], judgment(), source="label-studio")],
 }
 
 
@@ -73,16 +73,16 @@ def test_a_record_once_drawn_at_random_stays_in_the_sample(
     again: list[Correction], first: bool
 ) -> None:
     """Whichever queue it is judged from before or after, and by whom."""
-    drawn = [correction(RECORDS[0], judgement(), queue="random")]
+    drawn = [correction(RECORDS[0], judgment(), queue="random")]
     events = [*drawn, *again] if first else [*again, *drawn]
     assert human_labels(events, RECORDS, random_sample=True) == human_labels(events, RECORDS)
     assert human_labels(again, RECORDS, random_sample=True).judgments == 0
 
 
-def test_a_blind_judgement_counts_before_one_after_the_reveal() -> None:
+def test_a_blind_judgment_counts_before_one_after_the_reveal() -> None:
     """In statistics; what is applied is the last word, and what was taken back is nothing."""
-    blind = correction(RECORDS[0], judgement(relevant=["0b"]), blind=True, queue="random")
-    again = correction(RECORDS[0], judgement(), queue="random")
+    blind = correction(RECORDS[0], judgment(relevant=["0b"]), blind=True, queue="random")
+    again = correction(RECORDS[0], judgment(), queue="random")
     unsure = correction(RECORDS[0], None, opinion="unsure", blind=True)
     taken_back = correction(RECORDS[0], withdrawn=True)
     assert independent([blind, again]) == (blind,)
@@ -99,13 +99,13 @@ def test_a_blind_judgement_counts_before_one_after_the_reveal() -> None:
 
 
 def test_what_counts_for_nothing_is_no_human_label() -> None:
-    """Unsure, without a judgement, taken back, or of another label."""
+    """Unsure, without a judgment, taken back, or of another label."""
     silent = [
-        correction(RECORDS[0], judgement(), opinion="unsure"),
+        correction(RECORDS[0], judgment(), opinion="unsure"),
         correction(RECORDS[0], None, by="bob"),
-        correction(RECORDS[1], judgement()),
+        correction(RECORDS[1], judgment()),
         correction(RECORDS[1], withdrawn=True),
-        correction(record(documents=[9]), judgement()),
+        correction(record(documents=[9]), judgment()),
     ]
     assert human_labels(silent, RECORDS).human.labels == ()
 
@@ -152,7 +152,7 @@ def test_corrections_agree_as_the_same_human_labels_do(tmp_path: Path) -> None:
 def test_of_labels_of_several_trials_a_person_judged_the_last_counts() -> None:
     """Nobody has two verdicts on one record; the trial can be chosen."""
     other = RECORDS[0].model_copy(update={"key": "f" * 64})
-    events = [correction(other, judgement(relevant=["0b"])), correction(RECORDS[0], judgement())]
+    events = [correction(other, judgment(relevant=["0b"])), correction(RECORDS[0], judgment())]
     found = human_labels(events, [RECORDS[0], other]).human
     assert {each.sentence for each in found.labels if each.field == "relevant" and each.value} == {
         "0a"
@@ -164,6 +164,6 @@ def test_of_labels_of_several_trials_a_person_judged_the_last_counts() -> None:
 def test_to_agree_says_nothing_of_a_sentence_that_the_judge_left_out() -> None:
     """It is no human label."""
     judged = record(support={"a": ["0a"]}, response=2)
-    agreed = correction(judged, judgement_of(judged.label), opinion="agree")
+    agreed = correction(judged, judgment_of(judged.label), opinion="agree")
     found = human_labels([agreed], [judged]).human.labels
     assert [label.sentence for label in found if label.field == "supported"] == ["a"]

@@ -19,10 +19,10 @@ from labeler.labels.record import LabelRecord
 from labeler.labels.signature import ReviewCounts, selection_warnings
 from labeler.labels_object import Labels
 from support.command import Command
-from support.judged import correction, judgement
+from support.judged import correction, judgment
 from support.labeled import failure, record, relabeled
 
-YES, NO = judgement(), judgement(support={"a": ["0a"]}, overall=False)
+YES, NO = judgment(), judgment(support={"a": ["0a"]}, overall=False)
 RECORDS = [record(id=f"r{n}", documents=[2, n + 1]) for n in range(6)]
 
 
@@ -168,6 +168,6 @@ def test_corrections_of_a_random_sample_are_not_warned_of(labeler_command: Comma
     assert "biased" not in "".join([err, *(out + err for _, out, err in shown)])
     sample = ("--human", "labels.corrections.jsonl", "--random-sample")
     assert (
-        "judgements of records that count: 20"
+        "judgments of records that count: 20"
         in labeler_command("agree", "labels.jsonl", *sample)[2]
     )

@@ -90,7 +90,7 @@ def test_a_change_from_no_value_is_undefined() -> None:
 
 
 def test_claims_flip_as_one_block_and_their_wording_is_no_matter() -> None:
-    """A list of claims has no identity across judgements: what they say of the answer has."""
+    """A list of claims has no identity across judgments: what they say of the answer has."""
     a = record(answer=_claims([right("a", ["0a"]), wrong("b", ["0b"])]))
     reworded = [
         claim.model_copy(update={"claim": "said otherwise"})

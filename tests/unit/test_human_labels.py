@@ -28,7 +28,7 @@ def from_json(folder: Path, *rows: dict[str, Any]) -> HumanLabels:
 
 
 def told(found: HumanLabels) -> list[tuple[str, str, str | None, str, float]]:
-    """The judgements without their places."""
+    """The judgments without their places."""
     return [label[:5] for label in found.labels]
 
 
@@ -36,7 +36,7 @@ EXPECTED = [("r1", "supported", "a", "ann", 1.0), ("r1", "adherence", None, "ann
 
 
 def test_field_and_value_are_read_from_csv(tmp_path: Path) -> None:
-    """One judgement a row."""
+    """One judgment a row."""
     found = from_csv(
         tmp_path,
         "id,sentence,annotator,field,value",

@@ -65,7 +65,7 @@ def judged(example: KeyedExample) -> JudgeReply:
 
 
 def sentence(response: list[str], documents: list[list[str]] = TOWER) -> SentenceSupport:
-    """The judgement of the first sentence of a response."""
+    """The judgment of the first sentence of a response."""
     return judged(keyed(response, documents)).answer.sentence_support_information[0]
 
 

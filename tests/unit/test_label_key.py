@@ -80,7 +80,7 @@ def test_only_what_is_sent_enters_the_key() -> None:
 
 
 def key(example: KeyedExample | None = None, **changes: Any) -> str:
-    """The key of a judgement with some facts changed."""
+    """The key of a judgment with some facts changed."""
     facts = signature().model_dump() | changes
     return label_key(example or keyed_example(), Signature(**facts))
 

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from labeler.audit.auditing import findings_of, suspicion_score
-from labeler.data.corrections.correction import Correction, Judgement, judgement_of
+from labeler.data.corrections.correction import Correction, Judgment, judgment_of
 from labeler.errors import UsageError
 from labeler.labels.record import LabelRecord
 from labeler.plugins.label_studio.answers import Imported, import_answers
 from labeler.plugins.label_studio.tasks import labeling_configuration, task_of
 from labeler.review.label_set import Chosen, choose
-from support.judged import EARLY, LATE, correction, judgement
+from support.judged import EARLY, LATE, correction, judgment
 from support.labeled import record
 
 ODD = "<img src=x onerror=alert(1)> & \x1b[31m \U0001f600 \x00"
@@ -70,7 +70,7 @@ def result(done: dict[str, Any], name: str) -> dict[str, Any]:
 def test_a_suggestion_that_is_taken_as_it_is_agrees() -> None:
     """Key by key, and special strings that Label Studio cannot show included."""
     (made,) = imported(answered(task())).added
-    assert made.judgement == judgement_of(RECORD.label)
+    assert made.judgment == judgment_of(RECORD.label)
     assert (made.key, made.id) == (RECORD.key, RECORD.id)
     assert (made.opinion, made.queue, made.blind) == ("agree", "random", False)
     assert made.source == "label-studio"
@@ -84,7 +84,7 @@ def test_turns_and_tool_outputs_stand_above_the_question_and_keep_their_support(
     lines = ["[h0a] user: Hello.", "[h0b] user: Why?", "[t0a] tool: 18"]
     assert question.splitlines()[:3] == lines
     (found,) = imported(answered(given), records=[talked]).added
-    assert found.judgement == judgement_of(talked.label)
+    assert found.judgment == judgment_of(talked.label)
 
 
 def test_a_blind_task_shows_nothing_of_the_label() -> None:
@@ -119,7 +119,7 @@ def test_what_was_withdrawn_stays_so() -> None:
     done = answered(task())
     (said,) = imported(done).added
     elsewhere = correction(RECORD, by=said.annotator, withdrawn=True, at=LATE)
-    facts = {"withdrawn": True, "judgement": None, "at": LATE}
+    facts = {"withdrawn": True, "judgment": None, "at": LATE}
     in_review_app = said.model_copy(update=facts)  # which keeps what it takes back as it was
     for back in (elsewhere, in_review_app):
         assert imported(done, events=[said, back]).added == []
@@ -161,12 +161,12 @@ def studio(change: Callable[[dict[str, Any]], object]) -> Imported:
     return imported(done)
 
 
-def studio_judgement(change: Callable[[dict[str, Any]], object]) -> Judgement:
-    """The judgement of it."""
+def studio_judgment(change: Callable[[dict[str, Any]], object]) -> Judgment:
+    """The judgment of it."""
     (made,) = studio(change).added
     assert made.opinion == "disagree"
-    assert made.judgement is not None
-    return made.judgement
+    assert made.judgment is not None
+    return made.judgment
 
 
 def test_the_labeling_configuration_is_xml_without_html() -> None:
@@ -220,11 +220,11 @@ REDRAWN: dict[str, tuple[Callable[[dict[str, Any]], object], dict[str, object]]]
 
 
 @pytest.mark.parametrize(("change", "expected"), REDRAWN.values(), ids=REDRAWN.keys())
-def test_what_people_draw_is_their_judgement(
+def test_what_people_draw_is_their_judgment(
     change: Callable[[dict[str, Any]], object], expected: dict[str, object]
 ) -> None:
     """They draw as they like."""
-    found = studio_judgement(change)
+    found = studio_judgment(change)
     assert {name: getattr(found, name) for name in expected} == expected
 
 
@@ -233,7 +233,7 @@ def test_a_comment_is_kept_as_the_reason() -> None:
     text = {"from_name": "comment", "type": "textarea", "value": {"text": ["one", "two"]}}
     assert studio(lambda done: results(done).append(text)).added[0].comment == "one\ntwo"
     unsure = studio(lambda done: result(done, "overall")["value"].update(choices=["unsure"]))
-    assert [(made.opinion, made.judgement) for made in unsure.added] == [("unsure", None)]
+    assert [(made.opinion, made.judgment) for made in unsure.added] == [("unsure", None)]
     found = studio(lambda done: done["annotations"][0].update(was_cancelled=True))
     assert (found.added, found.unanswered) == ([], 1)
 
@@ -256,7 +256,7 @@ def test_a_later_annotation_is_new_and_an_earlier_one_is_not() -> None:
     assert imported(changed, events=old.added).added == new.added
     again = imported(first, events=[*old.added, *new.added])
     assert (again.added, again.known) == ([], 1)
-    reviewed = correction(RECORD, judgement(), by="user 1", at=LATE)
+    reviewed = correction(RECORD, judgment(), by="user 1", at=LATE)
     assert imported(first, events=[reviewed]).older == 1
 
 

@@ -107,7 +107,7 @@ def test_what_can_change_the_label_asks_anew_and_reverting_does_not(
 
 
 def test_another_id_is_another_row_and_not_another_call() -> None:
-    """Two rows with the same sentences share one judgement, each under its own name."""
+    """Two rows with the same sentences share one judgment, each under its own name."""
     judge, watch = CountingJudge(seconds=0.05), Watch()
     twins = [row(0, id="a", run="x"), row(0, id="b", run="y")]
     outcomes = list(iter_labels(twins, judge=judge, store=MemoryStore(), on_event=watch))

@@ -79,7 +79,7 @@ def test_no_two_profiles_share_a_key() -> None:
 
 
 def test_auto_is_what_each_row_could_be_asked_by_name() -> None:
-    """The very same judgement under the very same key, so that none is bought twice."""
+    """The very same judgment under the very same key, so that none is bought twice."""
     chosen = [record.key for record in records(ROWS, "auto")]
     by_name = [records(ROWS[:1], "reference"), records(ROWS[1:], "claims")]
     assert chosen == [record.key for found in by_name for record in found]

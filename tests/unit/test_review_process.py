@@ -93,7 +93,7 @@ def test_a_signal_ends_the_app_and_prints_what_to_do_next(
         assert session.agree(0) == 200
         said = session.end(number)
     assert session.process.returncode == 128 + number
-    assert "1 judgement stored in labels.corrections.jsonl" in said
+    assert "1 judgment stored in labels.corrections.jsonl" in said
     assert "labeler corrections apply labels.jsonl labels.corrections.jsonl" in said
     assert "labeler agree labels.jsonl --human labels.corrections.jsonl" in said
     assert "Traceback" not in said
@@ -150,7 +150,7 @@ NAMES = ("", "   ", "a\nb", "a\tb", "a\x1bb", "a\x85b", "x" * 101)
     [
         # There is no file beside which it could lie.
         (("-",), "--corrections"),
-        # Not when the first judgement is to be stored, which would spoil a packed file.
+        # Not when the first judgment is to be stored, which would spoil a packed file.
         (("labels.jsonl", "--corrections", "nowhere/c.jsonl"), "there is no such folder"),
         (("labels.jsonl", "--corrections", "c.jsonl.gz"), "gunzip"),
         # A short line: it goes into every correction.
@@ -171,11 +171,11 @@ def test_wrong_use_is_told_of_at_once(
     ("twins", "expected"),
     [
         (0, "4 of 4 labels to review, in the order of the file\n"),
-        (1, "in the order of the file, 1 row repeats the judgement of another\n"),
-        (2, "4 of 4 labels to review, in the order of the file, 2 rows repeat the judgement of"),
+        (1, "in the order of the file, 1 row repeats the judgment of another\n"),
+        (2, "4 of 4 labels to review, in the order of the file, 2 rows repeat the judgment of"),
     ],
 )
-def test_rows_that_share_a_judgement_are_told_of(
+def test_rows_that_share_a_judgment_are_told_of(
     monkeypatch: pytest.MonkeyPatch, labeler_command: Command, twins: int, expected: str
 ) -> None:
     """Else fewer labels would seem to be there than the file has rows."""

@@ -43,7 +43,7 @@ class Harness:
             "key": self.session.labels.keys[0],
             "annotator": "ann",
             "answer": "judged",
-            "judgement": OWN,
+            "judgment": OWN,
             "comment": "",
         }
         return facts | changes
@@ -242,14 +242,14 @@ def test_what_is_no_sound_json_is_refused(harness: Harness, text: str | bytes) -
         {"comment": "x" * 10_001},
         {"comment": None},
         {"comment": "\ud800"},  # half a character, which a file cannot hold
-        {"judgement": None},
-        {"judgement": {}},
-        {"judgement": {**OWN, "overall_supported": "yes"}},
-        {"judgement": {**OWN, "overall_supported": 1}},
-        {"judgement": {**OWN, "relevant": ["0z"]}},
-        {"judgement": {**OWN, "relevant": "0a"}},
-        {"judgement": {**OWN, "support": {"a": ["../../etc/passwd"]}}},
-        {"judgement": {**OWN, "extra": []}},
+        {"judgment": None},
+        {"judgment": {}},
+        {"judgment": {**OWN, "overall_supported": "yes"}},
+        {"judgment": {**OWN, "overall_supported": 1}},
+        {"judgment": {**OWN, "relevant": ["0z"]}},
+        {"judgment": {**OWN, "relevant": "0a"}},
+        {"judgment": {**OWN, "support": {"a": ["../../etc/passwd"]}}},
+        {"judgment": {**OWN, "extra": []}},
         {"answer": "agree"},
         {"answer": "unsure"},
     ],
@@ -354,7 +354,7 @@ def test_blind_answers_hold_no_verdict(tmp_path: Path) -> None:
     for secret in ("because", "gold", "adherence", 'doubt":0'):
         assert secret not in answer.text
     assert harness.client.get("/api/records/0?annotator=bob", headers=OURS).status_code == 403
-    refused = harness.post(json.dumps(harness.body(answer="agree", judgement=None)))
+    refused = harness.post(json.dumps(harness.body(answer="agree", judgment=None)))
     assert refused[0] == 409
     assert "because" not in json.dumps(refused[1])
     status, shown = harness.post(json.dumps(harness.body()))
@@ -429,7 +429,7 @@ def test_texts_of_records_leave_as_json_alone(tmp_path: Path) -> None:
 
 
 def test_the_figures_come_by_the_api(harness: Harness) -> None:
-    """They begin with the first judgement."""
+    """They begin with the first judgment."""
     for judged in (0, 1):
         assert harness.client.get("/api/statistics", headers=OURS).json()["judged"] == judged
         harness.post(json.dumps(harness.body()))

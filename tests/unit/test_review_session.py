@@ -9,7 +9,7 @@ import pytest
 from starlette.exceptions import HTTPException
 
 from labeler.data.corrections.applying import corrected
-from labeler.data.corrections.correction import Correction, Judgement, judgement_of
+from labeler.data.corrections.correction import Correction, Judgment, judgment_of
 from labeler.errors import UsageError
 from labeler.labels.record import Outcome
 from labeler.review.label_set import LabelSet, queue_places
@@ -24,13 +24,13 @@ def stored(session: ReviewSession) -> tuple[Correction, ...]:
     return session.log.file.read().events
 
 
-def test_agreeing_stores_the_judges_own_judgement(tmp_path: Path) -> None:
+def test_agreeing_stores_the_judges_own_judgment(tmp_path: Path) -> None:
     """A person who agrees has said something of every sentence."""
     session = a_session(tmp_path)
     session.save(0, said(session, 0))
     [event] = stored(session)
     assert (event.opinion, event.annotator, event.queue) == ("agree", "ann", "order")
-    assert event.judgement == Judgement(
+    assert event.judgment == Judgment(
         relevant=("0a",),
         utilized=("0a",),
         support={"a": ("0a",), "b": ("0b",)},
@@ -38,32 +38,32 @@ def test_agreeing_stores_the_judges_own_judgement(tmp_path: Path) -> None:
     )
 
 
-def test_whether_a_person_disagrees_is_seen_by_the_judgement(tmp_path: Path) -> None:
+def test_whether_a_person_disagrees_is_seen_by_the_judgment(tmp_path: Path) -> None:
     """The page cannot say one thing and send another; keys are stored in reading order."""
     session = a_session(tmp_path)
     same = own(support={"b": ("0b",), "a": ("0a",)}, overall_supported=True)
-    session.save(0, said(session, 0, judgement=same))
-    session.save(1, said(session, 1, judgement=own(relevant=("1a", "0b", "0a"))))
+    session.save(0, said(session, 0, judgment=same))
+    session.save(1, said(session, 1, judgment=own(relevant=("1a", "0b", "0a"))))
     assert [event.opinion for event in stored(session)] == ["agree", "disagree"]
-    judgement = stored(session)[1].judgement
-    assert judgement is not None
-    assert judgement.relevant == ("0a", "0b", "1a")
+    judgment = stored(session)[1].judgment
+    assert judgment is not None
+    assert judgment.relevant == ("0a", "0b", "1a")
 
 
 def test_who_is_unsure_judges_nothing(tmp_path: Path) -> None:
-    """The record is passed, and no judgement counts."""
+    """The record is passed, and no judgment counts."""
     session = a_session(tmp_path)
     key = session.labels.keys[0]
     view = session.save(
         0, ReviewAnswer(key=key, annotator="ann", answer="unsure", comment="unclear")
     )
-    assert stored(session)[0].judgement is None
+    assert stored(session)[0].judgment is None
     assert view["counts"]["unsure"] == 1
     assert view["counts"]["next_open"] == 1
 
 
 @pytest.mark.parametrize(
-    "judgement",
+    "judgment",
     [
         own(relevant=("9z",)),
         own(utilized=("a",)),
@@ -73,11 +73,11 @@ def test_who_is_unsure_judges_nothing(tmp_path: Path) -> None:
     ],
     ids=["document", "part", "response", "support", "twice"],
 )
-def test_a_judgement_of_what_is_not_there_is_refused(tmp_path: Path, judgement: Judgement) -> None:
+def test_a_judgment_of_what_is_not_there_is_refused(tmp_path: Path, judgment: Judgment) -> None:
     """Unknown sentences, and sentences that are named twice."""
     session = a_session(tmp_path)
     with pytest.raises(HTTPException, match="does not fit") as refused:
-        session.save(0, said(session, 0, judgement=judgement))
+        session.save(0, said(session, 0, judgment=judgment))
     assert refused.value.status_code == 422
     assert stored(session) == ()
 
@@ -121,7 +121,7 @@ def test_two_annotators_do_not_disturb_each_other(tmp_path: Path) -> None:
 def test_two_sessions_share_one_file(tmp_path: Path) -> None:
     """What one stores, the other shows at once, and a new one goes on from."""
     one, other = a_session(tmp_path), a_session(tmp_path)
-    one.save(0, said(one, 0, judgement=own()))
+    one.save(0, said(one, 0, judgment=own()))
     mine = other.show(0, "ann")["mine"]
     assert mine is not None
     assert mine["opinion"] == "disagree"
@@ -131,15 +131,15 @@ def test_two_sessions_share_one_file(tmp_path: Path) -> None:
     assert a_session(tmp_path).overview()["counts"]["next_open"] == 2
 
 
-def test_a_judgement_from_elsewhere_that_does_not_fit_is_not_begun_with(tmp_path: Path) -> None:
+def test_a_judgment_from_elsewhere_that_does_not_fit_is_not_begun_with(tmp_path: Path) -> None:
     """The page begins with the judge's label instead, and can save again."""
     session = a_session(tmp_path)
     session.save(0, said(session, 0))
-    strange = stored(session)[0].model_copy(update={"judgement": own(relevant=("9z",))})
+    strange = stored(session)[0].model_copy(update={"judgment": own(relevant=("9z",))})
     session.log.add(strange)
     mine = session.show(0, "ann")["mine"]
     assert mine is not None
-    assert mine["judgement"] is None
+    assert mine["judgment"] is None
 
 
 def test_hidden_verdicts_are_in_no_response(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_hidden_verdicts_are_in_no_response(tmp_path: Path) -> None:
 def test_verdicts_show_when_the_person_has_judged(tmp_path: Path) -> None:
     """And the correction says that they were hidden until then."""
     session = a_session(tmp_path, blind=True)
-    view = session.save(0, said(session, 0, judgement=own()))
+    view = session.save(0, said(session, 0, judgment=own()))
     assert not view["hidden"]
     assert view["record"]["label"] is not None
     assert stored(session)[0].blind
@@ -173,10 +173,10 @@ def test_verdicts_show_when_the_person_has_judged(tmp_path: Path) -> None:
 def test_who_has_seen_the_verdicts_judges_no_more_blindly(tmp_path: Path) -> None:
     """Neither by changing one's mind nor after taking it back."""
     session = a_session(tmp_path, blind=True)
-    session.save(0, said(session, 0, judgement=own()))
+    session.save(0, said(session, 0, judgment=own()))
     session.withdraw(0, Withdrawal(key=session.labels.keys[0], annotator="ann"))
     assert not session.show(0, "ann")["hidden"]
-    session.save(0, said(session, 0, judgement=own()))
+    session.save(0, said(session, 0, judgment=own()))
     assert [event.blind for event in stored(session) if not event.withdrawn] == [True, False]
 
 
@@ -217,7 +217,7 @@ def test_what_was_judged_as_doubtful_is_judged_again_where_it_is_drawn(tmp_path:
     drawn = a_session(tmp_path, queue="random")
     assert drawn.overview()["counts"]["next_open"] == 0
     assert drawn.save(0, said(drawn, 0))["counts"]["next_open"] == 1
-    doubtful.save(0, said(doubtful, 0, judgement=own()))
+    doubtful.save(0, said(doubtful, 0, judgment=own()))
     doubtful.save(0, said(doubtful, 0, "bob"))
     key = doubtful.labels.keys[0]
     doubtful.withdraw(0, Withdrawal(key=key, annotator="ann"))
@@ -269,5 +269,5 @@ def test_who_judges_what_the_judge_left_out_does_not_merely_agree(tmp_path: Path
     gap = record(support={"a": ["0a"]}, response=2)
     session = a_session(tmp_path, records=[gap])
     session.save(0, said(session, 0, "ann"))
-    session.save(0, said(session, 0, "bob", judgement_of(gap.label)))
+    session.save(0, said(session, 0, "bob", judgment_of(gap.label)))
     assert [one.opinion for one in session.log.file.current()] == ["agree", "disagree"]

@@ -42,11 +42,11 @@ def drawn(tmp_path: Path) -> ReviewSession:
     session = a_session(tmp_path, records=RECORDS, queue="random")
     session.save(0, said(session, 0))
     wholly = own(relevant=("0a", "0b", "1a"), **AS_JUDGED)
-    session.save(1, said(session, 1, judgement=wholly))
+    session.save(1, said(session, 1, judgment=wholly))
     return session
 
 
-def test_before_the_first_judgement_there_is_the_judge_alone(tmp_path: Path) -> None:
+def test_before_the_first_judgment_there_is_the_judge_alone(tmp_path: Path) -> None:
     """Its means over all rows: relevance (1/3 + 2/3 + 0 + 1/3) / 4.
 
     Corrections of other labels count for nothing: one file may hold those of several.
@@ -129,7 +129,7 @@ def test_the_figures_are_those_of_the_other_commands(drawn: ReviewSession) -> No
 def test_what_was_not_drawn_at_random_sets_no_mean_right(tmp_path: Path) -> None:
     """The figures say why, and the agreement is there all the same."""
     session = a_session(tmp_path, records=RECORDS, queue="doubtful")
-    session.save(0, said(session, 0, judgement=own()))
+    session.save(0, said(session, 0, judgment=own()))
     view = statistics_of(session)
     assert view["drawn"] == 0
     assert means(view, "adherence")["estimate"] is None
@@ -192,7 +192,7 @@ def test_rows_that_share_a_label_count_each(tmp_path: Path) -> None:
     first = RECORDS[1]
     twin = first.model_copy(update={"example": first.example.model_copy(update={"id": "twin"})})
     session = a_session(tmp_path, records=[RECORDS[0], first, twin], queue="random")
-    session.save(1, said(session, 1, judgement=own(relevant=(), **AS_JUDGED)))
+    session.save(1, said(session, 1, judgment=own(relevant=(), **AS_JUDGED)))
     relevance = means(statistics_of(session), "relevance")
     assert relevance["judge"]["value"] == pytest.approx((1 / 3 + 2 / 3 + 2 / 3) / 3)
     assert relevance["overlaid"] == pytest.approx(1 / 9)
@@ -204,19 +204,19 @@ def test_no_mean_is_told_while_verdicts_are_hidden(tmp_path: Path) -> None:
     open_page.save(3, said(open_page, 3, "bob", own()))
     session = a_session(tmp_path, records=RECORDS, blind=True)
     for place in range(3):
-        session.save(place, said(session, place, judgement=own()))
+        session.save(place, said(session, place, judgment=own()))
     view = statistics_of(session)
     assert (view["judged"], view["metrics"]) == (3, [])
     assert [one["annotator"] for one in view["annotators"]] == ["ann"]
     assert "hidden" in view["notes"][0]
-    session.save(3, said(session, 3, judgement=own()))
+    session.save(3, said(session, 3, judgment=own()))
     assert means(statistics_of(session), "relevance")["judge"]["value"] == pytest.approx(1 / 3)
 
 
 def test_what_was_judged_blind_is_compared_and_the_last_word_corrects(tmp_path: Path) -> None:
     """Who follows the judge after the reveal has judged it by themselves before."""
     session = a_session(tmp_path, records=RECORDS[:1], blind=True, queue="random")
-    session.save(0, said(session, 0, judgement=own(relevant=(), **AS_JUDGED)))
+    session.save(0, said(session, 0, judgment=own(relevant=(), **AS_JUDGED)))
     session.save(0, said(session, 0))
     view = statistics_of(session)
     fields = {one["field"]: one for one in view["fields"]}

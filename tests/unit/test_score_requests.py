@@ -263,7 +263,7 @@ def test_a_record_reads_back_as_it_was() -> None:
 
 
 def test_a_record_of_an_older_threshold_takes_the_new_one() -> None:
-    """What is stored is the judgement; what passes is the reader's to say."""
+    """What is stored is the judgment; what passes is the reader's to say."""
     strict = request(criterion(threshold=5), {"id": "other"}, samples=2)
     renamed = strict.kind.renamed(strict, record())
     assert isinstance(renamed, ScoreRecord)

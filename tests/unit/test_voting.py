@@ -1,4 +1,4 @@
-"""The label that most judgements agree with, and how rows come to be judged several times."""
+"""The label that most judgments agree with, and how rows come to be judged several times."""
 
 from __future__ import annotations
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from labeler.data.corrections.correction import (
     Correction,
     Differences,
-    Judgement,
+    Judgment,
     LabelCounts,
     differences,
     drawn_at_random,
-    judgement_of,
+    judgment_of,
 )
 from labeler.data.corrections.file import current
 from labeler.data.corrections.majority import Majority, quoted
@@ -60,7 +60,7 @@ class Ignored:
 
     Attributes:
         correction: the correction.
-        why: a code: ``no_label``, ``unsure``, ``no_judgement`` or ``does_not_fit``.
+        why: a code: ``no_label``, ``unsure``, ``no_judgment`` or ``does_not_fit``.
         detail: the keys that do not fit.
     """
 
@@ -192,14 +192,14 @@ def _rejection(correction: Correction, record: LabelRecord | None) -> tuple[str,
     if correction.opinion == "unsure":
         return "unsure", ""
     if correction.verdict is None:
-        return "no_judgement", ""
+        return "no_judgment", ""
     faults = correction.check_against(record)
     return ("does_not_fit", "; ".join(faults)) if faults else ("", "")
 
 
 def usable(
     corrections: Iterable[Correction], record: LabelRecord
-) -> tuple[tuple[Correction, Judgement], ...]:
+) -> tuple[tuple[Correction, Judgment], ...]:
     """Return each person's latest judgment of a record if it counts, sorted by annotator."""
     fitting = [
         (correction, correction.verdict)
@@ -230,7 +230,7 @@ def _applied(
 def _note(
     applied: Applied, record: LabelRecord, made: LabelRecord, judged: Sequence[Correction]
 ) -> None:
-    found = differences(record.label, judgement_of(made.label))
+    found = differences(record.label, judgment_of(made.label))
     added = judged_sentences(made.label).keys() - judged_sentences(record.label).keys()
     if added:  # the judge left them out, people did not
         found = replace(found, supported=in_order({*found.supported, *added}))
@@ -273,7 +273,7 @@ def corrected(record: LabelRecord, corrections: Iterable[Correction]) -> LabelRe
 
 
 def _corrected(
-    record: LabelRecord, judged: Sequence[tuple[Correction, Judgement]], signature: Signature
+    record: LabelRecord, judged: Sequence[tuple[Correction, Judgment]], signature: Signature
 ) -> LabelRecord:
     """Return the label that most people agree on, with its signature."""
     key = label_key(record.example, signature)
@@ -309,7 +309,7 @@ def _kept(record: LabelRecord, key: str, signature: Signature) -> LabelRecord:
 
 def _confirms(made: GPTLabelingOutput, judge: GPTLabelingOutput) -> bool:
     """Return True if people left every decision of the judge."""
-    return not differences(judge, judgement_of(made)) and (
+    return not differences(judge, judgment_of(made)) and (
         judged_sentences(made).keys() == judged_sentences(judge).keys()
     )
 

@@ -69,7 +69,7 @@ Key = Annotated[str, Field(min_length=1, max_length=64)]
 Keys = Annotated[tuple[Key, ...], Field(max_length=MOST_KEYS)]
 
 
-class Judgement(Frozen):
+class Judgment(Frozen):
     """What a person says of the sentences of one record, in full."""  # in a published schema
 
     relevant: Keys
@@ -114,7 +114,7 @@ def _key_faults(field: str, keys: Iterable[str], known: frozenset[str]) -> Itera
 
 
 class Correction(Frozen):
-    """One judgement of one person on one label; a later one of the same person replaces it."""
+    """One judgment of one person on one label; a later one of the same person replaces it."""
 
     kind: Literal["correction"] = "correction"
     version: Literal[1] = 1
@@ -132,7 +132,7 @@ class Correction(Frozen):
     """The time of the judgment, ISO 8601 in UTC."""
     opinion: Opinion
     """The person's opinion of the judge's label; ``disagree`` if the judgment differs."""
-    judgement: Judgement | None = None
+    judgment: Judgment | None = None
     """``None`` if the person did not judge, for example when unsure."""
     comment: str = Field(default="", max_length=LONGEST_COMMENT)
     """The person's reasons."""
@@ -146,15 +146,15 @@ class Correction(Frozen):
     """The tool: ``review`` is the review app, others are names of imported tools."""
 
     @property
-    def verdict(self) -> Judgement | None:
+    def verdict(self) -> Judgment | None:
         """The judgment that counts; ``None`` if the person is unsure or withdrew."""
-        return None if self.withdrawn or self.opinion == "unsure" else self.judgement
+        return None if self.withdrawn or self.opinion == "unsure" else self.judgment
 
     def check_against(self, record: LabelRecord) -> tuple[str, ...]:
         """Return what does not fit the record, as messages; empty if all fits."""
         if self.key != record.key:
             return ("it speaks of another label",)
-        return () if self.judgement is None else self.judgement.check_against(record)
+        return () if self.judgment is None else self.judgment.check_against(record)
 
 
 @dataclass(frozen=True)
@@ -187,9 +187,9 @@ class Differences:
         }
 
 
-def judgement_of(label: GPTLabelingOutput) -> Judgement:
+def judgment_of(label: GPTLabelingOutput) -> Judgment:
     """Return a judge's label in the form of a judgment, from which a person starts."""
-    return Judgement(
+    return Judgment(
         relevant=in_order(label.all_relevant_sentence_keys),
         utilized=in_order(label.all_utilized_sentence_keys),
         support={
@@ -213,19 +213,19 @@ def decided(record: LabelRecord, correction: Correction) -> frozenset[str]:
     return frozenset(record.example.response_keys())
 
 
-def differences(label: GPTLabelingOutput, judgement: Judgement) -> Differences:
+def differences(label: GPTLabelingOutput, judgment: Judgment) -> Differences:
     """Compare a person's judgment with a judge's label."""
-    judge = judgement_of(label)
+    judge = judgment_of(label)
     return Differences(
-        relevant=in_order({*judge.relevant} ^ {*judgement.relevant}),
-        utilized=in_order({*judge.utilized} ^ {*judgement.utilized}),
-        supported=in_order(judge.support.keys() ^ judgement.support.keys()),
+        relevant=in_order({*judge.relevant} ^ {*judgment.relevant}),
+        utilized=in_order({*judge.utilized} ^ {*judgment.utilized}),
+        supported=in_order(judge.support.keys() ^ judgment.support.keys()),
         support=in_order(
             key
-            for key in judge.support.keys() & judgement.support.keys()
-            if judgement.support[key] and {*judge.support[key]} != {*judgement.support[key]}
+            for key in judge.support.keys() & judgment.support.keys()
+            if judgment.support[key] and {*judge.support[key]} != {*judgment.support[key]}
         ),
-        overall_supported=judge.overall_supported != judgement.overall_supported,
+        overall_supported=judge.overall_supported != judgment.overall_supported,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from labeler.data.corrections.correction import Correction, Judgement, decided
+from labeler.data.corrections.correction import Correction, Judgment, decided
 from labeler.labels.answers import (
     GPTLabelingOutput,
     SentenceSupport,
@@ -35,24 +35,24 @@ class Majority:
         judged: the corrections that count, each with its judgment, sorted by annotator.
     """
 
-    def __init__(self, record: LabelRecord, judged: Sequence[tuple[Correction, Judgement]]) -> None:
+    def __init__(self, record: LabelRecord, judged: Sequence[tuple[Correction, Judgment]]) -> None:
         self._record = record
         self._judge = record.label
         self._corrections = [correction for correction, _ in judged]
-        self._judgements = [judgement for _, judgement in judged]
+        self._judgments = [judgment for _, judgment in judged]
         self._decided = [decided(record, correction) for correction, _ in judged]
 
     def label(self) -> GPTLabelingOutput:
         """Return the label of the majority."""
         judge = self._judge
         relevant = self._keys(
-            [j.relevant for j in self._judgements], judge.all_relevant_sentence_keys
+            [j.relevant for j in self._judgments], judge.all_relevant_sentence_keys
         )
         utilized = self._keys(
-            [j.utilized for j in self._judgements], judge.all_utilized_sentence_keys
+            [j.utilized for j in self._judgments], judge.all_utilized_sentence_keys
         )
         overall, yes = self._decide(
-            [j.overall_supported for j in self._judgements], judge.overall_supported
+            [j.overall_supported for j in self._judgments], judge.overall_supported
         )
         return GPTLabelingOutput(
             relevance_explanation=self._marked(
@@ -86,9 +86,9 @@ class Majority:
         for key in self._record.example.response_keys():
             entry = judged.get(key)
             votes = [
-                key in judgement.support
-                for judgement, own in zip(self._judgements, self._decided, strict=True)
-                if key in own or key in judgement.support
+                key in judgment.support
+                for judgment, own in zip(self._judgments, self._decided, strict=True)
+                if key in own or key in judgment.support
             ]
             if entry is None and 2 * sum(votes) == len(votes):
                 continue
@@ -116,7 +116,7 @@ class Majority:
 
     def _support(self, key: str, judge: Sequence[str]) -> tuple[str, ...]:
         """Return the supporting keys of a supported sentence."""
-        named = [keys for j in self._judgements if (keys := j.support.get(key))]
+        named = [keys for j in self._judgments if (keys := j.support.get(key))]
         if not named:
             return tuple(judge) or (UNNAMED_SUPPORT,)
         majority = majority_keys(named, tied=judge)
@@ -127,7 +127,7 @@ class Majority:
         notes = []
         if overall != self._judge.overall_supported:
             verdict = "supported" if overall else "not supported"
-            notes.append(f"{verdict}, say {agreeing} of {len(self._judgements)}")
+            notes.append(f"{verdict}, say {agreeing} of {len(self._judgments)}")
         notes += _changes(self._judge.all_utilized_sentence_keys, utilized, "utilized")
         reasons = [quoted(one) for one in self._corrections if one.comment.strip()]
         return self._marked(notes, self._judge.overall_supported_explanation, reasons)

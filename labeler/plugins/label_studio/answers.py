@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import ValidationError
 
 from labeler.data.corrections.applying import labels_by_key
-from labeler.data.corrections.correction import Correction, Judgement, Opinion, Queue, differences
+from labeler.data.corrections.correction import Correction, Judgment, Opinion, Queue, differences
 from labeler.errors import UsageError, describe_faults, kind_of
 from labeler.labels.answers import SPECIAL_SUPPORT, in_order, judged_sentences
 from labeler.labels.record import AnyOutcome, LabelRecord
@@ -202,8 +202,8 @@ def _correction(
         Unreadable: the answer is unusable.
     """
     results = [_mapping(result) for result in _listed(annotation.get("result"))]
-    judgement, annotator = _judgement(results, record), _name(annotation.get("completed_by"))
-    faults = () if judgement is None else judgement.check_against(record)
+    judgment, annotator = _judgment(results, record), _name(annotation.get("completed_by"))
+    faults = () if judgment is None else judgment.check_against(record)
     if faults:
         raise Unreadable("; ".join(faults))
     at = _utc(annotation.get("updated_at") or annotation.get("created_at"))
@@ -214,8 +214,8 @@ def _correction(
             id=record.id,
             annotator=names.get(annotator, annotator),
             at=at or now().isoformat(timespec="seconds"),
-            opinion=_opinion(record, judgement),
-            judgement=judgement,
+            opinion=_opinion(record, judgment),
+            judgment=judgment,
             comment="\n".join(comments),
             blind=item.blind,
             queue=item.queue,
@@ -225,7 +225,7 @@ def _correction(
         raise Unreadable(describe_faults(error)) from error
 
 
-def _judgement(results: Sequence[Mapping[str, Any]], record: LabelRecord) -> Judgement | None:
+def _judgment(results: Sequence[Mapping[str, Any]], record: LabelRecord) -> Judgment | None:
     """Return a person's complete judgment; ``None`` if the person is unsure.
 
     Raises:
@@ -241,7 +241,7 @@ def _judgement(results: Sequence[Mapping[str, Any]], record: LabelRecord) -> Jud
         return None
     judged = supporting_keys(judged_sentences(record.label).values())
     hidden = {*SPECIAL_SUPPORT, *(s.key for s in record.example.conversation_sentences())}
-    return Judgement(
+    return Judgment(
         relevant=in_order(marks.get(RELEVANT, ())),
         utilized=in_order(marks.get(UTILIZED, ())),
         support={
@@ -264,10 +264,10 @@ def _with_hidden(
     return in_order(named)
 
 
-def _opinion(record: LabelRecord, judgement: Judgement | None) -> Opinion:
-    if judgement is None:
+def _opinion(record: LabelRecord, judgment: Judgment | None) -> Opinion:
+    if judgment is None:
         return "unsure"
-    return "disagree" if differences(record.label, judgement) else "agree"
+    return "disagree" if differences(record.label, judgment) else "agree"
 
 
 def _time(correction: Correction) -> datetime:

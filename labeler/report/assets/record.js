@@ -17,11 +17,11 @@ const SHORT_EXPLANATION = 240;
  * @param {Array<{name: string, label: object}>} [options.labels] other labels of the same sentences;
  *   their differences are marked.
  * @param {string} [options.labelName] name of the view's own label next to others.
- * @param {?{judgement: object, toggle: function(string, ?string): void,
- *   toggleSupport: function(string, string): void}} [options.edit] a person's judgement, drawn in
+ * @param {?{judgment: object, toggle: function(string, ?string): void,
+ *   toggleSupport: function(string, string): void}} [options.edit] a person's judgment, drawn in
  *   place of the label, and callbacks that change it; the caller then calls `update`.
- *   `judgement.judged` has the response sentences that the person decided;
- *   `judgement.overall_supported` is null until the overall verdict is decided.
+ *   `judgment.judged` has the response sentences that the person decided;
+ *   `judgment.overall_supported` is null until the overall verdict is decided.
  * @param {boolean} [options.hidden] draw no verdict of the judge, and nothing derived from one.
  * @param {Object<string, {title: string, why: string}>} [options.checks] titles of the audit checks.
  * @returns {{node: HTMLElement, focus: function(string): boolean, focusSelected: function(): boolean,
@@ -39,7 +39,7 @@ function drawRecord(view, options = {}) {
     focus: (key) => drawing.rows.focus(key),
     focusSelected: () => drawing.selection.takeFocus(),
     press: (event) => drawing.keys.onKeyElsewhere(event),
-    update: (judgement) => drawing.update(judgement),
+    update: (judgment) => drawing.update(judgment),
   };
 }
 
@@ -171,16 +171,16 @@ class RecordDrawing {
     );
   }
 
-  // Updates after the judgement has changed.
+  // Updates after the judgment has changed.
 
-  /** Draw another judgement of the same record. */
-  update(judgement) {
-    this.subject.take(new JudgementFacts(judgement));
+  /** Draw another judgment of the same record. */
+  update(judgment) {
+    this.subject.take(new JudgmentFacts(judgment));
     this.paint();
     this.selection.update();
   }
 
-  /** Update the drawing to the judgement. */
+  /** Update the drawing to the judgment. */
   paint() {
     this.chips.replaceChildren(...summaryChips(this.subject));
     if (!this.subject.facts) return;
@@ -226,7 +226,7 @@ class RecordDrawing {
     if (link) this.rows.focus(link.dataset.goto);
   }
 
-  /** Handle a change of the selection or its judgement. */
+  /** Handle a change of the selection or its judgment. */
   onSelect() {
     this.panel.show(this.selection);
     if (this.subject.edit) this.marks.paintLinks(this.selection.chosen);

@@ -1,4 +1,4 @@
-/* Labels and judgements by sentence, and the words and signs for them. */
+/* Labels and judgments by sentence, and the words and signs for them. */
 
 /** Marks of document sentences: letter, and words for on and off. */
 const MARKS = {
@@ -46,16 +46,16 @@ class LabelFacts {
   }
 }
 
-/** A person's judgement by sentence. */
-class JudgementFacts {
-  /** @param {object} judgement a judgement; `judged` has the decided response sentences. */
-  constructor(judgement) {
-    this.relevant = new Set(judgement.relevant);
-    this.utilized = new Set(judgement.utilized);
-    this.support = judgement.support;
-    this.judged = judgement.judged;
+/** A person's judgment by sentence. */
+class JudgmentFacts {
+  /** @param {object} judgment a judgment; `judged` has the decided response sentences. */
+  constructor(judgment) {
+    this.relevant = new Set(judgment.relevant);
+    this.utilized = new Set(judgment.utilized);
+    this.support = judgment.support;
+    this.judged = judgment.judged;
     /** @type {?boolean} null until the person has decided. */
-    this.overall = judgement.overall_supported;
+    this.overall = judgment.overall_supported;
   }
 
   /** Return the verdict on a response sentence, a key of {@link VERDICTS}. */

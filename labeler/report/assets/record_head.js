@@ -1,4 +1,4 @@
-/* The head of a record: id, question, and a one-line summary of the judgement. */
+/* The head of a record: id, question, and a one-line summary of the judgment. */
 
 /** Draw id, conversation and question, with a place for the summary. */
 function drawRecordHead(view, chips, conversation) {
@@ -21,7 +21,7 @@ function drawRecordHead(view, chips, conversation) {
   );
 }
 
-/** Draw the one-line summary of the judgement. */
+/** Draw the one-line summary of the judgment. */
 function summaryChips({ facts, view, edit, hidden }) {
   const chips = [];
   if (facts) {

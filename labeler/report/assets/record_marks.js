@@ -1,6 +1,6 @@
 /* The marks of sentences; while editing they are buttons. */
 
-/** Marks, drawn once and updated to each judgement. */
+/** Marks, drawn once and updated to each judgment. */
 class SentenceMarks {
   /**
    * @param {RecordSubject} subject the record.
@@ -72,7 +72,7 @@ class SentenceMarks {
       ]);
   }
 
-  /** Update all marks to the judgement. */
+  /** Update all marks to the judgment. */
   paint() {
     for (const [key, row] of this.rows.response) this.paintResponse(key, row);
     for (const [key, row] of this.rows.document) this.paintDocument(key, row);

@@ -5,7 +5,7 @@ class RecordSelection {
   /**
    * @param {RecordSubject} subject the record.
    * @param {SentenceRows} rows its sentences.
-   * @param {function(): void} onSelect called after the selection or the judgement has changed.
+   * @param {function(): void} onSelect called after the selection or the judgment has changed.
    */
   constructor(subject, rows, onSelect) {
     this.subject = subject;

@@ -1,6 +1,6 @@
 /* The record to draw: its sentences and labels. */
 
-/** A record, its label, other labels, and the judgement being edited. */
+/** A record, its label, other labels, and the judgment being edited. */
 class RecordSubject {
   /** Takes the arguments of {@link drawRecord}. */
   constructor(view, options) {
@@ -21,7 +21,7 @@ class RecordSubject {
     const conversation = [...history, ...outputs].flatMap(({ sentences }) => sentences);
     const shown = [...documents.flat(), ...response, ...(reference ?? []), ...conversation];
     this.keys = new Set(shown.map(({ key }) => key));
-    this.take(this.edit ? new JudgementFacts(this.edit.judgement) : this.judge);
+    this.take(this.edit ? new JudgmentFacts(this.edit.judgment) : this.judge);
   }
 
   /** Set the facts to draw: the judge's or a person's. */

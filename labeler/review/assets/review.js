@@ -42,10 +42,10 @@ async function visit(position) {
 function show(item) {
   review.item = item;
   const draft = readDraft(item);
-  review.judgement = draft?.judgement ?? savedJudgement(item);
-  review.ownOverall = draft?.ownOverall ?? Boolean(item.mine?.judgement);
+  review.judgment = draft?.judgment ?? savedJudgment(item);
+  review.ownOverall = draft?.ownOverall ?? Boolean(item.mine?.judgment);
   $("#comment").value = draft?.comment ?? item.mine?.comment ?? "";
-  review.drawing = drawRecord(item.record, { checks: review.overview.checks, hidden: item.hidden, edit: { judgement: review.judgement, toggle, toggleSupport } });
+  review.drawing = drawRecord(item.record, { checks: review.overview.checks, hidden: item.hidden, edit: { judgment: review.judgment, toggle, toggleSupport } });
   $("#record").replaceChildren(review.drawing.node);
   review.unseen = new Set(review.drawing.node.querySelectorAll(".document, .record-response"));
   review.looked = Boolean(draft || item.mine);
@@ -97,9 +97,9 @@ function answer(kind) {
   return attempt(async () => {
     const { item } = review;
     if (!item || !mayAnswer(kind)) return;
-    const { judged: _, ...judgement } = review.judgement;
+    const { judged: _, ...judgment } = review.judgment;
     const message = { key: item.key, annotator: review.annotator, answer: kind, comment: $("#comment").value.trim() };
-    if (kind === "judged") message.judgement = judgement;
+    if (kind === "judged") message.judgment = judgment;
     const after = await request(`records/${item.position}`, message);
     dropDraft(item);
     review.saved = { position: item.position, key: item.key };
@@ -122,7 +122,7 @@ function mayAnswer(kind) {
     showStatus("The judge's verdicts are hidden: decide yourself, then save (d).");
     return false;
   }
-  if (kind === "agree" && isJudgementChanged()) {
+  if (kind === "agree" && isJudgmentChanged()) {
     showStatus("Your marks differ from the judge's: save (d) or reset.");
     return false;
   }
@@ -131,31 +131,31 @@ function mayAnswer(kind) {
     review.drawing.focus(open[0]);
     return false;
   }
-  if (kind === "judged" && review.judgement.overall_supported === null) {
+  if (kind === "judged" && review.judgment.overall_supported === null) {
     showStatus("The whole response is undecided. Press o.");
     return false;
   }
   if (kind === "unsure") return true;
   // To save the judge's own marks is to agree.
-  if (!isJudgementChanged() && showUnseen(kind === "agree" ? "Agree" : "Save")) return false;
+  if (!isJudgmentChanged() && showUnseen(kind === "agree" ? "Agree" : "Save")) return false;
   if (kind === "agree") return true;
   if (!review.looked && !isConfirmed("You changed nothing. Press d again to agree with the judge.")) return false;
   return !isUnmarked() || isConfirmed("No sentence is relevant (R) or utilized (U). Press d again to save.");
 }
 
-/** Return whether a blind judgement marks no document sentence, which would count as "no" for each. */
+/** Return whether a blind judgment marks no document sentence, which would count as "no" for each. */
 function isUnmarked() {
-  const { item, judgement } = review;
+  const { item, judgment } = review;
   const sentences = item.record.documents.some((document) => document.length > 0);
-  return item.hidden && sentences && judgement.relevant.length === 0 && judgement.utilized.length === 0;
+  return item.hidden && sentences && judgment.relevant.length === 0 && judgment.utilized.length === 0;
 }
 
 /** Return whether the marks differ from the judge's. */
-function isJudgementChanged() {
-  return review.item.judge !== null && differencesOf(review.item.judge, review.judgement).length > 0;
+function isJudgmentChanged() {
+  return review.item.judge !== null && differencesOf(review.item.judge, review.judgment).length > 0;
 }
 
-/** Show the judge's label after a blind judgement. */
+/** Show the judge's label after a blind judgment. */
 function reveal(item) {
   show(item);
   review.focusAfter = "#later";
@@ -196,7 +196,7 @@ function undo() {
 /** Reset to the judge's marks, or to none if they are hidden. */
 function startOver() {
   if (!review.item || review.busy) return;
-  review.judgement = judgeJudgement(review.item);
+  review.judgment = judgeJudgment(review.item);
   review.ownOverall = false;
   changed();
   focusRecord();

@@ -43,9 +43,9 @@ function paintDifferences() {
     box.replaceChildren(open.length > 0 ? `Undecided: ${open.join(", ")}` : "All response sentences decided.");
     return;
   }
-  const found = differencesOf(item.judge, review.judgement);
+  const found = differencesOf(item.judge, review.judgment);
   if (found.length === 0) {
-    box.replaceChildren(item.mine?.judgement ? "No differences from the judge." : "No changes: to save means to agree.");
+    box.replaceChildren(item.mine?.judgment ? "No differences from the judge." : "No changes: to save means to agree.");
     return;
   }
   const listed = found.slice(0, DIFFERENCES_AT_ONCE);
@@ -60,7 +60,7 @@ function paintDifferences() {
 function paintBar() {
   const { item, busy } = review;
   const off = busy || !item;
-  const changedMarks = item && (item.hidden || isJudgementChanged());
+  const changedMarks = item && (item.hidden || isJudgmentChanged());
   for (const id of ["agree", "save", "unsure", "later", "previous", "next"]) $(`#${id}`).disabled = off;
   if (off) return;
   const { size, next_open: nextOpen } = item.counts;
@@ -75,7 +75,7 @@ function paintBar() {
   $("#previous").disabled = item.position === 0;
   $("#next").disabled = item.position === size - 1;
   $("#undo").disabled = review.saved === null;
-  $("#reset").disabled = canonical(review.judgement) === canonical(judgeJudgement(item));
+  $("#reset").disabled = canonical(review.judgment) === canonical(judgeJudgment(item));
   $("#size").textContent = `of ${grouped(size)}`;
   if (document.activeElement !== $("#position")) $("#position").value = String(item.position + 1);
 }

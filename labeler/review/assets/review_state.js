@@ -9,7 +9,7 @@ const review = {
   overview: null,
   annotator: "",
   item: null,
-  judgement: null,
+  judgment: null,
   /** True if the person set the overall verdict, which is otherwise derived from the sentences. */
   ownOverall: false,
   drawing: null,
@@ -23,7 +23,7 @@ const review = {
   focusAfter: null,
   /** True once the person has done something with the record shown. */
   looked: false,
-  /** @type {Set<string>} questions about the judgement shown that an answer now confirms. */
+  /** @type {Set<string>} questions about the judgment shown that an answer now confirms. */
   asked: new Set(),
   /** Incremented with every change of record, to recognize late responses. */
   visit: 0,

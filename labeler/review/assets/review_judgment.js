@@ -1,4 +1,4 @@
-/* The person's judgement of the record shown: changes, drafts, differences from the judge. */
+/* The person's judgment of the record shown: changes, drafts, differences from the judge. */
 
 const DRAFT = "draft:";
 
@@ -8,59 +8,59 @@ const FIELD_WORDS = { relevant: "relevant", utilized: "utilized", supported: "su
 /** Maximum number of differences listed. */
 const DIFFERENCES_AT_ONCE = 12;
 
-/** The judgement to start from: the saved one, else the judge's, else an empty one. */
-function savedJudgement(item) {
-  if (!item.mine?.judgement) return judgeJudgement(item);
-  return ownJudgement(item.mine.judgement, item.record.response.map(({ key }) => key));
+/** The judgment to start from: the saved one, else the judge's, else an empty one. */
+function savedJudgment(item) {
+  if (!item.mine?.judgment) return judgeJudgment(item);
+  return ownJudgment(item.mine.judgment, item.record.response.map(({ key }) => key));
 }
 
-/** The judge's label as an editable judgement; empty if it is hidden. */
-function judgeJudgement(item) {
+/** The judge's label as an editable judgment; empty if it is hidden. */
+function judgeJudgment(item) {
   if (!item.judge) return { relevant: [], utilized: [], support: {}, overall_supported: null, judged: {} };
-  return ownJudgement(item.judge, Object.keys(item.record.label.support));
+  return ownJudgment(item.judge, Object.keys(item.record.label.support));
 }
 
-/** An editable copy of a judgement, with the response sentences that it decides. */
-function ownJudgement(base, decided) {
+/** An editable copy of a judgment, with the response sentences that it decides. */
+function ownJudgment(base, decided) {
   const judged = Object.fromEntries(decided.map((key) => [key, true]));
   const support = Object.fromEntries(Object.entries(base.support).map(([key, keys]) => [key, [...keys]]));
   return { relevant: [...base.relevant], utilized: [...base.utilized], support, overall_supported: base.overall_supported, judged };
 }
 
-/** Toggle one decision of the person's judgement. */
+/** Toggle one decision of the person's judgment. */
 function toggle(field, key) {
   if (!review.item || review.busy) return;
-  const { judgement } = review;
+  const { judgment } = review;
   if (isOpen() && field === "overall") {
     showStatus("Decide on the sentences first: the verdict on the whole response follows from them.");
     return;
   }
   if (field === "overall") {
-    judgement.overall_supported = !judgement.overall_supported;
+    judgment.overall_supported = !judgment.overall_supported;
     review.ownOverall = true;
   } else if (field === "supported") {
     toggleSupported(key);
   } else {
-    judgement[field] = toggled(judgement[field], key);
+    judgment[field] = toggled(judgment[field], key);
   }
   changed();
 }
 
 /** Cycle a response sentence: undecided, supported, not supported, supported. */
 function toggleSupported(key) {
-  const { judgement } = review;
-  if (ownValue(judgement.judged, key) && ownValue(judgement.support, key)) delete judgement.support[key];
-  else judgement.support[key] = ownValue(judgement.support, key) ?? [...(ownValue(review.item.judge?.support, key) ?? [])];
-  judgement.judged[key] = true;
+  const { judgment } = review;
+  if (ownValue(judgment.judged, key) && ownValue(judgment.support, key)) delete judgment.support[key];
+  else judgment.support[key] = ownValue(judgment.support, key) ?? [...(ownValue(review.item.judge?.support, key) ?? [])];
+  judgment.judged[key] = true;
   deriveOverall();
 }
 
 /** Toggle a document sentence or special string as support of a response sentence. */
 function toggleSupport(responseKey, documentKey) {
   if (!review.item || review.busy) return;
-  const { judgement } = review;
-  judgement.support[responseKey] = toggled(ownValue(judgement.support, responseKey) ?? [], documentKey);
-  judgement.judged[responseKey] = true;
+  const { judgment } = review;
+  judgment.support[responseKey] = toggled(ownValue(judgment.support, responseKey) ?? [], documentKey);
+  judgment.judged[responseKey] = true;
   deriveOverall();
   changed();
 }
@@ -73,18 +73,18 @@ function toggled(keys, key) {
 /** Derive the overall verdict unless the person set it: every sentence supported; null until all are decided. */
 function deriveOverall() {
   if (review.ownOverall) return;
-  const { judgement, item } = review;
+  const { judgment, item } = review;
   const keys = item.record.response.map(({ key }) => key);
-  judgement.overall_supported = undecided().length > 0 ? null : keys.every((key) => ownValue(judgement.support, key) !== undefined);
+  judgment.overall_supported = undecided().length > 0 ? null : keys.every((key) => ownValue(judgment.support, key) !== undefined);
 }
 
-/** Keep a changed judgement as a draft, and redraw it. */
+/** Keep a changed judgment as a draft, and redraw it. */
 function changed() {
   review.looked = true;
   if (review.asked.size > 0) showStatus("");
   review.asked.clear();
   writeDraft();
-  review.drawing.update(review.judgement);
+  review.drawing.update(review.judgment);
   paint();
 }
 
@@ -99,7 +99,7 @@ function readDraft(item) {
 
 function writeDraft() {
   if (isChanged()) {
-    const draft = { judgement: review.judgement, comment: $("#comment").value, ownOverall: review.ownOverall };
+    const draft = { judgment: review.judgment, comment: $("#comment").value, ownOverall: review.ownOverall };
     sessionStorage.setItem(draftName(review.item), JSON.stringify(draft));
   } else {
     dropDraft(review.item);
@@ -115,21 +115,21 @@ function hasDrafts() {
   return Object.keys(sessionStorage).some((name) => name.startsWith(DRAFT));
 }
 
-/** Return whether judgement or comment differ from the saved ones. */
+/** Return whether judgment or comment differ from the saved ones. */
 function isChanged() {
-  const { item, judgement } = review;
-  return $("#comment").value !== (item.mine?.comment ?? "") || canonical(judgement) !== canonical(savedJudgement(item));
+  const { item, judgment } = review;
+  return $("#comment").value !== (item.mine?.comment ?? "") || canonical(judgment) !== canonical(savedJudgment(item));
 }
 
-/** A canonical text of a judgement: equal judgements give equal texts. */
-function canonical(judgement) {
-  const support = Object.entries(judgement.support).map(([key, keys]) => [key, [...keys].sort()]).sort(([a], [b]) => (a < b ? -1 : 1));
-  const judged = Object.keys(judgement.judged).sort();
-  return JSON.stringify([[...judgement.relevant].sort(), [...judgement.utilized].sort(), support, judgement.overall_supported, judged]);
+/** A canonical text of a judgment: equal judgments give equal texts. */
+function canonical(judgment) {
+  const support = Object.entries(judgment.support).map(([key, keys]) => [key, [...keys].sort()]).sort(([a], [b]) => (a < b ? -1 : 1));
+  const judged = Object.keys(judgment.judged).sort();
+  return JSON.stringify([[...judgment.relevant].sort(), [...judgment.utilized].sort(), support, judgment.overall_supported, judged]);
 }
 
 /**
- * Differences between the person's judgement and the judge's.
+ * Differences between the person's judgment and the judge's.
  * @returns {Array<{key: ?string, words: string}>} in reading order.
  */
 function differencesOf(judge, mine) {
@@ -153,10 +153,10 @@ function differencesOf(judge, mine) {
 
 /** Keys of the response sentences that the person has not decided. */
 function undecided() {
-  return review.item.record.response.map(({ key }) => key).filter((key) => !ownValue(review.judgement.judged, key));
+  return review.item.record.response.map(({ key }) => key).filter((key) => !ownValue(review.judgment.judged, key));
 }
 
-/** Return whether a blind judgement still lacks decisions. */
+/** Return whether a blind judgment still lacks decisions. */
 function isOpen() {
   return review.item.hidden && undecided().length > 0;
 }
