@@ -70,6 +70,10 @@ class Outcomes(Framed, Displayed, Sequence[T]):
     def __reversed__(self) -> Iterator[T]:
         return reversed(self._outcomes)
 
+    def __contains__(self, value: object) -> bool:
+        """Return whether a row has this id, or this is one of the outcomes."""
+        return value in (self._positions if isinstance(value, str) else self._outcomes)
+
     def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:  # noqa: ANN401 - as in Sequence
         """Return the first position of an outcome."""
         return self._outcomes.index(value, start, len(self) if stop is None else stop)

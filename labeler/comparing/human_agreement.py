@@ -96,6 +96,7 @@ class PeopleAgreement(Displayed):
         fields: the judge (A) against people (B), all records first, then each group.
         among: people against each other, where two judged the same.
         estimates: means by judge and people together.
+        random_sample: whether the records that people judged are known to be drawn at random.
         warnings: limits of the numbers, in plain English.
     """
 
@@ -104,6 +105,7 @@ class PeopleAgreement(Displayed):
     fields: tuple[FieldAgreement, ...]
     among: tuple[FieldAgreement, ...]
     estimates: tuple[Estimates, ...]
+    random_sample: bool
     warnings: tuple[str, ...]
 
     @property
@@ -111,7 +113,8 @@ class PeopleAgreement(Displayed):
         """The agreement in one sentence, and the first mean corrected by people in another."""
         found = [conclude_agreement(self.fields, "The judge and people")]
         every = (one for one in self.estimates if one.group is None and one.ppi.interval)
-        return [*found, *(one.sentence for one in list(every)[:1])]
+        only_if = "" if self.random_sample else ", if people judged records drawn at random"
+        return [*found, *(f"{one.sentence}{only_if}" for one in list(every)[:1])]
 
     def _display(self) -> Display:
         notes = [*self.matched.lines(), *(f"note: {warning}" for warning in self.warnings)]
@@ -185,6 +188,7 @@ def compare_with_people(
         fields=tuple(_fields(people, side)),
         among=tuple(_among(people, side)),
         estimates=tuple(_estimates(people, side, metrics, random_sample=random_sample)),
+        random_sample=random_sample,
         warnings=tuple(_warnings(people, side)),
     )
 

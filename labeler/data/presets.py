@@ -6,7 +6,9 @@ response, ``expected_answer`` a reference, and ``answer_length`` neither.
 
 from __future__ import annotations
 
+import re
 import shlex
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -274,6 +276,7 @@ _FOUND = frozenset({"retrieved", "retrieval", "search", "retriever"})
 """Words that make documents of results."""
 _GENERIC = frozenset({"text", "content", "value", "string", "body", "final", "list"})
 """Last words that say nothing of the meaning."""
+_NUMBERED = re.compile(r"([\w .-]*?[^\W\d_])[_ .-]?(\d{1,6})")
 _DEEPEST = 3
 _LIKE = 0.7
 """Likeness of a misspelled name, from 0 to 1."""
@@ -330,10 +333,28 @@ def mappings(columns: Mapping[str, Any]) -> dict[str, str]:
             ranked[name] = (0, close[0], columns[close[0]])
     found = {name: ranked[name][1:] for name in wanted if name in ranked}
     # A text is one document, unless a separator is named.
-    return {
+    paths = {
         name: f"{path}," if name == "documents" and isinstance(value, str) else path
         for name, (path, value) in found.items()
     }
+    numbered = _numbered_documents(columns) if "documents" in wanted else ""
+    return paths | ({"documents": numbered} if numbered else {})
+
+
+def _numbered_documents(columns: Mapping[str, Any]) -> str:
+    """Return columns such as ``context_1`` and ``context_2`` as one list, or nothing."""
+    groups = defaultdict[str, list[tuple[int, str]]](list)
+    for name, value in columns.items():
+        if (
+            isinstance(name, str)
+            and isinstance(value, str)
+            and (found := _NUMBERED.fullmatch(name))
+        ):
+            groups[found[1]].append((int(found[2]), name))
+    for stem, names in groups.items():
+        if len(names) > 1 and (meaning_of(stem) or ("",))[0] == "documents":
+            return ",".join(name for _, name in sorted(names))
+    return ""
 
 
 def map_options(found: Mapping[str, str]) -> str:

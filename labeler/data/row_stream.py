@@ -145,6 +145,8 @@ def _remedy(lacking: Sequence[str], columns: Mapping[str, Any]) -> str:
 
     unknown = {name: "COLUMN" for name in lacking if columns.get(name) is None}
     found = unknown | mappings(columns)
+    if not found:
+        return "; its columns have the names of fields: leave preset and columns (--map) out"
     is_text = found.get("documents", "").endswith(",")
     note = "; the comma makes a text one document, --split-documents SEP splits it" * is_text
     return f". Pass {map_options(found)} (in Python columns={found!r}{note})"

@@ -296,6 +296,7 @@ def test_means_stand_side_by_side(agree: Run) -> None:
         "give 50 %"
     )
     assert second.startswith("answers fully supported by the judge .74, corrected by people .5")
+    assert second.endswith(", if people judged records drawn at random")
     _, out, _ = agree(a, "--human", h, "--details")
     for words in ("people's own", "judge's own", "PPI++", "error-corrected", "drawn at random"):
         assert words in out
@@ -436,7 +437,7 @@ def test_a_warning_is_printed_once(agree: Run) -> None:
     assert [line.partition(";")[0] for line in few] == [
         f"note: records with human labels: only {count}" for count in (7, 4, 3)
     ]
-    assert len([line for line in out.splitlines() if "drawn at random" in line]) == 1
+    assert len([line for line in out.splitlines() if "were drawn at random" in line]) == 1
 
 
 def test_three_people_do_not_prove_their_value(agree: Run) -> None:

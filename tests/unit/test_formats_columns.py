@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gc
 import json
+import re
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import labeler
 from labeler.api import open_rows
 from labeler.data.presets import PRESETS, Preset, choose_columns
 from labeler.errors import UnknownName, UsageError
@@ -534,3 +536,21 @@ def test_rows_without_a_field_leave_no_garbage(tmp_path: Path) -> None:
     gc.collect()
     list(open_rows(path))
     assert gc.collect() < 50
+
+
+@pytest.mark.parametrize(
+    "stem", ["document_", "context", "passage ", "chunks.", "Retrieved Context "]
+)
+def test_the_remedy_for_numbered_columns_names_all_of_them(stem: str) -> None:
+    """In the order of their numbers; following it loses no document."""
+    names = [f"{stem}{number}" for number in (2, 10, 1)]
+    row = {"question": "Q?", "response": "R.", **dict.fromkeys(names, "D.")}
+    with pytest.raises(UsageError, match=re.escape(f"documents={stem}1,{stem}2,{stem}10")):
+        labeler.label([row], judge="embedded", store="unused")
+
+
+def test_a_preset_for_rows_with_names_of_fields_is_to_be_left_out() -> None:
+    """There is nothing to map."""
+    row = {"question": "Q?", "documents": ["D."], "response": "R."}
+    with pytest.raises(UsageError, match="leave preset"):
+        labeler.label([row], judge="embedded", store="unused", preset="deepeval")
