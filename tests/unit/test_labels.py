@@ -17,6 +17,7 @@ from labeler.errors import UnknownName, UsageError
 from labeler.labels.metering import RunCost
 from labeler.labels.record import LabelFailure, LabelRecord, Usage
 from labeler.sentences.characters import visible
+from support.labeled import record
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
 HOSTILE = "\u202e\x1b[31m<img src=x onerror=alert(1)>\n" + "x" * 5_000
@@ -347,3 +348,12 @@ def test_a_record_and_a_plot_in_a_notebook() -> None:
     with pytest.raises(UsageError, match="a plot is of one metric"):
         labels.plot("all")
     assert "no row has a value" in labels.failures.plot("adherence").svg
+
+
+def test_a_label_shows_its_verdicts_and_what_they_rest_on() -> None:
+    """As a table with a title, for people at a prompt."""
+    shown = repr(record(id="r1", support={"a": ["0a"], "b": []}, response=2))
+    title, *rest = shown.splitlines()
+    assert title.startswith("label 'r1' by ")
+    assert title.endswith(": not supported")
+    assert [line.split()[-1] for line in rest if line.startswith(("a ", "b "))] == ["0a", "no"]
