@@ -260,7 +260,7 @@ class _RowConverter:
         """Return fields by :func:`read_values`; a notice counts texts taken for missing values."""
         read = read_values(fields, where, split, remedy)
         for name, value in fields.items():
-            if isinstance(value, str) and value.strip() and name in read and read[name] is None:
+            if read.get(name, value) is None and isinstance(value, str) and value.strip():
                 self._note(
                     f"missing {name}",
                     f"have {value.strip()!r} or the like as {name!r}, which is read as missing",

@@ -237,8 +237,10 @@ def delete_requests(store: Path, selection: Selection, keys: set[str], *, dry_ru
                     f"`{folder.command('collect', '--wait')}` or `{folder.command('cancel')}` "
                     "first; nothing was deleted"
                 )
-        for folder, part, mine in [] if dry_run else found:
+        rewritten = [] if dry_run else found
+        for folder in dict.fromkeys(folder for folder, _, _ in rewritten):
             folder.remove_strays()
+        for folder, part, mine in rewritten:
             for path in folder.files(part):
                 rewrite_without(
                     path,
