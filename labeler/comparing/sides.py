@@ -313,8 +313,10 @@ class _Contents:
         """Count outcomes, and return labels and failures."""
         if isinstance(outcomes, CountedRows):
             return map(self._count, outcomes)
-        counted = map(self._count, checked(outcomes, f"{self._choice.name}: "))
-        return records_of(counted, "label")
+        found = checked(outcomes, f"{self._choice.name}: ")
+        if str(self._choice):
+            found = found.of_several_rows()
+        return records_of(map(self._count, found), "label")
 
     def _count(self, outcome: X) -> X:
         if isinstance(outcome, LabelRecord | MetricsRow):
