@@ -77,7 +77,7 @@ class PlainGroup(TyperGroup):
 class HelpfulCommand(TyperCommand):
     """A command whose ``--help`` is short, and ``--help-all`` complete."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - as above
         """Parse the options; a repeated one is an error, unless it takes all of its values.
 
         Raises:
