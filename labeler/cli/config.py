@@ -81,9 +81,10 @@ def merge_with_file(context: typer.Context) -> None:
 
     A value ``NAME=VALUE`` of the command line replaces that of the file for the same name.
     """
-    for option in _options(context.command) if context.default_map else ():
+    defaults = context.default_map or {}
+    for option in _options(context.command) if defaults else ():
         source = context.get_parameter_source(option.name)
-        of_file = context.default_map.get(option.name)
+        of_file = defaults.get(option.name)
         if not (option.multiple and of_file and source and source.name == "COMMANDLINE"):
             continue
         typed = context.params[option.name]
