@@ -67,7 +67,7 @@ def bomb(size: int) -> bytes:
 class Compressed(LentResponse):
     """A response that was made without a connection."""
 
-    headers = CIMultiDictProxy(CIMultiDict({"content-encoding": "gzip"}))  # type: ignore[assignment]
+    headers = CIMultiDictProxy(CIMultiDict({"content-encoding": "gzip"}))
     _closed = True
 
 
