@@ -66,7 +66,7 @@ class CheckedOutcomes(Iterator[AnyOutcome]):
     Args:
         located: the outcomes; consumed once.
         through: generators that the checked outcomes pass through, such as one that counts them.
-        one_row: False if an id may name several rows, of which the caller chooses.
+        one_row: False if the caller chooses among the rows of an id.
     """
 
     def __init__(

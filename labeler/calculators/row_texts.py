@@ -77,7 +77,7 @@ def other_texts(where: str, id_: str, parts: Iterable[str], first: str) -> Usage
         "(labeler label -o)"
         if where == first
         else "compare two runs with 'labeler compare A B'; label rows that belong together with an "
-        "id each (--id, in Python id)"
+        "id each (--id)"
     )
     return UsageError(
         f"{where}: record {id_!r:.80} differs in {' and '.join(parts)} from the record of the same "

@@ -38,8 +38,8 @@ class Goal:
         check_level(self.level)
         if (self.within is None) == (self.at_least is None):
             raise UsageError(
-                "give one goal: the width of the interval (--within .02, within=0.02) or a value "
-                "to decide on (--at-least .9, at_least=0.9)"
+                "give one goal: the width of the interval (--within=.02) or a value "
+                "to decide on (--at-least=.9)"
             )
         given = self.within if self.at_least is None else self.at_least
         if not isinstance(given, int | float) or not 0 < given < 1:
