@@ -289,7 +289,7 @@ class OpenAIBatches:
                 async with asyncio.timeout(seconds or self.timeout):
                     return await send()
             except WIRE_ERRORS as error:
-                failed = AttemptFailed(failed_request(error).observed)
+                failed = failed_request(error)
             # The next look asks again; asking before the time that the server names helps nobody.
             failed.stops = failed.stops or (failed.observed.retry_after or 0.0) > LONGEST_PAUSE
             raise failed
