@@ -178,7 +178,9 @@ class Anchors(Displayed):
         answers = [[answers_of(one) for one in each] for each in zip(*self.rounds, strict=True)]
         level = look_level(self.looks, LEVEL) / len(KINDS)
         changes = {
-            kind: find_change([[one and one[kind] for one in each] for each in answers], level)
+            kind: find_change(
+                [[one[kind] if one else None for one in each] for each in answers], level
+            )
             for kind in KINDS
         }
         counts = {
