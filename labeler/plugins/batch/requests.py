@@ -23,9 +23,8 @@ from labeler.judges.openai.attempts import AttemptLog
 from labeler.judges.openai.completion import object_of, read_completion, stated_error
 from labeler.judges.openai.error_rules import RETRIED, AttemptFailed, ObservedError, find_rule
 from labeler.judges.openai.reading import read_body
-from labeler.judges.openai.request import Request, request_body
+from labeler.judges.openai.request import Request, request_body, spec_of
 from labeler.judges.openai.retries import final_error
-from labeler.judges.openai.spec import spec_of
 from labeler.judges.options import CapField
 from labeler.judges.prompting import OWN, Prompt, load_prompt
 from labeler.judges.task import JudgeReply, Task, judged_task

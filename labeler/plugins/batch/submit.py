@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from labeler.data.options import keywords
 from labeler.data.row_stream import RowStream
 from labeler.errors import BadRow, UsageError
-from labeler.judges.openai.request import mode_of
-from labeler.judges.openai.spec import OpenAISpec
+from labeler.judges.openai.request import OpenAISpec
 from labeler.judges.opening import open_judge
 from labeler.judges.task import Task
 from labeler.labeling.cache import ServedLabels
@@ -225,7 +224,7 @@ class _Submitting:
         with new_folder(store, name) as directory:
             with PartWriter(directory, state, now) as writer:
                 for task in self.selection.tasks(rows):
-                    modes.add(mode_of(task.signature))
+                    modes.add(task.mode)
                     request = BatchRequest.of(task, History(cap=spec.max_output_tokens))
                     if not writer.add(request):
                         self.selection.reject(self._too_large(task))
