@@ -335,7 +335,7 @@ class OpenAIBatches:
                 async with asyncio.timeout(seconds or self.timeout):
                     return await send()
             except WIRE_ERRORS as error:  # a value that does not validate among them
-                failed = AttemptFailed(failed_request(error).observed)
+                failed = failed_request(error)
             # The next look asks again; asking before the time that the server names helps nobody.
             failed.stops = (failed.observed.retry_after or 0.0) > LONGEST_PAUSE
             raise failed
