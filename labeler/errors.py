@@ -44,9 +44,11 @@ class LabelerError(Exception):
 
 _OPTIONS = re.compile(
     r"(?P<command>\blabeler [a-z][^'`;:()\n]*)"
-    r"|(?P<maps>--map (?:'[^']*'|[^\s';()]+=[^\s';()]+)(?: --map (?:'[^']*'|[^\s;()]+))*)"
+    r"|(?P<maps>--map (?:'[^']*'|[^\s';()]+=[^\s';()]+)"
+    r"(?: --map (?:'[^']*'|[^\s;()]+))*)"
     r"|(?<![\w-])--(?P<name>[a-z][a-z\d-]*)"
-    r"(?:=(?P<plain>'[^']*'|[^\s,;()]+(?:,\d[^\s,;()]*)*)| (?P<value>'[^']*'|[^\s,;()']*[A-Z:=@_][^\s;()']*\b))?"
+    r"(?:=(?P<plain>'[^']*'|[^\s,;()]+(?:,\d[^\s,;()]*)*)"
+    r"| (?P<value>'[^']*'|[^\s,;()']*[A-Z:=@_][^\s;()']*\b))?"
 )
 _KEYWORDS = {"map": "columns", "id": "id_from", "no-wait": "longest_wait"}
 """Keywords of Python that are not their option's name."""

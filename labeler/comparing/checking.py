@@ -397,7 +397,8 @@ def _check_pairs(pairs: Sequence[_Pair]) -> None:
 def _some(ids: Sequence[str]) -> str:
     """Return the number of ids, and the first few."""
     more = ", …" if len(ids) > _LISTED else ""
-    return f"{len(ids)} id{'s' * (len(ids) != 1)} ({', '.join(f'{one!r:.80}' for one in ids[:_LISTED])}{more})"
+    listed_ids = ", ".join(f"{one!r:.80}" for one in ids[:_LISTED])
+    return f"{len(ids)} id{'s' * (len(ids) != 1)} ({listed_ids}{more})"
 
 
 def _by_label(metric: Metric, rows: Iterable[MetricsRow]) -> dict[str | None, _Side]:

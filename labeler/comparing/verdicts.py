@@ -65,7 +65,7 @@ class RecordValue(NamedTuple):
             missed = bool(row.failed) or counts_in_gates(reason.removesuffix(IN_BASE))
             return cls(row.id, None, bool(row.failed), row.failed or reason, missed)
         shown = f"{value:{'+' * gate.of_drop}.{_DIGITS}f}"
-        return cls(row.id, value, False, shown, not gate.kept_by(value))
+        return cls(row.id, value, failed=False, shown=shown, missed=not gate.kept_by(value))
 
 
 class GateRecords:

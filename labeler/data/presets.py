@@ -349,14 +349,14 @@ def numbered_documents(row: Mapping[str, Any]) -> list[str]:
     """
     groups = defaultdict[str, dict[int, str]](dict)
     for name, value in row.items():
-        if isinstance(name, str) and (found := _NUMBERED.fullmatch(name)):
-            if isinstance(value, str | Mapping) or value is None:
-                groups[found[1]][int(found[2])] = name
+        is_text = isinstance(name, str) and isinstance(value, str | Mapping | None)
+        if is_text and (found := _NUMBERED.fullmatch(name)):
+            groups[found[1]][int(found[2])] = name
     ranked = [
         (meaning[1], stem)
         for stem, names in groups.items()
         if (meaning := meaning_of(stem)) and meaning[0] == "documents"
-        if len(names) > 1 or min(names) < 2
+        if len(names) > 1 or min(names) in {0, 1}
     ]
     return [name for _, name in sorted(groups[min(ranked)[1]].items())] if ranked else []
 

@@ -193,7 +193,10 @@ ONLY = record(id="r1", documents=[3])
 @pytest.mark.parametrize(
     ("other", "words"),
     [
-        ([ONLY, record(id="r1", documents=[1])], "differs in documents from the record of the same id at b.jsonl:1"),
+        (
+            [ONLY, record(id="r1", documents=[1])],
+            "differs in documents from the record of the same id at b.jsonl:1",
+        ),
         ([scored.record()], "b.jsonl: no labels, but records 1 of kind 'score'"),
         ([failure("r1")], "b.jsonl: no label: all 1 records failed"),
         ([], "b.jsonl: no label is there"),

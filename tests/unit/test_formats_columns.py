@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gc
 import json
-import re
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -374,7 +373,7 @@ def test_presets_that_read_the_same_columns_are_not_ambiguous(row: dict[str, Any
 def test_rows_that_fit_two_presets_stop_with_both_names() -> None:
     """A guess could read the wrong column."""
     several = SYSTEMS["ragas"] | SYSTEMS["deepeval"]
-    with pytest.raises(UsageError, match="row 1 .* pass preset='ragas' or preset='deepeval'"):
+    with pytest.raises(UsageError, match=r"row 1 .* pass preset='ragas' or preset='deepeval'"):
         list(open_rows([several]))
 
 
@@ -556,7 +555,7 @@ def test_numbered_columns_are_the_documents(stem: str, question: str) -> None:
 @pytest.mark.parametrize(
     "columns", [{"doc_1": 17, "doc_2": 18}, {"source_2023": "D."}, {"score_1": "D.", "score_2": ""}]
 )
-def test_other_numbered_columns_are_no_documents(columns: Mapping[str, Any]) -> None:
+def test_other_numbered_columns_are_no_documents(columns: dict[str, Any]) -> None:
     """Numbers, years, and names that mean something else."""
     (row,) = open_rows([{"question": "Q?", "response": "R.", **columns}])
     assert row.lacks == {"documents"}
