@@ -85,7 +85,7 @@ def _keyword(found: re.Match[str]) -> str:
     value = (found["plain"] or found["value"] or "").strip("'")
     if not value:
         return name
-    is_plain = value.isupper() or value.replace(".", "").isdecimal()
+    is_plain = (value.isupper() and value.isidentifier()) or value.replace(".", "").isdecimal()
     return f"{name}={value if is_plain else repr(value)}"
 
 

@@ -376,7 +376,7 @@ def test_the_command_lists_every_check(capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"rows": True, "as_json": True}, "--rows cannot be combined with --json"),
+        ({"rows": True, "as_json": True}, "rows cannot be combined with json"),
         ({"output": "found.txt"}, r"\.jsonl or \.csv"),
         ({"labels": None}, "name a label file"),
     ],
