@@ -16,7 +16,7 @@ import labeler
 from labeler.calculators import SummaryRow
 from labeler.errors import JudgeError, UsageError
 from labeler.judges.judge import UnusableAnswer
-from labeler.judges.openai.spec import OpenAISpec
+from labeler.judges.openai.request import OpenAISpec
 from labeler.judges.task import JudgeReply, Task
 from labeler.labeling.progress import JudgeCall, RunEvents
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, ReplyFacts, Usage
