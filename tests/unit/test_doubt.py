@@ -28,7 +28,7 @@ from labeler.labels.signature import MAJORITY, label_key
 from labeler.labels_object import Labels
 from support.audited import judged
 from support.command import Command
-from support.labeled import output, record
+from support.labeled import record
 
 
 def overconfident(count: int) -> tuple[list[LabelRecord], dict[tuple[str, str], bool]]:
@@ -140,20 +140,43 @@ def test_command_prints_a_row_for_each_verdict(tmp_path: Path, labeler_command: 
     assert (code, "no correction is about" in err) == (2, True)
 
 
-def test_audit_ranks_by_a_fitted_model(tmp_path: Path, labeler_command: Command) -> None:
-    """With a model, the number before an id is the probability that a verdict is wrong."""
-    odd = output(support={"a": []}, overall=True)
-    labels = [record(id="r1"), record(id="r2", answer=odd)]
-    Labels(labels).save(tmp_path / "l.jsonl")
-    found = fit_doubt(labels, {("r1", "a"): True, ("r2", "a"): True})
+def test_audit_ranks_all_verdicts_by_a_fitted_model(
+    tmp_path: Path, labeler_command: Command
+) -> None:
+    """Also those without a finding; the conclusion counts verdicts that are likely wrong."""
+    records, _ = overconfident(60)
+    weights = [9.0 if one.name == "verdict: not supported" else one.mean for one in FEATURES]
+    found = Doubt(tuple(weights), 200).of(records)
     found.save(tmp_path / "m.json")
-    code, out, _ = labeler_command(
-        "audit", tmp_path / "l.jsonl", "--json", "--doubt", tmp_path / "m.json"
-    )
-    ranked = {one["id"]: one["doubt"] for one in json.loads(out)["doubtful"]}
-    assert code == 0
-    assert ranked
-    assert all(found.by_record()[name] == doubt for name, doubt in ranked.items())
+    Labels(records).save(tmp_path / "l.jsonl")
+    command = ("audit", tmp_path / "l.jsonl", "--doubt", tmp_path / "m.json")
+    _, out, _ = labeler_command(*command, "--json", "--top", 60)
+    ranked = [(one["id"], one["doubt"]) for one in json.loads(out)["doubtful"]]
+    assert ranked == sorted(found.by_record().items(), key=lambda one: -one[1])
+    rows = [json.loads(line) for line in labeler_command(*command, "--rows")[1].splitlines()]
+    assert sum(row["check"] == "doubt" for row in rows) == 120
+    likely = {one.id for one in found.verdicts if one.doubt >= 0.5}
+    assert {row["id"] for row in rows if row["severity"] != "note"} >= likely
+    assert f"look suspicious. Look first at: {ranked[0][0]}" in labeler_command(*command)[1]
+
+
+def test_wrong_corrections_are_named(tmp_path: Path) -> None:
+    """Neither a sentence that the record lacks nor a third answer is passed over."""
+    own = [record(id="r1")]
+    for said, message in (
+        ({("r1", "a"): True, ("r1", "z"): True}, "('r1', 'z'), which is not"),
+        ({("r1", "0a"): True}, "which is not a response sentence"),
+        ({("r1", "a"): "yes"}, "True or False"),
+        ({"r1": True}, "which is not a response sentence"),
+        ([("r1", "a")], "corrections are a file"),
+        ({("r2", "a"): True}, "no correction is about"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            fit_doubt(own, said)  # type: ignore[arg-type]  # the point of it
+        assert message in str(caught.value)
+    (tmp_path / "h.csv").write_text("id,sentence,supported\nr1,a,yes\nr1,c,yes\n")
+    with pytest.raises(UsageError, match="which is not a response sentence"):
+        fit_doubt(own, tmp_path / "h.csv")
 
 
 ROWS = [
