@@ -34,7 +34,6 @@ from labeler.judges.pace import Pace
 from labeler.labeling.engine import Engine
 from labeler.plugins.batch.folder import RemoteBatch
 from labeler.plugins.batch.requests import ENDPOINT
-from labeler.store.disk import DiskStore
 
 _MARKER = "labeler_part"
 """The metadata field that holds our name of a batch."""
@@ -329,7 +328,6 @@ class OpenAIBatches:
 def run(
     work: Callable[[], Coroutine[Any, Any, T]],
     client: OpenAIBatches | None,
-    labels: DiskStore | None = None,
 ) -> T:
     """Return the result of a coroutine, and close the client's connections.
 
@@ -338,8 +336,6 @@ def run(
     """
 
     async def close() -> None:
-        if labels is not None:
-            labels.leave_thread()
         if client is not None:
             await client.aclose()
 

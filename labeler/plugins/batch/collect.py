@@ -103,7 +103,7 @@ def collect_batches(
     batches_at(store, client.base_url, "collect", *["--wait"] * wait, name=name)
     with DiskStore(store, notice=notice) as opened:
         collector = _Collector(client, opened, name, price, notice or (lambda _: None))
-        return run(lambda: collector.collect(wait=wait), client, opened)
+        return run(lambda: collector.collect(wait=wait), client)
 
 
 @dataclass

@@ -30,14 +30,13 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, ValidationError, WrapValidator
 
-from labeler.data.lines import BOM, replacing
+from labeler.data.lines import BOM, flush_directory, replacing
 from labeler.data.options import given
 from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError, describe_faults
 from labeler.judges.openai.address import OFFICIAL_URL
 from labeler.judges.options import CapField, ServerOptions
 from labeler.labels.record import Usage
 from labeler.sentences.example import Frozen
-from labeler.store.disk import flush_directory
 
 FOLDER = "batches"
 BATCH_FILE = "batch.json"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from labeler.data.lines import BOM
+from labeler.data.lines import BOM, rewrite_without
 from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError, describe_faults
 from labeler.plugins.batch.client import OpenAIBatches, run
 from labeler.plugins.batch.folder import (
@@ -30,7 +30,7 @@ from labeler.plugins.batch.folder import (
 )
 from labeler.plugins.batch.requests import BatchRequest
 from labeler.store.disk import DiskStore
-from labeler.store.maintenance import Selection, rewrite_without
+from labeler.store.maintenance import Selection
 
 _CONCURRENT = 8
 """Most requests to the provider at a time."""
@@ -193,7 +193,7 @@ def cancel_batch(
             return [await _cancel_part(folder, part, client, drop=drop) for part in open_parts]
 
     with DiskStore(store) as opened:
-        return run(lambda: cancel(opened.directory), client, opened)
+        return run(lambda: cancel(opened.directory), client)
 
 
 async def _cancel_part(

@@ -119,7 +119,7 @@ def submit_batch(rows: RowSource, options: BatchOptions) -> Submission:
         choose_mode(how.judge, first_tasks(how, stream.first), labels, selection.is_known)
         limits = options.limits or FileLimits()
         submitting = _Submitting(selection, spec, client, limits, notice)
-        submission = run(lambda: submitting.submit(stream), client, labels)
+        submission = run(lambda: submitting.submit(stream), client)
         served.report()
         return submission
 
