@@ -72,8 +72,35 @@ def _use_file(context: typer.Context, value: str | None) -> Mapping[str, Any]:
     }
     if given:
         notify(f"defaults from {name}")
-        context.default_map = {**given}
+        context.default_map, context.meta[__name__] = {**given}, name
     return given
+
+
+def merge_with_file(context: typer.Context) -> None:
+    """Add the file's values of repeatable options to those of the command line, and report them.
+
+    A value ``NAME=VALUE`` of the command line replaces that of the file for the same name.
+    """
+    defaults = context.default_map or {}
+    for option in _options(context.command) if defaults else ():
+        source = context.get_parameter_source(option.name)
+        of_file = defaults.get(option.name)
+        if not (option.multiple and of_file and source and source.name == "COMMANDLINE"):
+            continue
+        typed = context.params[option.name]
+        named = {_name_in(option, text) for text in typed}
+        values = option.process_value(context, of_file)
+        kept = [text for text in values if _name_in(option, text) not in named]
+        context.params[option.name] = [*kept, *typed]
+        shown = ", ".join(map(str, context.params[option.name]))
+        notify(f"--{_key(option)} of {context.meta[__name__]} and the command line: {shown}")
+
+
+def _name_in(option: TyperOption, text: str) -> str:
+    """Return the name in ``NAME=VALUE``, or the text."""
+    split = text.rpartition if _key(option) in _GATES else text.partition  # as check reads them
+    name, equals, _ = split("=")
+    return name.strip() if equals else text
 
 
 def idle_defaults(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> frozenset[str]:

@@ -14,6 +14,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from labeler.cli.config import merge_with_file
+from labeler.errors import UsageError
+
 
 class Short(NamedTuple):
     """The short help of a command.
@@ -74,6 +77,19 @@ class PlainGroup(TyperGroup):
 class HelpfulCommand(TyperCommand):
     """A command whose ``--help`` is short, and ``--help-all`` complete."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - as above
+        """Parse the options; a repeated one is an error, unless it takes all of its values.
+
+        Raises:
+            UsageError: an option that takes one value is given twice.
+        """
+        given = () if ctx.resilient_parsing else _repeated(self, ctx, args)
+        rest: list[str] = super().parse_args(ctx, args)
+        for option, values in given:
+            raise UsageError(_named_twice(self, option, values))
+        merge_with_file(ctx)
+        return rest
+
     def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401 - as typer passes them
         """Return the parameters, with ``--help-all`` where help is short."""
         params = super().get_params(ctx)
@@ -92,6 +108,35 @@ class HelpfulCommand(TyperCommand):
         short = None if complete else SHORT.get(str(self.name))
         with _plain(self), _shortened(self, short):
             super().format_help(ctx, formatter)
+
+
+def _repeated(command: Any, ctx: Any, args: list[str]) -> list[tuple[Any, list[str]]]:  # noqa: ANN401 - of typer
+    """Return the options that take one value and are given several, with all of these."""
+    once = [
+        one
+        for one in command.params
+        if one.param_type_name == "option" and not (one.multiple or one.is_flag)
+    ]
+    for one in once:
+        one.multiple = True  # the parser then collects
+    parser = command.make_parser(ctx)
+    for one in once:
+        one.multiple = False
+    found = parser.parse_args([*args])[0]
+    return [(one, found[one.name]) for one in once if len(found.get(one.name, ())) > 1]
+
+
+def _named_twice(command: Any, option: Any, values: list[str]) -> str:  # noqa: ANN401 - of typer
+    """Return the message about an option that is given several times."""
+    name = max(option.opts, key=len)
+    several = {max(one.opts, key=len): one for one in command.params}
+    listing = next((one for one in (name, f"{name}s") if _takes_list(several.get(one))), "")
+    remedy = f"list them: {listing} {','.join(values)}" if listing else "it takes one value"
+    return f"{name} is given {len(values)} times, as {' and '.join(map(repr, values))}: {remedy}"
+
+
+def _takes_list(option: Any) -> bool:  # noqa: ANN401 - of typer
+    return option is not None and "comma-separated" in str(getattr(option, "help", ""))
 
 
 def _print_all(context: typer.Context, wanted: bool) -> None:

@@ -250,13 +250,20 @@ def replacing(path: Path) -> Iterator[Path]:
         raise
 
 
+@contextlib.contextmanager
+def durable(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file to write, and flush it to the disk at the end."""
+    with path.open("wb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+
+
 def rewrite_without(path: Path, drops: Callable[[bytes], bool]) -> None:
     """Replace a file of lines durably and atomically by one without some of its lines."""
     with replacing(path) as partial:
-        with path.open("rb") as lines, partial.open("wb") as kept:
+        with path.open("rb") as lines, durable(partial) as kept:
             kept.writelines(line for line in lines if not drops(line))
-            kept.flush()
-            os.fsync(kept.fileno())
         partial.chmod(path.stat().st_mode)
     flush_directory(path.parent)
 

@@ -21,7 +21,7 @@ from labeler.data.label_files import replaced
 from labeler.errors import UsageError
 from labeler.evidence.betting import Floats
 from labeler.evidence.logistic import fit_logistic, sigmoid
-from labeler.evidence.people import majorities, read_labels
+from labeler.evidence.plan_files import majorities, read_labels
 from labeler.evidence.units import Item, check_same_judge, stated_probabilities
 from labeler.labels.answers import SPECIAL_SUPPORT, judged_sentences
 from labeler.labels.record import AnyOutcome, LabelRecord

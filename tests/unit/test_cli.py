@@ -509,3 +509,27 @@ def test_an_interrupted_run_goes_on_where_it_stopped(
     judged, stored = (int(part.split()[0]) for part in err.splitlines()[1].split(", ")[:2])
     assert (judged, stored) == (200 - stored, stored)
     assert stored >= len(seen)
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("metrics L --by a --by b", "--by is given 2 times, as 'a' and 'b': it takes one value"),
+        ("metrics L --metrics a --metrics=b", "list them: --metrics a,b"),
+        ("audit L --checks a --checks b", "list them: --checks a,b"),
+        ("compare L L --by a --by b", "--by"),
+        ("label L -o a --output b", "--output is given 2 times, as 'a' and 'b'"),
+        ("label L --judge a --judge b", "list them: --judges a,b"),
+        ("score L --criteria a --criteria b --criteria c", "list them: --criteria a,b,c"),
+        ("batch submit L --model a --model a", "--model"),
+        ("certify L --level .9 --level .8", "--level"),
+        ("store export -o a -o b", "--output"),
+    ],
+)
+def test_an_option_of_one_value_given_twice_is_an_error(
+    line: str, says: str, labeler_command: Command
+) -> None:
+    """Whatever the command, and both values are shown; a repeated flag is harmless."""
+    code, out, err = labeler_command(*line.split())
+    assert (code, out, says in err) == (2, "", True), err
+    assert labeler_command("metrics", "--list", "--list")[0] == 0

@@ -208,6 +208,34 @@ def test_gates_of_a_file(labeler_command: Command, tmp_path: Path) -> None:
     assert "labeler.toml" in err
 
 
+@pytest.mark.parametrize(
+    ("command", "setting", "given", "holds"),
+    [
+        (
+            "check labels.jsonl",
+            '[gates]\nmin = ["adherence=0.2", "adherence_fraction=0.1"]',
+            "--min adherence=0.3 --min relevance=0",
+            ("min", "adherence_fraction=0.1, adherence=0.3, relevance=0"),
+        ),
+        (
+            "label --show-config",
+            '[rows]\nmap = ["question=q", "documents=contexts"]',
+            "--map question=other=column",
+            ("map", "documents=contexts, question=other=column"),
+        ),
+    ],
+)
+def test_the_command_line_replaces_values_of_the_same_name(
+    command: str, setting: str, given: str, holds: tuple[str, str], labeler_command: Command
+) -> None:
+    """Other values of a list in the file hold, and the command prints them all."""
+    labeler_command("label", EXAMPLES, "--judge", "embedded", "-o", "labels.jsonl")
+    Path("labeler.toml").write_text(setting)
+    option, values = holds
+    err = labeler_command(*command.split(), *given.split())[2]
+    assert f"--{option} of labeler.toml and the command line: {values}\n" in err
+
+
 def test_shown_configuration_is_one(labeler_command: Command, tmp_path: Path) -> None:
     """Read again, it changes nothing."""
     (tmp_path / "labeler.toml").write_text(EMBEDDED)

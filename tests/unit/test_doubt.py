@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from labeler.errors import UsageError
+from labeler.evidence.certificate import Goal
 from labeler.evidence.doubt import FEATURES, Doubt, fit_doubt
-from labeler.evidence.goal import Goal
 from labeler.evidence.plan import make_plan
 from labeler.evidence.plan_files import read_plan, write_plan
 from labeler.evidence.units import Units

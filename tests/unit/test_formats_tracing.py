@@ -12,7 +12,7 @@ import pytest
 import labeler
 from labeler.errors import JudgeError
 from labeler.judges.judge import UnusableAnswer
-from labeler.judges.openai.spec import OpenAISpec
+from labeler.judges.openai.request import OpenAISpec
 from labeler.judges.task import JudgeReply, Task
 from labeler.labeling.progress import JudgeCall, RunEvents
 from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, Usage
