@@ -178,7 +178,7 @@ def test_first_rows_are_held_no_longer_than_they_are_read() -> None:
 
 def test_all_rows_lack_a_field_that_the_prompt_shows() -> None:
     """It is named with its remedy."""
-    with pytest.raises(BadRows, match="columns={'reference': 'COLUMN'}"):
+    with pytest.raises(BadRows, match=r"columns={'reference': 'COLUMN'}"):
         RowStream(open_rows([row(1), row(2)]), {"reference"})
 
 
