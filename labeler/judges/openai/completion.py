@@ -377,7 +377,7 @@ def _text_in(part: object) -> str | None:
     return text if isinstance(text, str) else None
 
 
-# JSON values, of which any part may be missing or of another type.
+# JSON values: any part may be missing or of another type.
 
 
 def at(value: object, *path: str | int) -> Any:  # noqa: ANN401 - a JSON value
