@@ -27,7 +27,7 @@ from labeler.plugins.batch.folder import (
 from labeler.plugins.batch.requests import BatchRequest
 from labeler.sentences.example import Frozen
 from labeler.store.disk import DiskStore
-from labeler.store.maintenance import Selection
+from labeler.store.maintenance import RowSelection
 
 _KEY = re.compile(rb"[0-9a-f]{64}")
 
@@ -192,7 +192,7 @@ async def _cancel_part(
     return f"part {part.name}: {remote.status}; collect what was answered"
 
 
-def delete_requests(store: Path, selection: Selection, keys: set[str], *, dry_run: bool) -> int:
+def delete_requests(store: Path, selection: RowSelection, keys: set[str], *, dry_run: bool) -> int:
     """Delete the requests of selected rows, or of given label keys; return their number.
 
     Raises:
@@ -224,7 +224,7 @@ def delete_requests(store: Path, selection: Selection, keys: set[str], *, dry_ru
 
 
 def _selected_keys(
-    folder: BatchFolder, part: BatchPart, selection: Selection, keys: set[str]
+    folder: BatchFolder, part: BatchPart, selection: RowSelection, keys: set[str]
 ) -> set[bytes]:
     """Return the label keys of selected requests of a part."""
     path, found = folder.file(part.name, "asked"), set[bytes]()
