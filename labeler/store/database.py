@@ -24,7 +24,6 @@ from labeler.store.faults import (
     changed,
     closed_error,
     damaged,
-    require_plain_files,
     require_private,
     translated_errors,
 )
@@ -63,12 +62,10 @@ _NEEDED = {
 # A NULL key is neither; it counts as a record, and is rejected.
 _IS_RECORD = f"(key >= '{FAILURE}' AND key < 'failure;') IS NOT 1"
 _DIGITS = "[0-9a-f]" * 64
-_IMPOSSIBLE = f"""typeof(key) IS NOT 'text' OR raw IS NOT 1
-  OR (key NOT GLOB '{_DIGITS}' AND key NOT GLOB '{FAILURE}{_DIGITS}')"""
 # The plus keeps SQLite from finding the row by its number instead of by its key.
-_HIDDEN = """NOT EXISTS (
-  SELECT 1 FROM Cache AS found WHERE found.key IS Cache.key AND +found.rowid = +Cache.rowid)"""
-_MISSED = "their labels would be missed and bought again (`labeler store verify STORE` lists them)"
+_HIDDEN = f"""typeof(key) IS NOT 'text' OR raw IS NOT 1 OR length(CAST(key AS BLOB)) > length(key)
+  OR (key NOT GLOB '{_DIGITS}' AND key NOT GLOB '{FAILURE}{_DIGITS}') OR NOT EXISTS (
+  SELECT 1 FROM Cache AS found WHERE found.key IS Cache.key AND +found.rowid = +Cache.rowid)"""  # noqa: S608
 
 
 class Row(NamedTuple):
@@ -82,20 +79,11 @@ class Row(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The key for messages, at most 80 characters."""
-        return str(self.key)[:80]
+        """The name of its outcome; another text if the key is not one that a label store writes."""
+        return str(self.key)[:80] if self.raw == 1 else f"{self.key!r:.80} (raw {self.raw!r:.80})"
 
-    def data(self, *, any_key: bool = False) -> bytes:
-        """Return the checksummed bytes.
-
-        Args:
-            any_key: accept a key that no label store writes.
-
-        Raises:
-            DamagedRecord: the row is not one that a label store writes.
-        """
-        if not any_key and (type(self.key) is not str or self.raw != 1):
-            raise DamagedRecord(f"its key is a pickle or no text (raw {self.raw!r:.80})")
+    def data(self) -> bytes:
+        """Return the checksummed bytes; see :func:`plain_bytes`."""
         return plain_bytes(self.mode, self.filename, self.value)
 
 
@@ -133,7 +121,6 @@ class Database:
     ) -> None:
         self.directory = directory
         require_private(directory)
-        require_plain_files(directory)
         self._lock = threading.Lock()
         with translated_errors(directory):
             self._connection: sqlite3.Connection | None = sqlite3.connect(
@@ -206,17 +193,8 @@ class Database:
         if self._count("expire_time IS NOT NULL"):
             raise self._changed("a row has an expiry date, after which its label would be missed")
 
-    def require_possible_keys(self) -> None:
-        """Reject a file with keys that no record can have; such rows can never be found.
-
-        Raises:
-            StoreError: there are such keys; the message has their number.
-        """
-        if count := self._count(_IMPOSSIBLE):
-            raise self._changed(f"no record has the keys of {count} rows: {_MISSED}")
-
     def require_findable_rows(self) -> None:
-        """Reject a file in which a key does not find its row.
+        """Reject a file with keys that no record can have, or that do not find their row.
 
         Takes 9 s of a processor per million rows, and reads the file once.
 
@@ -224,7 +202,10 @@ class Database:
             StoreError: there are such rows; the message has their number.
         """
         if count := self._count(_HIDDEN, "NOT INDEXED"):
-            raise self._changed(f"the keys of {count} rows do not find them: {_MISSED}")
+            raise self._changed(
+                f"the keys of {count} rows are of no record or do not find them: their labels "
+                "would be missed and bought again (`labeler store verify STORE` lists them)"
+            )
 
     def _count(self, condition: str, how: str = "") -> int:
         ((count,),) = self.all(f"SELECT COUNT(*) FROM Cache {how} WHERE {condition}")  # noqa: S608
@@ -282,14 +263,6 @@ class Database:
         """Count all rows, and return the number of the last."""
         ((every, last),) = self.all("SELECT COUNT(*), MAX(rowid) FROM Cache")
         return int(every), int(last or 0)
-
-    def integrity(self) -> list[str]:
-        """Return the defects that SQLite finds in pages and indexes, ten at most."""
-        try:
-            found = [str(line) for (line,) in self.all("PRAGMA integrity_check(10)")]
-        except StoreError as error:
-            return [str(error)]
-        return [] if found == ["ok"] else found
 
     def delete(self, rowids: Iterable[int]) -> None:
         """Delete rows in one transaction.
