@@ -19,7 +19,8 @@ from typing import Any, Literal, NamedTuple
 
 from labeler.data.label_files import STORE_FILE as FILE
 from labeler.errors import StoreError
-from labeler.store.checksums import FAILURE, DamagedRecord
+from labeler.store.cache import FORMAT, SETTINGS, plain_bytes
+from labeler.store.checksums import FAILURE
 from labeler.store.faults import (
     changed,
     closed_error,
@@ -28,28 +29,6 @@ from labeler.store.faults import (
     translated_errors,
 )
 
-FORMAT = 1
-SETTINGS: dict[str, int | str] = {
-    # Marks the file as a label store, in the header field that SQLite reserves for that.
-    "sqlite_application_id": int.from_bytes(b"LBLS"),
-    "sqlite_user_version": FORMAT,
-    "statistics": 0,
-    "tag_index": 0,
-    # Paid labels are never evicted: no policy, no culling, no limit.
-    "eviction_policy": "none",
-    "cull_limit": 0,
-    "size_limit": 2**62,
-    # An acknowledged label survives loss of power (2 is FULL; diskcache's default is NORMAL).
-    "sqlite_synchronous": 2,
-    "sqlite_journal_mode": "wal",
-    "sqlite_auto_vacuum": 0,
-    "sqlite_cache_size": 2**13,
-    # A file that is cut short under a memory map ends the process instead of raising.
-    "sqlite_mmap_size": 0,
-    "disk_min_file_size": 2**62,
-    "disk_pickle_protocol": 0,
-}
-"""Every setting of diskcache 5.6.3, none left to its default, and the header of the file."""
 _TRIGGERS = "7d209ea6c989a77ea366dfabb930a4bfae5d8c5fd00613987a0f7b4e55c1fdbc"
 """SHA-256 of the triggers that diskcache 5.6.3 makes: any other could remove labels."""
 _NEEDED = {
@@ -85,18 +64,6 @@ class Row(NamedTuple):
     def data(self) -> bytes:
         """Return the checksummed bytes; see :func:`plain_bytes`."""
         return plain_bytes(self.mode, self.filename, self.value)
-
-
-def plain_bytes(mode: object, filename: object, value: object) -> bytes:
-    """Return a row's value if it is inline bytes, which diskcache marks as mode 1.
-
-    Raises:
-        DamagedRecord: diskcache would unpickle it, or read a file.
-    """
-    if mode != 1 or filename is not None or type(value) is not bytes:
-        where = "inline" if filename is None else "in a file"
-        raise DamagedRecord(f"its value is not plain bytes (mode {mode!r:.80}, {where})")
-    return value
 
 
 class Database:
