@@ -24,12 +24,14 @@ from labeler.judges.tokens import (
     answer_cap,
     counter_for,
 )
+from labeler.labeling.estimate_text import show_estimate
 from labeler.labeling.options import EstimateOptions
 from labeler.labeling.pipeline import choose_mode, first_tasks
 from labeler.labeling.selection import ALIKE, FAILED_BEFORE, STORED, Selection
 from labeler.labeling.tasks import LabelTasks
 from labeler.labels.record import LabelRecord, Usage
 from labeler.labels.signature import Signature
+from labeler.sentences.display import Display, Displayed
 from labeler.store.memory import LabelStore
 
 ENOUGH_LABELS = 20
@@ -113,8 +115,8 @@ class AnswerTokens:
     """Most tokens of one answer, if given."""
 
 
-@dataclass(frozen=True)
-class Estimate:
+@dataclass(frozen=True, repr=False)
+class Estimate(Displayed):
     """Requests, cost and time of a run."""
 
     model: str
@@ -137,6 +139,9 @@ class Estimate:
     """Seconds in all, unless the provider's limits slow the run."""
     max_input_tokens: int | None
     """Most tokens of a prompt; longer rows cannot be labeled. ``None`` if unknown."""
+
+    def _display(self) -> Display:
+        return show_estimate(self)
 
     def as_json(self) -> dict[str, Any]:
         """Return a JSON value; dollars are exact texts."""

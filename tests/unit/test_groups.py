@@ -10,9 +10,10 @@ import labeler
 from labeler.audit.auditing import audit_labels
 from labeler.calculators import Intervals
 from labeler.calculators.statistics.intervals import mean_interval
-from labeler.cli import agreement_view
-from labeler.cli.summary_view import View, print_summary
+from labeler.cli.measure import View, print_summary
+from labeler.cli.terminal import print_sections
 from labeler.comparing.agreement import compare_labels
+from labeler.comparing.agreement_text import labels_in_full
 from labeler.comparing.checking import GateSettings, check_rows
 from labeler.comparing.compare import compare
 from labeler.comparing.gates import Demand
@@ -74,7 +75,7 @@ def seconds(groups: int) -> float:
     agreement = compare_labels(made, made, by="g")
     with redirect_stdout(io.StringIO()):
         print_summary(rows, View(Intervals(), "g", every=True))
-        agreement_view.print_labels(agreement, details=True)
+        print_sections(labels_in_full(agreement))
     return time.process_time() - begin
 
 

@@ -26,7 +26,8 @@ from labeler.calculators import (
     summarize,
 )
 from labeler.calculators.statistics.intervals import mean_interval
-from labeler.cli import checking, reading
+from labeler.cli.check import check
+from labeler.cli.measure import metrics
 from labeler.errors import UsageError
 from labeler.labels.record import Outcome
 from labeler.labels.schemas import read_resource
@@ -227,7 +228,7 @@ def test_a_table_without_intervals_has_no_such_column(shown: Shown) -> None:
     assert (code, "--group needs intervals" in err) == (2, True)
 
 
-@pytest.mark.parametrize("command", [reading.metrics, checking.check])
+@pytest.mark.parametrize("command", [metrics, check])
 def test_the_commands_have_the_librarys_defaults(command: Callable[..., object]) -> None:
     """They are written twice only so that --help need not import the library."""
     defaults = {p.name: p.default for p in inspect.signature(command).parameters.values()}

@@ -1,100 +1,59 @@
-"""The ``estimate`` command: the cost of a run before anything is sent."""
+"""Estimates in words: requests, tokens, dollars and time, and what they rest on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from labeler.cli import options
-from labeler.cli.terminal import LineWriter, notify_read, print_grids, print_json
-from labeler.data.options import RowsOptions
 from labeler.judges.pricing import PRICE_FORM
 from labeler.judges.tokens import CAP_BASE, CAP_TIMES, CLAIMS_PER_SENTENCE
-from labeler.labeling.options import EstimateOptions
-from labeler.sentences.characters import visible
-from labeler.sentences.display import Column, Grid, console, percent
+from labeler.sentences.display import Column, Display, Grid, Section, percent
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from labeler.labeling.estimate import Cost, Estimate
 
-_LONGEST_ID = 40
 _CAP_OF_BUDGET = f"{CAP_BASE:,} + {CAP_TIMES} times the expected"
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
-def estimate(
-    rows: options.Rows,
-    *,
-    given: EstimateOptions,
-    each_profile: Annotated[
-        bool, typer.Option("--each-profile", help="Compare the cost of all profiles.")
-    ] = False,
-    as_json: options.Json = False,
-) -> None:
-    """Estimate requests, cost and time; nothing is sent."""
-    from labeler import api
-    from labeler.errors import UsageError
-    from labeler.labels.profiles import AUTO, PROFILES
-
-    if each_profile and given.prompt != EstimateOptions.prompt:
-        raise UsageError("--each-profile takes each profile's own prompt: leave --prompt out")
-    opened = given.open(rows)
-    wanted = [*PROFILES, AUTO] if each_profile else [given.profile]
-    asked = vars(given) | vars(RowsOptions())
-    found = {name: api.estimate(opened, **asked | {"profile": name}) for name in wanted}
-    notify_read(opened)
-    if as_json:
-        value = {name: one.as_json() for name, one in found.items()}
-        print_json(value if each_profile else value[given.profile])
-    elif each_profile:
-        print_profiles(found)
-    else:
-        print_estimate(found[given.profile])
-
-
-def print_profiles(found: Mapping[str, Estimate]) -> None:
-    """Print requests and cost of each profile for the same rows, for people."""
-    from rich.text import Text
-
-    out = console()
+def compare_profiles(found: Mapping[str, Estimate]) -> Section:
+    """Return requests and cost of each profile for the same rows."""
     heads = ("requests", "prompt\ntokens", "answer\ntokens", "online", "batch")
-    rows = []
+    rows, lines = [], []
     for name, one in found.items():
         sums = (one.rows.asked, one.prompt.total, one.answers.expected)
         dollars = (_dollars(cost.expected if cost else None) for cost in (one.online, one.batch))
         rows.append([name, *(f"{n:,}" for n in sums), *dollars])
-    print_grids(LineWriter(), Grid([Column("profile", words=True), *map(Column, heads)], rows))
-    for name, one in found.items():
         if reasons := ", ".join(f"{reason} {n}" for reason, n in one.rows.unusable.items()):
-            out.print(Text(visible(f"cannot be labeled with --profile {name}: {reasons}")))
-    one = next(iter(found.values()))
-    out.print(Text(visible(f"US dollars if the provider caches nothing; {_answer_basis(found)}")))
-    out.print(Text(visible(_price_note(one))))
+            lines.append(f"cannot be labeled with --profile {name}: {reasons}")
+    basis = f"{CLAIMS_PER_SENTENCE} claims a sentence are assumed"
+    if any(one.answers.labels for one in found.values()):
+        basis += ", but where stored labels tell better"
+    lines.append(f"US dollars if the provider caches nothing; {basis}")
+    lines.append(_price_note(next(iter(found.values()))))
+    return Section(None, [Grid([Column("profile", words=True), *map(Column, heads)], rows)], lines)
 
 
-def _answer_basis(found: Mapping[str, Estimate]) -> str:
-    """Return the basis of the answer lengths of several profiles."""
-    measured = any(one.answers.labels for one in found.values())
-    assumed = f"{CLAIMS_PER_SENTENCE} claims a sentence are assumed"
-    return f"{assumed}, but where stored labels tell better" if measured else assumed
-
-
-def print_estimate(found: Estimate) -> None:
-    """Print an estimate for people: requests, cost and their basis."""
-    from rich.text import Text
-
-    out = console()
-    out.print(Text(visible(_conclusion(found))), style="bold", soft_wrap=True)
-    out.print(_asked(found))
+def show_estimate(found: Estimate) -> Display:
+    """Return the display of an estimate: requests, cost and their basis."""
+    asked = [
+        (name, f"{number:,}", remark)
+        for name, number, remark in [*_row_lines(found), *_token_lines(found)]
+        if number
+    ]
+    lines = [*_aligned([("", "number", ""), *asked])]
     if found.online:
-        out.print(_costs(found, found.online, found.batch))
-    for note in _notes(found):
-        out.print(Text(visible(note)))
+        lines += ["", *_aligned([*_costs(found, found.online, found.batch)])]
+    return Display(_conclusion(found), notes=[*lines, "", *_notes(found)])
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield rows as lines: the names, then numbers aligned at the right, then remarks."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for name, *numbers, remark in rows:
+        cells = (one.rjust(width) for one, width in zip(numbers, widths[1:], strict=False))
+        yield "  ".join([name.ljust(widths[0]), *cells, remark]).rstrip()
 
 
 def _conclusion(found: Estimate) -> str:
@@ -111,29 +70,6 @@ def _conclusion(found: Estimate) -> str:
         cost += f", in a batch ${_dollars(found.batch.expected)}" if found.batch else ""
     time = f", {_duration(found.seconds)}" if found.seconds is not None else ""
     return f"{asked}: {cost}{time}."
-
-
-def _table(*headings: str) -> Table:
-    """Return a table without a frame, which leaves more width for words."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    table.add_column(headings[0], no_wrap=True)
-    for heading in headings[1:-1]:
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column(headings[-1], overflow="fold")
-    return table
-
-
-def _asked(found: Estimate) -> Table:
-    from rich.text import Text
-
-    table = _table("", "number", "")
-    for name, number, remark in [*_row_lines(found), *_token_lines(found)]:
-        if number:
-            table.add_row(name, f"{number:,}", Text(visible(remark)))
-    return table
 
 
 def _row_lines(found: Estimate) -> Iterator[tuple[str, int, str]]:
@@ -164,13 +100,13 @@ def _token_lines(found: Estimate) -> Iterator[tuple[str, int, str]]:
     yield "answer tokens", answers.expected, f"{round(answers.expected / asked):,} each"
 
 
-def _costs(found: Estimate, online: Cost, batch: Cost | None) -> Table:
+def _costs(found: Estimate, online: Cost, batch: Cost | None) -> Iterator[Sequence[str]]:
     both = [online, *([batch] if batch else [])]
-    table = _table("US dollars", *("online", "in a batch")[: len(both)], "")
+    yield "US dollars", *("online", "in a batch")[: len(both)], ""
     cap = f"{found.answers.cap:,}" if found.answers.cap else _CAP_OF_BUDGET
     remarks = {
         "expected": "if the provider caches nothing",
-        "cached": _cached_remark(found),
+        "cached": f"if it caches the first {found.prompt.cacheable:,} tokens of each prompt",
         "written": "if it charges for caching and never reads",
         "at_most": f"each answer at its cap, {cap} tokens, then asked again with twice that",
     }
@@ -179,12 +115,7 @@ def _costs(found: Estimate, online: Cost, batch: Cost | None) -> Table:
     for name, remark in remarks.items():
         if getattr(online, name) is not None:
             shown = name.replace("_", " ") if name in {"expected", "at_most"} else f"  {name}"
-            table.add_row(shown, *(_dollars(getattr(one, name)) for one in both), remark)
-    return table
-
-
-def _cached_remark(found: Estimate) -> str:
-    return f"if it caches the first {found.prompt.cacheable:,} tokens of each prompt"
+            yield shown, *(_dollars(getattr(one, name)) for one in both), remark
 
 
 def _dollars(amount: Decimal | None) -> str:
@@ -218,7 +149,7 @@ def _notes(found: Estimate) -> Iterator[str]:
 
 def _cache_notes(found: Estimate) -> Iterator[str]:
     """Report a common start that no cache holds."""
-    from labeler.labeling.estimate import SHORTEST_CACHED
+    from labeler.labeling.estimate import SHORTEST_CACHED  # noqa: PLC0415 - it imports this module
 
     if found.prompt.cacheable:
         return
