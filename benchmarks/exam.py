@@ -23,7 +23,8 @@ from labeler.evidence.anchors import KINDS as VERDICTS
 from labeler.evidence.anchors import LEVEL
 from labeler.evidence.asking import as_example
 from labeler.evidence.change import find_change, look_level
-from labeler.evidence.exam import DAMAGED, KINDS, Exam
+from labeler.evidence.damage import DAMAGED, KINDS
+from labeler.evidence.exam import Exam
 from labeler.judges.embedded.opinion import second_opinion
 from labeler.judges.embedded.weights import load_weights
 from labeler.judges.function import FunctionJudge

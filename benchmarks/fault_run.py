@@ -38,7 +38,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import labeler
 from fault_figures import Compared, Row, Run, Work, report
-from labeler.judges.openai.sender import Answer, Sender
+from labeler.judges.openai.connections import LentResponse
+from labeler.judges.openai.sender import Sender
 from labeler.labels.record import LabelFailure, LabelRecord
 from peers.environments import ROOT, cache_folder, interpreter, quiet, version
 from peers.records import made_up
@@ -128,13 +129,13 @@ def receiving() -> Iterator[Received]:
 
     async def watched(
         sender: Sender, method: str, url: str, content: bytes | None = None
-    ) -> Answer:
+    ) -> LentResponse:
         record = json.loads(content)["messages"][1]["content"] if content else ""
         received.asked_again += record in received.records
-        answer = await send(sender, method, url, content)
-        if record and GOOD.encode() in answer.content:
+        response = await send(sender, method, url, content)
+        if record and GOOD.encode() in response.whole:
             received.records.add(record)
-        return answer
+        return response
 
     with patch.object(Sender, "send", watched):
         yield received

@@ -274,7 +274,7 @@ class Labels(Outcomes[Outcome]):
             >>> certificate.value
             1.0
         """
-        from labeler.evidence.goal import Goal
+        from labeler.evidence.certificate import Goal
         from labeler.evidence.plan import make_plan
 
         goal = Goal(metric, within, at_least, level, seed, population)

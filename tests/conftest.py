@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Generator
+import subprocess
+import sys
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -92,3 +94,15 @@ def labeler_command(
     from support.command import Command
 
     return Command(monkeypatch, capsys)
+
+
+@pytest.fixture(scope="session")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
+    """The start of a command line: ``labeler`` in a new process, or Python code after ``-c``."""
+    server = [sys.executable, "-SE", str(Path(__file__).parent / "support" / "warm.py")]
+    address = tmp_path_factory.mktemp("warm") / "socket"
+    with subprocess.Popen([sys.executable, server[-1], address], stdout=subprocess.PIPE) as started:
+        assert started.stdout is not None
+        started.stdout.readline()
+        yield [*server, str(address)]
+        started.terminate()

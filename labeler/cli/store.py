@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections import Counter
 from contextlib import ExitStack, closing
@@ -138,8 +139,21 @@ def delete(
                 file.delete(found.rowids)
                 file.wipe()
             if counts:
+                _delete_copies(Path(store))
                 notify("deleted")
     return SOME_FAILED if unreadable else 0
+
+
+def _delete_copies(store: Path) -> None:
+    """Delete all answers of exams and anchors: copies of one record hold texts of others."""
+    from labeler.data.label_files import is_store
+    from labeler.evidence.asking import COPIES
+    from labeler.store.maintenance import exclusive_file
+
+    if is_store(copies := store / COPIES):
+        exclusive_file(copies).close()
+        shutil.rmtree(copies)
+        notify(f"{copies}: answers of exams and anchors, which may hold their texts")
 
 
 def _confirmed() -> bool:

@@ -250,6 +250,15 @@ def replacing(path: Path) -> Iterator[Path]:
         raise
 
 
+@contextlib.contextmanager
+def durable(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file to write, and flush it to the disk at the end."""
+    with path.open("wb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+
+
 _FORM = "write one JSON object a line (no CSV, no array over several lines)"
 
 

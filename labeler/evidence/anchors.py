@@ -25,7 +25,7 @@ from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.statistics.paired import mean_difference, paired_interval
 from labeler.data.label_files import outcome_of, replaced, to_line
 from labeler.data.lines import read_lines, with_checksum
-from labeler.errors import UsageError
+from labeler.errors import UsageError, count_of
 from labeler.evidence.asking import as_example, ask, asked_like
 from labeler.evidence.change import Change, Verdicts, find_change, look_level
 from labeler.evidence.units import check_same_judge
@@ -37,6 +37,8 @@ KINDS = {"support": "supported", "relevance": "relevant", "use": "utilized"}
 """Kinds of verdicts, and their fields in a label."""
 LEVEL = 0.05
 """Probability of a false alarm, over all looks together."""
+FEWEST = 2
+"""Records at least: one alone does not vary."""
 _Answer: TypeAlias = dict[str, Verdicts] | None
 _DOUBTFUL = (0.2, 0.8)
 """Probabilities of support that make a record a doubtful one."""
@@ -72,17 +74,15 @@ class AnchorCheck(Displayed):
         """The conclusion, in one sentence."""
         named = {kind: one for kind, one in self.changes.items() if one.changed}
         parts = [f"{one.differing} of {one.verdicts} verdicts on {k}" for k, one in named.items()]
-        if parts:
-            return (
-                f"The judge has changed: {', '.join(parts)} differ from its first answers; "
-                f"asked twice at the start, it differed in {self.noise}."
-            )
-        differing = sum(one.differing for one in self.changes.values())
-        verdicts = sum(one.verdicts for one in self.changes.values())
+        head, counts = "The judge has changed", ", ".join(parts)
+        if not parts:
+            every = self.changes.values()
+            head = f"No sign that the judge has changed (check {self.look})"
+            verdicts = sum(one.verdicts for one in every)
+            counts = f"{sum(one.differing for one in every)} of {verdicts} verdicts"
         return (
-            f"No sign that the judge has changed (check {self.look}): {differing} of {verdicts} "
-            f"verdicts differ from its first answers; asked twice at the start, it differed in "
-            f"{self.noise}."
+            f"{head}: {counts} differ from its first answers; asked twice at the start, it "
+            f"differed in {self.noise}."
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -137,7 +137,7 @@ class Anchors(Displayed):
     @property
     def records(self) -> list[LabelRecord]:
         """The records, with the answers that they were chosen by."""
-        return [one for one in self.rounds[0] if isinstance(one, LabelRecord)]
+        return cast("list[LabelRecord]", self.rounds[0])
 
     @property
     def looks(self) -> int:
@@ -183,15 +183,16 @@ class Anchors(Displayed):
             )
             for kind in KINDS
         }
-        ids = [one.id for one in self.records]
-        counts = [_differing(each[0], each[-1]) for each in answers]
-        moved = sorted(zip(counts, ids, strict=True), key=lambda one: -one[0])
+        counts = {
+            one.id: _differing(each[0], each[-1])
+            for one, each in zip(self.records, answers, strict=True)
+        }
         labels = [one for one in chain(*self.rounds) if isinstance(one, LabelRecord)]
         return AnchorCheck(
             look=self.looks,
             changes=changes,
             noise=sum(_differing(each[1], each[2]) for each in answers),
-            moved=tuple(name for count, name in moved if count),
+            moved=tuple(sorted(filter(counts.get, counts), key=lambda name: -counts[name])),
             failed=tuple(one.id for one in self.rounds[-1] if not isinstance(one, LabelRecord)),
             models=tuple(dict.fromkeys(one.signature.model for one in labels)),
         )
@@ -209,8 +210,8 @@ class Anchors(Displayed):
         Raises:
             UnknownName: there is no such metric.
         """
-        rounds = ([_value(one, metric) for one in self.rounds[place]] for place in (0, -1))
-        pairs = zip(*rounds, strict=True)
+        first, last = ([_value(one, metric) for one in self.rounds[place]] for place in (0, -1))
+        pairs = zip(first, last, strict=True)
         differences = [b - a for a, b in pairs if a is not None and b is not None]
         return mean_difference(differences), paired_interval(differences)
 
@@ -227,13 +228,9 @@ class Anchors(Displayed):
             return f"{result.sentence} Its effect on {name} cannot be measured by these anchors."
         low, high = (figure(one, signed=True) for one in (interval.low, interval.high))
         return (
-            f"{result.sentence} On {self._size} anchors the judge alone moved {name} by "
+            f"{result.sentence} On {len(self.records)} anchors the judge alone moved {name} by "
             f"{figure(mean, signed=True)} ({low} to {high})."
         )
-
-    @property
-    def _size(self) -> int:
-        return len(self.rounds[0])
 
     def save(self, path: str | Path) -> None:
         """Write the anchors to a file of JSON Lines, which later checks keep up to date.
@@ -247,7 +244,9 @@ class Anchors(Displayed):
     def _save(self) -> None:
         if self._path is None:
             return
-        header = _Header(kind="anchors", version=1, records=self._size, pending=self._pending)
+        header = _Header(
+            kind="anchors", version=1, records=len(self.records), pending=self._pending
+        )
         with replaced(Path(self._path)) as file:
             file.write(header.model_dump_json() + "\n")
             for outcome in chain.from_iterable(self.rounds):
@@ -267,8 +266,7 @@ class Anchors(Displayed):
             raise UsageError(
                 f"{path} holds no anchors: make some by 'labeler anchors make LABELS'"
             ) from error
-        size = header.records
-        outcomes = [cast("Outcome", outcome_of(line)) for line in lines]
+        size, outcomes = header.records, [cast("Outcome", outcome_of(line)) for line in lines]
         rounds = [outcomes[at : at + size] for at in range(0, len(outcomes), size)]
         if not rounds or len(rounds[-1]) != size:
             raise UsageError(
@@ -278,7 +276,8 @@ class Anchors(Displayed):
 
     def _display(self) -> Display:
         checks = f"{self.looks} checks" if self.looks != 1 else "1 check"
-        return Display(f"{self._size} anchors, {checks}: check(judge=…) asks the same judge again")
+        title = f"{len(self.records)} anchors, {checks}"
+        return Display(f"{title}: check(judge=…) asks the same judge again")
 
 
 def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80, *, seed: int = 0) -> Anchors:
@@ -297,8 +296,7 @@ def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80, *, seed: int = 0
         UsageError: n is below 2, there are fewer than 2 complete labels, or labels of several judge
             configurations.
     """
-    if n < 2:  # noqa: PLR2004 - one record does not vary
-        raise UsageError(f"anchors are 2 records or more, got {n}")
+    count_of("n", n, least=FEWEST)
     kinds: defaultdict[tuple[bool, bool], dict[str, LabelRecord]] = defaultdict(dict)
     first: LabelRecord | None = None
     for one in outcomes:
@@ -312,7 +310,7 @@ def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80, *, seed: int = 0
     groups = [sorted(each.items()) for _, each in sorted(kinds.items())]
     turns = chain.from_iterable(zip_longest(*groups))  # one of each kind in turn
     chosen = [item[1] for item in islice(filter(None, turns), n)]
-    if len(chosen) < 2:  # noqa: PLR2004
+    if len(chosen) < FEWEST:
         raise UsageError("anchors need 2 complete labels or more: label rows first")
     return Anchors([chosen])
 
@@ -336,14 +334,12 @@ def _kind_of(record: LabelRecord) -> tuple[bool, bool]:
 
 def _value(outcome: Outcome, metric: str) -> float | None:
     """Return the value of a metric of one outcome; ``None`` where it is undefined."""
-    if not isinstance(outcome, LabelRecord):
-        return None
-    return metrics([outcome], [metric])[0][metric].value
+    is_label = isinstance(outcome, LabelRecord)
+    return metrics([outcome], [metric])[0][metric].value if is_label else None
 
 
 def _differing(first: _Answer, last: _Answer) -> int:
     """Count the verdicts of any kind that differ between two answers."""
     if first is None or last is None:
         return 0
-    pairs = (zip(first[kind], last[kind], strict=True) for kind in KINDS)
-    return sum(a != b for a, b in chain(*pairs))
+    return sum(a != b for kind in KINDS for a, b in zip(first[kind], last[kind], strict=True))

@@ -2,39 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from labeler.data.options import DEFAULT_STORE
 from labeler.labels.profiles import profile_of
 from labeler.labels.record import LabelRecord, Outcome
 from labeler.sentences.example import Example, KeyedExample, Sentence
 
+COPIES = "copies"
+"""Folder in that of a label store: answers that are labels of no row, which no number may count."""
 
-def as_example(example: KeyedExample, name: str | None = None, **changes: Any) -> Example:  # noqa: ANN401 - fields of a keyed example
+
+def as_example(example: KeyedExample, name: str | None = None) -> Example:
     """Return a keyed example as a row with given sentences, so that it gets the same keys again.
 
     Args:
         example: the keyed example.
         name: id of the row, if it is another one.
-        changes: fields of the keyed example to replace, such as ``response``.
     """
-    changed = example.model_copy(update=changes)
-    documents = tuple(tuple(one.text for one in each) for each in changed.documents)
+    documents = tuple(tuple(one.text for one in each) for each in example.documents)
+    turns = [{"role": one.role, "text": _text(one.sentences)} for one in example.history]
+    outputs = [
+        {"name": one.name or "", "text": _text(one.sentences)} for one in example.tool_outputs
+    ]
     return Example(
-        id=name or changed.id,
-        question=changed.question,
-        documents=tuple(" ".join(texts) for texts in documents),
-        response=_text(changed.response),
-        reference=None if changed.reference is None else _text(changed.reference),
-        metadata=changed.metadata,
+        id=name or example.id,
+        question=example.question,
+        documents=tuple(map(" ".join, documents)),
+        response=_text(example.response),
+        reference=None if example.reference is None else _text(example.reference),
+        metadata=example.metadata,
         documents_sentences=documents,
-        response_sentences=tuple(one.text for one in changed.response),
-        history=[{"role": one.role, "text": _text(one.sentences)} for one in changed.history]
-        or None,
-        tool_outputs=[
-            {"name": one.name or "", "text": _text(one.sentences)} for one in changed.tool_outputs
-        ]
-        or None,
+        response_sentences=tuple(one.text for one in example.response),
+        history=turns or None,
+        tool_outputs=outputs or None,
     )
 
 
@@ -51,13 +54,20 @@ def asked_like(record: LabelRecord) -> dict[str, Any]:
     return asked | ({"instructions": signature.instructions} if signature.instructions else {})
 
 
-def ask(rows: Sequence[Example], options: dict[str, Any]) -> list[Outcome]:
-    """Return the judge's outcome for each row, in order; stored labels are free.
+def ask(
+    rows: Sequence[Example], options: Mapping[str, Any], *, are_copies: bool = True
+) -> list[Outcome]:
+    """Return the judge's outcome for each row, in order; stored answers are free.
 
-    Raises:
-        UsageError: an option is wrong.
-        FatalJudgeError: no row can be labeled.
+    Args:
+        rows: the rows.
+        options: those of :func:`labeler.label`.
+        are_copies: True to store the answers in :data:`COPIES`.
     """
     import labeler  # noqa: PLC0415 - the front door, which is above
 
+    store = options.get("store", DEFAULT_STORE)
+    folder = getattr(store, "directory", store)
+    if are_copies and isinstance(folder, str | Path):
+        options = {**options, "store": Path(folder) / COPIES}
     return list(labeler.label(rows, **options)) if rows else []

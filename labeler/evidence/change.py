@@ -53,12 +53,7 @@ class Change(NamedTuple):
 
 
 def look_level(look: int, level: float = 0.05) -> float:
-    """Return the share of an error rate that a look gets; all looks together get all of it.
-
-    Args:
-        look: number of the look, from 1.
-        level: error rate over all looks.
-    """
+    """Return the share of an error rate that look 1, 2 … gets; all looks get all of it."""
     return level * 6 / (math.pi * look) ** 2
 
 
@@ -73,35 +68,31 @@ def find_change(records: Sequence[Sequence[Verdicts | None]], level: float) -> C
     Returns:
         The result; no change where there are fewer than 2 rounds or no verdicts.
     """
-    kept = [_compared(answers) for answers in records]
+    # A fixed choice by place keeps answers exchangeable.
+    most = EARLIEST + LATEST
+    kept = [one if len(one) <= most else [*one[:EARLIEST], *one[-LATEST:]] for one in records]
     rounds = min(map(len, kept), default=0)
-    ends = [(one[0], one[-1]) for one in kept if rounds > 1]
-    both = [(np.asarray(a), np.asarray(b)) for a, b in ends if a is not None and b is not None]
     dates = sorted({1, *range(max(1, rounds - RECENT), rounds)} if rounds > 1 else ())
     smallest = min((_p_value(kept, date) for date in dates), default=1.0)
     p_value = min(1.0, smallest * max(1, len(dates)))
-    differing = sum(int((a != b).sum()) for a, b in both)
-    return Change(p_value <= level, p_value, level, differing, sum(len(a) for a, _ in both))
-
-
-def _compared(answers: Sequence[Verdicts | None]) -> Sequence[Verdicts | None]:
-    """Return the answers that are compared: a fixed choice by place, so they stay exchangeable."""
-    if len(answers) <= EARLIEST + LATEST:
-        return answers
-    return [*answers[:EARLIEST], *answers[-LATEST:]]
+    ends = [(one[0], one[-1]) for one in kept if rounds > 1]
+    pairs = [(np.array(a), np.array(b)) for a, b in ends if a is not None and b is not None]
+    differing = sum(int((a != b).sum()) for a, b in pairs)
+    return Change(p_value <= level, p_value, level, differing, sum(len(a) for a, _ in pairs))
 
 
 def _p_value(records: Sequence[Sequence[Verdicts | None]], date: int) -> float:
     """Return the probability of as many differences between answers before a round and later."""
     total, distribution = 0, np.ones(1)
     for answers in records:
-        earlier = [one for one in answers[:date] if one is not None]
-        later = [one for one in answers[date:] if one is not None]
-        if not earlier or not later:
-            continue
-        counts = _differences(np.array([*earlier, *later], dtype=bool), len(earlier))
-        total += int(counts[0] - counts.min())
-        distribution = np.convolve(distribution, np.bincount(counts - counts.min()) / len(counts))
+        earlier, later = (
+            [one for one in part if one is not None] for part in (answers[:date], answers[date:])
+        )
+        if earlier and later:
+            counts = _differences(np.array([*earlier, *later], dtype=bool), len(earlier))
+            excess = counts - counts.min()
+            total += int(excess[0])
+            distribution = np.convolve(distribution, np.bincount(excess) / len(excess))
     return float(distribution[total:].sum())
 
 
@@ -123,13 +114,8 @@ def _differences(answers: np.ndarray, earlier: int) -> np.ndarray:
 
 @lru_cache
 def _ways(answers: int, earlier: int) -> np.ndarray:
-    """Return the ways to take answers apart, the order of time first: 1 for the earlier part.
-
-    Returns:
-        Shape (ways, answers).
-    """
+    """Return the ways to take answers apart, the order of time first: 1 for the earlier part."""
     chosen = list(combinations(range(answers), earlier))
     ways = np.zeros((len(chosen), answers), dtype=int)
-    for way, places in zip(ways, chosen, strict=True):
-        way[list(places)] = 1
+    np.put_along_axis(ways, np.array(chosen), 1, axis=1)
     return ways

@@ -1,17 +1,18 @@
 """Damaged and harmless copies of a record whose verdict on one sentence is known.
 
-Each function changes one response sentence, or the texts around it, and returns the keyed example,
-or ``None`` where the sentence or the record does not allow it. Choices follow from the random
-generator alone, so the same records give the same copies, with the same label keys.
+A function changes one response sentence, or the texts around it, and returns the keyed example, or
+``None`` where the sentence or the record does not allow it. Choices follow
+from the random generator alone, so the same records give the same copies, with the same label keys.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
+from typing import NamedTuple
 
 from labeler.labels.answers import SPECIAL_SUPPORT, judged_sentences
 from labeler.labels.record import LabelRecord
@@ -20,7 +21,11 @@ from labeler.sentences.example import KeyedExample, Sentence
 from labeler.sentences.keys import position
 from labeler.sentences.words import STOP_WORDS, surface_words
 
-_NUMBER = re.compile(r"(?<![\w.,-])\d+(?:[.,]\d+)*(?![\w-])")
+DAMAGED, HARMLESS, EVIDENCE = "damaged", "harmless", "evidence"
+AGAIN = "again"
+"""The kind whose errors are the judge's own noise."""
+
+_NUMBER = re.compile(r"(?<![\w.,-])(\d+)((?:[.,]\d+)*)(?![\w-])")
 _NAME = re.compile(r"(?<=[\s(\"'«„“])[^\W\d_][\w\u2019'-]{2,}")
 _LIST_NUMBER = re.compile(r"(?m)^\W*\d+(?:\.\d+)*[.):]\s")
 _NEGATIONS = (
@@ -34,6 +39,8 @@ _NEGATIONS = (
     (r"\b(è|sono|può|possono|era|erano)\b", r"non \1"),
 )
 """The first one that fits is used: English, German, Spanish, French, Italian."""
+_STEPS = (3, 7, 11, 19, 40)
+"""Differences from a number to those that may replace it."""
 _DETAILS = (
     "as Maren Halvik reported in 1987",
     "which Odalis Brenner confirmed in Tarnow",
@@ -43,16 +50,13 @@ _DETAILS = (
 _PADDING = ("I hope that this answers your question.", "Feel free to ask if anything is unclear.")
 _MOST_SHARED = 0.5
 """Share of a foreign sentence's words that the documents may have."""
+_OTHERS = 20
+"""Other sentences that one is taken from."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A response sentence that a judge called supported by documents.
-
-    Attributes:
-        record: its label.
-        key: the sentence's key.
-    """
+    """A response sentence that a label calls supported by sentences of the record."""
 
     record: LabelRecord
     key: str
@@ -63,9 +67,10 @@ class Target:
         return next(one.text for one in self.record.example.response if one.key == self.key)
 
     @property
-    def support(self) -> tuple[str, ...]:
-        """Keys of the sentences that support it."""
-        return tuple(judged_sentences(self.record.label)[self.key].supporting_sentence_keys)
+    def support(self) -> list[Sentence]:
+        """The sentences that support it."""
+        keys = judged_sentences(self.record.label)[self.key].supporting_sentence_keys
+        return [one for one in self.record.example.evidence_sentences() if one.key in keys]
 
     @property
     def evidence(self) -> str:
@@ -74,11 +79,11 @@ class Target:
 
     def saying(self, text: str) -> KeyedExample:
         """Return the example with another text of the sentence."""
-        response = tuple(
-            replace(one, text=text) if one.key == self.key else one
-            for one in self.record.example.response
+        example = self.record.example
+        response = (
+            replace(one, text=text) if one.key == self.key else one for one in example.response
         )
-        return self.record.example.model_copy(update={"response": response})
+        return example.model_copy(update={"response": tuple(response)})
 
 
 def targets_of(record: LabelRecord) -> list[Target]:
@@ -96,36 +101,28 @@ Copy = Callable[[Target, Sequence[Target], Random], KeyedExample | None]
 """Makes a copy from a target, all targets, and a random generator."""
 
 
-def _replaced(
-    target: Target,
-    pattern: re.Pattern[str],
-    choices: Callable[[str], Iterable[str]],
-    random: Random,
-) -> KeyedExample | None:
-    """Replace one match of a pattern that is neither a citation marker nor a list number."""
-    text = target.text
-    apart = [(one.start, one.end) for one in find_markers(text)]
-    apart += [one.span() for one in _LIST_NUMBER.finditer(text)]
-    found = [
-        match
-        for match in pattern.finditer(text)
-        if not any(start <= match.start() < end for start, end in apart)
-    ]
-    for match in random.sample(found, len(found)):
-        other = next((one for one in choices(match[0]) if one != match[0]), None)
-        if other is not None:
-            return target.saying(f"{text[: match.start()]}{other}{text[match.end() :]}")
-    return None
+class Kind(NamedTuple):
+    """One kind of copy.
+
+    Attributes:
+        group: damaged, harmless or evidence.
+        name: its name in tables.
+        says: what was done, in words.
+        copy: makes the copy.
+    """
+
+    group: str
+    name: str
+    says: str
+    copy: Copy
 
 
 def number(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | None:
     """Change a number to one that no document has."""
     evidence = target.evidence
 
-    def choices(spelled: str) -> Iterator[str]:
-        whole = re.match(r"\d+", spelled)
-        assert whole is not None  # noqa: S101 - the pattern begins with digits
-        tried = (f"{int(whole[0]) + by}{spelled[whole.end() :]}" for by in (3, 7, 11, 19, 40))
+    def choices(found: re.Match[str]) -> Iterable[str]:
+        tried = (f"{int(found[1]) + step}{found[2]}" for step in _STEPS)
         return (one for one in tried if one not in evidence)
 
     return _replaced(target, _NUMBER, choices, random)
@@ -136,39 +133,24 @@ def name(target: Target, others: Sequence[Target], random: Random) -> KeyedExamp
     evidence = target.evidence
     known = [
         found[0]
-        for other in random.sample(others, min(20, len(others)))
+        for other in random.sample(others, min(_OTHERS, len(others)))
         for found in _NAME.finditer(other.text)
         if found[0] not in evidence
     ]
     return _replaced(target, _NAME, partial(_alike, known), random)
 
 
-def _alike(known: Sequence[str], old: str) -> Iterable[str]:
-    """Return numbers for a number, names for a name, and nothing for another word."""
-    if old[0].isdigit():
-        return (one for one in known if one[0].isdigit())
-    return filter(_is_name, known) if _is_name(old) else ()
-
-
-def _is_name(word: str) -> bool:
-    return word[0].isupper() and word.lower() not in STOP_WORDS
-
-
 def negation(target: Target, *_: object) -> KeyedExample | None:
     """Say the contrary, in a language with a rule."""
     text = target.text
-    for pattern, by in _NEGATIONS:
-        changed = re.sub(pattern, by, text, count=1)
-        if changed != text:
-            return target.saying(changed)
-    return None
+    changed = (re.sub(pattern, by, text, count=1) for pattern, by in _NEGATIONS)
+    other = next((one for one in changed if one != text), None)
+    return None if other is None else target.saying(other)
 
 
 def swap(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | None:
     """Change a number or a name to another one of the documents, from elsewhere in them."""
-    own = target.text + "\n".join(
-        one.text for one in target.record.example.evidence_sentences() if one.key in target.support
-    )
+    own = target.text + "\n".join(one.text for one in target.support)
     for pattern in random.sample((_NUMBER, _NAME), 2):
         found = {one[0] for one in pattern.finditer(target.evidence)}
         known = sorted(one for one in found if one not in own and not one[0].islower())
@@ -182,7 +164,7 @@ def swap(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | 
 def foreign(target: Target, others: Sequence[Target], random: Random) -> KeyedExample | None:
     """Put a sentence of an answer to another question in its place."""
     known = set(surface_words(target.evidence))
-    for other in random.sample(others, min(20, len(others))):
+    for other in random.sample(others, min(_OTHERS, len(others))):
         text = without_markers(other.text)
         words = surface_words(text)
         shared = sum(word in known for word in words)
@@ -202,38 +184,9 @@ def invented(target: Target, _: Sequence[Target], random: Random) -> KeyedExampl
     return target.saying(f"{body}, {detail}{text[len(body) :] or '.'}")
 
 
-def unchanged(target: Target, *_: object) -> KeyedExample | None:
-    """Ask the same again."""
-    return target.record.example
-
-
-def reordered(target: Target, *_: object) -> KeyedExample | None:
-    """Show the documents in the reverse order."""
-    example = target.record.example
-    if len({tuple(one.text for one in each) for each in example.documents if each}) < 2:  # noqa: PLR2004 - one has no order
-        return None
-    return example.model_copy(update={"documents": example.documents[::-1]})
-
-
-def cited(target: Target, *_: object) -> KeyedExample | None:
-    """Cite the documents that support the sentence."""
-    numbers = sorted({position(key).document + 1 for key in target.support if key[0].isdigit()})
-    if not numbers or find_markers(target.text):
-        return None
-    return target.saying(f"{target.text} {''.join(f'[{one}]' for one in numbers)}")
-
-
-def padded(target: Target, *_: object) -> KeyedExample | None:
-    """Add two sentences without content to the response."""
-    example = target.record.example
-    added = tuple(Sentence("", text, 0, 0) for text in _PADDING)
-    return example.model_copy(update={"response": (*example.response, *added)})
-
-
-def without_evidence(target: Target, *_: object) -> KeyedExample | None:
+def deletion(target: Target, *_: object) -> KeyedExample | None:
     """Remove the sentences that support it, and those of the same text."""
-    example = target.record.example
-    support = {one.text for one in example.evidence_sentences() if one.key in target.support}
+    example, support = target.record.example, {one.text for one in target.support}
 
     def kept(sentences: Sequence[Sentence]) -> tuple[Sentence, ...]:
         return tuple(one for one in sentences if one.text not in support)
@@ -246,3 +199,76 @@ def without_evidence(target: Target, *_: object) -> KeyedExample | None:
         "tool_outputs": tuple(one for one in outputs if one.sentences),
     }
     return example.model_copy(update=changes)
+
+
+def order(target: Target, *_: object) -> KeyedExample | None:
+    """Show the documents in the reverse order."""
+    example = target.record.example
+    if len({tuple(one.text for one in each) for each in example.documents if each}) < 2:  # noqa: PLR2004 - one has no order
+        return None
+    return example.model_copy(update={"documents": example.documents[::-1]})
+
+
+def citations(target: Target, *_: object) -> KeyedExample | None:
+    """Cite the documents that support the sentence."""
+    keys = (one.key for one in target.support)
+    numbers = sorted({position(key).document + 1 for key in keys if key[0].isdigit()})
+    if not numbers or find_markers(target.text):
+        return None
+    return target.saying(f"{target.text} {''.join(f'[{one}]' for one in numbers)}")
+
+
+def padding(target: Target, *_: object) -> KeyedExample | None:
+    """Add two sentences without content to the response."""
+    example = target.record.example
+    added = tuple(Sentence("", text, 0, 0) for text in _PADDING)
+    return example.model_copy(update={"response": (*example.response, *added)})
+
+
+def _replaced(
+    target: Target,
+    pattern: re.Pattern[str],
+    choices: Callable[[re.Match[str]], Iterable[str]],
+    random: Random,
+) -> KeyedExample | None:
+    """Replace one match of a pattern that is neither a citation marker nor a list number."""
+    text = target.text
+    apart = [(one.start, one.end) for one in find_markers(text)]
+    apart += [one.span() for one in _LIST_NUMBER.finditer(text)]
+    found = [
+        match
+        for match in pattern.finditer(text)
+        if not any(start <= match.start() < end for start, end in apart)
+    ]
+    for match in random.sample(found, len(found)):
+        other = next((one for one in choices(match) if one != match[0]), None)
+        if other is not None:
+            return target.saying(f"{text[: match.start()]}{other}{text[match.end() :]}")
+    return None
+
+
+def _alike(known: Sequence[str], found: re.Match[str]) -> Iterable[str]:
+    """Return numbers for a number, names for a name, and nothing for another word."""
+    if found[0][0].isdigit():
+        return (one for one in known if one[0].isdigit())
+    return filter(_is_name, known) if _is_name(found[0]) else ()
+
+
+def _is_name(word: str) -> bool:
+    return word[0].isupper() and word.lower() not in STOP_WORDS
+
+
+KINDS = (
+    Kind(DAMAGED, "number", "a number is another one", number),
+    Kind(DAMAGED, "name", "a name is another one", name),
+    Kind(DAMAGED, "negation", "it says the contrary", negation),
+    Kind(DAMAGED, "swap", "a number or name from elsewhere in the documents", swap),
+    Kind(DAMAGED, "foreign", "a sentence of another answer", foreign),
+    Kind(DAMAGED, "invented", "a detail is added", invented),
+    Kind(EVIDENCE, "deletion", "the supporting sentences are removed", deletion),
+    Kind(HARMLESS, AGAIN, "asked again, nothing changed", lambda one, *_: one.record.example),
+    Kind(HARMLESS, "order", "documents in the reverse order", order),
+    Kind(HARMLESS, "citations", "the support is cited", citations),
+    Kind(HARMLESS, "padding", "two sentences without content are added", padding),
+)
+"""Kinds of copies, in the order of tables."""

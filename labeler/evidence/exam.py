@@ -8,19 +8,27 @@ blind spots. It certifies nothing: real errors are other ones than planted ones.
 from __future__ import annotations
 
 import heapq
-import operator
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from itertools import chain, zip_longest
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from labeler.calculators.statistics.intervals import Undefined, wilson_ends
 from labeler.calculators.statistics.paired import paired_interval
 from labeler.data.options import keywords
-from labeler.errors import UsageError
-from labeler.evidence import damage
+from labeler.errors import UsageError, count_of
 from labeler.evidence.asking import as_example, ask
-from labeler.evidence.damage import Copy, Target, targets_of
+from labeler.evidence.damage import (
+    AGAIN,
+    DAMAGED,
+    EVIDENCE,
+    HARMLESS,
+    KINDS,
+    Kind,
+    Target,
+    targets_of,
+)
 from labeler.evidence.options import AskOptions, ExamOptions
 from labeler.judges.options import JudgeOptions
 from labeler.labeling.options import TaskOptions
@@ -34,46 +42,7 @@ if TYPE_CHECKING:
     from labeler.data.options import RowSource
     from labeler.data.rows import Rows
 
-DAMAGED, HARMLESS, EVIDENCE = "damaged", "harmless", "evidence"
-
-
-class Kind(NamedTuple):
-    """One kind of copy.
-
-    Attributes:
-        group: damaged, harmless or evidence.
-        name: its name in tables.
-        says: what was done, in words.
-        copy: makes the copy.
-    """
-
-    group: str
-    name: str
-    says: str
-    copy: Copy
-
-    @property
-    def stays_supported(self) -> bool:
-        """True if the sentence should still be called supported."""
-        return self.group == HARMLESS
-
-
-KINDS = (
-    Kind(DAMAGED, "number", "a number is another one", damage.number),
-    Kind(DAMAGED, "name", "a name is another one", damage.name),
-    Kind(DAMAGED, "negation", "it says the contrary", damage.negation),
-    Kind(DAMAGED, "swap", "a number or name from elsewhere in the documents", damage.swap),
-    Kind(DAMAGED, "foreign", "a sentence of another answer", damage.foreign),
-    Kind(DAMAGED, "invented", "a detail is added", damage.invented),
-    Kind(EVIDENCE, "deletion", "the supporting sentences are removed", damage.without_evidence),
-    Kind(HARMLESS, "again", "asked again, nothing changed", damage.unchanged),
-    Kind(HARMLESS, "order", "documents in the reverse order", damage.reordered),
-    Kind(HARMLESS, "citations", "the support is cited", damage.cited),
-    Kind(HARMLESS, "padding", "two sentences without content are added", damage.padded),
-)
-AGAIN = "again"
-"""The kind whose errors are the judge's own noise."""
-ENOUGH = {DAMAGED: 0.8, EVIDENCE: 0.5}
+_ENOUGH = {DAMAGED: 0.8, EVIDENCE: 0.5}
 """Share of right verdicts below which a kind is a blind spot. Removed evidence may be elsewhere in
 the documents in other words, so less is expected of it."""
 _QUANTILE = 1.959963984540054
@@ -219,23 +188,23 @@ def sample_rows(rows: Rows, n: int) -> list[Example]:
     Raises:
         UsageError: n is below 1, or no row can be read.
     """
-    if n < 1:
-        raise UsageError(f"an exam needs 1 row or more, got n={n}")
+    count_of("n", n, least=1)
     found: dict[str, Example] = {}
-    failed: list[str] = []
+    failed = ""
     for row in rows:
         if isinstance(row.content, LabelFailure):
-            failed = failed or [f": {row.content.message}"]
+            failed = failed or f": {row.content.message}"
         else:
             example = row.content
-            texts = [example.question, example.documents, example.response]
-            found.setdefault(digest(texts), example)
+            found.setdefault(
+                digest([example.question, example.documents, example.response]), example
+            )
             if len(found) > 4 * n:  # no more in memory than may be chosen
                 found = dict(heapq.nsmallest(n, found.items()))
     if not found:
         raise UsageError(
             "an exam needs rows with question, documents and response, and none could be read"
-            + "".join(failed)
+            + failed
         )
     return [example for _, example in heapq.nsmallest(n, found.items())]
 
@@ -244,7 +213,8 @@ def sample_rows(rows: Rows, n: int) -> list[Example]:
 def exam(rows: RowSource, options: ExamOptions) -> Exam:
     """Label rows, then copies of the sentences that the judge calls supported.
 
-    Every answer is stored: the same exam costs nothing the second time.
+    Every answer is stored: the same exam costs nothing the second time. Answers about copies are in
+    a folder of their own in that of the store, and count as labels of no row.
 
     Args:
         rows: as for :func:`labeler.open_rows`; ``n`` of them are used.
@@ -269,14 +239,14 @@ def exam(rows: RowSource, options: ExamOptions) -> Exam:
     every = [{name: getattr(options, name) for name in (*shared, "splitter")}]
     if options.against is not None:
         every.append(every[0] | vars(JudgeOptions()) | {"judge": options.against})
-    judged = [ask(chosen, one) for one in every]
-    targets = list(_shared(judged))
-    plan = _plan(targets, options.n)
-    rights = [_rights(plan, one) for one in every]
-    names, rates = [_name(one) for one in judged], [_rates(one) for one in rights]
+    judged = [ask(chosen, one, are_copies=False) for one in every]
+    targets = _targets(judged)
+    copies = list(_copies(targets, options.n))
+    verdicts = [_verdicts(copies, one) for one in every]
+    names, rates = [_name(one) for one in judged], [_rates(one) for one in verdicts]
     if options.against is None:
         return Exam(names[0], len(targets), rates[0])
-    differences = tuple(_difference(*map(operator.itemgetter(kind), rights)) for kind in KINDS)
+    differences = tuple(_difference(*(one[kind] for one in verdicts)) for kind in KINDS)
     return Exam(names[0], len(targets), rates[0], names[1], rates[1], differences)
 
 
@@ -290,75 +260,75 @@ def _name(outcomes: Iterable[Outcome]) -> str:
     return next((one.signature.model for one in outcomes if isinstance(one, LabelRecord)), "judge")
 
 
-def _shared(judged: Sequence[Sequence[Outcome]]) -> Iterator[Target]:
-    """Yield the sentences that every judge calls supported: one a record first, then others."""
+def _targets(judged: Sequence[Sequence[Outcome]]) -> list[Target]:
+    """Return the sentences that every judge calls supported: one a record first, then others."""
     by_record = []
     for outcomes in zip(*judged, strict=True):
-        records = [one for one in outcomes if isinstance(one, LabelRecord)]
-        if len(records) < len(outcomes):
-            continue
-        keys = [{one.key for one in targets_of(record)} for record in records]
-        common = set.intersection(*keys)
-        by_record.append([one for one in targets_of(records[0]) if one.key in common])
-    for place in range(max(map(len, by_record), default=0)):
-        yield from (each[place] for each in by_record if place < len(each))
+        found = [targets_of(one) for one in outcomes if isinstance(one, LabelRecord)]
+        if len(found) == len(judged):
+            common = set.intersection(*({one.key for one in each} for each in found))
+            by_record.append([one for one in found[0] if one.key in common])
+    return [one for one in chain.from_iterable(zip_longest(*by_record)) if one is not None]
 
 
-_Copies: TypeAlias = dict[Kind, list[tuple[Target, Example]]]
-_Rights: TypeAlias = dict[Kind, list[bool | None]]
-"""By kind, whether the judge is right about each copy; ``None`` without a label."""
+class _Copy(NamedTuple):
+    """A copy that a judge is asked about, and the sentence that it was made of."""
+
+    kind: Kind
+    target: Target
+    example: Example
+
+    def is_right(self, outcome: Outcome) -> bool | None:
+        """Return whether the verdict on the copy is right; ``None`` without one."""
+        if not isinstance(outcome, LabelRecord):
+            return None
+        judged = judged_sentences(outcome.label).get(self.target.key)
+        if judged is None:
+            return None
+        return bool(judged.fully_supported) == (self.kind.group == HARMLESS)
 
 
-def _plan(targets: Sequence[Target], n: int) -> _Copies:
-    """Return up to n copies of each kind."""
-    plan: _Copies = {kind: [] for kind in KINDS}
-    for kind, made in plan.items():
+def _copies(targets: Sequence[Target], n: int) -> Iterator[_Copy]:
+    """Yield up to n copies of each kind."""
+    for kind in KINDS:
+        made = 0
         for target in targets:
-            if len(made) == n:
+            if made == n:
                 break
             random = Random(f"{kind.name} {target.record.key} {target.key}")  # noqa: S311 - copies, no secrets
             copy = kind.copy(target, targets, random)
             if copy is not None:
+                made += 1
                 name = f"{target.record.id}#{target.key}#{kind.name}"
-                made.append((target, as_example(copy, name)))
-    return plan
+                yield _Copy(kind, target, as_example(copy, name))
 
 
-def _rights(plan: _Copies, options: dict[str, Any]) -> _Rights:
+_Verdicts: TypeAlias = dict[Kind, list[bool | None]]
+"""By kind, whether the judge is right about each copy; ``None`` without a label."""
+
+
+def _verdicts(copies: Sequence[_Copy], options: dict[str, Any]) -> _Verdicts:
     """Ask about all copies; those of the same again under another trial."""
-    found: _Rights = {}
+    found: _Verdicts = {kind: [] for kind in KINDS}
     for again in (False, True):
-        kinds = {kind: made for kind, made in plan.items() if (kind.name == AGAIN) == again}
-        rows = [example for made in kinds.values() for _, example in made]
-        outcomes = iter(ask(rows, options | {"trial": int(options["trial"]) + again}))
-        for kind, made in kinds.items():
-            found[kind] = [
-                _right(kind, target, outcome)
-                for (target, _), outcome in zip(made, outcomes, strict=False)
-            ]
-    return {kind: found[kind] for kind in KINDS}
+        asked = [one for one in copies if (one.kind.name == AGAIN) == again]
+        trial = {"trial": int(options["trial"]) + again}
+        outcomes = ask([one.example for one in asked], options | trial)
+        for copy, outcome in zip(asked, outcomes, strict=True):
+            found[copy.kind].append(copy.is_right(outcome))
+    return found
 
 
-def _right(kind: Kind, target: Target, outcome: Outcome) -> bool | None:
-    """Return whether the verdict on a copy is right; ``None`` without one."""
-    if not isinstance(outcome, LabelRecord):
-        return None
-    judged = judged_sentences(outcome.label).get(target.key)
-    return None if judged is None else bool(judged.fully_supported) == kind.stays_supported
-
-
-def _rates(rights: _Rights) -> tuple[Rate, ...]:
+def _rates(verdicts: _Verdicts) -> tuple[Rate, ...]:
     """Return one rate for each kind."""
     found = {}
-    for kind, own in rights.items():
+    for kind, own in verdicts.items():
         given = [one for one in own if one is not None]
         right, copies = sum(given), len(given)
         value = right / copies if copies else None
         ends = None if value is None else wilson_ends(value, copies, _QUANTILE)
-        failed = len(own) - copies
-        found[kind.name] = Rate(
-            kind.name, kind.group, kind.says, right, copies, failed, value, ends
-        )
+        counts = right, copies, len(own) - copies
+        found[kind.name] = Rate(kind.name, kind.group, kind.says, *counts, value, ends)
     noise = found[AGAIN].interval
     return tuple(replace(one, is_blind_spot=_is_blind(one, noise)) for one in found.values())
 
@@ -367,7 +337,7 @@ def _is_blind(rate: Rate, noise: tuple[float, float] | None) -> bool:
     """Return True if the rate is surely too low; see :attr:`Rate.is_blind_spot`."""
     if rate.interval is None or rate.copies < _SLIGHT or noise is None:
         return False
-    return rate.interval[1] < ENOUGH.get(rate.group, noise[0])
+    return rate.interval[1] < _ENOUGH.get(rate.group, noise[0])
 
 
 def _difference(ours: Sequence[bool | None], theirs: Sequence[bool | None]) -> Difference | None:

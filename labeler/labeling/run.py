@@ -212,7 +212,7 @@ class Run:
                 return await self.cache.judge(judge, task)
             except ModeRejected as rejected:
                 asked = self._asked.get(task.key)
-                task = task.in_mode(rejected.facts)
+                task = task.in_mode(rejected.mode)
                 if asked is not None:  # later rows with the same sentences find it
                     self._asked.setdefault(task.key, asked)
 

@@ -7,7 +7,6 @@ or review has the store open.
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from labeler.data.label_files import is_store
-from labeler.data.lines import replacing
+from labeler.data.lines import durable, replacing
 from labeler.data.options import DEFAULT_STORE
 from labeler.errors import StoreError, UsageError
 from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, LabelRecord
@@ -383,9 +382,7 @@ def find_rows(database: Database, selection: Selection) -> Found:
 def rewrite_without(path: Path, drops: Callable[[bytes], bool]) -> None:
     """Replace a file of lines durably and atomically by one without some of its lines."""
     with replacing(path) as partial:
-        with path.open("rb") as lines, partial.open("wb") as kept:
+        with path.open("rb") as lines, durable(partial) as kept:
             kept.writelines(line for line in lines if not drops(line))
-            kept.flush()
-            os.fsync(kept.fileno())
         partial.chmod(path.stat().st_mode)
     flush_directory(path.parent)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from support.doc_blocks import PAGES, ROOT, Block, blocks
+from support.doc_blocks import PAGES, ROOT, blocks, run, shell
 from wire.decider import Decider, overlap
 from wire.provider import made_of, options_from
 
@@ -54,7 +51,9 @@ def servers() -> Iterator[dict[str, str]]:
 
 
 @pytest.mark.parametrize("page", RUNNING, ids=of)
-def test_a_page_does_what_it_says(page: Path, tmp_path: Path, servers: dict[str, str]) -> None:
+def test_a_page_does_what_it_says(
+    page: Path, tmp_path: Path, servers: dict[str, str], warm: list[str]
+) -> None:
     """Its blocks run in order, in one folder, each as a program of its own."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     shown = ""
@@ -66,42 +65,15 @@ def test_a_page_does_what_it_says(page: Path, tmp_path: Path, servers: dict[str,
             (tmp_path / block.name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / block.name).write_text(block.body, encoding="utf-8")
         elif block.mark == "run":
-            shown = run(block, body, tmp_path)
+            program = shell(body, warm) if block.language == "sh" else [*warm, "-c", body]
+            shown = run(program, tmp_path)
         elif block.name == "main-job":  # CI runs it with what it installs
             commands = [one for one in body.split(" && ") if one.startswith(".venv/bin/labeler ")]
             assert commands
-            shown = run(block, " && ".join(commands).replace(".venv/bin/", ""), tmp_path)
+            shown = run(shell(" && ".join(commands).replace(".venv/bin/", ""), warm), tmp_path)
         elif block.mark == "output":
             missing = first_missing(body, shown)
             assert missing is None, f"{page}:{block.line}: not shown: {missing!r} in\n{shown}"
-
-
-def run(block: Block, body: str, folder: Path) -> str:
-    """Run a block of sh or Python, and return what it wrote, errors included."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("OPENAI_", "LABELER_"))
-    }
-    programs = f"{Path(sys.executable).parent}:{kept['PATH']}"
-    settings = kept | {"PATH": programs, "PYTHONPATH": f"{ROOT}:{folder}", "COLUMNS": "100"}
-    shell = f'set -eu\nlabeler() {{ python -m labeler "$@"; }}\n{body}'
-    program = {
-        "sh": ["/bin/sh", "-c", shell],
-        "python": [sys.executable, "-W", "error", "-c", body],
-    }[block.language]
-    done = subprocess.run(
-        program,
-        cwd=folder,
-        env=settings,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, f"line {block.line}: exit code {done.returncode}\n{done.stdout}"
-    return done.stdout
 
 
 def first_missing(expected: str, shown: str) -> str | None:

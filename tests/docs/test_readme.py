@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,14 +14,14 @@ from labeler.judges.concurrency import FIRST_ROWS, ROWS_BETWEEN_LABELS, ROWS_OF_
 from labeler.judges.judge import JUDGES
 from labeler.judges.limits import Limits
 from labeler.judges.openai.error_rules import RULES
-from labeler.judges.openai.spec import OpenAISpec
+from labeler.judges.openai.request import OpenAISpec
 from labeler.labeling.run import GRACE_SECONDS
 from labeler.labels.profiles import PROFILES
 from labeler.plugins.scores.criteria_files import choose_criteria
 from labeler.plugins.scores.records import CRITERIA
 from labeler.sentences.splitting import SPLITTERS
 from support.command import Command
-from support.doc_blocks import PAGES
+from support.doc_blocks import PAGES, run, shell
 from update_pages import FAILURES, GENERATED, METRIC_PAGE, marks, updated
 
 ROOT = Path(__file__).parents[2]
@@ -46,43 +43,24 @@ def workplace(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def environment() -> dict[str, str]:
-    """This environment's programs, none of the user's settings."""
-    programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI_", "LABELER_"))}
-    return clean | {"PATH": programs, "PYTHONPATH": str(ROOT)}
-
-
-def test_the_forms_of_the_metric_page_are_read(workplace: Path, labeler_command: Command) -> None:
+def test_the_forms_of_the_metric_page_are_read(
+    workplace: Path, labeler_command: Command, warm: list[str]
+) -> None:
     """A metric, a file of criteria, and people's judgments, as they stand there."""
     page = METRIC_PAGE.read_text(encoding="utf-8")
     for mark, name in (("metric", "mine.py"), ("criteria", "mine.toml"), ("people", "people.csv")):
         (workplace / name).write_text(block(f"test: {mark}", page), encoding="utf-8")
     labeler_command("label", "examples/rows.jsonl", "--judge", "embedded", "-o", "labels.jsonl")
-    done = subprocess.run(  # in a process of its own: a metric is there for all that follows
-        [
-            sys.executable,
-            "-m",
-            "labeler",
-            "metrics",
-            "labels.jsonl",
-            "--metrics",
-            "mine:late_support",
-        ],
-        cwd=workplace,
-        env=environment() | {"PYTHONPATH": f"{ROOT}:{workplace}"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "late_support" in done.stdout, done.stderr
+    # In a process of its own: a metric is there for all that follows.
+    shown = run([*warm, "metrics", "labels.jsonl", "--metrics", "mine:late_support"], workplace)
+    assert "late_support" in shown
     code, out, _ = labeler_command("agree", "labels.jsonl", "--human", "people.csv", "--json")
     assert (code, '"supported"' in out) == (0, True)
     (criterion,) = choose_criteria(workplace / "mine.toml")
     assert (criterion.name, criterion.threshold) == ("tone", 4)
 
 
-def test_the_workflow_to_copy_runs(workplace: Path) -> None:
+def test_the_workflow_to_copy_runs(workplace: Path, warm: list[str]) -> None:
     """Its commands, with the embedded judge, post the comparison and the gates as a summary."""
     page = (ROOT / "docs" / "tutorials" / "gate.md").read_text(encoding="utf-8")
     workflow = block("file: answers.yml", page)
@@ -90,21 +68,11 @@ def test_the_workflow_to_copy_runs(workplace: Path) -> None:
     summary = workplace / "summary.md"
     label = label.replace("openai:MODEL --budget 5", "embedded")
     script = ["cp examples/rows.jsonl .", label, "cp labels.jsonl baseline.jsonl", *others]
-    done = subprocess.run(
-        ["/bin/sh", "-ec", 'labeler() { python -m labeler "$@"; }\n' + "\n".join(script)],
-        cwd=workplace,
-        env=environment() | {"GITHUB_STEP_SUMMARY": str(summary)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    run(shell("\n".join(script), warm), workplace, GITHUB_STEP_SUMMARY=str(summary))
     assert (workplace / "comparison.html").exists()
     written = summary.read_text(encoding="utf-8")
-    assert ("no difference: all 14 pairs" in written, "adherence drop" in written) == (
-        True,
-        True,
-    ), written
+    assert "no difference: all 14 pairs" in written
+    assert "adherence drop" in written
 
 
 def test_the_set_up_commands_are_one_line_each() -> None:

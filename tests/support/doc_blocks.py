@@ -9,7 +9,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,3 +59,27 @@ def blocks(page: Path) -> Iterator[Block]:
             body = "".join(f"{one}\n" for one in lines[start + 1 : number])
             yield Block(start + 2, language, body, name, detail)
         start = None
+
+
+def shell(body: str, warm: list[str]) -> list[str]:
+    """Return the program that runs lines of shell; ``warm`` is the fixture."""
+    return ["/bin/sh", "-c", f'set -eu\nlabeler() {{ {shlex.join(warm)} "$@"; }}\n{body}']
+
+
+def run(program: list[str], folder: Path, **settings: str) -> str:
+    """Run a program of a page, and return what it wrote, errors included."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI_", "LABELER_"))}
+    path = f"{Path(sys.executable).parent}:{kept['PATH']}"
+    own = {"PATH": path, "PYTHONPATH": f"{ROOT}:{folder}", "COLUMNS": "100", **settings}
+    done = subprocess.run(
+        program,
+        cwd=folder,
+        env=kept | own,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, f"{program[-1]}\nexit code {done.returncode}\n{done.stdout}"
+    return done.stdout

@@ -172,7 +172,7 @@ def test_wrong_files_and_numbers_are_named(tmp_path: Path) -> None:
     (tmp_path / "anchors.jsonl").write_text("".join(lines[:-1]))
     with pytest.raises(UsageError, match="3 answers about 4 records"):
         Anchors.load(tmp_path / "anchors.jsonl")
-    with pytest.raises(UsageError, match="2 records or more"):
+    with pytest.raises(UsageError, match="2 or more, got 1"):
         labels.anchors(n=1)
     other = labeler.label(rows(5, seed=2), judge="embedded")
     for use in (choose_anchors, fit_doubt):

@@ -15,16 +15,13 @@ from labeler.labeling.cache import LabelCache
 from labeler.plugins.batch.folder import (
     BatchFolder,
     BatchPart,
-    BatchState,
     PendingKeys,
     batch,
     batches,
     locked,
-    new_folder,
     pending_keys,
-    write_state,
 )
-from labeler.plugins.batch.requests import BatchRequest, History, PartWriter, read_request
+from labeler.plugins.batch.requests import BatchRequest, History, read_request, write_parts
 from labeler.store import MemoryStore
 from support import samples
 from support.records import sample_record
@@ -38,15 +35,23 @@ def asked(number: int = 0, history: History | None = None) -> BatchRequest:
     return BatchRequest.of(samples.request(example), history or History())
 
 
+def fresh(store: Path) -> BatchFolder:
+    """A batch that is not on the disk yet."""
+    path = store / "batches" / NAME
+    return BatchFolder(path=path, model="m", base_url="http://127.0.0.1/v1", created=0.0)
+
+
+def none_too_large(_: BatchRequest) -> None:
+    """Accept every request."""
+    pytest.fail("too large")
+
+
 def prepared(store: Path, count: int = 3) -> BatchFolder:
     """A batch that is prepared and not sent."""
-    with new_folder(store, NAME) as aside:
-        state = BatchState(model="m", base_url="http://127.0.0.1/v1", created=0.0)
-        with PartWriter(aside, state, now=0.0) as writer:
-            for number in range(count):
-                assert writer.add(asked(number))
-        write_state(aside, state.model_copy(update={"parts": tuple(writer.parts)}))
-    return BatchFolder(store / "batches" / NAME)
+    folder = fresh(store)
+    with folder.aside():
+        folder.write(*write_parts(folder, map(asked, range(count)), none_too_large))
+    return BatchFolder.read(folder.path)
 
 
 def keys(count: int = 3) -> list[str]:
@@ -56,7 +61,7 @@ def keys(count: int = 3) -> list[str]:
 
 def moved(folder: BatchFolder, state: str) -> BatchPart:
     """The first part, in another state."""
-    return folder.save(folder.state.parts[0], state=state)
+    return folder.save(folder.parts[0], state=state)
 
 
 # What is pending
@@ -82,7 +87,7 @@ def test_what_is_begun_counts_for_nothing(tmp_path: Path) -> None:
     left.mkdir(parents=True)
     (left / "part-0001.json").write_text("{")
     assert batches(tmp_path) == []
-    with pytest.raises(KeyboardInterrupt), new_folder(tmp_path, NAME):
+    with pytest.raises(KeyboardInterrupt), fresh(tmp_path).aside():
         raise KeyboardInterrupt
     assert list((tmp_path / "batches").iterdir()) == []
 
@@ -114,11 +119,10 @@ def test_parts_that_ask_again_count_from_when_their_first_is_collected(tmp_path:
     """Until then they are the beginning of an interrupted collection, and replaced."""
     folder = prepared(tmp_path)
     for number in (0, 1):
-        with PartWriter(folder.path, folder.state, 0.0, first=2, round=2) as writer:
-            writer.add(asked(number))
+        further = write_parts(folder, [asked(number)], none_too_large, 2)
     assert pending_keys(tmp_path) == dict.fromkeys(keys(), NAME)
-    folder.save(folder.state.parts[0], *writer.parts, state="collected")
-    assert [(part.name, part.round) for part in folder.state.parts] == [("0001", 1), ("0002", 2)]
+    folder.save(folder.parts[0], *further, state="collected")
+    assert [(part.name, part.round) for part in folder.parts] == [("0001", 1), ("0002", 2)]
     assert pending_keys(tmp_path) == {keys()[1]: NAME}
 
 
@@ -180,8 +184,8 @@ def test_a_request_that_was_changed_is_refused(
 ) -> None:
     """An answer is never stored for sentences that were not shown."""
     folder = prepared(tmp_path)
-    part = folder.state.parts[0]
-    path = folder.file(part, "asked")
+    part = folder.parts[0]
+    path = folder.file(part.name, "asked")
     path.write_text(edit(path.read_text()))
     with pytest.raises(StoreError, match=said), path.open("rb") as file:
         read_request(file, folder.offsets(part)[keys()[1]], keys()[1])
@@ -190,9 +194,9 @@ def test_a_request_that_was_changed_is_refused(
 def test_requests_come_back_as_they_were(tmp_path: Path) -> None:
     """Sentences, signature and history, each by its key."""
     folder = prepared(tmp_path)
-    offsets = folder.offsets(folder.state.parts[0])
+    offsets = folder.offsets(folder.parts[0])
     assert list(offsets) == keys()
-    with folder.file(folder.state.parts[0], "asked").open("rb") as file:
+    with folder.file(folder.parts[0].name, "asked").open("rb") as file:
         for number in (2, 0):
             task = asked(number).task
             found = read_request(file, offsets[task.key], task.key).task

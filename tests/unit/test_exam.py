@@ -14,8 +14,7 @@ import pytest
 import labeler
 from labeler.errors import UsageError
 from labeler.evidence import damage
-from labeler.evidence.damage import Target, targets_of
-from labeler.evidence.exam import KINDS
+from labeler.evidence.damage import KINDS, Target, targets_of
 from labeler.judges.function import FunctionJudge
 from labeler.judges.task import Task
 from labeler.labels.record import LabelRecord
@@ -187,6 +186,8 @@ def test_nothing_to_plant_is_said() -> None:
     )
     with pytest.raises(UsageError, match="needs rows"):
         labeler.exam([], judge=strict)
+    with pytest.raises(UsageError, match="n must be a whole number"):
+        labeler.exam(rows(3), judge=strict, n=0)
 
 
 def test_command_prints_the_conclusion_first(labeler_command: Command, tmp_path: Path) -> None:
@@ -198,3 +199,19 @@ def test_command_prints_the_conclusion_first(labeler_command: Command, tmp_path:
     assert (code, out.startswith("lexical/1 caught ")) == (0, True)
     found = json.loads(labeler_command(*asked, "--json")[1])
     assert [one["kind"] for one in found["rates"]] == [one.name for one in KINDS]
+
+
+def test_copies_are_labels_of_no_row(labeler_command: Command, tmp_path: Path) -> None:
+    """A store that an exam and a check of anchors used has the rows' labels; deletion ends both."""
+    store, anchors = tmp_path / "store", tmp_path / "anchors.jsonl"
+    labeler.exam(rows(6), judge="embedded", n=3, store=store)
+    kept = labeler.load(store)
+    assert len(kept) == 3
+    kept.anchors(n=3).save(anchors)
+    asked = ("anchors", "check", anchors, "--judge", "embedded", "--store", store)
+    assert labeler_command(*asked)[0] == 0
+    assert len(labeler.load(store)) == 3
+    assert labeler_command(*asked[:-1], tmp_path / "new")[0] == 0
+    assert (store / "copies").exists()
+    assert labeler_command("store", "delete", store, "--id", kept[0].id, "--yes")[0] == 0
+    assert not (store / "copies").exists()

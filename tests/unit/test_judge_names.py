@@ -10,7 +10,7 @@ import labeler
 from labeler.errors import UsageError
 from labeler.judges.judge import JUDGES
 from labeler.judges.openai.address import environment_key
-from labeler.judges.openai.spec import OpenAISpec
+from labeler.judges.openai.request import OpenAISpec
 from labeler.judges.opening import hosted_spec, open_judge, open_judges
 from labeler.judges.options import JudgeOptions
 from labeler.judges.providers import PROVIDERS

@@ -21,7 +21,7 @@ from labeler.cli import app
 from labeler.cli.options import expand_options
 from labeler.data.options import RowsOptions, option_of
 from labeler.errors import UsageError
-from labeler.judges.openai.spec import OpenAISpec
+from labeler.judges.openai.request import OpenAISpec
 from labeler.judges.options import JudgeOptions, ModelOptions
 from labeler.labeling.keywords import LabelOptionsDict
 from labeler.labeling.options import LabelOptions, RunOptions

@@ -24,25 +24,20 @@ from labeler.api import open_rows
 from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.pricing import given_price
-from labeler.judges.task import JudgeReply
-from labeler.labeling.failures import record_or_failure
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import LabelTasks, label_tasks
-from labeler.labels.record import LabelFailure, LabelRecord, Outcome, ReplyFacts, Usage
-from labeler.plugins.batch.client import OpenAIBatches
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome
+from labeler.plugins.batch.client import OpenAIBatches, RemoteBatch
 from labeler.plugins.batch.collect import Collection
 from labeler.plugins.batch.folder import (
     BatchFolder,
     BatchPart,
     FileLimits,
-    RemoteBatch,
     pending_keys,
 )
 from labeler.plugins.batch.folder import batches as folders
-from labeler.plugins.batch.requests import AnswerLine, AnswerReader
 from labeler.plugins.batch.status import delete_requests
 from labeler.plugins.batch.submit import Submission
-from labeler.sentences.example import Example
 from labeler.store.disk import DiskStore
 from labeler.store.maintenance import Selection
 from wire.behaviors import Behavior, named
@@ -264,33 +259,6 @@ def test_an_answer_means_the_same_as_online(tmp_path: Path, times: int) -> None:
     for outcome, behavior in zip(expected, _JUDGED_ALIKE, strict=True):
         assert told[outcome.id] == _facts(outcome), behavior
     assert len(outcomes) == len(given)
-
-
-def test_an_answer_that_breaks_the_contract_fails_as_online(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The failure of a reply that breaks the contract is the one that the online path makes."""
-    given = [{**row, "domain": "lamps"} for row in rows(2)]
-    with Provider() as provider:
-        good = labeler.label(given, judge=how(provider).judge, store=tmp_path / "online")[0]
-        assert isinstance(good, LabelRecord)
-        answer = good.label.model_copy(update={"all_relevant_sentence_keys": ["zz"]})
-        facts = ReplyFacts(attempts=2, reasks=1, usage=Usage(prompt_tokens=7))
-
-        unchecked, read = JudgeReply(answer, facts), AnswerReader.read
-
-        def unread(self: AnswerReader, line: AnswerLine) -> Any:
-            self.usage = facts.usage
-            return unchecked if self.request.task.example.id == "r0" else read(self, line)
-
-        monkeypatch.setattr(AnswerReader, "read", unread)
-        submit(provider, tmp_path / "batch", given)
-        collect(provider, tmp_path / "batch")
-        example = next(iter(open_rows(given))).content
-        assert isinstance(example, Example)
-        told = record_or_failure(how(provider).task(example), JudgeReply(answer, facts))
-    assert isinstance(told, LabelFailure)
-    assert stored(tmp_path / "batch")[1] == [told]
 
 
 def test_a_cut_off_answer_is_asked_again_with_twice_the_cap(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from labeler.errors import FatalJudgeError
-from labeler.judges.openai import sender
-from labeler.judges.openai.request import MODES
+from labeler.judges.openai import connections
+from labeler.judges.task import MODES
 from labeler.labels.record import LabelRecord
 from labeler.store.memory import MemoryStore
 from reliability_faults import SHAPES
@@ -71,8 +71,8 @@ def line_of(row: Row) -> Documented:
 @pytest.fixture
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits that a test reaches soon."""
-    monkeypatch.setattr(sender, "LARGEST_BODY", LIMIT)
-    monkeypatch.setattr(sender, "MOST_CONTAINERS", LIMIT // 4)
+    monkeypatch.setattr(connections, "LARGEST_BODY", LIMIT)
+    monkeypatch.setattr(connections, "MOST_CONTAINERS", LIMIT // 4)
 
 
 def scripted(row: Row) -> Iterator[str | Behavior]:

@@ -17,7 +17,8 @@ from labeler.cli import run as run_command
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.openai import server
 from labeler.judges.openai.judge import OpenAIJudge
-from labeler.judges.openai.request import MODES, Request, request_body
+from labeler.judges.openai.request import Request, request_body
+from labeler.judges.task import MODES
 from labeler.labels.record import LabelFailure
 from support import samples
 from support.command import Command

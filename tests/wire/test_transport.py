@@ -13,15 +13,16 @@ from collections.abc import AsyncIterator
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from multidict import CIMultiDict
+from multidict import CIMultiDict, CIMultiDictProxy
 
 from labeler.errors import FatalJudgeError, JudgeError
 from labeler.judges.openai import connections, sender
+from labeler.judges.openai.connections import LentResponse, OversizedBody
+from labeler.judges.openai.error_rules import AttemptFailed
 from labeler.judges.openai.judge import OpenAIJudge
-from labeler.judges.openai.sender import OversizedBody, RequestFailed, Sender
+from labeler.judges.openai.sender import Sender
 from labeler.judges.openai.server import server_of
 from labeler.judges.options import ServerOptions
 from labeler.plugins.batch.client import OpenAIBatches
@@ -44,8 +45,8 @@ def sender_of(provider: Provider) -> Sender:
 @pytest.fixture
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits that a test reaches soon."""
-    monkeypatch.setattr(sender, "LARGEST_BODY", LIMIT)
-    monkeypatch.setattr(sender, "LARGEST_FILE", 3 * LIMIT)
+    monkeypatch.setattr(connections, "LARGEST_BODY", LIMIT)
+    monkeypatch.setattr(connections, "LARGEST_FILE", 3 * LIMIT)
 
 
 def sends(body: bytes, **headers: str) -> Behavior:
@@ -63,6 +64,13 @@ def bomb(size: int) -> bytes:
     return gzip.compress(b" " * size)
 
 
+class Compressed(LentResponse):
+    """A response that was made without a connection."""
+
+    headers = CIMultiDictProxy(CIMultiDict({"content-encoding": "gzip"}))
+    _closed = True
+
+
 @pytest.mark.usefixtures("_small")
 def test_a_response_is_read_up_to_its_limit_and_no_further() -> None:
     """A compressed one as well: the rest of the stream is neither read nor decoded."""
@@ -76,13 +84,10 @@ def test_a_response_is_read_up_to_its_limit_and_no_further() -> None:
             yield body[start : start + (1 << 10)]
 
     async def get() -> None:
-        response: Any = SimpleNamespace(
-            headers=CIMultiDict({"content-encoding": "gzip"}),
-            content=SimpleNamespace(iter_chunked=pieces),
-            whole=None,
-        )
+        response = object.__new__(Compressed)
+        response.content = SimpleNamespace(iter_chunked=pieces)  # type: ignore[assignment]
         with pytest.raises(OversizedBody):
-            await sender.content_of(response)
+            await response.read()
 
     asyncio.run(get())
     assert taken <= 2 << 10
@@ -107,7 +112,7 @@ def test_a_large_request_arrives_whole_and_a_compressed_answer_is_read(encoding:
                 await carrier.send(
                     "POST", f"{provider.url}/chat/completions", json.dumps(body).encode()
                 )
-            ).content
+            ).whole
         finally:
             await carrier.aclose()
 
@@ -127,7 +132,7 @@ def test_a_time_out_before_a_request_is_sent_closes_the_connection(
     async def ask(provider: Provider) -> str:
         carrier = Sender(server_of(ServerOptions(base_url=provider.url), KEY), 0.05)
         try:
-            with pytest.raises(RequestFailed) as failed:
+            with pytest.raises(AttemptFailed) as failed:
                 await carrier.send("GET", f"{provider.url}/models/m")
             return failed.value.observed.kind
         finally:

@@ -21,13 +21,13 @@ from httpx2 import (
 )
 from openai import AsyncOpenAI
 
-from labeler.judges.openai import sender
+from labeler.judges.openai import connections
 from labeler.judges.openai.address import NO_KEY
 from labeler.judges.openai.completion import text_of
 from labeler.judges.openai.connections import LentResponse
 from labeler.judges.openai.error_rules import AttemptFailed
 from labeler.judges.openai.reading import json_of
-from labeler.judges.openai.sender import RequestFailed, Sender
+from labeler.judges.openai.sender import Sender
 from labeler.judges.openai.server import Server
 
 _KEPT = frozenset({"accept", "content-type", "content-length"})
@@ -89,12 +89,9 @@ class _Body(AsyncByteStream):
         self._response = response
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        if self._response.whole is not None:
-            yield self._response.whole
-            return
         is_file = self._response.is_success and self._response.url.path.endswith("/content")
-        limit = sender.LARGEST_FILE if is_file else sender.LARGEST_BODY
-        async for piece in sender.limited(self._response, limit):
+        limit = connections.LARGEST_FILE if is_file else connections.LARGEST_BODY
+        async for piece in self._response.pieces(limit):
             yield piece
 
     async def aclose(self) -> None:
@@ -120,14 +117,13 @@ async def look_up(sender: Sender, url: str, model: str) -> str:
     """
     try:
         async with asyncio.timeout(PATIENCE):
-            found = json_of((await sender.send("GET", url)).content)
+            found = json_of((await sender.send("GET", url)).whole)
     except TimeoutError:
         return ""
-    except RequestFailed as error:
-        failed = AttemptFailed(error.observed)
+    except AttemptFailed as failed:
         failed.stops = True  # whatever a row with the same error would mean
         if failed.rule.reason in _CONCLUSIVE:  # no document is in the look-up
-            raise failed from None
+            raise
         return ""
     shutdown = text_of(found.get("shutdown_date") if isinstance(found, dict) else None)
     return _retirement_warning(model, shutdown)

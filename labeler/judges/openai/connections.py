@@ -2,6 +2,9 @@
 
 An HTTP/1.1 answer does not name its request. A doubled answer, or one that follows the server's own
 time-out, would be taken for the answer to the next request on the connection.
+
+Each body is decoded and counted piece by piece, because a hostile server can send gigabytes in
+kilobytes.
 """
 
 from __future__ import annotations
@@ -9,11 +12,15 @@ from __future__ import annotations
 import asyncio
 import math
 import re
+import zlib
+from collections.abc import AsyncIterator
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
-from aiohttp import ClientResponse, TCPConnector
+from aiohttp import ClientPayloadError, ClientResponse, TCPConnector
+
+from labeler.judges.openai.reading import json_of
 
 if TYPE_CHECKING:
     from aiohttp.client_proto import ResponseHandler
@@ -28,6 +35,27 @@ _LONGEST_HEAD = 1 << 20
 _INTERIM = re.compile(rb"HTTP/1\.\d 1\d\d")
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,18})[ \t]*(?:\r\n|$)", re.IGNORECASE)
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding:", re.IGNORECASE)
+
+LARGEST_BODY = 1 << 24
+"""Bytes of a response at most, decompressed. A complete label takes kilobytes."""
+LARGEST_FILE = 1 << 32
+"""The same for a file of a batch's answers, which is written to disk as it arrives."""
+MOST_CONTAINERS = 200_000
+"""Brackets and braces that open in a response at most: each becomes an object of 60 bytes or
+more, so that a body of 16 MB could become a gigabyte."""
+_CHUNK = 1 << 14
+"""Bytes of a response that are read at once."""
+_COMPRESSED = frozenset({"gzip", "deflate"})
+_ENCODINGS = _COMPRESSED | {"", "identity"}
+"""Encodings that are decoded piece by piece; several layers of them are rejected."""
+_SLICE = 1 << 10
+"""Compressed bytes that are decoded at once: at most 1 MB of content."""
+_GZIP = b"\x1f\x8b"
+"""The first bytes of a member of gzip."""
+_HEADERS = frozenset({8, 15})
+"""Low halves of the first byte of the headers of zlib and gzip; deflate without one has others."""
+_ANY_HEADER = zlib.MAX_WBITS | 32
+"""Asks zlib to read the header of gzip or its own."""
 
 
 class CleanConnector(TCPConnector):
@@ -93,6 +121,14 @@ class CleanConnector(TCPConnector):
             connection.close()
 
 
+class OversizedBody(Exception):
+    """A response over a limit; the rest of it was not read."""
+
+
+class DamagedBody(Exception):
+    """A body in an encoding that was not asked for, or that cannot be decoded."""
+
+
 class LentResponse(ClientResponse):
     """A response that closes its connection unless its status is one of success.
 
@@ -100,7 +136,8 @@ class LentResponse(ClientResponse):
         whole: its decoded body, once it was read.
     """
 
-    whole: bytes | None = None
+    whole = b""
+    _is_read = False
 
     @property
     def is_success(self) -> bool:
@@ -119,6 +156,70 @@ class LentResponse(ClientResponse):
         """Never use the connection again: more may come on it."""
         if self._reader is not None:
             self._reader.force_close()
+
+    async def read(self) -> bytes:
+        """Return the decoded body, up to the limits of a body.
+
+        A body whose end is lost or damaged counts if it begins with a complete JSON value.
+
+        Raises:
+            OversizedBody: as for :meth:`pieces`.
+            DamagedBody: the same.
+        """
+        if not self._is_read:
+            pieces = list[bytes]()
+            try:
+                async for piece in self.pieces(LARGEST_BODY):
+                    pieces.append(piece)
+            except (ClientPayloadError, DamagedBody):
+                if json_of(b"".join(pieces)) is None:
+                    raise
+                self.spoil()
+            self.whole, self._is_read = b"".join(pieces), True
+        return self.whole
+
+    async def pieces(self, limit: int) -> AsyncIterator[bytes]:
+        """Yield the decoded pieces of the body, up to a number of bytes.
+
+        Raises:
+            OversizedBody: it has more, or more containers than a body may have.
+            DamagedBody: it cannot be decoded.
+        """
+        if self._is_read:
+            yield self.whole
+            return
+        size = containers = 0
+        async for piece in self._decoded():
+            size += len(piece)
+            if limit == LARGEST_BODY:
+                containers += piece.count(b"{") + piece.count(b"[")
+            if size > limit or containers > MOST_CONTAINERS:
+                raise OversizedBody("the body is over a limit")
+            yield piece
+
+    async def _decoded(self) -> AsyncIterator[bytes]:
+        """Yield decoded pieces; gzip may have several members, and padding after them."""
+        name = ", ".join(self.headers.getall("content-encoding", ())).strip().lower()
+        if name not in _ENCODINGS:
+            raise DamagedBody("the body has an encoding that was not asked for")
+        member: Any = None
+        async for piece in self.content.iter_chunked(_CHUNK):
+            if name not in _COMPRESSED:
+                yield piece
+                continue
+            for start in range(0, len(piece), _SLICE):
+                rest = piece[start : start + _SLICE]
+                while rest and (member is None or not member.eof or _GZIP.startswith(rest[:2])):
+                    if member is None or member.eof:
+                        has_header = rest[0] & 15 in _HEADERS
+                        member = zlib.decompressobj(_ANY_HEADER if has_header else -zlib.MAX_WBITS)
+                    try:
+                        yield member.decompress(rest)
+                    except zlib.error as error:
+                        raise DamagedBody(str(error)) from None
+                    rest = member.unused_data
+        if member is not None and not member.eof:
+            raise DamagedBody("the body ends before its encoding does")
 
 
 class _Gate(asyncio.Protocol):

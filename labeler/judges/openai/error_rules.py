@@ -11,9 +11,10 @@ server once.
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, fields
 from enum import Enum
+from types import MappingProxyType
 from typing import Literal
 
 from labeler.judges.options import ModelOptions, is_in_key
@@ -403,21 +404,30 @@ def find_rule(observed: ObservedError) -> Rule:
 
 
 class AttemptFailed(Exception):
-    """An attempt without a usable answer.
+    """An attempt without a usable answer; holds no part of the request.
 
     Attributes:
         observed: the error.
         rule: the rule that matches it.
         detail: additional information for the message.
+        headers: headers of the response, if there was one; names are case-insensitive.
+        charged: True if the provider may have charged for the request.
         counts: False if the error concerns all records and costs none of them an attempt.
         stops: True if the run must stop: no record can succeed.
         again: True if a changed request follows at once, which counts as the same attempt.
     """
 
-    def __init__(self, observed: ObservedError, detail: str = "") -> None:
-        self.observed = observed
+    def __init__(
+        self,
+        observed: ObservedError,
+        detail: str = "",
+        *,
+        headers: Mapping[str, str] = MappingProxyType({}),
+        charged: bool = True,
+    ) -> None:
+        self.observed, self.detail = observed, detail
+        self.headers, self.charged = headers, charged
         self.rule = find_rule(observed)
-        self.detail = detail
         self.counts, self.again = True, False
         self.stops = self.rule.policy is RetryPolicy.FATAL
         super().__init__(self.rule.reason)

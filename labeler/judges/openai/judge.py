@@ -25,15 +25,15 @@ from labeler.judges.openai.address import environment_key
 from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog
 from labeler.judges.openai.client import look_up
 from labeler.judges.openai.completion import Completion
+from labeler.judges.openai.connections import LentResponse
 from labeler.judges.openai.error_rules import AttemptFailed
 from labeler.judges.openai.modes import ModeChoice
 from labeler.judges.openai.request import (
     CHAT,
     Form,
-    Messages,
     Request,
     rejects_caching,
-    request_parts,
+    spec_of,
 )
 from labeler.judges.openai.retries import (
     concluded,
@@ -44,12 +44,11 @@ from labeler.judges.openai.retries import (
     report_usage,
     retrying,
 )
-from labeler.judges.openai.sender import Answer, RequestFailed, Sender
+from labeler.judges.openai.sender import Sender
 from labeler.judges.openai.server import KeySource, server_of
-from labeler.judges.openai.spec import spec_of
 from labeler.judges.pace import BudgetSpent, SentRequest, Stopped, current
 from labeler.judges.pricing import PRICE_FORM, Price, price_of
-from labeler.judges.task import JudgeReply, Task
+from labeler.judges.task import JudgeReply, Messages, Task
 from labeler.judges.tokens import TokenCounter, answer_cap
 from labeler.sentences.example import Frozen
 
@@ -67,7 +66,7 @@ class HostedJudge(ModeChoice):
             the key, and again when the key expires.
         price: price of the model's tokens; by default from the price table, if listed.
         sleep: waits between attempts.
-        settings: the other fields of :class:`~labeler.judges.openai.spec.OpenAISpec`.
+        settings: the other fields of :class:`~labeler.judges.openai.request.OpenAISpec`.
 
     Raises:
         UsageError: a setting is unknown or out of range, the address is not safe, or the key
@@ -244,23 +243,23 @@ class HostedJudge(ModeChoice):
             asked = Request(self.spec, log.task, messages, log.cap, cached)
             body = msgspec.json.encode(self.form.body(asked))
             try:
-                answer = await opened.sender.send("POST", opened.url, body)
-            except RequestFailed as error:
-                raise self._failed(log, sent, asked, error) from None
-            return self._completed(log, sent, asked, answer)
+                response = await opened.sender.send("POST", opened.url, body)
+            except AttemptFailed as failed:
+                raise self._failed(log, sent, asked, failed) from None
+            return self._completed(log, sent, asked, response)
 
     def _completed(
-        self, log: AttemptLog, sent: SentRequest, asked: Request, answer: Answer
+        self, log: AttemptLog, sent: SentRequest, asked: Request, response: LentResponse
     ) -> Completion:
-        """Return the completion in an answer, and report what it cost.
+        """Return the completion in a response, and report what it cost.
 
         Raises:
             AttemptFailed: there is no usable one.
         """
-        report_quotas(sent, self.form.quotas(answer.headers))
-        completion = self.form.read(answer.content, asked)
+        report_quotas(sent, self.form.quotas(response.headers))
+        completion = self.form.read(response.whole, asked)
         if completion.error is not None:
-            answer.spoil()  # as after an error status
+            response.spoil()  # as after an error status
         flaw = log.record_completion(completion)
         if flaw is None or completion.usage or not flaw.status:
             report_usage(sent, completion.usage, self.price)
@@ -268,17 +267,17 @@ class HostedJudge(ModeChoice):
                 log.pace.health.answered(completion.usage.completion_tokens, log.cap)
         if flaw is None:
             return completion
-        failed = report_failure(log.pace, sent, flaw, charged=True)
+        failed = report_failure(log.pace, sent, AttemptFailed(flaw))
         failed.again = flaw.kind == "truncated" and log.raise_cap()
         raise failed
 
     def _failed(
-        self, log: AttemptLog, sent: SentRequest, asked: Request, error: RequestFailed
+        self, log: AttemptLog, sent: SentRequest, asked: Request, failed: AttemptFailed
     ) -> AttemptFailed:
         """Report a request without an answer; without the fields for caching if only they fail."""
-        report_quotas(sent, self.form.quotas(error.headers))
-        failed = report_failure(log.pace, sent, error.observed, charged=error.charged)
-        if asked.cached and rejects_caching(error.observed):
+        report_quotas(sent, self.form.quotas(failed.headers))
+        failed = report_failure(log.pace, sent, failed)
+        if asked.cached and rejects_caching(failed.observed):
             failed.again, failed.stops, health = True, False, log.pace.health
             if not health.rejects_caching:
                 health.rejects_caching = True
@@ -290,7 +289,7 @@ class HostedJudge(ModeChoice):
 
     def _size(self, log: AttemptLog, messages: Messages) -> Size:
         """Return the tokens of a request and its greatest possible cost."""
-        asked, schema = request_parts(log.task, messages)
+        asked, schema = log.task.sent(messages)
         texts = [message["content"] for message in asked]
         tokens = self._counter.request(texts, schema)
         tokens += log.task.expected_tokens

@@ -129,30 +129,19 @@ def report_usage(sent: SentRequest, usage: Usage | None, price: Price | None) ->
     sent.answered(tokens=usage.prompt_tokens + usage.completion_tokens, cost=cost)
 
 
-def report_failure(
-    pace: Pace, sent: SentRequest, observed: ObservedError, detail: str = "", *, charged: bool
-) -> AttemptFailed:
-    """Report an attempt without an answer, and return the error to raise.
-
-    Args:
-        pace: pace of the run.
-        sent: the request.
-        observed: the error.
-        detail: additional information for the message.
-        charged: True if the provider may have charged for the request.
-    """
-    failed = AttemptFailed(observed, detail)
-    policy = failed.rule.policy
+def report_failure(pace: Pace, sent: SentRequest, failed: AttemptFailed) -> AttemptFailed:
+    """Report an attempt without an answer to the pace of the run, and return the error to raise."""
+    observed, policy = failed.observed, failed.rule.policy
     if observed.kind == "timeout":  # each attempt counts: a time-out takes long
         settle_end(pace, sent, failed)
     worked = failed.rule.reason == "malformed"  # the model has, though for nothing
     if policy is RetryPolicy.RATE:
         sent.limited()
     elif policy is RetryPolicy.RETRY and not worked:
-        sent.failed(charged=charged)
+        sent.failed(charged=failed.charged)
     elif sent.end is None:
         # A rejected request costs nothing; of an unread answer, the charge is unknown.
-        if charged or policy is RetryPolicy.RETRY:
+        if failed.charged or policy is RetryPolicy.RETRY:
             sent.answered()
         else:
             sent.answered(tokens=0, cost=Decimal(0))

@@ -6,15 +6,24 @@ The requests are those of the online judge. Every response of the server is vali
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Awaitable, Callable, Coroutine
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, Self, TypeVar, get_args
 
-from openai import AsyncOpenAI
+from openai import AsyncOpenAI, Omit, omit
 from openai.resources.batches import AsyncBatchesWithRawResponse
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import (
+    AliasPath,
+    BaseModel,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
+from labeler.data.lines import durable
 from labeler.errors import FatalJudgeError, JudgeError, StoreError
 from labeler.judges.openai.client import open_client
 from labeler.judges.openai.completion import object_of, text_of
@@ -32,19 +41,19 @@ from labeler.judges.openai.sender import WIRE_ERRORS, failed_request
 from labeler.judges.openai.server import KeySource, read_server
 from labeler.judges.pace import Pace
 from labeler.labeling.engine import Engine
-from labeler.plugins.batch.folder import RemoteBatch
-from labeler.plugins.batch.requests import ENDPOINT
+from labeler.sentences.example import Frozen
 from labeler.store.disk import DiskStore
+
+ENDPOINT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
 
 _MARKER = "labeler_part"
 """The metadata field that holds our name of a batch."""
 _TRANSFER_SECONDS = 3600.0
-"""Limit for the transfer of a whole file, or of long lists that are read several times;
-``timeout`` applies between two bytes, and to one request."""
+"""Limit for the transfer of a whole file, and for starting a batch; ``timeout`` applies between two
+bytes, and to one request."""
 _CLOCKS_APART = 86_400.0
 """Most seconds by which the provider's clock and ours may differ."""
 _PAGE, _MOST_PAGES = 100, 100
-_MOST_PROBLEMS = 5
 _SEARCH_PAUSES = (0.0, 10.0, 20.0)
 """Seconds before each search."""
 _NOT_FOUND = 404
@@ -56,49 +65,107 @@ _UNCLEAR = (
 )
 
 T = TypeVar("T")
-_Read = TypeVar("_Read", bound=BaseModel)
+
+_GOING = Literal["validating", "in_progress", "finalizing", "cancelling", "unknown"]
+_ENDED = Literal["completed", "expired", "cancelled", "failed"]
+ENDED: frozenset[str] = frozenset(get_args(_ENDED))
+"""A provider's statuses of a batch that gets no more answers."""
+
+_PROBLEM = re.compile(r"(no code|[\w.\[\]]{1,64})( in line \d+)?|and \d+ more", re.ASCII)
+_MOST_PROBLEMS, _MOST_COUNTED = 5, 10**9
 
 
-class _Named(BaseModel, extra="allow"):
-    """An object of the server."""
+def _counted(name: str) -> Any:  # noqa: ANN401 - a field, as pydantic's
+    return Field(0, ge=0, le=_MOST_COUNTED, validation_alias=AliasPath("request_counts", name))
 
-    id: str = Field(min_length=1, strict=True)
 
-    def field(self, name: str) -> Any:  # noqa: ANN401 - whatever the server has written
-        """Return another field, ``None`` if there is none."""
-        return (self.model_extra or {}).get(name)
+def _named(*path: str) -> Any:  # noqa: ANN401 - the same
+    return Field(None, min_length=1, validation_alias=AliasPath(*path))
 
-    def remote(self) -> RemoteBatch:
-        """Return the batch that it describes."""
-        counts = object_of(self.field("request_counts"))
-        listed = object_of(self.field("errors")).get("data")
-        problems = [_code(one) for one in listed] if isinstance(listed, list) else []
-        more = [f"and {len(problems) - _MOST_PROBLEMS} more"] * (len(problems) > _MOST_PROBLEMS)
-        found = {name: counts.get(name) for name in ("total", "completed", "failed")}
-        files = {f"{kind}_file": self.field(f"{kind}_file_id") for kind in ("output", "error")}
-        shown = (*problems[:_MOST_PROBLEMS], *more)
-        fields = {"id": self.id, "status": self.field("status"), "problems": shown}
-        return RemoteBatch.model_validate(fields | found | files)
+
+class RemoteBatch(Frozen, extra="ignore", strict=True, validate_by_name=True):
+    """A batch as its provider describes it; a value that makes no sense is left out."""
+
+    id: str = Field(min_length=1)
+    status: _GOING | _ENDED = "unknown"
+    """``unknown`` stands for a word that we do not know."""
+    total: int = _counted("total")
+    """Requests in it; 0 while they are not counted yet."""
+    completed: int = _counted("completed")
+    failed: int = _counted("failed")
+    output_file: str | None = _named("output_file_id")
+    error_file: str | None = _named("error_file_id")
+    input_file: str | None = _named("input_file_id")
+    marker: str | None = _named("metadata", _MARKER)
+    """Our name of it."""
+    created: int | None = Field(None, validation_alias="created_at")
+    """Unix time."""
+    problems: tuple[str, ...] = Field((), validation_alias=AliasPath("errors", "data"))
+    """Short codes of why it was rejected, with line numbers; never the provider's words."""
+
+    @field_validator("*", mode="wrap")
+    @classmethod
+    def _or_default(cls, value: Any, handler: Any, info: ValidationInfo) -> Any:  # noqa: ANN401 - any
+        """Replace an invalid value: a server may write anything."""
+        try:
+            return handler(value)
+        except ValidationError:
+            field = cls.model_fields[str(info.field_name)]
+            if field.is_required():
+                raise
+            return field.get_default()
+
+    @field_validator("problems", mode="before")
+    @classmethod
+    def _in_short(cls, problems: object) -> object:
+        if not isinstance(problems, list):
+            return ()
+        codes = [_code(problem) for problem in problems]
+        more = len(codes) - _MOST_PROBLEMS
+        return (*codes[:_MOST_PROBLEMS], f"and {more} more") if more > 1 else tuple(codes)
+
+    @property
+    def is_whole(self) -> bool:
+        """True if the batch has ended and the file of its answers, if any, is named.
+
+        A server may report the end of a batch a moment before it names the file.
+        """
+        return self.status in ENDED and (self.output_file is not None or not self.completed)
+
+
+def _code(problem: object) -> str:
+    """Return the short code of a problem, with its line."""
+    if isinstance(problem, str) and _PROBLEM.fullmatch(problem):
+        return problem  # as we saved it
+    fields = object_of(problem)
+    code, line = plain_code(text_of(fields.get("code"))) or "no code", fields.get("line")
+    return f"{code} in line {line}" if type(line) is int else code
+
+
+class _Made(BaseModel, strict=True):
+    """A new file."""
+
+    id: str = Field(min_length=1)
 
 
 class _Page(BaseModel, strict=True):
     """A page of the provider's list of batches."""
 
-    data: list[_Named]
+    data: list[RemoteBatch]
     has_more: bool | None = None
 
-    def is_last(self, since: float) -> bool:
-        """Return True if no batch of this time or later can stand on the next page.
+    @model_validator(mode="after")
+    def _require_more(self) -> Self:
+        if self.has_more and not self.data:
+            raise ValueError("more are said to follow none")
+        return self
 
-        Raises:
-            AttemptFailed: more are said to follow none.
-        """
+    def is_last(self, since: float) -> bool:
+        """Return True if no batch of this time or later can stand on the next page."""
         if not self.data:
-            if self.has_more:
-                raise AttemptFailed(ObservedError("not_json"))
             return True
-        first, last = (one.field("created_at") for one in (self.data[0], self.data[-1]))
-        if type(first) is type(last) is int and last < first and last < since:
+        first, last = self.data[0].created, self.data[-1].created
+        if first is not None and last is not None and last < first and last < since:
             return True  # the newest come first
         return not (len(self.data) == _PAGE if self.has_more is None else self.has_more)
 
@@ -135,7 +202,7 @@ class OpenAIBatches:
         **server: Any,  # noqa: ANN401 - checked by ServerOptions
     ) -> None:
         self._server = read_server(api_key, **server)
-        self.base_url = self._server.base_url
+        self.base_url, self.host = self._server.base_url, self._server.host
         self.timeout, self._max_attempts, self.sleep = timeout, max_attempts, sleep
         self._opened: AsyncOpenAI | None = None
 
@@ -147,7 +214,7 @@ class OpenAIBatches:
             with path.open("rb") as file:
                 files = self._client().files.with_raw_response
                 made = await files.create(file=file, purpose="batch")
-            return _read(_Named, made.http_response.content).id
+            return _Made.model_validate_json(made.http_response.content).id
 
         return await self._step("hand in the file of requests", send, _TRANSFER_SECONDS)
 
@@ -172,18 +239,18 @@ class OpenAIBatches:
 
         async def send() -> RemoteBatch:
             nonlocal unsure
-            found = await self.find(file_id, marker, since=since) if unsure else None
-            if found is not None:
+            if unsure and (found := await self.find(file_id, marker, since=since)):
                 return found
             unsure = True
             async with asyncio.timeout(self.timeout):
-                made = await self._batches().create(
-                    completion_window="24h",
-                    endpoint=ENDPOINT,
-                    input_file_id=file_id,
-                    metadata={_MARKER: marker},
+                return await _described(
+                    self._batches().create(
+                        completion_window="24h",
+                        endpoint=ENDPOINT,
+                        input_file_id=file_id,
+                        metadata={_MARKER: marker},
+                    )
                 )
-            return _read(_Named, made.http_response.content).remote()
 
         return await self._step("start the batch", send, _TRANSFER_SECONDS)
 
@@ -191,12 +258,7 @@ class OpenAIBatches:
         """Search for the batch of a file, now and two more times; ``None`` if there is none.
 
         A batch may be listed some time after it was started: the searches are 10 and 20 seconds
-        apart.
-
-        Args:
-            file_id: as for :meth:`create`.
-            marker: the same.
-            since: the same.
+        apart. Arguments as for :meth:`create`.
 
         Raises:
             FatalJudgeError: the provider denies access.
@@ -205,38 +267,33 @@ class OpenAIBatches:
         for pause in _SEARCH_PAUSES:
             if pause:
                 await self.sleep(pause)
-            found = await self._step(
-                _LIST, lambda: self._find(file_id, marker, since), _TRANSFER_SECONDS
-            )
-            if found is not None:
-                return found
+            async for one in self._listed(since - _CLOCKS_APART):
+                if one.marker == marker or one.input_file == file_id:  # no other batch uses it
+                    return one
         return None
 
     async def retrieve(self, batch_id: str) -> RemoteBatch:
         """Return the current state of a batch."""
-        return await self._of_batch(_RETRIEVE, self._batches().retrieve, batch_id)
+        return await self._step(_RETRIEVE, lambda: _described(self._batches().retrieve(batch_id)))
 
     async def cancel(self, batch_id: str) -> RemoteBatch:
         """Cancel a batch; answers that exist by then stay available."""
-        return await self._of_batch(_CANCEL, self._batches().cancel, batch_id)
+        return await self._step(_CANCEL, lambda: _described(self._batches().cancel(batch_id)))
 
     async def download(self, file_id: str, path: Path) -> None:
         """Download a file of answers; the path exists only when it is complete and durable."""
         partial = path.with_name(f".{path.name}.partial")
 
         async def send() -> None:
-            files = self._client().files.with_streaming_response
+            files, mask = self._client().files.with_streaming_response, MaskedBytes()
             async with files.content(file_id) as response:
-                with partial.open("wb") as file:
-                    mask = MaskedBytes()
+                with durable(partial) as file:
                     async for piece in response.iter_bytes():
                         file.write(mask.add(piece))
                     file.write(mask.end())
-                    file.flush()
-                    os.fsync(file.fileno())
             with partial.open("rb") as file:
-                if file.read(1) != b"{":  # a proxy's error page; read as answers, all would be lost
-                    raise AttemptFailed(ObservedError("not_json"))
+                if file.read(1) != b"{":
+                    raise ValueError("a proxy's page: read as answers, all would be lost")
             partial.replace(path)
 
         await self._step(_FETCH, send, _TRANSFER_SECONDS)
@@ -247,35 +304,24 @@ class OpenAIBatches:
         if client is not None:
             await client.close()
 
-    async def _of_batch(
-        self, doing: str, call: Callable[[str], Awaitable[Any]], batch_id: str
-    ) -> RemoteBatch:
-        async def send() -> RemoteBatch:
-            return _read(_Named, (await call(batch_id)).http_response.content).remote()
+    async def _listed(self, since: float) -> AsyncIterator[RemoteBatch]:
+        """Yield the provider's batches, at least those since a time; any doubt is an error."""
+        after: str | Omit = omit
 
-        return await self._step(doing, send)
+        async def read() -> _Page:
+            answer = await self._batches().list(limit=_PAGE, after=after)
+            return _Page.model_validate_json(answer.http_response.content)
 
-    async def _find(self, file_id: str, marker: str, since: float) -> RemoteBatch | None:
-        """Return the batch with a marker, or of a file, which no other batch ever uses.
-
-        ``None`` means that a batch will be started: any doubt is an error.
-        """
-        after: dict[str, Any] = {}
         for _ in range(_MOST_PAGES):
-            async with asyncio.timeout(self.timeout):
-                answer = await self._batches().list(limit=_PAGE, **after)
-            page = _read(_Page, answer.http_response.content)
+            page = await self._step(_LIST, read)
             for one in page.data:
-                marked = object_of(one.field("metadata")).get(_MARKER) == marker
-                if marked or one.field("input_file_id") == file_id:
-                    return one.remote()
-            if page.is_last(since - _CLOCKS_APART):
-                return None
-            after = {"after": page.data[-1].id}
+                yield one
+            if page.is_last(since):
+                return
+            after = page.data[-1].id
         raise JudgeError(
-            f"could not {_LIST} at {self._server.host}: it lists more than "
-            f"{_MOST_PAGES * _PAGE}, and the one that was to be started is not among them; "
-            f"{_UNCLEAR}",
+            f"could not {_LIST} at {self.host}: it lists more than {_PAGE * _MOST_PAGES}, and the "
+            f"one that was to be started is not among them; {_UNCLEAR}",
             reason="unclear",
         )
 
@@ -288,10 +334,10 @@ class OpenAIBatches:
             try:
                 async with asyncio.timeout(seconds or self.timeout):
                     return await send()
-            except WIRE_ERRORS as error:
-                failed = AttemptFailed(failed_request(error).observed)
+            except WIRE_ERRORS as error:  # a value that does not validate among them
+                failed = failed_request(error)
             # The next look asks again; asking before the time that the server names helps nobody.
-            failed.stops = failed.stops or (failed.observed.retry_after or 0.0) > LONGEST_PAUSE
+            failed.stops = (failed.observed.retry_after or 0.0) > LONGEST_PAUSE
             raise failed
 
         try:
@@ -303,7 +349,7 @@ class OpenAIBatches:
 
     def _failure(self, doing: str, observed: ObservedError) -> JudgeError:
         rule = find_rule(observed)
-        where = f"could not {doing} at {self._server.host}"
+        where = f"could not {doing} at {self.host}"
         if observed.status == _NOT_FOUND and doing in {_RETRIEVE, _CANCEL, _FETCH}:
             remedy = "use the key and the project that it was handed in with"
             message = f"{where}: the server does not know it (status 404): {remedy}"
@@ -317,13 +363,17 @@ class OpenAIBatches:
         return kind(message, reason=rule.reason)
 
     def _batches(self) -> AsyncBatchesWithRawResponse:
-        """Return the calls about batches; their responses are validated here, not by openai."""
         return self._client().batches.with_raw_response
 
     def _client(self) -> AsyncOpenAI:
         if self._opened is None:
             self._opened = open_client(self._server, self.timeout)
         return self._opened
+
+
+async def _described(call: Awaitable[Any]) -> RemoteBatch:
+    """Return the batch in a response, validated here: openai's classes take anything."""
+    return RemoteBatch.model_validate_json((await call).http_response.content)
 
 
 def run(
@@ -353,22 +403,3 @@ def run(
         ) from error
     finally:
         engine.stop()
-
-
-def _code(problem: object) -> str:
-    """Return the short code of a problem, with its line."""
-    fields = object_of(problem)
-    code, line = plain_code(text_of(fields.get("code"))) or "no code", fields.get("line")
-    return f"{code} in line {line}" if type(line) is int else code
-
-
-def _read(model: type[_Read], body: bytes) -> _Read:
-    """Validate a server's object; the library does not.
-
-    Raises:
-        AttemptFailed: it is none.
-    """
-    try:
-        return model.model_validate_json(body)
-    except ValidationError:
-        raise AttemptFailed(ObservedError("not_json")) from None

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import random
-import time
-from collections.abc import Awaitable, Callable
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
+from typing import Any, cast
 
 from labeler.errors import FatalJudgeError, JudgeError, UnstorableRecord
 from labeler.judges.judge import UnusableAnswer
-from labeler.judges.openai.error_rules import AttemptFailed, ObservedError
+from labeler.judges.openai.error_rules import AttemptFailed, ObservedError, find_rule
 from labeler.judges.openai.retries import settle_end
 from labeler.judges.pace import Pace
 from labeler.judges.pricing import Price
-from labeler.judges.task import JudgeReply
-from labeler.labeling.failures import UNSTORABLE, record_or_failure, task_failure, unusable
-from labeler.labels.record import LabelFailure
-from labeler.plugins.batch.client import OpenAIBatches, run
+from labeler.judges.task import Task
+from labeler.labeling.failures import record_or_failure, unstorable, unusable
+from labeler.labels.record import AnyRecord, LabelFailure
+from labeler.plugins.batch.client import ENDED, OpenAIBatches, RemoteBatch, run
 from labeler.plugins.batch.folder import (
-    ENDED,
     BatchFolder,
     BatchPart,
-    RemoteBatch,
     Results,
     batches_at,
     command,
@@ -35,14 +34,15 @@ from labeler.plugins.batch.folder import (
 from labeler.plugins.batch.requests import (
     OK,
     AnswerLine,
-    AnswerReader,
     BatchRequest,
-    PartWriter,
-    SendAgain,
+    History,
     answer_lines,
+    read_answer,
     read_request,
+    write_parts,
 )
 from labeler.plugins.batch.submit import send
+from labeler.sentences.example import Frozen
 from labeler.store.disk import DiskStore
 
 MOST_ROUNDS = 3
@@ -50,13 +50,13 @@ MOST_ROUNDS = 3
 _NEEDS_USER = frozenset({"not_found", "unclear"})
 """Reasons that stay the same until the user acts."""
 _STOPPED = frozenset({"cancelled", "failed"})
-_SHOWN = 3
+_SHOWN, _MOST_SAVING = 3, 1000
+"""Failures that are shown, and labels that may wait for the disk."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 15.0, 60.0
 """Seconds before the second look, and to which the pauses grow."""
 
 
-@dataclass(frozen=True)
-class Collection:
+class Collection(Frozen):
     """The outcome of one collection."""
 
     parts: int
@@ -100,9 +100,15 @@ def collect_batches(
     Example:
         >>> labeler.collect_batches(labeler.OpenAIBatches(), ".labeler")  # doctest: +SKIP
     """
-    batches_at(store, client.base_url, "collect", *["--wait"] * wait, name=name)
+    _, elsewhere = batches_at(store, client.base_url, "collect", *["--wait"] * wait, name=name)
     with DiskStore(store, notice=notice) as opened:
         collector = _Collector(client, opened, name, price, notice or (lambda _: None))
+        for address, server in elsewhere.items():
+            go_on = command("collect", store=opened.directory, server=server)
+            collector.report(
+                f"batches at {address} are left alone, for this key is for {client.base_url}: "
+                f"`{go_on}` collects them, or base_url in Python"
+            )
         return run(lambda: collector.collect(wait=wait), client, opened)
 
 
@@ -139,11 +145,18 @@ class _Collector:
             stuck=self._stuck,
         )
 
+    def report(self, message: str) -> None:
+        """Give a notice, once."""
+        if message not in self._notices:
+            self._notices.add(message)
+            self.notice(message)
+
     async def _look(self) -> None:
         """Look at every open part once, and send what is unsent."""
         self._open = self._stuck = 0
-        with locked(self.store.directory):
-            for folder in self._folders():
+        store, url = self.store.directory, self.client.base_url
+        with locked(store):
+            for folder in batches_at(store, url, "collect", name=self.name)[0]:
                 parts = folder.open_parts()
                 unsent = [part for part in parts if part.batch_id is None]
                 for part in parts:
@@ -154,17 +167,6 @@ class _Collector:
         if self._fatal:
             raise self._fatal[0]
 
-    def _folders(self) -> list[BatchFolder]:
-        store, url = self.store.directory, self.client.base_url
-        here, elsewhere = batches_at(store, url, "collect", name=self.name)
-        for address, server in elsewhere.items():
-            go_on = command("collect", store=store, server=server)
-            self._report(
-                f"batches at {address} are left alone, for this key is for {url}: `{go_on}` "
-                "collects them, or base_url in Python"
-            )
-        return here
-
     async def _try(self, work: Awaitable[object], parts: int = 1) -> None:
         try:
             await work
@@ -173,11 +175,12 @@ class _Collector:
             self._fatal.append(error)
         except JudgeError as error:
             # A failed look loses nothing: the next one may succeed.
-            self._report(str(error))
+            self.report(str(error))
             self._stuck += parts * (error.reason in _NEEDS_USER)
 
     async def _part(self, folder: BatchFolder, part: BatchPart) -> None:
         """Collect a part if its batch has ended."""
+        where = f"{folder.name}, part {part.name}"
         with folder.naming(part):
             remote = part.remote
             if remote is None or not remote.is_whole:
@@ -185,10 +188,10 @@ class _Collector:
                 if remote.status not in ENDED:
                     return
                 if remote.status == "failed" and "token_limit" in " ".join(remote.problems):
-                    kept = {"batch_id": None, "file_id": None, "remote": None}
+                    sent = {"batch_id": None, "file_id": None, "remote": None}
                     again = part.crowded_out + 1
-                    folder.save(part, state="prepared", crowded_out=again, **kept)
-                    self._report(f"{folder.name}, part {part.name}: the queue is full; it waits")
+                    folder.save(part, state="prepared", crowded_out=again, **sent)
+                    self.report(f"{where}: the queue is full; it waits")
                     return
                 part = folder.save(part, remote=remote)
             if not remote.is_whole:
@@ -199,26 +202,20 @@ class _Collector:
                     reason="incomplete",
                 )
             files = await self._fetch(folder, part, remote)
-            collector = _PartCollector(self, folder, part, self.price(folder.state.model))
+            price = self.price(folder.model)
+            collector = _PartCollector(self.client, self.store, folder, part, remote, price)
             collector.collect(files)
         self._results.append(collector.results)
         self._failures += collector.failures
-        where = f"{folder.name}, part {part.name}"
         if remote.problems:
-            self._report(f"{where}: refused by the provider: {', '.join(remote.problems)}")
+            self.report(f"{where}: refused by the provider: {', '.join(remote.problems)}")
         for kind, count in collector.results.odd.items():
-            self._report(f"{where}: {count} times {kind}")
-
-    def _report(self, message: str) -> None:
-        """Give a notice, once."""
-        if message not in self._notices:
-            self._notices.add(message)
-            self.notice(message)
+            self.report(f"{where}: {count} times {kind}")
 
     async def _fetch(self, folder: BatchFolder, part: BatchPart, remote: RemoteBatch) -> list[Path]:
         """Return the answer files, downloaded unless they already were."""
         named = {"output": remote.output_file, "errors": remote.error_file}
-        files = {folder.file(part, kind): file_id for kind, file_id in named.items() if file_id}
+        files = {folder.file(part.name, kind): name for kind, name in named.items() if name}
         for path, file_id in files.items():
             if not path.exists():
                 await self.client.download(file_id, path)
@@ -229,29 +226,28 @@ class _Collector:
 class _PartCollector:
     """Stores the answers of one part."""
 
-    collector: _Collector
+    client: OpenAIBatches
+    store: DiskStore
     folder: BatchFolder
     part: BatchPart
+    remote: RemoteBatch
     price: Price | None
     failures: list[LabelFailure] = field(default_factory=list)
     results: Results = field(init=False)
     _completed: int = 0
     """Answers of the kind that the provider counts as completed."""
-    _saved: list[tuple[str, Future[bool]]] = field(default_factory=list)
-    """Queued labels, by key."""
+    _saving: deque[tuple[Task[Any], AnyRecord, Future[bool]]] = field(default_factory=deque)
     _pace: Pace = field(default_factory=Pace)
     """Judges the server by its answers, as online."""
-    _again: PartWriter | None = None
-    """Takes the requests that are sent again; without it, they are released."""
-    _lasting: list[LabelFailure] = field(default_factory=list)
-    _decided: int = 0
-    """Number of the failures before the last label: they last. Later ones do unless they would
-    stop a run, for then the batch may be at fault, not its rows."""
-    _is_stopped: bool = False
+    _lasting: list[tuple[LabelFailure, int]] = field(default_factory=list)
+    """Failures of rows, each with the number of labels before it."""
+    _stopped_at: int = -1
+    """Number of labels before a failure that would stop a run."""
+    _fits: bool = False
 
     def __post_init__(self) -> None:
         self.results = Results(cost=Decimal(0) if self.price else None)
-        others = [part.results for part in self.folder.state.parts if part.results]
+        others = [part.results for part in self.folder.parts if part.results]
         self._pace.health.labels = total(others).labelled
 
     def collect(self, files: list[Path]) -> None:
@@ -262,50 +258,125 @@ class _PartCollector:
         """
         folder, part = self.folder, self.part
         folder.remove_strays()
-        first, number = len(folder.state.parts) + 1, part.round + 1
-        writer = PartWriter(folder.path, folder.state, time.time(), first, number)
-        status = part.remote.status if part.remote else "unknown"
-        if status not in _STOPPED and part.round < MOST_ROUNDS:
-            self._again = writer
-        offsets = folder.offsets(part)
-        unanswered, unmentioned = dict.fromkeys(offsets), set(offsets)
-        with folder.file(part, "asked").open("rb") as file, writer:
+        keys = folder.offsets(part)
+        unmentioned = set(keys)
+        requests = self._settled(files, keys, unmentioned)
+        parts = write_parts(folder, requests, self._too_large, part.round + 1)
+        while self._saving:
+            self._await_saved()
+        self._store_lasting()
+        self._require_all(files, unmentioned)
+        folder.save(part, *parts, state="collected", results=self.results)
 
-            def request_of(key: str) -> BatchRequest:
-                return read_request(file, offsets[key], key)
-
+    def _settled(
+        self, files: list[Path], offsets: dict[str, int], unmentioned: set[str]
+    ) -> Iterator[BatchRequest]:
+        """Store the outcome of each answer; yield the requests that are sent again."""
+        unanswered, odd = dict.fromkeys(offsets), self.results.odd
+        with self.folder.file(self.part.name, "asked").open("rb") as file:
             for line in answer_lines(files):
                 if line is None:
-                    self.results.odd["a line that cannot be read"] += 1
+                    odd["a line that cannot be read"] += 1
                     continue
                 unmentioned.discard(line.key)
                 if line.key not in offsets:
-                    self.results.odd["a line that was not asked for"] += 1
+                    odd["a line that was not asked for"] += 1
                 elif line.key not in unanswered:
-                    self.results.odd["a second line of one request"] += 1
+                    odd["a second line of one request"] += 1
                 elif line.is_sent:
                     del unanswered[line.key]
-                    self._settle(request_of(line.key), line)
+                    yield from self._settle(read_request(file, offsets[line.key], line.key), line)
+            status = self.remote.status
             reason = "not_answered" if status == "completed" else status
-            for request in map(request_of, unanswered):
-                self._send_again(request, SendAgain(reason, request.history))
-            self._await_saved(request_of)
-        self._require_all(files, unmentioned)
-        folder.save(part, *writer.parts, state="collected", results=self.results)
+            for key in unanswered:
+                request = read_request(file, offsets[key], key)
+                yield from self._again(request, request.history, reason)
+
+    def _settle(self, request: BatchRequest, line: AnswerLine) -> Iterator[BatchRequest]:
+        """Store the outcome of one answer, and count what it cost."""
+        results = self.results
+        answer = read_answer(request, line, self.folder.reasks, self.client)
+        results.answered += 1
+        self._completed += line.status == OK
+        if answer.usage is not None:
+            results.usage += answer.usage
+            if self.price is not None and results.cost is not None:
+                results.cost += self.price.cost(answer.usage)
+        elif line.status == OK:
+            results.unmetered += 1
+        results.broken.update(answer.broken)
+        if isinstance(answer.outcome, History):
+            reason = find_rule(cast("ObservedError", answer.flaw)).reason
+            yield from self._again(request, answer.outcome, reason)
+        elif isinstance(answer.outcome, UnusableAnswer):
+            self._fail(unusable(request.task, answer.outcome), answer.flaw)
+        else:
+            found = record_or_failure(request.task, answer.outcome)
+            if isinstance(found, LabelFailure):
+                self._fail(found)
+            else:
+                results.labelled += 1
+                self._pace.health.labeled()
+                self._saving.append((request.task, found, self.store.put(found)))
+                if len(self._saving) > _MOST_SAVING:
+                    self._await_saved()
+
+    def _again(
+        self, request: BatchRequest, history: History, reason: str
+    ) -> Iterator[BatchRequest]:
+        """Yield a request that is sent again, else release it; neither if it has a label now."""
+        if self.store.get(request.key) is not None:
+            return
+        self._fits = self.remote.status not in _STOPPED and self.part.round < MOST_ROUNDS
+        if self._fits:
+            yield request.again(history)
+        counts = self.results.again if self._fits else self.results.released
+        counts[reason] += 1
+
+    def _too_large(self, _: BatchRequest) -> None:
+        self._fits = False
+
+    def _await_saved(self) -> None:
+        """Wait until a label is durable; an unstorable one is a failure of its row alone."""
+        task, record, future = self._saving.popleft()
+        try:
+            future.result()
+        except UnstorableRecord as error:
+            self.results.labelled -= 1
+            self._fail(unstorable(task, record, error))
+
+    def _fail(self, failure: LabelFailure, flaw: ObservedError | None = None) -> None:
+        self.results.failed[failure.reason] += 1
+        self.failures.append(failure)
+        labels = self._pace.health.labels
+        if flaw is not None:
+            attempt = AttemptFailed(flaw)
+            settle_end(self._pace, failure.key, attempt)
+            self._stopped_at = labels if attempt.stops else self._stopped_at
+        if failure.lasting:
+            self._lasting.append((failure, labels))
+
+    def _store_lasting(self) -> None:
+        """Store failures that last.
+
+        Those after the last label do not if they would stop a run: the batch may be at fault.
+        """
+        labels = self._pace.health.labels
+        is_certain = labels > 0 and labels != self._stopped_at
+        lasting = [one for one, before in self._lasting if before < labels or is_certain]
+        for written in [self.store.put_failure(failure) for failure in lasting]:
+            with suppress(UnstorableRecord):
+                written.result()
 
     def _require_all(self, files: list[Path], unmentioned: set[str]) -> None:
         """Reject files that lack paid answers: asking again would pay twice.
 
         Files that mention every request are complete, whatever the provider counts.
 
-        Args:
-            files: the answer files.
-            unmentioned: keys that they do not mention.
-
         Raises:
             JudgeError: there are fewer than the provider counts; the files are moved aside.
         """
-        counted = min(self.part.remote.completed if self.part.remote else 0, self.part.lines)
+        counted = min(self.remote.completed, self.part.lines)
         if self._completed >= counted or not unmentioned:
             return
         for file in files:
@@ -317,68 +388,3 @@ class _PartCollector:
             "meanwhile",
             reason="incomplete",
         )
-
-    def _settle(self, request: BatchRequest, line: AnswerLine) -> None:
-        """Store the outcome of one answer, and count what it cost."""
-        client, results = self.collector.client, self.results
-        reader = AnswerReader(request, self.folder.state.reasks, client.base_url, client.timeout)
-        outcome = reader.read(line)
-        results.answered += 1
-        self._completed += line.status == OK
-        if reader.usage is not None:
-            results.usage += reader.usage
-            if self.price is not None and results.cost is not None:
-                results.cost += self.price.cost(reader.usage)
-        elif line.status == OK:
-            results.unmetered += 1
-        results.broken.update(reader.broken)
-        if isinstance(outcome, JudgeReply):
-            found = record_or_failure(request.task, outcome)
-            if isinstance(found, LabelFailure):
-                self._fail(found)
-            else:
-                results.labelled += 1
-                self._pace.health.labeled()
-                self._decided, self._is_stopped = len(self._lasting), False
-                self._saved.append((found.key, self.collector.store.put(found)))
-        elif isinstance(outcome, UnusableAnswer):
-            self._fail(unusable(request.task, outcome), reader.flaw)
-        else:
-            self._send_again(request, outcome)
-
-    def _await_saved(self, request_of: Callable[[str], BatchRequest]) -> None:
-        """Wait until everything is durable; an unstorable label is a failure of its row alone."""
-        for key, future in self._saved:
-            try:
-                future.result()
-            except UnstorableRecord as error:
-                self.results.labelled -= 1
-                request, said = request_of(key), str(error)
-                attempts = request.history.attempts + 1
-                self._fail(
-                    task_failure(request.task, UNSTORABLE, said, attempts=attempts, lasting=True)
-                )
-        if not self._pace.health.labels or self._is_stopped:
-            del self._lasting[self._decided :]
-        for written in [self.collector.store.put_failure(failure) for failure in self._lasting]:
-            with suppress(UnstorableRecord):
-                written.result()
-
-    def _fail(self, failure: LabelFailure, flaw: ObservedError | None = None) -> None:
-        self.results.failed[failure.reason] += 1
-        if len(self.failures) < _SHOWN:
-            self.failures.append(failure)
-        if flaw is not None:
-            attempt = AttemptFailed(flaw)
-            settle_end(self._pace, failure.key, attempt)
-            self._is_stopped |= attempt.stops
-        if failure.lasting:
-            self._lasting.append(failure)
-
-    def _send_again(self, request: BatchRequest, again: SendAgain) -> None:
-        """Send a request again, or release it; neither if its label came from elsewhere."""
-        if self.collector.store.get(request.task.key) is not None:
-            return
-        is_sent = self._again is not None and self._again.add(request.again(again.history))
-        counts = self.results.again if is_sent else self.results.released
-        counts[again.reason] += 1

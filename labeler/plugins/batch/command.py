@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -36,9 +35,8 @@ from labeler.plugins.batch.folder import (
     command,
     servers,
 )
-from labeler.plugins.batch.options import BatchOptions
 from labeler.plugins.batch.status import BatchStatus, batch_status, cancel_batch
-from labeler.plugins.batch.submit import Submission, submit_batch
+from labeler.plugins.batch.submit import BatchOptions, Submission, submit_batch
 from labeler.sentences.characters import visible
 from labeler.sentences.display import Column, Grid, Section
 
@@ -69,8 +67,7 @@ def submit(
     also = {"batches": service, "notice": notify}
     done = submit_batch(rows, **vars(given) | also)
     if as_json:
-        bad = [failure.model_dump(mode="json") for failure in done.bad]
-        print_json({**asdict(done), "bad": bad})
+        print_json(done.model_dump(mode="json"))
     else:
         _print_submission(done, str(given.store), given.server)
     return SOME_FAILED if done.bad else 0
@@ -87,7 +84,7 @@ def status(
     service = _service(server) if has_key or server.base_url is not None else None
     views = batch_status(store, service)
     if as_json:
-        print_json([_view_json(view) for view in views])
+        print_json([view.model_dump(mode="json") for view in views])
     elif views:
         _print_table(views)
         _print_unreached(views, store)
@@ -135,9 +132,7 @@ def collect(
         notice=notify,
     )
     if as_json:
-        results = done.results.model_dump(mode="json")
-        counts = {"parts": done.parts, "still_open": done.still_open, "stuck": done.stuck}
-        print_json({**counts, "results": results})
+        print_json(done.model_dump(mode="json"))
     else:
         _print_collection(done)
     if done.stuck:  # a need for the user comes before a need to wait
@@ -266,13 +261,3 @@ def _age(seconds: float) -> str:
     if seconds < _HOUR:
         return f"{seconds / _MINUTE:.0f} min"
     return f"{seconds / _HOUR:.1f} h"
-
-
-def _view_json(view: BatchStatus) -> dict[str, Any]:
-    names = ("name", "model", "base_url", "age", "trouble", "next", "looked_up")
-    counts = ("state", "lines", "done", "failed")
-    return {
-        **{name: getattr(view, name) for name in (*names, *counts)},
-        "parts": [part.model_dump(mode="json", exclude={"results"}) for part in view.parts],
-        "results": view.results.model_dump(mode="json"),
-    }

@@ -20,27 +20,27 @@ import os
 import re
 import shlex
 import shutil
-import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Literal, Self
 
-from pydantic import Field, ValidationError, WrapValidator
+from pydantic import Field, ValidationError
 
-from labeler.data.lines import BOM, replacing
-from labeler.data.options import given
+from labeler.data.lines import BOM, durable, replacing
+from labeler.data.options import DEFAULT_STORE, given
 from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError, describe_faults
 from labeler.judges.openai.address import OFFICIAL_URL
 from labeler.judges.options import CapField, ServerOptions
 from labeler.labels.record import Usage
+from labeler.plugins.batch.client import RemoteBatch
 from labeler.sentences.example import Frozen
 from labeler.store.disk import flush_directory
+from labeler.store.leases import FileLeases
 
-FOLDER = "batches"
-BATCH_FILE = "batch.json"
+FOLDER, BATCH_FILE = "batches", "batch.json"
 
 PartState = Literal["prepared", "uploaded", "created", "collected", "dropped"]
 """``uploaded``: a batch may have been started; ``dropped``: canceled by its user without asking the
@@ -48,56 +48,8 @@ provider."""
 UNSENT: frozenset[PartState] = frozenset({"prepared", "uploaded"})
 CLOSED: frozenset[PartState] = frozenset({"collected", "dropped"})
 
-_GOING = Literal["validating", "in_progress", "finalizing", "cancelling", "unknown"]
-_ENDED = Literal["completed", "expired", "cancelled", "failed"]
-ENDED: frozenset[str] = frozenset(get_args(_ENDED))
-"""A provider's statuses of a batch that gets no more answers."""
-
-_DEFAULT_STORE = ".labeler"
 _NAME = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}", re.ASCII)
 _KEY = re.compile(rb'(?:%b)?\{"key":"([0-9a-f]{64})"' % BOM)
-_MOST_COUNTED = 10**9
-"""No batch has more requests: a larger count is invalid."""
-
-
-def _or(default: object) -> WrapValidator:
-    """Return a validator that replaces an invalid value: a server may write anything."""
-
-    def validate(value: Any, handler: Any) -> Any:  # noqa: ANN401 - any value of a server
-        try:
-            return handler(value)
-        except ValidationError:
-            return default
-
-    return WrapValidator(validate)
-
-
-_Count = Annotated[int, Field(strict=True, ge=0, le=_MOST_COUNTED), _or(0)]
-_FileId = Annotated[str | None, Field(min_length=1), _or(None)]
-
-
-class RemoteBatch(Frozen):
-    """A batch as its provider describes it."""
-
-    id: str = Field(min_length=1)
-    status: Annotated[_GOING | _ENDED, _or("unknown")] = "unknown"
-    """``unknown`` stands for a word that we do not know."""
-    total: _Count = 0
-    """Requests in it; 0 while they are not counted yet."""
-    completed: _Count = 0
-    failed: _Count = 0
-    output_file: _FileId = None
-    error_file: _FileId = None
-    problems: tuple[str, ...] = ()
-    """Short codes of why it was rejected, with line numbers; never the provider's words."""
-
-    @property
-    def is_whole(self) -> bool:
-        """True if the batch has ended and the file of its answers, if any, is named.
-
-        A server may report the end of a batch a moment before it names the file.
-        """
-        return self.status in ENDED and (self.output_file is not None or not self.completed)
 
 
 class Results(Frozen, frozen=False):
@@ -123,7 +75,7 @@ class Results(Frozen, frozen=False):
     """US dollars for the metered answers; ``None`` if no price is known."""
 
 
-def total(results: list[Results]) -> Results:
+def total(results: Iterable[Results]) -> Results:
     """Return the sum of the results of several parts; the cost is unknown if any is."""
     found = Results(cost=Decimal(0))
     for one in results:
@@ -174,9 +126,10 @@ class FileLimits:
     """In bytes."""
 
 
-class BatchState(Frozen):
-    """The state of a batch: facts that hold for all of it, and its parts."""
+class BatchFolder(Frozen, frozen=False):
+    """One batch on disk: facts that hold for all of it, and its parts."""
 
+    path: Path = Field(Path(), exclude=True)
     version: Literal[1] = 1
     model: str
     base_url: str
@@ -192,55 +145,62 @@ class BatchState(Frozen):
     from elsewhere, and commands are copied."""
     parts: tuple[BatchPart, ...] = ()
 
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read a batch.
 
-class BatchFolder:
-    """One batch on disk."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.name = path.name
+        Raises:
+            StoreError: its state cannot be read.
+        """
         file = path / BATCH_FILE
         try:
-            self.state = BatchState.model_validate_json(file.read_bytes().removeprefix(BOM))
+            found = cls.model_validate_json(file.read_bytes().removeprefix(BOM))
         except OSError as error:
             raise _unreadable(file, str(error)) from error
         except ValidationError as error:
             raise _unreadable(file, describe_faults(error, whole="the whole")) from error
-        if not self.state.parts:
+        if not found.parts:
             raise _unreadable(file, "it names no part")
+        found.path = path
+        return found
+
+    @property
+    def name(self) -> str:
+        """Name of the batch and its folder."""
+        return self.path.name
 
     def open_parts(self) -> list[BatchPart]:
         """Return the parts whose answers are still to be collected."""
-        return [part for part in self.state.parts if part.is_open]
+        return [part for part in self.parts if part.is_open]
 
     @property
     def server(self) -> ServerOptions:
         """How its server is reached."""
-        return replace(self.state.network, base_url=self.state.base_url, api_key_command=None)
+        return replace(self.network, base_url=self.base_url, api_key_command=None)
 
     def command(self, action: str, *options: str) -> str:
         """Return the command line that applies an action to this batch."""
         store = self.path.parent.parent
         return command(action, self.name, *options, store=store, server=self.server)
 
-    def file(self, part: BatchPart, kind: str) -> Path:
+    def file(self, name: str, kind: str) -> Path:
         """Return a file of a part: ``lines``, ``output`` and so on."""
-        return part_file(self.path, part.name, kind)
-
-    def files(self, part: BatchPart) -> list[Path]:
-        """Return the files of a part; last the saved requests, which alone tell rows."""
-        asked = self.file(part, "asked")
-        others = sorted({*self.path.glob(f"part-{part.name}.*")} - {asked})
-        return [*others, asked]
+        return self.path / f"part-{name}.{kind}.jsonl"
 
     def save(self, part: BatchPart, *further: BatchPart, **changes: object) -> BatchPart:
         """Save the state of a part with changes, and return it; further parts join the batch."""
         changed = part.model_copy(update=changes)
-        parts = (changed if one.name == part.name else one for one in self.state.parts)
-        state = self.state.model_copy(update={"parts": (*parts, *further)})
-        write_state(self.path, state)
-        self.state = state
+        parts = (changed if one.name == part.name else one for one in self.parts)
+        self.write(*parts, *further)
         return changed
+
+    def write(self, *parts: BatchPart) -> None:
+        """Save the batch with its parts: after a crash its state is the old one or the new."""
+        state = self.model_copy(update={"parts": parts})
+        with replacing(self.path / BATCH_FILE) as partial, durable(partial) as file:
+            file.write(state.model_dump_json().encode())
+        flush_directory(self.path)
+        self.parts = parts
 
     def offsets(self, part: BatchPart) -> dict[str, int]:
         """Return the label keys that a part asks for, and where each saved request begins.
@@ -248,7 +208,7 @@ class BatchFolder:
         Raises:
             StoreError: the file of saved requests does not hold those of the part.
         """
-        path, found, start = self.file(part, "asked"), dict[str, int](), 0
+        path, found, start = self.file(part.name, "asked"), dict[str, int](), 0
         try:
             with path.open("rb") as lines:
                 for line in lines:
@@ -261,11 +221,28 @@ class BatchFolder:
             raise _unreadable(path, f"it holds {len(found)} of the {part.lines} saved requests")
         return found
 
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[None]:
+        """Let a new batch be written aside: its folder gets its name when it has parts."""
+        final, aside = self.path, self.path.with_name(f".new-{self.name}")
+        for leftover in final.parent.glob(".new-*"):  # of a killed process; the lock is ours
+            shutil.rmtree(leftover)
+        aside.mkdir(mode=0o700, parents=True)
+        self.path = aside
+        try:
+            yield
+            if self.parts:
+                aside.rename(final)
+                flush_directory(final.parent)
+        finally:
+            self.path = final
+            shutil.rmtree(aside, ignore_errors=True)
+
     def remove_strays(self) -> None:
         """Remove files of parts that a collect prepared before it was stopped; they hold texts."""
-        known = {part.name for part in self.state.parts}
+        known = {f"part-{part.name}" for part in self.parts}
         for path in self.path.glob("part-*"):
-            if path.name.partition(".")[0].removeprefix("part-") not in known:
+            if path.name.partition(".")[0] not in known:
                 path.unlink()
 
     def marker(self, part: BatchPart) -> str:
@@ -287,14 +264,17 @@ class BatchFolder:
             raise kind(message, reason=error.reason) from None
 
 
+# The batches of a store
+
+
 def batches(store: Path) -> list[BatchFolder]:
     """Return every batch of a store, the oldest first.
 
     Raises:
         StoreError: the state of a batch cannot be read.
     """
-    found = [BatchFolder(store / FOLDER / name) for name in _names(store)]
-    return sorted(found, key=lambda folder: folder.state.created)
+    found = [BatchFolder.read(store / FOLDER / name) for name in _names(store)]
+    return sorted(found, key=lambda folder: folder.created)
 
 
 def _names(store: Path) -> list[str]:
@@ -319,22 +299,18 @@ def batch(store: Path, name: str) -> BatchFolder:
     return found[name]
 
 
-def pending_keys(store: str | Path) -> dict[str, str]:
+def pending_keys(store: Path) -> dict[str, str]:
     """Return the label keys that a batch of this store may still answer, each with its batch.
-
-    Excludes collected and dropped parts.
-
-    Args:
-        store: the store's folder; it need not exist.
 
     Raises:
         StoreError: the state of a batch cannot be read: asking would risk paying twice.
     """
-    found: dict[str, str] = {}
-    for folder in batches(Path(store)):
-        for part in folder.open_parts():
-            found.update(dict.fromkeys(folder.offsets(part), folder.name))
-    return found
+    return {
+        key: folder.name
+        for folder in batches(store)
+        for part in folder.open_parts()
+        for key in folder.offsets(part)
+    }
 
 
 class PendingKeys:
@@ -344,11 +320,11 @@ class PendingKeys:
     holds the lease of a key cannot miss a batch for it, because batches are submitted under leases.
 
     Args:
-        store: the store's folder.
+        store: the store's folder; it need not exist.
     """
 
-    def __init__(self, store: str | Path) -> None:
-        self._store = Path(store)
+    def __init__(self, store: Path) -> None:
+        self._store = store
         self._names: list[str] = []
         self._keys: dict[str, str] = {}
 
@@ -358,17 +334,16 @@ class PendingKeys:
         Raises:
             StoreError: the state of a batch cannot be read.
         """
-        self._update()
-        return self._keys.get(key)
+        return self._present().get(key)
 
     def __len__(self) -> int:
         """Return the number of these keys."""
-        self._update()
-        return len(self._keys)
+        return len(self._present())
 
-    def _update(self) -> None:
+    def _present(self) -> dict[str, str]:
         if (names := _names(self._store)) != self._names:
             self._keys, self._names = pending_keys(self._store), names
+        return self._keys
 
 
 def command(action: str, *words: str, store: str | Path, server: ServerOptions) -> str:
@@ -381,7 +356,7 @@ def command(action: str, *words: str, store: str | Path, server: ServerOptions) 
         server: as it was given, with the address of its batches.
     """
     line = ["labeler", "batch", action, *words]
-    if str(store) != _DEFAULT_STORE or "LABELER_STORE" in os.environ:
+    if str(store) != DEFAULT_STORE or "LABELER_STORE" in os.environ:
         line += ["--store", str(store)]
     for name, value in given(server, ServerOptions).items():
         for one in value if isinstance(value, list) else [value]:
@@ -392,7 +367,7 @@ def command(action: str, *words: str, store: str | Path, server: ServerOptions) 
 
 def servers(folders: Iterable[BatchFolder]) -> dict[str, ServerOptions]:
     """Return how the servers of open batches are reached, by their sorted addresses."""
-    found = {folder.state.base_url: folder.server for folder in folders if folder.open_parts()}
+    found = {folder.base_url: folder.server for folder in folders if folder.open_parts()}
     return dict(sorted(found.items()))
 
 
@@ -419,7 +394,7 @@ def batches_at(
     if not store.is_dir():
         raise UsageError(f"there is no label store in {store}; name the one that batches belong to")
     chosen = [batch(store, name)] if name else batches(store)
-    here = [folder for folder in chosen if folder.state.base_url == base_url]
+    here = [folder for folder in chosen if folder.base_url == base_url]
     elsewhere = servers(folder for folder in chosen if folder not in here)
     if elsewhere and not any(folder.open_parts() for folder in here):
         subject = f"batch {name} of {store} is" if name else f"the open batches of {store} are"
@@ -432,22 +407,7 @@ def batches_at(
     return here, elsewhere
 
 
-@contextlib.contextmanager
-def new_folder(store: Path, name: str) -> Iterator[Path]:
-    """Make a folder that gets its name when it is complete; drop it if it has no batch file."""
-    parent = store / FOLDER
-    for leftover in parent.glob(".new-*"):  # of a killed process; the lock is ours
-        shutil.rmtree(leftover)
-    temporary = parent / f".new-{name}"
-    temporary.mkdir(mode=0o700, parents=True)
-    try:
-        yield temporary
-        if (temporary / BATCH_FILE).exists():
-            flush_directory(temporary)
-            temporary.rename(parent / name)
-            flush_directory(parent)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+# Files
 
 
 @contextlib.contextmanager
@@ -457,34 +417,14 @@ def locked(store: Path) -> Iterator[None]:
     Raises:
         StoreError: another process is changing them.
     """
-    parent = store / FOLDER
-    parent.mkdir(mode=0o700, exist_ok=True)
-    with contextlib.ExitStack() as stack:
-        try:
-            lock = sqlite3.connect(parent / ".lock", timeout=0, isolation_level=None)
-            stack.callback(lock.close)
-            lock.execute("BEGIN EXCLUSIVE")
-        except sqlite3.Error as error:
+    with contextlib.closing(FileLeases(store)) as leases:
+        if leases.acquire(FOLDER) is None:
             raise StoreError(
-                f"another command is at work on the batches of {store} ({error}); "
-                "wait until it ends, then run this again"
-            ) from error
+                f"another command is at work on the batches of {store}; wait until it ends, then "
+                "run this again"
+            )
+        (store / FOLDER).mkdir(mode=0o700, exist_ok=True)
         yield
-
-
-def part_file(directory: Path, name: str, kind: str) -> Path:
-    """Return a file of a part in the folder of its batch."""
-    return directory / f"part-{name}.{kind}.jsonl"
-
-
-def write_state(directory: Path, state: BatchState) -> None:
-    """Replace the state in a batch's folder: after a crash it is the old one or the new."""
-    path = directory / BATCH_FILE
-    with replacing(path) as partial, partial.open("wb") as file:
-        file.write(state.model_dump_json().encode())
-        file.flush()
-        os.fsync(file.fileno())
-    flush_directory(directory)
 
 
 def _unreadable(path: Path, why: str) -> StoreError:

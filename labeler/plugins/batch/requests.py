@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import json
 import operator
-import os
+import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, Literal, NamedTuple, Self, cast
+from typing import IO, Any, NamedTuple, Self, cast
 
 from pydantic import Field, ValidationError
 
-from labeler.data.lines import BOM
+from labeler.data.lines import BOM, durable
 from labeler.errors import LabelerError, StoreError, describe_faults
 from labeler.judges.judge import UnusableAnswer
-from labeler.judges.openai.address import host_of
 from labeler.judges.openai.attempts import AttemptLog
-from labeler.judges.openai.completion import object_of, read_completion, stated_error
+from labeler.judges.openai.completion import Completion, object_of, read_completion, stated_error
 from labeler.judges.openai.error_rules import RETRIED, AttemptFailed, ObservedError, find_rule
 from labeler.judges.openai.reading import read_body
-from labeler.judges.openai.request import Request, request_body
+from labeler.judges.openai.request import Request, request_body, spec_of
 from labeler.judges.openai.retries import final_error
-from labeler.judges.openai.spec import spec_of
 from labeler.judges.options import CapField
 from labeler.judges.prompting import OWN, Prompt, load_prompt
 from labeler.judges.task import JudgeReply, Task, judged_task
@@ -33,11 +29,10 @@ from labeler.labels.profiles import family_of
 from labeler.labels.record import RetrievalBasis, Usage
 from labeler.labels.schemas import load_schema
 from labeler.labels.signature import Signature
-from labeler.plugins.batch.folder import BatchPart, BatchState, part_file
+from labeler.plugins.batch.client import ENDPOINT, OpenAIBatches
+from labeler.plugins.batch.folder import BatchFolder, BatchPart
 from labeler.sentences.characters import plain_json
 from labeler.sentences.example import Frozen, KeyedExample
-
-ENDPOINT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
 
 
 class History(Frozen):
@@ -56,7 +51,7 @@ class History(Frozen):
     """The message that names its violations."""
 
     @classmethod
-    def of(cls, log: AttemptLog, *, answer: str | None, complaint: str | None) -> Self:
+    def of(cls, log: AttemptLog, answer: str | None, complaint: str | None) -> Self:
         """Return the history that a log leaves to the next round."""
         kept = {name: getattr(log, name) for name in _LOGGED}
         # A file cannot hold lone surrogates.
@@ -145,72 +140,45 @@ class BatchRequest(Frozen):
         return plain_json(text)
 
 
-@dataclass
-class PartWriter:
-    """Writes requests to as many parts as the limits require; use as a context manager.
+def write_parts(
+    folder: BatchFolder,
+    requests: Iterable[BatchRequest],
+    too_large: Callable[[BatchRequest], object],
+    round_: int = 1,
+) -> list[BatchPart]:
+    """Write requests to as many parts as the limits of files require, and make these durable.
 
-    Attributes:
-        directory: the folder of the batch.
-        state: of the batch; ``limits`` and ``cap_field`` are used.
-        now: Unix time.
-        first: number of the first part.
-        round: how often the requests were sent with this time.
-        parts: the parts whose files are durable.
+    Args:
+        folder: the batch; its parts are the earlier ones.
+        requests: written as they come.
+        too_large: called with a request that alone exceeds the size of a file.
+        round_: how often the requests were sent with this time.
     """
+    limits, parts = folder.limits, list[BatchPart]()
 
-    directory: Path
-    state: BatchState
-    now: float
-    first: int = 1
-    round: int = 1
-    parts: list[BatchPart] = field(default_factory=list)
-    _open: ExitStack = field(default_factory=ExitStack)
-    _files: list[IO[bytes]] = field(default_factory=list)
-    _lines: int = 0
-    _size: int = 0
+    def lines() -> Iterator[tuple[BatchRequest, bytes]]:
+        for request in requests:
+            line = request.line(folder.cap_field).encode() + b"\n"
+            if len(line) <= limits.size:
+                yield request, line
+            else:
+                too_large(request)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        with self._open:
-            if kind is None:
-                self._finish()
-
-    def add(self, request: BatchRequest) -> bool:
-        """Write a request; ``False`` if it alone exceeds the size of a file."""
-        line, limits = request.line(self.state.cap_field).encode() + b"\n", self.state.limits
-        if len(line) > limits.size:
-            return False
-        if self._lines == limits.lines or self._size + len(line) > limits.size:
-            self._finish()
-        if not self._files:
-            paths = (part_file(self.directory, self._name, kind) for kind in ("asked", "lines"))
-            self._files = [self._open.enter_context(path.open("wb")) for path in paths]
-        for file, text in zip(
-            self._files, (request.model_dump_json().encode() + b"\n", line), strict=True
-        ):
-            file.write(text)
-        self._lines, self._size = self._lines + 1, self._size + len(line)
-        return True
-
-    @property
-    def _name(self) -> str:
-        return f"{self.first + len(self.parts):04d}"
-
-    def _finish(self) -> None:
-        """Make the files of the present part durable."""
-        if not self._files:
-            return
-        for file in self._files:
-            file.flush()
-            os.fsync(file.fileno())
-        self._open.close()
-        name, lines, size = self._name, self._lines, self._size
-        self.parts.append(
-            BatchPart(name=name, round=self.round, lines=lines, size=size, prepared=self.now)
+    rest = lines()
+    following = next(rest, None)
+    while following:
+        name, count, size = f"{len(folder.parts) + len(parts) + 1:04d}", 0, 0
+        asked, sent = (folder.file(name, kind) for kind in ("asked", "lines"))
+        with durable(asked) as saved, durable(sent) as uploaded:
+            while following and count < limits.lines and size + len(following[1]) <= limits.size:
+                saved.write(following[0].model_dump_json().encode() + b"\n")
+                uploaded.write(following[1])
+                count, size = count + 1, size + len(following[1])
+                following = next(rest, None)
+        parts.append(
+            BatchPart(name=name, round=round_, lines=count, size=size, prepared=time.time())
         )
-        self._files, self._lines, self._size = [], 0, 0
+    return parts
 
 
 def read_request(file: IO[bytes], offset: int, key: str) -> BatchRequest:
@@ -244,15 +212,17 @@ class AnswerLine(NamedTuple):
     """False if the request was not even sent, such as in a batch that expired."""
 
 
-@dataclass(frozen=True)
-class SendAgain:
-    """A request that has to be sent again in a later round."""
+class Answer(NamedTuple):
+    """The reading of one answer, which means the same as online."""
 
-    reason: str
-    history: History
-
-
-Outcome = JudgeReply[Frozen] | UnusableAnswer | SendAgain
+    outcome: JudgeReply[Frozen] | UnusableAnswer | History
+    """A history if the request has to be sent again."""
+    usage: Usage | None
+    """The charge for this answer alone; ``None`` if the server does not report it."""
+    broken: Counter[str]
+    """Contract violations of this answer alone, by kind."""
+    flaw: ObservedError | None = None
+    """Why the answer is unusable."""
 
 
 def answer_lines(files: list[Path]) -> Iterator[AnswerLine | None]:
@@ -264,74 +234,47 @@ def answer_lines(files: list[Path]) -> Iterator[AnswerLine | None]:
                     yield _parse_line(content)
 
 
-class AnswerReader:
-    """Judges the answer to one request as the same answer would be judged online.
+def read_answer(
+    request: BatchRequest, line: AnswerLine, reasks: int, client: OpenAIBatches
+) -> Answer:
+    """Read the answer to a request.
 
     Args:
         request: the request.
+        line: the line with its answer.
         reasks: how often an answer may be sent back.
-        base_url: the address that answered.
-        timeout: seconds for one request, for messages.
+        client: of the server that answered.
     """
-
-    def __init__(self, request: BatchRequest, reasks: int, base_url: str, timeout: float) -> None:
-        self.request, self._reasks = request, reasks
-        self._host, self._timeout = host_of(base_url), timeout
-        self._log = request.history.log(request.task)
-        self._log.attempts += 1
-        self._before = Counter(self._log.broken_contracts())
-        self.usage: Usage | None = None
-        """The charge for this answer alone; ``None`` if the server does not report it."""
-        self.flaw: ObservedError | None = None
-        """Why the answer is unusable."""
-
-    @property
-    def broken(self) -> Counter[str]:
-        """Contract violations of this answer alone, by kind."""
-        return Counter(self._log.broken_contracts()) - self._before
-
-    def read(self, line: AnswerLine) -> Outcome:
-        """Read the line with the answer."""
-        if line.status != OK:
-            return self._without_answer(stated_error(line.body, line.status))
-        completion = read_completion(line.body)
-        self.usage = completion.usage
-        flaw = self._log.record_completion(completion)
-        return self._without_answer(flaw) if flaw else self._answer(completion.content)
-
-    def _without_answer(self, observed: ObservedError) -> UnusableAnswer | SendAgain:
-        longer = observed.kind == "truncated" and self._log.raise_cap()
-        rule = find_rule(observed)
-        if longer or rule.policy in RETRIED:
-            # The re-ask of an earlier round is repeated.
-            before = self.request.history
-            history = History.of(self._log, answer=before.answer, complaint=before.complaint)
-            return SendAgain(rule.reason, history)
-        return self._no_label(observed, "")
-
-    def _answer(self, text: str) -> Outcome:
-        """Return the label, or one re-ask for an answer that breaks the schema or contract."""
-        log = self._log
+    task, history = request.task, request.history
+    log = history.log(task)
+    log.attempts += 1
+    before = Counter(log.broken_contracts())
+    stated = None if line.status == OK else stated_error(line.body, line.status)
+    found = Completion(error=stated) if stated else read_completion(line.body)
+    flaw, detail = log.record_completion(found), ""
+    outcome: JudgeReply[Frozen] | History | None = None
+    if flaw is None:
         try:
-            answer = log.read(text, strict=True)
+            answer = log.read(found.content, strict=True)
         except ValidationError as error:
-            observed, detail = log.rejection(error)
+            flaw, detail = log.rejection(error)
+            if log.reasks < reasks:
+                outcome = History.of(log, found.content, log.reask_message())
         else:
             # The time that the answer took inside the batch is not known.
-            facts = log.facts(self._host).model_copy(update={"seconds": None})
-            return JudgeReply(answer, facts, tokens=log.latest.tokens, repairs=log.repairs)
-        if log.reasks >= self._reasks:
-            return self._no_label(observed, detail)
-        history = History.of(log, answer=text, complaint=log.reask_message())
-        return SendAgain(find_rule(observed).reason, history)
-
-    def _no_label(self, observed: ObservedError, detail: str) -> UnusableAnswer:
-        failed, self.flaw = AttemptFailed(observed, detail), observed
-        failed.stops = False  # the lines of a batch are answered already
-        who = f"batch, model {self.request.task.signature.model!r} at {self._host}"
-        log = self._log
-        error = final_error(failed, who, log.attempts, self._timeout, **log.in_vain())
-        return cast("UnusableAnswer", error)
+            facts = log.facts(client.host).model_copy(update={"seconds": None})
+            outcome = JudgeReply(answer, facts, tokens=found.tokens, repairs=log.repairs)
+    elif (flaw.kind == "truncated" and log.raise_cap()) or find_rule(flaw).policy in RETRIED:
+        # The re-ask of an earlier round is repeated.
+        outcome = History.of(log, history.answer, history.complaint)
+    broken = Counter(log.broken_contracts()) - before
+    if outcome is not None:
+        return Answer(outcome, found.usage, broken, flaw)
+    failed = AttemptFailed(cast("ObservedError", flaw), detail)
+    failed.stops = False  # the lines of a batch are answered already
+    who = f"batch, model {task.signature.model!r} at {client.host}"
+    fault = final_error(failed, who, log.attempts, client.timeout, **log.in_vain())
+    return Answer(cast("UnusableAnswer", fault), found.usage, broken, flaw)
 
 
 def _parse_line(content: bytes) -> AnswerLine | None:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from labeler.data.lines import BOM
 from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError, describe_faults
-from labeler.plugins.batch.client import OpenAIBatches, run
+from labeler.plugins.batch.client import ENDED, OpenAIBatches, run
 from labeler.plugins.batch.folder import (
-    ENDED,
     FOLDER,
     UNSENT,
     BatchFolder,
@@ -29,16 +25,14 @@ from labeler.plugins.batch.folder import (
     total,
 )
 from labeler.plugins.batch.requests import BatchRequest
+from labeler.sentences.example import Frozen
 from labeler.store.disk import DiskStore
 from labeler.store.maintenance import Selection, rewrite_without
 
-_CONCURRENT = 8
-"""Most requests to the provider at a time."""
 _KEY = re.compile(rb"[0-9a-f]{64}")
 
 
-@dataclass(frozen=True)
-class BatchStatus:
+class BatchStatus(Frozen):
     """The current state of a batch."""
 
     name: str
@@ -46,57 +40,25 @@ class BatchStatus:
     base_url: str
     age: float
     """Seconds since it was prepared."""
-    parts: tuple[BatchPart, ...]
-    """With the provider's latest description of each."""
-    trouble: dict[str, str]
-    """Why the provider's description is not available, by part."""
+    state: str
+    """The states of the parts with their counts."""
+    next: str
+    """The next step for its user."""
+    lines: int
+    """Requests; those sent again count once."""
+    done: int
+    """Requests that the provider has answered."""
+    failed: int
+    """Requests that the provider could not answer."""
     results: Results
     """Results collected so far."""
     looked_up: bool
     """True if the provider was asked; otherwise the state dates from the last collection or
     submission."""
-
-    @property
-    def is_open(self) -> bool:
-        """True if answers are still to be collected."""
-        return any(part.is_open for part in self.parts)
-
-    @property
-    def lines(self) -> int:
-        """Requests; those sent again count once."""
-        return sum(part.lines for part in self.parts if part.round == 1)
-
-    @property
-    def done(self) -> int:
-        """Requests that the provider has answered."""
-        return sum(part.remote.completed for part in self.parts if part.remote)
-
-    @property
-    def failed(self) -> int:
-        """Requests that the provider could not answer."""
-        return sum(part.remote.failed for part in self.parts if part.remote)
-
-    @property
-    def state(self) -> str:
-        """The states of the parts with their counts."""
-        states = Counter(part.status for part in self.parts)
-        if len(self.parts) == 1:
-            return self.parts[0].status
-        return ", ".join(f"{count} {state}" for state, count in states.items())
-
-    @property
-    def next(self) -> str:
-        """The next step for its user."""
-        if any(part.state in UNSENT for part in self.parts):
-            return "run submit or collect: parts are still to be handed in"
-        if self.trouble:
-            return "look again later"
-        if any(part.is_open and part.status in ENDED for part in self.parts):
-            return "collect"
-        if self.is_open:
-            return "wait" if self.looked_up else "look it up"
-        released = self.results.released.total()
-        return f"label or submit the rows again: {released} have no answer" if released else "done"
+    parts: tuple[BatchPart, ...]
+    """With the provider's latest description of each."""
+    trouble: dict[str, str]
+    """Why the provider's description is not available, by part."""
 
 
 def batch_status(store: str | Path, client: OpenAIBatches | None = None) -> list[BatchStatus]:
@@ -120,42 +82,58 @@ def batch_status(store: str | Path, client: OpenAIBatches | None = None) -> list
     """
 
     async def views() -> list[BatchStatus]:
-        gate = asyncio.Semaphore(_CONCURRENT)
-        return [await _status(folder, client, gate) for folder in batches(Path(store))]
+        return [await _status(folder, client) for folder in batches(Path(store))]
 
     return run(views, client)
 
 
-async def _status(
-    folder: BatchFolder, client: OpenAIBatches | None, gate: asyncio.Semaphore
-) -> BatchStatus:
-    here = client if client and client.base_url == folder.state.base_url else None
-    trouble = dict[str, str]()
-
-    async def latest(part: BatchPart) -> BatchPart:
+async def _status(folder: BatchFolder, client: OpenAIBatches | None) -> BatchStatus:
+    here = client if client and client.base_url == folder.base_url else None
+    parts, trouble = list[BatchPart](), dict[str, str]()
+    for part in folder.parts:
+        remote = part.remote
         if here and part.batch_id and part.is_open:
             try:
-                async with gate:
-                    remote = await here.retrieve(part.batch_id)
+                remote = await here.retrieve(part.batch_id)
             except FatalJudgeError:
                 raise
             except JudgeError as error:
                 trouble[part.name] = str(error)
-            else:
-                return part.model_copy(update={"remote": remote})
-        return part
-
-    parts = await asyncio.gather(*map(latest, folder.state.parts))
+        parts.append(part.model_copy(update={"remote": remote}))
+    states = Counter(part.status for part in parts)
+    listed = ", ".join(f"{count} {state}" for state, count in states.items())
+    remotes = [part.remote for part in parts if part.remote]
+    results = total(part.results for part in parts if part.results)
     return BatchStatus(
         name=folder.name,
-        model=folder.state.model,
-        base_url=folder.state.base_url,
-        age=max(0.0, time.time() - folder.state.created),
+        model=folder.model,
+        base_url=folder.base_url,
+        age=max(0.0, time.time() - folder.created),
+        state=listed if len(parts) > 1 else parts[0].status,
+        next=_next_step(parts, trouble, results, is_current=here is not None),
+        lines=sum(part.lines for part in parts if part.round == 1),
+        done=sum(remote.completed for remote in remotes),
+        failed=sum(remote.failed for remote in remotes),
+        results=results,
+        looked_up=here is not None,
         parts=tuple(parts),
         trouble=trouble,
-        results=total([part.results for part in parts if part.results]),
-        looked_up=here is not None,
     )
+
+
+def _next_step(
+    parts: list[BatchPart], trouble: dict[str, str], results: Results, *, is_current: bool
+) -> str:
+    if any(part.state in UNSENT for part in parts):
+        return "run submit or collect: parts are still to be handed in"
+    if trouble:
+        return "look again later"
+    if any(part.is_open and part.status in ENDED for part in parts):
+        return "collect"
+    if any(part.is_open for part in parts):
+        return "wait" if is_current else "look it up"
+    released = results.released.total()
+    return f"label or submit the rows again: {released} have no answer" if released else "done"
 
 
 def cancel_batch(
@@ -227,8 +205,8 @@ def delete_requests(store: Path, selection: Selection, keys: set[str], *, dry_ru
         found = [
             (folder, part, mine)
             for folder in batches(store)
-            for part in folder.state.parts
-            if (mine := set(_selected_keys(folder, part, selection, keys)))
+            for part in folder.parts
+            if (mine := _selected_keys(folder, part, selection, keys))
         ]
         for folder, part, _ in found:
             if part.is_open:
@@ -237,25 +215,21 @@ def delete_requests(store: Path, selection: Selection, keys: set[str], *, dry_ru
                     f"`{folder.command('collect', '--wait')}` or `{folder.command('cancel')}` "
                     "first; nothing was deleted"
                 )
-        rewritten = [] if dry_run else found
-        for folder in dict.fromkeys(folder for folder, _, _ in rewritten):
-            folder.remove_strays()
-        for folder, part, mine in rewritten:
-            for path in folder.files(part):
-                rewrite_without(
-                    path,
-                    lambda line, mine=mine: not mine.isdisjoint(_KEY.findall(line)),  # type: ignore[misc]
-                )
+        if not dry_run:
+            for folder in {folder.path: folder for folder, _, _ in found}.values():
+                folder.remove_strays()
+            for folder, part, mine in found:
+                _delete(folder, part, mine)
     return len(set[bytes]().union(*(mine for _, _, mine in found)))
 
 
 def _selected_keys(
     folder: BatchFolder, part: BatchPart, selection: Selection, keys: set[str]
-) -> Iterator[bytes]:
-    """Yield the label keys of selected requests of a part."""
-    path = folder.file(part, "asked")
+) -> set[bytes]:
+    """Return the label keys of selected requests of a part."""
+    path, found = folder.file(part.name, "asked"), set[bytes]()
     if not path.exists():
-        return
+        return found
     with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             try:
@@ -265,6 +239,13 @@ def _selected_keys(
                     f"{path}:{number}: not a saved request ({describe_faults(error)}); remove the "
                     f"folder {folder.path} if its answers are collected; nothing was deleted"
                 ) from error
-            example = saved.example
-            if saved.key in keys or selection.selects(example.id, example.metadata):
-                yield saved.key.encode()
+            if saved.key in keys or selection.selects(saved.example.id, saved.example.metadata):
+                found.add(saved.key.encode())
+    return found
+
+
+def _delete(folder: BatchFolder, part: BatchPart, keys: set[bytes]) -> None:
+    """Delete the lines with a key from the files of a part; last the requests, which name rows."""
+    asked = folder.file(part.name, "asked")
+    for path in [*({*folder.path.glob(f"part-{part.name}.*")} - {asked}), asked]:
+        rewrite_without(path, lambda line: not keys.isdisjoint(_KEY.findall(line)))

@@ -1,24 +1,21 @@
 """Submit rows: the requests that a run would send now, in files; each batch starts exactly once."""
 
-from __future__ import annotations
-
 import secrets
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
-from labeler.data.options import keywords
+from labeler.data.options import Option, keywords
 from labeler.data.row_stream import RowStream
 from labeler.errors import BadRow, UsageError
-from labeler.judges.openai.request import mode_of
-from labeler.judges.openai.spec import OpenAISpec
+from labeler.judges.openai.request import OpenAISpec
 from labeler.judges.opening import open_judge
-from labeler.judges.task import Task
 from labeler.labeling.cache import ServedLabels
 from labeler.labeling.failures import bad_row
+from labeler.labeling.options import RequestOptions, SameHost
 from labeler.labeling.pipeline import choose_mode, first_tasks
 from labeler.labeling.selection import Selection
 from labeler.labeling.tasks import LabelTasks, label_tasks
@@ -29,16 +26,13 @@ from labeler.plugins.batch.folder import (
     UNSENT,
     BatchFolder,
     BatchPart,
-    BatchState,
     FileLimits,
     batches,
     locked,
-    new_folder,
     pending_keys,
-    write_state,
 )
-from labeler.plugins.batch.options import BatchOptions
-from labeler.plugins.batch.requests import BatchRequest, History, PartWriter
+from labeler.plugins.batch.requests import BatchRequest, History, write_parts
+from labeler.sentences.example import Frozen
 from labeler.store.disk import DiskStore
 from labeler.store.memory import Lease
 
@@ -46,29 +40,46 @@ if TYPE_CHECKING:
     from labeler.data.options import RowSource
 
 
-@dataclass(frozen=True)
-class Submission:
+@dataclass(frozen=True, kw_only=True)
+class BatchOptions(RequestOptions):
+    """Options of ``batch submit``."""
+
+    same_host: SameHost = False
+    batches: Annotated[
+        OpenAIBatches | None,
+        Option("The service, such as OpenAIBatches(api_key=…).", cli=False),
+    ] = None
+    limits: Annotated[
+        FileLimits | None, Option("How large one file of a batch may be.", cli=False)
+    ] = None
+    notice: Annotated[
+        Callable[[str], object] | None,
+        Option("Called with messages for people.", cli=False),
+    ] = None
+
+
+class Submission(Frozen):
     """The outcome of a submission."""
 
-    batch: str | None
+    batch: str | None = None
     """Name of the new batch; ``None`` if there was nothing to buy."""
     parts: int = 0
     lines: int = 0
     size: int = 0
     """Bytes."""
-    left_out: dict[str, int] = field(default_factory=dict)
+    left_out: dict[str, int]
     """Rows that cost nothing now, by reason: ``alike`` (asks the same as an earlier row),
     ``stored``, ``failed before``, ``in a batch``, …"""
-    waiting: int = 0
+    waiting: int
     """Rows whose responses can be asked about once retrieval labels are stored: submit again."""
-    bad: tuple[LabelFailure, ...] = ()
+    bad: tuple[LabelFailure, ...]
     """Rows that cannot be judged."""
-    continued: tuple[str, ...] = ()
+    continued: tuple[str, ...]
     """Batches with parts still to send."""
 
 
 @keywords(BatchOptions)
-def submit_batch(rows: RowSource, options: BatchOptions) -> Submission:
+def submit_batch(rows: "RowSource", options: BatchOptions) -> Submission:
     """Submit rows to a Batch API: about half the price, answers within a day.
 
     :func:`labeler.collect_batches` stores the answers; then :func:`label` finds them there. Parts
@@ -117,9 +128,20 @@ def submit_batch(rows: RowSource, options: BatchOptions) -> Submission:
         selection = _Unsent(how, labels, served, retry_failed=options.retry_failed)
         stream = RowStream(opened, how.needs, notice)
         choose_mode(how.judge, first_tasks(how, stream.first), labels, selection.is_known)
-        limits = options.limits or FileLimits()
-        submitting = _Submitting(selection, spec, client, limits, notice)
-        submission = run(lambda: submitting.submit(stream), client, labels)
+        now = time.time()
+        name = f"{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
+        fresh = BatchFolder(
+            path=labels.directory / FOLDER / name,
+            model=spec.model,
+            base_url=client.base_url,
+            created=now,
+            reasks=spec.reasks,
+            cap_field=spec.cap_field,
+            limits=options.limits or FileLimits(),
+            network=replace(spec.server, base_url=None, api_key_command=None),
+        )
+        requests = selection.requests(stream, spec.max_output_tokens, notice)
+        submission = run(lambda: _submit(selection, requests, fresh, client), client, labels)
         served.report()
         return submission
 
@@ -136,6 +158,20 @@ class _Unsent(Selection):
         self.bad: list[LabelFailure] = []
         self.pending = pending_keys(store.directory)
         self._leases: list[Lease] = []
+
+    def requests(
+        self, rows: RowStream, cap: int | None, notice: Callable[[str], object]
+    ) -> Iterator[BatchRequest]:
+        """Yield the requests to buy, then report the output modes that their batch keeps."""
+        modes = set[str]()
+        for task in self.tasks(rows):
+            modes.add(task.mode)
+            yield BatchRequest.of(task, History(cap=cap))
+        if modes:
+            notice(
+                f"output mode {' and '.join(sorted(modes))}, which a batch keeps: --output-mode "
+                "names another"
+            )
 
     def reject(self, failure: LabelFailure) -> None:
         """Keep the failure of a row that cannot be judged."""
@@ -173,78 +209,46 @@ class _Unsent(Selection):
             self._leases.pop().release()
 
 
-@dataclass(frozen=True)
-class _Submitting:
-    """One submission."""
+async def _submit(
+    selection: _Unsent, requests: Iterator[BatchRequest], fresh: BatchFolder, client: OpenAIBatches
+) -> Submission:
+    """Send what is left over, then write and send a new batch."""
+    store = selection.disk.directory
+    with locked(store):
+        left = [one for one in batches(store) if one.base_url == client.base_url]
+        continued = [folder.name for folder in left if await send(folder, client)]
+        selection.pending = pending_keys(store)
+        try:
+            _write(selection, requests, fresh)
+        finally:
+            selection.release()
+        await send(fresh, client)
+    return Submission(
+        batch=fresh.name if fresh.parts else None,
+        parts=len(fresh.parts),
+        lines=sum(part.lines for part in fresh.parts),
+        size=sum(part.size for part in fresh.parts),
+        left_out=dict(selection.left_out),
+        waiting=selection.waiting,
+        bad=tuple(selection.bad),
+        continued=tuple(continued),
+    )
 
-    selection: _Unsent
-    spec: OpenAISpec
-    client: OpenAIBatches
-    limits: FileLimits
-    notice: Callable[[str], object]
 
-    async def submit(self, rows: RowStream) -> Submission:
-        """Send what is left over, then write and send a new batch."""
-        store, selection, client = self.selection.disk.directory, self.selection, self.client
-        with locked(store):
-            left = [one for one in batches(store) if one.state.base_url == client.base_url]
-            continued = [folder.name for folder in left if await send(folder, client)]
-            selection.pending = pending_keys(store)
-            try:
-                folder = self._prepare(rows, store)
-            finally:
-                selection.release()
-            parts = folder.state.parts if folder else ()
-            if folder:
-                await send(folder, client)
-        return Submission(
-            batch=folder.name if folder else None,
-            parts=len(parts),
-            lines=sum(part.lines for part in parts),
-            size=sum(part.size for part in parts),
-            left_out=dict(selection.left_out),
-            waiting=selection.waiting,
-            bad=tuple(selection.bad),
-            continued=tuple(continued),
-        )
+def _write(selection: _Unsent, requests: Iterator[BatchRequest], fresh: BatchFolder) -> None:
+    """Write a new batch's folder, unless there is nothing to ask."""
 
-    def _prepare(self, rows: RowStream, store: Path) -> BatchFolder | None:
-        """Write a new batch's folder; ``None`` if there is nothing to ask."""
-        spec, now = self.spec, time.time()
-        state = BatchState(
-            model=spec.model,
-            base_url=self.client.base_url,
-            created=now,
-            reasks=spec.reasks,
-            cap_field=spec.cap_field,
-            limits=self.limits,
-            network=replace(spec.server, base_url=None, api_key_command=None),
-        )
-        name, modes = f"{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}", set[str]()
-        name += f"-{secrets.token_hex(4)}"
-        with new_folder(store, name) as directory:
-            with PartWriter(directory, state, now) as writer:
-                for task in self.selection.tasks(rows):
-                    modes.add(mode_of(task.signature))
-                    request = BatchRequest.of(task, History(cap=spec.max_output_tokens))
-                    if not writer.add(request):
-                        self.selection.reject(self._too_large(task))
-            if not writer.parts:
-                return None
-            write_state(directory, state.model_copy(update={"parts": tuple(writer.parts)}))
-        self.notice(
-            f"output mode {' and '.join(sorted(modes))}, which a batch keeps: --output-mode names "
-            "another"
-        )
-        return BatchFolder(store / FOLDER / name)
-
-    def _too_large(self, task: Task[Any]) -> LabelFailure:
+    def too_large(request: BatchRequest) -> None:
         error = BadRow(
-            f"{task.example.id!r}: its request alone is more than the {self.limits.size} bytes "
+            f"{request.example.id!r}: its request alone is more than the {fresh.limits.size} bytes "
             "that a file may have; shorten its documents",
             reason="oversize",
         )
-        return bad_row(error, str(error), task.example)
+        selection.reject(bad_row(error, str(error), request.example))
+
+    with fresh.aside():
+        if parts := write_parts(fresh, requests, too_large):
+            fresh.write(*parts)
 
 
 async def send(folder: BatchFolder, client: OpenAIBatches) -> int:
@@ -256,7 +260,7 @@ async def send(folder: BatchFolder, client: OpenAIBatches) -> int:
         FatalJudgeError: the provider rejects it; its state is unchanged.
         JudgeError: the provider is out of reach.
     """
-    parts = folder.state.parts
+    parts = folder.parts
     busy = any(part.state == "created" for part in parts)
     sent = 0
     for part in parts:
@@ -271,7 +275,7 @@ async def _send_part(folder: BatchFolder, part: BatchPart, client: OpenAIBatches
     """Send one part; each step is saved before the next, so that none is done twice."""
     again = part.state == "uploaded"
     if not again:
-        file_id = await client.upload(folder.file(part, "lines"))
+        file_id = await client.upload(folder.file(part.name, "lines"))
         # From here on a batch may exist whose id is not saved.
         part = folder.save(part, state="uploaded", file_id=file_id)
     marker, since = folder.marker(part), part.prepared

@@ -181,7 +181,6 @@ class OpenAIEmbedder:
         return await retrying(job.traffic, self._max_attempts, self._sleep)(attempt)
 
     async def _send(self, job: _Job, texts: list[str], sent: SentRequest) -> tuple[Vector, ...]:
-        flaw = ""
         try:
             # The client's own timeout restarts with every byte; this one does not.
             async with asyncio.timeout(self._timeout):
@@ -194,7 +193,6 @@ class OpenAIEmbedder:
                 answer: object = response.parse()
         except WIRE_ERRORS as error:
             failed = failed_request(error)
-            observed, charged = failed.observed, failed.charged
             report_quotas(sent, failed.headers)
         else:
             report_quotas(sent, response.headers)
@@ -205,8 +203,8 @@ class OpenAIEmbedder:
             try:
                 return _vectors_of(answer, len(texts), self.spec.dimensions)
             except ValueError as error:
-                observed, charged, flaw = ObservedError("not_json"), True, str(error)
-        raise report_failure(job.traffic, sent, observed, flaw, charged=charged)
+                failed = AttemptFailed(ObservedError("not_json"), str(error))
+        raise report_failure(job.traffic, sent, failed)
 
     def _size(self, texts: list[str]) -> Size:
         tokens = sum(map(self._counter.count, texts))
