@@ -29,7 +29,7 @@ from typing import Literal, Self
 
 from pydantic import Field, ValidationError
 
-from labeler.data.lines import BOM, durable, replacing
+from labeler.data.lines import BOM, durable, flush_directory, replacing
 from labeler.data.options import DEFAULT_STORE, given
 from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError, describe_faults
 from labeler.judges.openai.address import OFFICIAL_URL
@@ -37,8 +37,7 @@ from labeler.judges.options import CapField, ServerOptions
 from labeler.labels.record import Usage
 from labeler.plugins.batch.client import RemoteBatch
 from labeler.sentences.example import Frozen
-from labeler.store.disk import flush_directory
-from labeler.store.leases import FileLeases
+from labeler.store.leases import lock_files
 
 FOLDER, BATCH_FILE = "batches", "batch.json"
 
@@ -417,14 +416,17 @@ def locked(store: Path) -> Iterator[None]:
     Raises:
         StoreError: another process is changing them.
     """
-    with contextlib.closing(FileLeases(store)) as leases:
-        if leases.acquire(FOLDER) is None:
+    leases, holder = lock_files(store), object()
+    try:
+        if leases.acquire(FOLDER, holder) is None:
             raise StoreError(
                 f"another command is at work on the batches of {store}; wait until it ends, then "
                 "run this again"
             )
         (store / FOLDER).mkdir(mode=0o700, exist_ok=True)
         yield
+    finally:
+        leases.release_all(holder)
 
 
 def _unreadable(path: Path, why: str) -> StoreError:

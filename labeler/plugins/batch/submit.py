@@ -141,7 +141,7 @@ def submit_batch(rows: "RowSource", options: BatchOptions) -> Submission:
             network=replace(spec.server, base_url=None, api_key_command=None),
         )
         requests = selection.requests(stream, spec.max_output_tokens, notice)
-        submission = run(lambda: _submit(selection, requests, fresh, client), client, labels)
+        submission = run(lambda: _submit(selection, requests, fresh, client), client)
         served.report()
         return submission
 
