@@ -16,7 +16,8 @@ from labeler.cli import options
 from labeler.cli.files import check_label_target
 from labeler.cli.terminal import SOME_FAILED, notify, notify_read, plural
 from labeler.data.corrections.file import CorrectionsFile, corrections_path
-from labeler.data.label_files import is_store
+from labeler.data.label_files import SHARDS, is_store
+from labeler.data.lines import rewrite_without
 from labeler.data.options import DEFAULT_STORE, ExampleOptions
 from labeler.data.rows import Rows
 from labeler.errors import UsageError
@@ -146,7 +147,6 @@ def delete(
 
 def _delete_copies(store: Path) -> None:
     """Delete all answers of exams and anchors: copies of one record hold texts of others."""
-    from labeler.data.label_files import is_store
     from labeler.evidence.asking import COPIES
     from labeler.store.maintenance import exclusive_file
 
@@ -174,12 +174,6 @@ def _condition(text: str) -> tuple[str, str]:
 
 def _stores(store: Path) -> list[Path]:
     """Return the store and the stores of its shards."""
-<<<<<<< HEAD:labeler/cli/store.py
-    from labeler.store.disk import SHARDS
-=======
-    from labeler.data.label_files import SHARDS, is_store
->>>>>>> main:labeler/cli/stores.py
-
     found = [store] if is_store(store) else []
     if (store / SHARDS).is_dir():
         found += filter(is_store, sorted((store / SHARDS).iterdir()))
@@ -193,13 +187,6 @@ def _delete_traces(stores: Stores, selection: Selection, *, dry_run: bool) -> Co
 
     An interrupted deletion can thus be repeated.
     """
-<<<<<<< HEAD:labeler/cli/store.py
-    from labeler.store.maintenance import rewrite_without
-=======
-    from labeler.data.corrections.file import CorrectionsFile, corrections_path
-    from labeler.data.lines import rewrite_without
->>>>>>> main:labeler/cli/stores.py
-
     counts = Counter[str]()
     for folder, _, found in stores:
         counts.update(found.kinds)

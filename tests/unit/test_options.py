@@ -93,9 +93,7 @@ def test_an_unknown_keyword_is_named_with_the_one_that_was_meant() -> None:
 
 def test_a_judge_takes_no_settings_of_another() -> None:
     """Neither by name nor as an object; without any hint a judge is required."""
-    with pytest.raises(
-        UsageError, match="judge embedded takes no --seed; only a hosted model does"
-    ):
+    with pytest.raises(UsageError, match="judge embedded takes no seed; only a hosted model does"):
         api.label([ROW], judge="embedded", seed=1, store=MemoryStore())
     with pytest.raises(UsageError, match="give seed to it"):
         api.label([ROW], judge=labeler.EmbeddedJudge(), seed=1, store=MemoryStore())
