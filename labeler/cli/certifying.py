@@ -136,7 +136,10 @@ def _continue(
                 f"--{name.replace('_', '-')} out with --answers, or begin a new plan"
             )
     given = read_answers(answers, made)
-    found = made.after(given.answers, second=given.second, who=given.who)
+    try:
+        found = made.after(given.answers, second=given.second, who=given.who)
+    except UsageError as error:
+        raise UsageError(f"{answers}: {error}") from error
     if not found.is_finished:
         write_plan(found, path)
         low, high = found.interval
