@@ -11,7 +11,7 @@ from labeler.cli import options
 from labeler.cli.terminal import notify_read, print_display, print_json, print_sections
 from labeler.data.options import RowsOptions
 from labeler.errors import UsageError
-from labeler.labeling.estimate_text import compare_profiles
+from labeler.labeling.estimates import compare_profiles
 from labeler.labeling.options import EstimateOptions
 from labeler.labels.profiles import AUTO, PROFILES
 

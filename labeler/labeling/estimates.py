@@ -1,20 +1,118 @@
-"""Estimates in words: requests, tokens, dollars and time, and what they rest on."""
+"""Estimates and their display: requests, tokens, dollars and time, and what they rest on."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import Any
 
 from labeler.judges.pricing import PRICE_FORM
 from labeler.judges.tokens import CAP_BASE, CAP_TIMES, CLAIMS_PER_SENTENCE
-from labeler.sentences.display import Column, Display, Grid, Section, percent
+from labeler.sentences.display import Column, Display, Displayed, Grid, Section, percent
 
-if TYPE_CHECKING:
-    from labeler.labeling.estimate import Cost, Estimate
-
+SHORTEST_CACHED = 1024
+"""Tokens of the shortest prefix that OpenAI and Gemini cache."""
 _CAP_OF_BUDGET = f"{CAP_BASE:,} + {CAP_TIMES} times the expected"
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
+
+
+@dataclass(frozen=True)
+class Cost:
+    """US dollars for all judgments to buy."""
+
+    expected: Decimal
+    """Cost if the provider caches nothing."""
+    cached: Decimal | None
+    """Cost if it serves the cacheable prefix from its cache, from the second request on, by the
+    provider's :class:`~labeler.labeling.estimate.CacheRules`; ``None`` if that saves nothing."""
+    written: Decimal | None
+    """Cost if it charges all that it writes to its cache and serves nothing from it; ``None`` if
+    that costs no more."""
+    at_most: Decimal
+    """Upper bound for one answer each, under a cap that was given or comes with a budget
+    (:func:`~labeler.judges.tokens.answer_cap`). A re-ask is one more answer."""
+
+
+@dataclass(frozen=True)
+class RowCounts:
+    """Rows and judgments by what a run would do with them."""
+
+    read: int
+    unusable: Mapping[str, int]
+    """Rows that cannot be labeled, by reason."""
+    shared: int
+    """Rows with the same key as another row."""
+    stored: int
+    """Stored judgments: they cost nothing."""
+    failed: int
+    """Stored failures: they are repeated on request only."""
+    asked: int
+    """Judgments to buy. All further figures refer to them."""
+
+
+@dataclass(frozen=True)
+class PromptTokens:
+    """Tokens of the prompts, the schema included."""
+
+    total: int
+    largest: int
+    same: int
+    """Tokens of the common start of each profile's prompts, schema and instructions; the smaller
+    number if there are two profiles."""
+    same_total: int
+    """These tokens, summed over the prompts."""
+    cacheable: int
+    """Tokens of that start that the provider's cache can hold; 0 if the start is too short."""
+    counted_by: str
+
+
+@dataclass(frozen=True)
+class AnswerTokens:
+    """Tokens of the answers."""
+
+    expected: int
+    labels: int
+    """Stored labels behind the estimate; 0 if it uses
+    :func:`~labeler.judges.tokens.answer_tokens`,
+    without reasoning and re-asks."""
+    cap: int | None
+    """Most tokens of one answer, if given."""
+
+
+@dataclass(frozen=True, repr=False)
+class Estimate(Displayed):
+    """Requests, cost and time of a run."""
+
+    model: str
+    profiles: Mapping[str, int]
+    """Requests by profile; ``retrieval`` for relevance that is judged without responses."""
+    rows: RowCounts
+    document_sentences: int
+    response_sentences: int
+    prompt: PromptTokens
+    answers: AnswerTokens
+    price: str | None
+    """Source of the prices; ``None`` if the model has none, and then no cost."""
+    online: Cost | None
+    batch: Cost | None
+    """``None`` for judges that answer in probabilities as well: they have no batches."""
+    concurrency: int
+    latency: float | None
+    """Seconds for one answer; ``None`` if unknown."""
+    seconds: float | None
+    """Seconds in all, unless the provider's limits slow the run."""
+    max_input_tokens: int | None
+    """Most tokens of a prompt; longer rows cannot be labeled. ``None`` if unknown."""
+
+    def _display(self) -> Display:
+        return show_estimate(self)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return a JSON value; dollars are exact texts."""
+        value: dict[str, Any] = json.loads(json.dumps(asdict(self), default=str))
+        return value
 
 
 def compare_profiles(found: Mapping[str, Estimate]) -> Section:
@@ -149,8 +247,6 @@ def _notes(found: Estimate) -> Iterator[str]:
 
 def _cache_notes(found: Estimate) -> Iterator[str]:
     """Report a common start that no cache holds."""
-    from labeler.labeling.estimate import SHORTEST_CACHED  # noqa: PLC0415 - it imports this module
-
     if found.prompt.cacheable:
         return
     if found.prompt.same < SHORTEST_CACHED:
