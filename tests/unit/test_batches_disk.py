@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from labeler.errors import StoreError, UsageError
+from labeler.judges.openai.spec import OpenAISpec
 from labeler.labeling.cache import LabelCache
 from labeler.plugins.batch.folder import (
     BatchFolder,
@@ -21,7 +22,7 @@ from labeler.plugins.batch.folder import (
     locked,
     pending_keys,
 )
-from labeler.plugins.batch.requests import BatchRequest, History, read_request, write_parts
+from labeler.plugins.batch.requests import BatchRequest, read_request, write_parts
 from labeler.store import MemoryStore
 from support import samples
 from support.records import sample_record
@@ -29,16 +30,17 @@ from support.records import sample_record
 NAME = "20261122T104500Z-0123abcd"
 
 
-def asked(number: int = 0, history: History | None = None) -> BatchRequest:
+def asked(number: int = 0) -> BatchRequest:
     """A request of its own."""
     example = samples.keyed_example(id=f"r{number}", question=f"What is {number}?")
-    return BatchRequest.of(samples.request(example), history or History())
+    return BatchRequest.of(samples.request(example))
 
 
 def fresh(store: Path) -> BatchFolder:
     """A batch that is not on the disk yet."""
     path = store / "batches" / NAME
-    return BatchFolder(path=path, model="m", base_url="http://127.0.0.1/v1", created=0.0)
+    spec = OpenAISpec(model="m", base_url="http://127.0.0.1/v1")
+    return BatchFolder(path=path, created=0.0, spec=spec)
 
 
 def none_too_large(_: BatchRequest) -> None:
@@ -147,7 +149,7 @@ def test_a_part_is_a_file_of_its_folder(tmp_path: Path, name: str) -> None:
         ("batch.json", b""),
         ("batch.json", b"[]"),
         ("batch.json", b'{"version": 2}'),
-        ("batch.json", b'{"model": "m", "base_url": "http://127.0.0.1/v1", "created": 0}'),
+        ("batch.json", b'{"spec": {"model": "m"}, "created": 0}'),
         ("batch.json", b"\xff"),
         ("part-0001.asked.jsonl", None),
         ("part-0001.asked.jsonl", b""),
@@ -175,7 +177,7 @@ def _edited(text: str) -> str:
     [
         (_edited, "not what its key says"),
         (lambda text: text.replace("trace/v1", "trace/v9"), "trace/v9"),
-        (lambda text: text.replace('"history"', '"story"'), "Field required"),
+        (lambda text: text.replace('"example"', '"story"'), "Field required"),
         (lambda text: text.splitlines(keepends=True)[1], "1 of the 3"),
     ],
 )

@@ -35,9 +35,8 @@ from labeler.plugins.batch.requests import (
     OK,
     AnswerLine,
     BatchRequest,
-    History,
     answer_lines,
-    read_answer,
+    judge,
     read_request,
     write_parts,
 )
@@ -202,7 +201,7 @@ class _Collector:
                     reason="incomplete",
                 )
             files = await self._fetch(folder, part, remote)
-            price = self.price(folder.model)
+            price = self.price(folder.spec.model)
             collector = _PartCollector(self.client, self.store, folder, part, remote, price)
             collector.collect(files)
         self._results.append(collector.results)
@@ -290,28 +289,28 @@ class _PartCollector:
             reason = "not_answered" if status == "completed" else status
             for key in unanswered:
                 request = read_request(file, offsets[key], key)
-                yield from self._again(request, request.history, reason)
+                yield from self._again(request, reason)
 
     def _settle(self, request: BatchRequest, line: AnswerLine) -> Iterator[BatchRequest]:
         """Store the outcome of one answer, and count what it cost."""
         results = self.results
-        answer = read_answer(request, line, self.folder.reasks, self.client)
+        request = request.model_copy(update={"answers": (*request.answers, line.text)})
+        state = judge(request, self.folder.spec)
         results.answered += 1
         self._completed += line.status == OK
-        if answer.usage is not None:
-            results.usage += answer.usage
+        if state.usage is not None:
+            results.usage += state.usage
             if self.price is not None and results.cost is not None:
-                results.cost += self.price.cost(answer.usage)
+                results.cost += self.price.cost(state.usage)
         elif line.status == OK:
             results.unmetered += 1
-        results.broken.update(answer.broken)
-        if isinstance(answer.outcome, History):
-            reason = find_rule(cast("ObservedError", answer.flaw)).reason
-            yield from self._again(request, answer.outcome, reason)
-        elif isinstance(answer.outcome, UnusableAnswer):
-            self._fail(unusable(request.task, answer.outcome), answer.flaw)
+        results.broken.update(state.broken)
+        if isinstance(state.outcome, UnusableAnswer):
+            self._fail(unusable(request.task, state.outcome), state.flaw)
+        elif state.outcome is None:
+            yield from self._again(request, find_rule(cast("ObservedError", state.flaw)).reason)
         else:
-            found = record_or_failure(request.task, answer.outcome)
+            found = record_or_failure(request.task, state.outcome)
             if isinstance(found, LabelFailure):
                 self._fail(found)
             else:
@@ -321,15 +320,13 @@ class _PartCollector:
                 if len(self._saving) > _MOST_SAVING:
                     self._await_saved()
 
-    def _again(
-        self, request: BatchRequest, history: History, reason: str
-    ) -> Iterator[BatchRequest]:
+    def _again(self, request: BatchRequest, reason: str) -> Iterator[BatchRequest]:
         """Yield a request that is sent again, else release it; neither if it has a label now."""
         if self.store.get(request.key) is not None:
             return
         self._fits = self.remote.status not in _STOPPED and self.part.round < MOST_ROUNDS
         if self._fits:
-            yield request.again(history)
+            yield request
         counts = self.results.again if self._fits else self.results.released
         counts[reason] += 1
 

@@ -33,7 +33,8 @@ from labeler.data.lines import BOM, durable, replacing
 from labeler.data.options import DEFAULT_STORE, given
 from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError, describe_faults
 from labeler.judges.openai.address import OFFICIAL_URL
-from labeler.judges.options import CapField, ServerOptions
+from labeler.judges.openai.spec import OpenAISpec
+from labeler.judges.options import ServerOptions
 from labeler.labels.record import Usage
 from labeler.plugins.batch.client import RemoteBatch
 from labeler.sentences.example import Frozen
@@ -131,18 +132,11 @@ class BatchFolder(Frozen, frozen=False):
 
     path: Path = Field(Path(), exclude=True)
     version: Literal[1] = 1
-    model: str
-    base_url: str
     created: float
     """Unix time."""
-    cap_field: CapField = "max_completion_tokens"
-    """Name that the server has for the cap."""
-    reasks: int = 1
-    """How often an answer may be sent back."""
+    spec: OpenAISpec
+    """The judge and its server."""
     limits: FileLimits = FileLimits()
-    network: ServerOptions = ServerOptions()
-    """How the server was reached, for commands; neither an address nor a program: a store may come
-    from elsewhere, and commands are copied."""
     parts: tuple[BatchPart, ...] = ()
 
     @classmethod
@@ -175,8 +169,8 @@ class BatchFolder(Frozen, frozen=False):
 
     @property
     def server(self) -> ServerOptions:
-        """How its server is reached."""
-        return replace(self.network, base_url=self.base_url, api_key_command=None)
+        """How its server is reached; without a program, since a store may come from elsewhere."""
+        return replace(self.spec.server, api_key_command=None)
 
     def command(self, action: str, *options: str) -> str:
         """Return the command line that applies an action to this batch."""
@@ -367,7 +361,7 @@ def command(action: str, *words: str, store: str | Path, server: ServerOptions) 
 
 def servers(folders: Iterable[BatchFolder]) -> dict[str, ServerOptions]:
     """Return how the servers of open batches are reached, by their sorted addresses."""
-    found = {folder.base_url: folder.server for folder in folders if folder.open_parts()}
+    found = {folder.spec.base_url: folder.server for folder in folders if folder.open_parts()}
     return dict(sorted(found.items()))
 
 
@@ -394,7 +388,7 @@ def batches_at(
     if not store.is_dir():
         raise UsageError(f"there is no label store in {store}; name the one that batches belong to")
     chosen = [batch(store, name)] if name else batches(store)
-    here = [folder for folder in chosen if folder.base_url == base_url]
+    here = [folder for folder in chosen if folder.spec.base_url == base_url]
     elsewhere = servers(folder for folder in chosen if folder not in here)
     if elsewhere and not any(folder.open_parts() for folder in here):
         subject = f"batch {name} of {store} is" if name else f"the open batches of {store} are"

@@ -88,7 +88,7 @@ def batch_status(store: str | Path, client: OpenAIBatches | None = None) -> list
 
 
 async def _status(folder: BatchFolder, client: OpenAIBatches | None) -> BatchStatus:
-    here = client if client and client.base_url == folder.base_url else None
+    here = client if client and client.base_url == folder.spec.base_url else None
     parts, trouble = list[BatchPart](), dict[str, str]()
     for part in folder.parts:
         remote = part.remote
@@ -106,8 +106,8 @@ async def _status(folder: BatchFolder, client: OpenAIBatches | None) -> BatchSta
     results = total(part.results for part in parts if part.results)
     return BatchStatus(
         name=folder.name,
-        model=folder.model,
-        base_url=folder.base_url,
+        model=folder.spec.model,
+        base_url=folder.spec.base_url,
         age=max(0.0, time.time() - folder.created),
         state=listed if len(parts) > 1 else parts[0].status,
         next=_next_step(parts, trouble, results, is_current=here is not None),

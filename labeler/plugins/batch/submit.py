@@ -32,7 +32,7 @@ from labeler.plugins.batch.folder import (
     locked,
     pending_keys,
 )
-from labeler.plugins.batch.requests import BatchRequest, History, write_parts
+from labeler.plugins.batch.requests import BatchRequest, write_parts
 from labeler.sentences.example import Frozen
 from labeler.store.disk import DiskStore
 from labeler.store.memory import Lease
@@ -133,15 +133,11 @@ def submit_batch(rows: "RowSource", options: BatchOptions) -> Submission:
         name = f"{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
         fresh = BatchFolder(
             path=labels.directory / FOLDER / name,
-            model=spec.model,
-            base_url=client.base_url,
             created=now,
-            reasks=spec.reasks,
-            cap_field=spec.cap_field,
+            spec=spec.model_copy(update={"api_key_command": None}),
             limits=options.limits or FileLimits(),
-            network=replace(spec.server, base_url=None, api_key_command=None),
         )
-        requests = selection.requests(stream, spec.max_output_tokens, notice)
+        requests = selection.requests(stream, notice)
         submission = run(lambda: _submit(selection, requests, fresh, client), client, labels)
         served.report()
         return submission
@@ -160,14 +156,12 @@ class _Unsent(Selection):
         self.pending = pending_keys(store.directory)
         self._leases: list[Lease] = []
 
-    def requests(
-        self, rows: RowStream, cap: int | None, notice: Callable[[str], object]
-    ) -> Iterator[BatchRequest]:
+    def requests(self, rows: RowStream, notice: Callable[[str], object]) -> Iterator[BatchRequest]:
         """Yield the requests to buy, then report the output modes that their batch keeps."""
         modes = set[str]()
         for task in self.tasks(rows):
             modes.add(mode_of(task.signature))
-            yield BatchRequest.of(task, History(cap=cap))
+            yield BatchRequest.of(task)
         if modes:
             notice(
                 f"output mode {' and '.join(sorted(modes))}, which a batch keeps: --output-mode "
@@ -216,7 +210,7 @@ async def _submit(
     """Send what is left over, then write and send a new batch."""
     store = selection.disk.directory
     with locked(store):
-        left = [one for one in batches(store) if one.base_url == client.base_url]
+        left = [one for one in batches(store) if one.spec.base_url == client.base_url]
         continued = [folder.name for folder in left if await send(folder, client)]
         selection.pending = pending_keys(store)
         try:
