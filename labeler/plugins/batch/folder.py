@@ -96,8 +96,6 @@ class BatchPart(Frozen):
     lines: int
     size: int
     """Bytes of the file of requests."""
-    prepared: float
-    """Unix time."""
     state: PartState = "prepared"
     crowded_out: int = 0
     """How often it was rejected because the account's queue was full."""

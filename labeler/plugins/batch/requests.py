@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import operator
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
@@ -145,9 +144,7 @@ def write_parts(
                 uploaded.write(following[1])
                 count, size = count + 1, size + len(following[1])
                 following = next(rest, None)
-        parts.append(
-            BatchPart(name=name, round=round_, lines=count, size=size, prepared=time.time())
-        )
+        parts.append(BatchPart(name=name, round=round_, lines=count, size=size))
     return parts
 
 

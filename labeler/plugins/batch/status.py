@@ -179,8 +179,7 @@ async def _cancel_part(
 ) -> str:
     batch_id = part.batch_id
     if part.state == "uploaded" and not drop:
-        marker = folder.marker(part)
-        found = await client.find(part.file_id or "", marker, since=part.prepared)
+        found = await client.find(part.file_id or "", folder.marker(part))
         batch_id = found.id if found else None
     if drop or batch_id is None:
         folder.save(part, state="dropped")

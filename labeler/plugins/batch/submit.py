@@ -273,6 +273,5 @@ async def _send_part(folder: BatchFolder, part: BatchPart, client: OpenAIBatches
         file_id = await client.upload(folder.file(part.name, "lines"))
         # From here on a batch may exist whose id is not saved.
         part = folder.save(part, state="uploaded", file_id=file_id)
-    marker, since = folder.marker(part), part.prepared
-    remote = await client.create(part.file_id or "", marker, since=since, again=again)
+    remote = await client.create(part.file_id or "", folder.marker(part), again=again)
     folder.save(part, state="created", batch_id=remote.id, remote=remote)
