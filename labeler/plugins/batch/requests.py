@@ -1,4 +1,4 @@
-"""The requests of a part, written up to a size limit, and their answers, judged as online."""
+"""The requests of a batch, written up to a size limit, and their answers, judged as online."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ from labeler.labels.record import RetrievalBasis, Usage
 from labeler.labels.schemas import load_schema
 from labeler.labels.signature import Signature
 from labeler.plugins.batch.client import ENDPOINT
-from labeler.plugins.batch.folder import BatchFolder, BatchPart
+from labeler.plugins.batch.folder import NEW, Batch
 from labeler.sentences.characters import plain_json
 from labeler.sentences.example import Frozen, KeyedExample
+from labeler.store.disk import flush_directory
 
 OK = 200
 _LONGEST_LINE = 64 * 2**20
@@ -113,21 +114,21 @@ def read_request(file: IO[bytes], offset: int, key: str) -> BatchRequest:
     return request
 
 
-def write_parts(
-    folder: BatchFolder,
-    requests: Iterable[BatchRequest],
-    too_large: Callable[[BatchRequest], object],
-    round_: int = 1,
-) -> list[BatchPart]:
-    """Write requests to as many further parts as the limits of files require; make them durable.
+def write_batches(
+    like: Batch, requests: Iterable[BatchRequest], too_large: Callable[[BatchRequest], object]
+) -> list[Batch]:
+    """Write requests aside to as many batches as the limits of files force; make them durable.
 
-    ``too_large`` is called with a request that alone exceeds the size of a file.
+    Args:
+        like: the batch that they are made after; their names are its name and a number.
+        requests: written as they come.
+        too_large: called with a request that alone exceeds the size of a file.
     """
-    limits, parts = folder.limits, list[BatchPart]()
+    limits, found = like.limits, list[Batch]()
 
     def lines() -> Iterator[tuple[BatchRequest, bytes]]:
         for request in requests:
-            line = request.line(folder.spec)
+            line = request.line(like.spec)
             if len(line) <= limits.size:
                 yield request, line
             else:
@@ -136,16 +137,25 @@ def write_parts(
     rest = lines()
     following = next(rest, None)
     while following:
-        name, count, size = f"{len(folder.parts) + len(parts) + 1:04d}", 0, 0
-        asked, sent = (folder.file(name, kind) for kind in ("asked", "lines"))
-        with durable(asked) as saved, durable(sent) as uploaded:
+        path = like.path.with_name(f"{NEW}{like.name}-{len(found) + 1:04d}")
+        path.mkdir(mode=0o700, parents=True)
+        batch, count, size = like.model_copy(update={"path": path}), 0, 0
+        with durable(batch.file("asked")) as saved, durable(batch.file("lines")) as uploaded:
             while following and count < limits.lines and size + len(following[1]) <= limits.size:
                 saved.write(following[0].model_dump_json().encode() + b"\n")
                 uploaded.write(following[1])
                 count, size = count + 1, size + len(following[1])
                 following = next(rest, None)
-        parts.append(BatchPart(name=name, round=round_, lines=count, size=size))
-    return parts
+        batch.save(lines=count, size=size)
+        found.append(batch)
+    return found
+
+
+def place(found: Iterable[Batch]) -> None:
+    """Give new batches their names: from now on others can see them."""
+    for batch in found:
+        batch.path = batch.path.rename(batch.path.with_name(batch.name.removeprefix(NEW)))
+        flush_directory(batch.path.parent)
 
 
 # Answers
